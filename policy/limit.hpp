@@ -1,0 +1,45 @@
+// Limit values: how they are written and what they mean.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "policy/resource.hpp"
+#include "policy/result.hpp"
+
+namespace rdmaquota {
+
+// No limit ("max").
+inline constexpr std::uint64_t unlimited = UINT64_MAX;
+
+// Nothing said here: the next, more general row decides.
+inline constexpr std::uint64_t unset = UINT64_MAX - 1;
+
+// The largest amount that can be limited or charged at once (4 PiB - 1). The ledger keeps a tag in
+// the upper bits of each gate; see shm/layout.hpp.
+inline constexpr std::uint64_t max_amount = (std::uint64_t{1} << 52) - 1;
+
+// Reads "10", "10k" (1000), "4Ki" (1024), "2GiB", "1.5GB", "max". A suffix B is taken for byte
+// resources only. Errors name the text and the accepted forms.
+Result<std::uint64_t> parse_limit(Resource resource, std::string_view text);
+
+// "RES=N" as on the command line, e.g. "qp=10".
+struct Setting {
+    Resource resource;
+    std::uint64_t limit;
+};
+Result<Setting> parse_setting(std::string_view text);
+
+// "12", "4 GiB", "max"; for people.
+std::string format_amount(Resource resource, std::uint64_t amount);
+
+// "12", "4GiB" (exact, so that parse_limit gives the same number back), "max"; for files and
+// command lines.
+std::string format_limit(Resource resource, std::uint64_t limit);
+
+// The sentence fragment that lists every resource name, for error messages.
+std::string resource_names();
+
+}  // namespace rdmaquota

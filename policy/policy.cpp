@@ -1,0 +1,75 @@
+#include "policy/policy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <fmt/core.h>
+
+namespace rdmaquota {
+namespace {
+
+template <class E>
+struct Name {
+    E value;
+    std::string_view text;
+};
+
+constexpr std::array<Name<Mode>, 3> modes{{{Mode::enforce, "enforce"}, {Mode::audit, "audit"}, {Mode::off, "off"}}};
+constexpr std::array<Name<Unavailable>, 2> unavailables{{{Unavailable::allow, "allow"}, {Unavailable::deny, "deny"}}};
+constexpr std::array<Name<LogLevel>, 5> log_levels{{{LogLevel::none, "none"},
+                                                    {LogLevel::error, "error"},
+                                                    {LogLevel::warning, "warning"},
+                                                    {LogLevel::info, "info"},
+                                                    {LogLevel::debug, "debug"}}};
+constexpr std::array<Name<LogTarget>, 3> log_targets{
+    {{LogTarget::standard_error, "stderr"}, {LogTarget::syslog, "syslog"}, {LogTarget::file, "file"}}};
+constexpr std::array<Name<int>, 3> deny_errnos{{{EDQUOT, "EDQUOT"}, {EAGAIN, "EAGAIN"}, {ENOMEM, "ENOMEM"}}};
+
+template <class E, std::size_t N>
+std::string_view name_in(const std::array<Name<E>, N>& names, E value) noexcept {
+    for (const auto& row : names)
+        if (row.value == value) return row.text;
+    return "?";
+}
+
+template <class E, std::size_t N>
+Result<E> parse_in(const std::array<Name<E>, N>& names, std::string_view text, std::string_view what) {
+    std::string accepted;
+    for (const auto& row : names) {
+        if (row.text == text) return row.value;
+        accepted += accepted.empty() ? "" : ", ";
+        accepted += row.text;
+    }
+    return Error{fmt::format("'{}' is no {}: choose one of {}", text, what, accepted)};
+}
+
+}  // namespace
+
+bool valid_device(std::string_view name) noexcept {
+    if (name == any_device) return true;
+    const auto accepted = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+               c == '.' || c == ':';
+    };
+    return !name.empty() && name.size() < device_name_bytes && std::all_of(name.begin(), name.end(), accepted);
+}
+
+LimitRow& row_for(ScopeLimits& scope, std::string_view device) {
+    for (auto& entry : scope)
+        if (entry.device == device) return entry.limits;
+    return scope.emplace_back(DeviceLimits{std::string(device), unset_row()}).limits;
+}
+
+std::string_view name(Mode value) noexcept { return name_in(modes, value); }
+std::string_view name(Unavailable value) noexcept { return name_in(unavailables, value); }
+std::string_view name(LogLevel value) noexcept { return name_in(log_levels, value); }
+std::string_view name(LogTarget value) noexcept { return name_in(log_targets, value); }
+Result<Mode> parse_mode(std::string_view text) { return parse_in(modes, text, "mode"); }
+Result<Unavailable> parse_unavailable(std::string_view text) { return parse_in(unavailables, text, "on_unavailable"); }
+Result<LogLevel> parse_log_level(std::string_view text) { return parse_in(log_levels, text, "log level"); }
+Result<LogTarget> parse_log_target(std::string_view text) { return parse_in(log_targets, text, "log target"); }
+Result<int> parse_deny_errno(std::string_view text) { return parse_in(deny_errnos, text, "deny_errno"); }
+std::string_view deny_errno_name(int number) noexcept { return name_in(deny_errnos, number == 0 ? EDQUOT : number); }
+
+}  // namespace rdmaquota

@@ -1,0 +1,85 @@
+// The node's policy: who may use how much. The form in which the policy file is read and written;
+// applications see its compiled form, shm/policy_segment.hpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/limit.hpp"
+#include "policy/resource.hpp"
+#include "policy/result.hpp"
+
+namespace rdmaquota {
+
+enum class Mode : std::uint32_t {
+    enforce,  // deny what exceeds a limit
+    audit,    // count, log and record what would be denied; deny nothing
+    off,      // neither count nor deny
+};
+
+// What a program gets when the ledger or the policy cannot be used.
+enum class Unavailable : std::uint32_t { allow, deny };
+
+enum class LogLevel : std::uint32_t { none, error, warning, info, debug };
+enum class LogTarget : std::uint32_t { standard_error, syslog, file };
+
+// The two pseudo devices of a limit row.
+inline constexpr std::string_view any_device = "*";      // each device
+inline constexpr std::string_view total_device = "total";  // the sum over devices
+
+// As the kernel's IB_DEVICE_NAME_MAX (include/uapi/rdma/rdma_netlink.h), with its final NUL.
+inline constexpr std::size_t device_name_bytes = 64;
+
+// True for "*", "total" and what the kernel takes as a device name.
+bool valid_device(std::string_view name) noexcept;
+
+using LimitRow = std::array<std::uint64_t, resource_count>;
+constexpr LimitRow unset_row() noexcept {
+    LimitRow row{};
+    row.fill(unset);
+    return row;
+}
+
+struct DeviceLimits {
+    std::string device;
+    LimitRow limits = unset_row();
+};
+
+// Limits of one scope; at most one entry per device name, in the order of the file.
+using ScopeLimits = std::vector<DeviceLimits>;
+
+// The row of `device`, appended when there is none yet.
+LimitRow& row_for(ScopeLimits& scope, std::string_view device);
+
+// The only tenant of this version: every process is in it.
+inline constexpr std::string_view default_tenant = "default";
+
+struct Policy {
+    Mode mode = Mode::enforce;
+    Unavailable on_unavailable = Unavailable::allow;
+    int deny_errno = 0;  // an errno number; 0 is read as EDQUOT
+    LogLevel log_level = LogLevel::warning;
+    LogTarget log_target = LogTarget::standard_error;
+    std::string log_file;  // for LogTarget::file, an absolute path
+    ScopeLimits process;   // each process by itself
+    ScopeLimits tenant;    // tenant.default as a whole
+};
+
+// Names as in the policy file. parse_* errors list what is accepted.
+std::string_view name(Mode) noexcept;
+std::string_view name(Unavailable) noexcept;
+std::string_view name(LogLevel) noexcept;
+std::string_view name(LogTarget) noexcept;
+Result<Mode> parse_mode(std::string_view);
+Result<Unavailable> parse_unavailable(std::string_view);
+Result<LogLevel> parse_log_level(std::string_view);
+Result<LogTarget> parse_log_target(std::string_view);
+
+// "EDQUOT", "EAGAIN" or "ENOMEM" to and from errno numbers.
+Result<int> parse_deny_errno(std::string_view);
+std::string_view deny_errno_name(int number) noexcept;
+
+}  // namespace rdmaquota

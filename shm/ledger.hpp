@@ -1,0 +1,184 @@
+// A tenant's ledger: who uses how much.
+//
+// Invariants (each names the tests that fail when it is broken, see CONTRIBUTING):
+//
+//   I1  The sum of live usage never exceeds an enforced limit.
+//   I2  After any kill, usage returns to the truth with no restart and no administrator.
+//   I3  A stopped process blocks nobody.
+//   I4  Nobody is denied while a quiescent view has room.
+//   I5  No bytes written into the segment can crash or hang another process.
+//
+// How they are kept:
+//
+//   Slots are the truth. An owner (a process) holds one slot with its usage per device and
+//   resource. It keeps an OFD write lock on its byte of a lock file through a *mapping* of that
+//   file: an OFD lock lives as long as its open file description, and a mapping keeps that alive
+//   without a descriptor number that the host program could close, reuse or run out of. The kernel
+//   drops the lock when the last process that inherited the mapping exits or execs.
+//
+//   Gates are the fast check: one word per device and resource, never below the sum of the slots.
+//   charge raises the gate, then the slot; release lowers the slot, then the gate. A death at any
+//   instruction leaves a gate too high, never too low (I1), and `reap` and `reconcile` find what
+//   leaked (I2). No step waits for another process (I3).
+//
+//   A denial is proved: reap the dead, reconcile the gate on a quiescent view, try again, and deny
+//   only when that view is full (I4), or after `proof_wait_ns` without a quiescent view, which the
+//   denial says.
+//
+// Every function may be called from any thread of any process that maps the ledger; none throws
+// from the charge path.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/result.hpp"
+#include "shm/layout.hpp"
+
+namespace rdmaquota {
+
+// How long a charge waits at most for a quiescent view before it denies without proof.
+inline constexpr std::uint64_t proof_wait_ns = 2'000'000;
+
+// What one verbs object costs: up to four resources.
+struct Amounts {
+    static constexpr std::size_t capacity = 4;
+    std::uint8_t count = 0;
+    Resource resource[capacity] = {};
+    std::uint64_t amount[capacity] = {};
+
+    // Nothing is added for an amount of 0; amounts above max_amount are cut to it, which no limit
+    // admits.
+    constexpr Amounts& add(Resource r, std::uint64_t n) noexcept {
+        if (n == 0 || count == capacity) return *this;
+        resource[count] = r;
+        amount[count++] = n > max_amount ? max_amount : n;
+        return *this;
+    }
+};
+
+// The limits that hold for one resource of a charge; `unlimited` where there is none.
+struct Limits {
+    std::uint64_t process = unlimited;
+    std::uint64_t process_total = unlimited;  // sum over devices
+    std::uint64_t tenant = unlimited;
+    std::uint64_t tenant_total = unlimited;  // sum over devices
+};
+
+struct Denial {
+    Resource resource;
+    LimitScope scope;
+    std::uint64_t used;
+    std::uint64_t limit;
+    std::uint64_t requested;
+    bool proved;
+};
+
+// What a process is called in listings.
+struct Identity {
+    std::uint32_t pid = 0;
+    std::uint32_t uid = 0;
+    std::uint64_t start_time = 0;
+    std::string comm;
+};
+Identity identity_of_self();
+
+struct OwnerView {
+    std::uint32_t slot;
+    Identity identity;
+    bool in_flight;
+};
+
+class Ledger;
+
+// One claimed slot: the lifetime of the mapping that holds its lock. Move-only. `abandon` is for a
+// forked child, whose copy must neither release the parent's usage nor unmap on destruction.
+class Owner {
+public:
+    Owner(Owner&& other) noexcept;
+    Owner& operator=(Owner&& other) noexcept;
+    Owner(const Owner&) = delete;
+    // Drops the lock. The slot stays marked live with its usage, as after a crash; use
+    // Ledger::retire for an orderly end.
+    ~Owner();
+
+    std::uint32_t slot() const noexcept { return slot_; }
+
+private:
+    friend class Ledger;
+    Owner(std::uint32_t slot, void* hold) noexcept : slot_(slot), hold_(hold) {}
+    std::uint32_t slot_ = 0;
+    void* hold_ = nullptr;
+};
+
+class Ledger {
+public:
+    // Makes the ledger directory `path` (the parent must exist): built under a temporary name and
+    // renamed into place. When another process was faster, its ledger stays and this succeeds.
+    // `shared`: every user may charge (files 0666, directory 0755); otherwise only this user.
+    static Result<void> create(const std::string& path, bool shared);
+
+    // Maps the ledger in directory `path`. Refuses what is truncated, foreign or of another layout
+    // version, with path and remedy in the message.
+    static Result<Ledger> open(const std::string& path);
+
+    Ledger(Ledger&&) noexcept;
+    Ledger& operator=(Ledger&&) noexcept;
+    Ledger(const Ledger&) = delete;
+    ~Ledger();
+
+    // Takes a free slot for this process, reaping the dead when the table is full.
+    Result<Owner> claim(const Identity& identity);
+
+    // Gives back everything the owner still uses and frees its slot.
+    void retire(Owner& owner) noexcept;
+
+    // The index of a device in this ledger, entered when new; none when all 32 are taken.
+    std::optional<std::uint32_t> device_index(std::string_view name) noexcept;
+
+    // All or nothing. `limits` has one entry per amount. nullopt: charged.
+    std::optional<Denial> charge(const Owner& owner, std::uint32_t device, const Amounts& amounts,
+                                 const Limits* limits) noexcept;
+
+    void release(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept;
+
+    // Gives back what dead owners held. Returns how many slots were freed.
+    unsigned reap() noexcept;
+
+    enum class View : std::uint8_t { exact, corrected, not_quiescent };
+    // Corrects the gate when the slots can be seen at rest.
+    View reconcile(std::uint32_t device, Resource resource) noexcept;
+
+    void record(const Event& event) noexcept;  // sequence and time are filled in
+    // Whole events from number `since` on, oldest first; the ring holds the last 1024.
+    std::vector<std::pair<std::uint64_t, Event>> events(std::uint64_t since) const;
+
+    // Views for listings: a moment's reading, each word by itself.
+    std::vector<std::pair<std::uint32_t, std::string>> devices() const;
+    std::vector<OwnerView> owners() const;
+    std::uint64_t usage(std::uint32_t slot, std::uint32_t device, Resource resource) const noexcept;
+    std::uint64_t tenant_usage(std::uint32_t device, Resource resource) const noexcept;  // sum over slots
+    std::uint64_t gate(std::uint32_t device, Resource resource) const noexcept;
+    std::uint64_t peak(std::uint32_t device, Resource resource) const noexcept;
+
+    const std::string& path() const noexcept { return path_; }
+    LedgerData& data() noexcept { return *data_; }  // for tests and repair tools
+
+private:
+    Ledger(std::string path, void* base, std::size_t bytes, LedgerData* data) noexcept;
+
+    std::string path_;
+    void* base_ = nullptr;
+    std::size_t bytes_ = 0;
+    LedgerData* data_ = nullptr;
+};
+
+// The files of a quota directory.
+inline constexpr const char* system_directory = "/run/rdmaquota";
+std::string policy_path(const std::string& directory);
+std::string ledger_path(const std::string& directory, std::string_view tenant = default_tenant);
+
+}  // namespace rdmaquota

@@ -1,0 +1,106 @@
+// The compiled policy: one file that root writes and every application maps read-only.
+//
+//   byte 0      magic, layout_version, file_bytes
+//        24     generation, superseded, mode, on_unavailable, deny_errno, log…
+//       320     process rows   (row_count × 256 bytes)
+//               tenant rows    (row_count × 256 bytes)
+//
+// A row is a device name and one limit per resource. Limits, mode and the other words are read
+// as single atomics at every charge, so a change is live at once. A new row is filled in before
+// its name length is published and `generation` goes up, so readers look for their rows again.
+// A whole new policy is a new file, renamed over the old one, whose `superseded` word then becomes
+// 1: readers open the path again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "policy/policy.hpp"
+#include "policy/result.hpp"
+
+namespace rdmaquota {
+
+inline constexpr std::uint64_t policy_magic = 0x31594c50'51414d52;  // "RMAQPLY1", little-endian
+inline constexpr std::uint32_t policy_layout_version = 1;
+inline constexpr std::size_t resource_slots = 24;  // room for resources in every row, 3 cache lines
+inline constexpr std::size_t policy_rows = 34;     // 32 devices, "*" and "total"
+
+struct PolicyRow {
+    char device[device_name_bytes];        // NUL-terminated; empty: this and later rows are unused
+    std::uint64_t limits[resource_slots];  // `unset` where nothing is said
+};
+static_assert(sizeof(PolicyRow) == 256);
+
+struct PolicyImage {
+    std::uint64_t magic;
+    std::uint32_t layout_version;
+    std::uint32_t file_bytes;
+    std::uint64_t generation;
+    std::uint32_t superseded;
+    std::uint32_t mode;
+    std::uint32_t on_unavailable;
+    std::uint32_t deny_errno;
+    std::uint32_t log_level;
+    std::uint32_t log_target;
+    char log_file[256];
+    std::uint64_t reserved[2];
+    PolicyRow process[policy_rows];
+    PolicyRow tenant[policy_rows];
+};
+static_assert(offsetof(PolicyImage, process) == 320);
+static_assert(sizeof(PolicyImage) == 320 + 2 * policy_rows * sizeof(PolicyRow));
+
+enum class Scope : std::uint32_t { process, tenant };
+
+// A mapped policy file. Move-only; unmaps when destroyed.
+class PolicySegment {
+public:
+    // Maps `path` read-only (applications) or writable (CLI as the owner). Refuses what is not a
+    // policy of this layout version, with the path and the remedy in the message.
+    static Result<PolicySegment> open(const std::string& path, bool writable = false);
+
+    // Compiles `policy` and renames it over `path`; the file that was there becomes superseded.
+    // Needs write permission on the directory.
+    static Result<void> publish(const std::string& path, const Policy& policy);
+
+    PolicySegment(PolicySegment&&) noexcept;
+    PolicySegment& operator=(PolicySegment&&) noexcept;
+    PolicySegment(const PolicySegment&) = delete;
+    ~PolicySegment();
+
+    const PolicyImage& image() const noexcept { return *image_; }
+
+    std::uint64_t generation() const noexcept;  // goes up with every structural change
+    bool superseded() const noexcept;
+    Mode mode() const noexcept;  // values that this version does not know read as enforce
+    Unavailable on_unavailable() const noexcept;
+    int deny_errno() const noexcept;  // always one of EDQUOT, EAGAIN, ENOMEM
+    LogLevel log_level() const noexcept;
+    LogTarget log_target() const noexcept;
+    std::string log_file() const;
+
+    // The row of exactly this name, or nullptr. Valid while the segment is mapped.
+    const PolicyRow* row(Scope scope, std::string_view device) const noexcept;
+
+    // What holds for `device`: its own row, else the row "*", else unlimited. Not for "total".
+    std::uint64_t limit(Scope scope, std::string_view device, Resource resource) const noexcept;
+
+    // Live change of one limit; `limit` may be `unset`. Writable mappings only. Fails when all rows
+    // are taken.
+    Result<void> set(Scope scope, std::string_view device, Resource resource, std::uint64_t limit);
+    void set_mode(Mode mode) noexcept;
+
+    // The policy as it is now, for writing it back to a file.
+    Policy decompile() const;
+
+private:
+    explicit PolicySegment(PolicyImage* image) noexcept : image_(image) {}
+    PolicyImage* image_ = nullptr;
+};
+
+// One limit cell of a mapped row, read as an atomic; `unset` for a null row.
+std::uint64_t load_limit(const PolicyRow* row, Resource resource) noexcept;
+
+}  // namespace rdmaquota
