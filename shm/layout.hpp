@@ -8,7 +8,8 @@
 //   +8192      gates            u64[32][24]   tag:12 | amount:52
 //   +14336     peaks            u64[32][24]   highest amount a gate had
 //   +20480     Event[1024]      denials and repairs, a ring
-//   +217088    Slot[4096]       one per owner: identity, ops word, usage u64[32][24]
+//   +217088    SlotState[4096]  which slots are taken, apart from them so that a search is short
+//   +233472    Slot[4096]       one per owner: identity, ops word, usage u64[32][24]
 //
 // Every word that more than one process writes is a u64 or u32 accessed with std::atomic_ref.
 // Nothing here holds a pointer, and every index that is read from here is checked before use:
@@ -50,7 +51,7 @@ struct LedgerHeader {
     std::uint64_t event_head;   // number of events ever begun
     std::uint64_t reaped;       // owners reaped, for people
     std::uint64_t reconciled;   // gates corrected, for people
-    std::uint64_t reserved[503];
+    std::uint64_t reserved[502];
 };
 static_assert(sizeof(LedgerHeader) == 4096);
 
@@ -108,9 +109,9 @@ inline constexpr std::uint64_t ops_end = (1ULL << 16) - 1;
 inline constexpr std::uint64_t ops_in_flight_mask = (1ULL << 16) - 1;
 
 struct Slot {
-    SlotState state;
-    std::uint32_t pid;  // as the owner saw it; for people only, never decides liveness
     std::uint64_t ops;
+    std::uint32_t pid;  // as the owner saw it; for people only, never decides liveness
+    std::uint32_t reserved0;
     std::uint64_t start_time;  // clock ticks since boot, /proc/PID/stat field 22
     std::uint32_t uid;
     std::uint32_t claims;  // how often this slot was claimed
@@ -126,6 +127,7 @@ struct LedgerData {
     CellRow gates[device_slots];
     CellRow peaks[device_slots];
     Event events[event_slots];
+    SlotState states[owner_slots];
     Slot slots[owner_slots];
 
     // Leaves the file's zeroes as they are, so that unused slots never take memory.
@@ -135,6 +137,7 @@ static_assert(offsetof(LedgerData, devices) == 4096);
 static_assert(offsetof(LedgerData, gates) == 8192);
 static_assert(offsetof(LedgerData, peaks) == 14336);
 static_assert(offsetof(LedgerData, events) == 20480);
-static_assert(offsetof(LedgerData, slots) == 217088);
+static_assert(offsetof(LedgerData, states) == 217088);
+static_assert(offsetof(LedgerData, slots) == 233472);
 
 }  // namespace rdmaquota

@@ -94,8 +94,7 @@ struct OwnerView {
 
 class Ledger;
 
-// One claimed slot: the lifetime of the mapping that holds its lock. Move-only. `abandon` is for a
-// forked child, whose copy must neither release the parent's usage nor unmap on destruction.
+// One claimed slot: the lifetime of the mapping that holds its lock. Move-only.
 class Owner {
 public:
     Owner(Owner&& other) noexcept;
@@ -168,17 +167,36 @@ public:
     LedgerData& data() noexcept { return *data_; }  // for tests and repair tools
 
 private:
-    Ledger(std::string path, void* base, std::size_t bytes, LedgerData* data) noexcept;
+    // What a look at the slots saw, all at one instant.
+    struct Snapshot {
+        std::uint64_t used[device_slots];  // sum over the slots, per device
+        std::uint64_t gate[device_slots];  // gate words, tag included
+    };
+
+    Ledger(std::string path, void* base, LedgerData* data) noexcept;
+
+    std::uint32_t slots_used() const noexcept;
+    std::uint32_t devices_used() const noexcept;
+    bool try_claim(std::uint32_t slot, const Identity& identity, std::optional<Owner>& owner) noexcept;
+
+    std::optional<Denial> find_full(std::uint32_t slot, std::uint32_t device, const Amounts&,
+                                    const Limits*) const noexcept;
+    std::optional<Denial> try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*) noexcept;
+    std::optional<Denial> raise(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount,
+                                const Limits&) noexcept;
+    void lower(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount) noexcept;
+    std::uint64_t gate_total(Resource) const noexcept;
+    std::uint64_t slot_total(std::uint32_t slot, Resource) const noexcept;
+
+    std::optional<std::uint64_t> proved_usage(std::uint32_t slot, std::uint32_t device, const Denial&) noexcept;
+    bool observe(Resource, Snapshot&) const noexcept;
+    bool correct(std::uint32_t device, Resource, const Snapshot&) noexcept;
+    bool reap_slot(std::uint32_t slot) noexcept;
+    void empty_slot(std::uint32_t slot) noexcept;
 
     std::string path_;
     void* base_ = nullptr;
-    std::size_t bytes_ = 0;
     LedgerData* data_ = nullptr;
 };
-
-// The files of a quota directory.
-inline constexpr const char* system_directory = "/run/rdmaquota";
-std::string policy_path(const std::string& directory);
-std::string ledger_path(const std::string& directory, std::string_view tenant = default_tenant);
 
 }  // namespace rdmaquota

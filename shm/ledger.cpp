@@ -1,0 +1,176 @@
+// Making, opening and joining a ledger. Charging is in ledger_charge.cpp, repair in
+// ledger_reap.cpp, listings in ledger_view.cpp.
+#include "shm/ledger.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "shm/atomic.hpp"
+#include "shm/lock_file.hpp"
+#include "shm/paths.hpp"
+#include "shm/segment.hpp"
+
+namespace rdmaquota {
+namespace {
+
+Result<void> make_directory(const std::string& path, unsigned mode) {
+    if (mkdir(path.c_str(), 0700) != 0 || chmod(path.c_str(), mode) != 0)
+        return Error{fmt::format("cannot create the directory {}: {}", path, std::strerror(errno))};
+    return {};
+}
+
+Result<void> fill_directory(const std::string& path, bool shared) {
+    const unsigned directory_mode = shared ? 0755 : 0700;
+    const unsigned file_mode = shared ? 0666 : 0600;
+    if (auto made = make_directory(path, directory_mode); !made) return made;
+    if (auto made = make_directory(lock_directory(path), directory_mode); !made) return made;
+    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file)
+        if (auto made = LockFile::create(lock_path(path, slot), file_mode); !made) return made;
+    return create_ledger_file(data_path(path), file_mode);
+}
+
+void remove_directory(const std::string& path) noexcept {
+    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file)
+        unlink(lock_path(path, slot).c_str());
+    rmdir(lock_directory(path).c_str());
+    unlink(data_path(path).c_str());
+    rmdir(path.c_str());
+}
+
+}  // namespace
+
+Result<void> Ledger::create(const std::string& path, bool shared) {
+    if (access(data_path(path).c_str(), F_OK) == 0) return {};
+    const auto temporary = fmt::format("{}.{}.tmp", path, getpid());
+    remove_directory(temporary);
+    auto filled = fill_directory(temporary, shared);
+    if (filled && std::rename(temporary.c_str(), path.c_str()) == 0) return {};
+    const int error = errno;
+    remove_directory(temporary);
+    if (!filled) return filled;
+    if (access(data_path(path).c_str(), F_OK) == 0) return {};  // another process was faster
+    return Error{fmt::format("cannot create the ledger {}: {}", path, std::strerror(error))};
+}
+
+Result<Ledger> Ledger::open(const std::string& path) {
+    auto mapping = map_ledger_file(data_path(path));
+    if (!mapping) return Error{mapping.error()};
+    return Ledger(path, mapping->base, mapping->data);
+}
+
+Ledger::Ledger(std::string path, void* base, LedgerData* data) noexcept
+    : path_(std::move(path)), base_(base), data_(data) {}
+
+Ledger::Ledger(Ledger&& other) noexcept
+    : path_(std::move(other.path_)), base_(std::exchange(other.base_, nullptr)), data_(std::exchange(other.data_, nullptr)) {}
+
+Ledger& Ledger::operator=(Ledger&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(base_, other.base_);
+    std::swap(data_, other.data_);
+    return *this;
+}
+
+Ledger::~Ledger() {
+    if (base_) munmap(base_, ledger_file_bytes);
+}
+
+Owner::Owner(Owner&& other) noexcept : slot_(other.slot_), hold_(std::exchange(other.hold_, nullptr)) {}
+
+Owner& Owner::operator=(Owner&& other) noexcept {
+    std::swap(slot_, other.slot_);
+    std::swap(hold_, other.hold_);
+    return *this;
+}
+
+Owner::~Owner() { LockFile::let_go(hold_); }
+
+// The lowest free slot, so that looks at all slots stay short.
+Result<Owner> Ledger::claim(const Identity& identity) {
+    for (int round = 0; round < 2; ++round) {
+        std::optional<Owner> owner;
+        for (std::uint32_t slot = 0; slot < owner_slots; ++slot) {
+            if (load(data_->states[slot]) == SlotState::live) continue;
+            if (try_claim(slot, identity, owner)) return std::move(*owner);
+        }
+        if (reap() == 0) break;
+    }
+    return Error{fmt::format("cannot join the ledger {}: no free owner slot among {}, or its lock files cannot be used",
+                             path_, owner_slots)};
+}
+
+bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::optional<Owner>& owner) noexcept {
+    const auto file = LockFile::open(lock_path(path_, number));
+    if (!file || !file.value().try_lock(number)) return false;
+    // Whoever held the lock before may have claimed and lost the slot meanwhile.
+    if (load(data_->states[number]) == SlotState::live) return false;
+    void* hold = file.value().hold();
+    if (!hold) return false;
+
+    auto& slot = data_->slots[number];
+    slot.pid = identity.pid;
+    slot.uid = identity.uid;
+    slot.start_time = identity.start_time;
+    ++slot.claims;
+    std::memset(slot.comm, 0, sizeof slot.comm);
+    identity.comm.copy(slot.comm, sizeof slot.comm - 1);
+    raise_to(data_->header.slots_used, number + 1);
+    store(data_->states[number], SlotState::live);
+    owner.emplace(Owner(number, hold));
+    return true;
+}
+
+void Ledger::retire(Owner& owner) noexcept {
+    empty_slot(owner.slot());
+    LockFile::let_go(std::exchange(owner.hold_, nullptr));
+}
+
+// FNV-1a; two names of one node with the same 64-bit hash would share an entry.
+static std::uint64_t key_of(std::string_view name) noexcept {
+    std::uint64_t key = 0xcbf29ce484222325;
+    for (const char c : name) key = (key ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    return key ? key : 1;
+}
+
+std::optional<std::uint32_t> Ledger::device_index(std::string_view name) noexcept {
+    const auto key = key_of(name);
+    for (std::uint32_t i = 0; i < device_slots; ++i) {
+        auto& entry = data_->devices[i];
+        std::uint64_t found = 0;
+        if (!compare_exchange(entry.key, found, key) && found != key) continue;
+        name.copy(entry.name, sizeof entry.name - 1);
+        return i;
+    }
+    return std::nullopt;
+}
+
+// /proc/self/stat: pid (comm) state … field 22 is the start time (proc_pid_stat(5)).
+Identity identity_of_self() {
+    Identity identity{static_cast<std::uint32_t>(getpid()), getuid(), 0, {}};
+    std::ifstream file("/proc/self/stat");
+    std::string line;
+    std::getline(file, line);
+    const auto opening = line.find('(');
+    const auto closing = line.rfind(')');
+    if (opening == std::string::npos || closing == std::string::npos) return identity;
+    identity.comm = line.substr(opening + 1, closing - opening - 1);
+    std::istringstream rest(line.substr(closing + 1));
+    std::string field;
+    for (int number = 3; number <= 22 && rest >> field; ++number)
+        if (number == 22) identity.start_time = std::strtoull(field.c_str(), nullptr, 10);
+    return identity;
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,123 @@
+// Giving back what the dead held, and finding what a death in mid-operation leaked.
+#include <algorithm>
+
+#include "shm/atomic.hpp"
+#include "shm/ledger.hpp"
+#include "shm/lock_file.hpp"
+#include "shm/paths.hpp"
+
+namespace rdmaquota {
+
+std::uint32_t Ledger::slots_used() const noexcept {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(load(data_->header.slots_used), owner_slots));
+}
+
+std::uint32_t Ledger::devices_used() const noexcept {
+    std::uint32_t count = 0;
+    while (count < device_slots && load(data_->devices[count].key) != 0) ++count;
+    return count;
+}
+
+unsigned Ledger::reap() noexcept {
+    unsigned freed = 0;
+    for (std::uint32_t first = 0; first < slots_used(); first += owners_per_lock_file) {
+        std::optional<Result<LockFile>> file;
+        for (std::uint32_t slot = first; slot < std::min(first + owners_per_lock_file, slots_used()); ++slot) {
+            if (load(data_->states[slot]) != SlotState::live) continue;
+            if (!file) file.emplace(LockFile::open(lock_path(path_, slot)));
+            if (!*file) break;
+            if (!file->value().try_lock(slot)) continue;
+            if (reap_slot(slot)) ++freed;
+            file->value().unlock(slot);
+        }
+    }
+    return freed;
+}
+
+// Called with the lock of a slot whose owner is dead.
+bool Ledger::reap_slot(std::uint32_t number) noexcept {
+    if (load(data_->states[number]) != SlotState::live) return false;
+    const auto& slot = data_->slots[number];
+    Event event{};
+    event.kind = EventKind::reaped;
+    event.device = device_slots;
+    event.resource = resource_count;
+    event.pid = slot.pid;
+    std::copy(std::begin(slot.comm), std::end(slot.comm), event.comm);
+    event.used = slot_total(number, Resource::hca_object);
+    empty_slot(number);
+    add(data_->header.reaped, 1);
+    record(event);
+    return true;
+}
+
+// For the holder of the slot's lock: its owner, or who reaps it. Whatever was in flight when the
+// owner died ends here, so the ops word comes to rest; it only grows.
+void Ledger::empty_slot(std::uint32_t number) noexcept {
+    auto& slot = data_->slots[number];
+    add(slot.ops, ops_begin);
+    for (std::uint32_t device = 0; device < device_slots; ++device)
+        for (std::size_t r = 0; r < resource_count; ++r) {
+            const auto amount = load(slot.usage[device][r]);
+            if (amount != 0) lower(number, device, static_cast<Resource>(r), amount);
+        }
+    store(slot.ops, (load(slot.ops) | ops_in_flight_mask) + 1);
+    store(data_->states[number], SlotState::free);
+}
+
+// observe: two looks at every slot's ops word with the usage read between them. The words only
+// grow, so equal sums mean that between the looks no operation began or ended, and none in flight
+// means that sums and gates belong together.
+bool Ledger::observe(Resource resource, Snapshot& snapshot) const noexcept {
+    const auto devices = devices_used();
+    const auto slots = slots_used();
+    std::fill_n(snapshot.used, device_slots, 0);
+    std::uint64_t first_look = 0;
+    std::uint64_t in_flight = 0;
+    for (std::uint32_t i = 0; i < slots; ++i) {
+        const auto& slot = data_->slots[i];
+        const auto ops = load(slot.ops);
+        first_look += ops;
+        in_flight |= ops & ops_in_flight_mask;
+        if (load(data_->states[i]) != SlotState::live) continue;
+        for (std::uint32_t d = 0; d < devices; ++d) snapshot.used[d] += load(slot.usage[d][index(resource)]);
+    }
+    if (in_flight != 0) return false;
+    for (std::uint32_t d = 0; d < devices; ++d) snapshot.gate[d] = load(data_->gates[d][index(resource)]);
+    std::uint64_t second_look = 0;
+    for (std::uint32_t i = 0; i < slots; ++i) second_look += load(data_->slots[i].ops);
+    return second_look == first_look && slots_used() == slots && devices_used() == devices;
+}
+
+// correct: takes the leak that the snapshot shows out of the gate. Charges that came after the
+// snapshot do not matter, since a leak stays a leak; another correction does, and the tag tells.
+bool Ledger::correct(std::uint32_t device, Resource resource, const Snapshot& snapshot) noexcept {
+    const auto seen = snapshot.gate[device];
+    const auto leak = (seen & gate_amount_mask) - snapshot.used[device];
+    if (leak == 0) return false;
+    auto& gate = data_->gates[device][index(resource)];
+    const auto tag = seen >> gate_tag_shift;
+    auto word = load(gate);
+    do {
+        if (word >> gate_tag_shift != tag) return false;
+    } while (!compare_exchange(gate, word, (((word & gate_amount_mask) - leak) & gate_amount_mask) |
+                                               ((tag + 1) << gate_tag_shift)));
+    add(data_->header.reconciled, 1);
+
+    Event event{};
+    event.kind = EventKind::reconciled;
+    event.device = device;
+    event.resource = static_cast<std::uint32_t>(index(resource));
+    event.used = snapshot.used[device];
+    event.requested = leak;
+    record(event);
+    return true;
+}
+
+Ledger::View Ledger::reconcile(std::uint32_t device, Resource resource) noexcept {
+    Snapshot snapshot;
+    if (!observe(resource, snapshot)) return View::not_quiescent;
+    return correct(device, resource, snapshot) ? View::corrected : View::exact;
+}
+
+}  // namespace rdmaquota

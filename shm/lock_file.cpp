@@ -1,0 +1,77 @@
+#include "shm/lock_file.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+namespace rdmaquota {
+namespace {
+
+// The mapping is never read or written, so the file may be empty.
+constexpr std::size_t hold_bytes = 4096;
+
+bool set_lock(int fd, short type, std::uint32_t byte) noexcept {
+    struct flock request {};
+    request.l_type = type;
+    request.l_whence = SEEK_SET;
+    request.l_start = byte;
+    request.l_len = 1;
+    int status = 0;
+    do {
+        status = fcntl(fd, F_OFD_SETLK, &request);
+    } while (status != 0 && errno == EINTR);
+    return status == 0;
+}
+
+}  // namespace
+
+Result<LockFile> LockFile::open(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return Error{fmt::format("cannot open {}: {}", path, std::strerror(errno))};
+    return LockFile(fd);
+}
+
+Result<void> LockFile::create(const std::string& path, unsigned mode) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    // fchmod, since the umask of the host program is not ours to change.
+    if (fd < 0 || fchmod(fd, mode) != 0) {
+        const int error = errno;
+        if (fd >= 0) close(fd);
+        return Error{fmt::format("cannot create {}: {}", path, std::strerror(error))};
+    }
+    close(fd);
+    return {};
+}
+
+LockFile::LockFile(LockFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+LockFile& LockFile::operator=(LockFile&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+}
+
+LockFile::~LockFile() {
+    if (fd_ >= 0) close(fd_);
+}
+
+bool LockFile::try_lock(std::uint32_t byte) const noexcept { return set_lock(fd_, F_WRLCK, byte); }
+
+void LockFile::unlock(std::uint32_t byte) const noexcept { set_lock(fd_, F_UNLCK, byte); }
+
+void* LockFile::hold() const noexcept {
+    void* hold = mmap(nullptr, hold_bytes, PROT_NONE, MAP_SHARED, fd_, 0);
+    return hold == MAP_FAILED ? nullptr : hold;
+}
+
+void LockFile::let_go(void* hold) noexcept {
+    if (hold) munmap(hold, hold_bytes);
+}
+
+}  // namespace rdmaquota

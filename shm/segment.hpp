@@ -1,0 +1,33 @@
+// The ledger file as a Boost.Interprocess managed segment.
+//
+// Boost builds it: a managed_mapped_file under a temporary name, with the ledger's data allocated
+// in it and its handle as the named object "ledger". Everyone else maps the file plainly and finds
+// the data at `ledger_offset`, where a fresh segment of this size always places it (checked at
+// creation): whoever may charge may also write over Boost's own name index, so no process follows
+// its pointers, and none waits for Boost's "initialized" word or mutex.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "policy/result.hpp"
+#include "shm/layout.hpp"
+
+namespace rdmaquota {
+
+inline constexpr std::size_t ledger_offset = 4096;
+inline constexpr std::size_t ledger_file_bytes = (sizeof(LedgerData) + ledger_offset + 65536 + 4095) / 4096 * 4096;
+inline constexpr const char* ledger_object_name = "ledger";
+
+// Makes the whole file at `path`, which must not exist. Cleans up after a failure.
+Result<void> create_ledger_file(const std::string& path, unsigned mode);
+
+struct Mapping {
+    void* base;
+    LedgerData* data;
+};
+
+// Maps an existing ledger file and checks size, magic, version and numbers.
+Result<Mapping> map_ledger_file(const std::string& path);
+
+}  // namespace rdmaquota
