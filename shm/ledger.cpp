@@ -6,8 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include <fcntl.h>
@@ -159,17 +157,18 @@ std::optional<std::uint32_t> Ledger::device_index(std::string_view name) noexcep
 // /proc/self/stat: pid (comm) state … field 22 is the start time (proc_pid_stat(5)).
 Identity identity_of_self() {
     Identity identity{static_cast<std::uint32_t>(getpid()), getuid(), 0, {}};
-    std::ifstream file("/proc/self/stat");
-    std::string line;
-    std::getline(file, line);
-    const auto opening = line.find('(');
-    const auto closing = line.rfind(')');
-    if (opening == std::string::npos || closing == std::string::npos) return identity;
-    identity.comm = line.substr(opening + 1, closing - opening - 1);
-    std::istringstream rest(line.substr(closing + 1));
-    std::string field;
-    for (int number = 3; number <= 22 && rest >> field; ++number)
-        if (number == 22) identity.start_time = std::strtoull(field.c_str(), nullptr, 10);
+    char line[1024] = {};
+    const int fd = ::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return identity;
+    const auto length = read(fd, line, sizeof line - 1);
+    close(fd);
+    const std::string_view text(line, length > 0 ? static_cast<std::size_t>(length) : 0);
+    const auto opening = text.find('(');
+    auto at = text.rfind(')');
+    if (opening == text.npos || at == text.npos) return identity;
+    identity.comm = text.substr(opening + 1, at - opening - 1);
+    for (int field = 3; field <= 22 && at != text.npos; ++field) at = text.find(' ', at + 1);
+    if (at != text.npos) identity.start_time = std::strtoull(line + at + 1, nullptr, 10);
     return identity;
 }
 

@@ -58,6 +58,22 @@ struct Amounts {
         amount[count++] = n > max_amount ? max_amount : n;
         return *this;
     }
+
+    constexpr std::uint64_t of(Resource r) const noexcept {
+        for (std::size_t i = 0; i < count; ++i)
+            if (resource[i] == r) return amount[i];
+        return 0;
+    }
+
+    // Replaces the amount of `r`, which is added when it was 0.
+    constexpr void set(Resource r, std::uint64_t n) noexcept {
+        for (std::size_t i = 0; i < count; ++i)
+            if (resource[i] == r) {
+                amount[i] = n > max_amount ? max_amount : n;
+                return;
+            }
+        add(r, n);
+    }
 };
 
 // The limits that hold for one resource of a charge; `unlimited` where there is none.

@@ -102,10 +102,15 @@ std::optional<Denial> Ledger::raise(std::uint32_t slot, std::uint32_t device, Re
     return denial;
 }
 
-// lower_slot, then lower_gate: a death between the two leaves the gate too high, never too low.
+// lower_slot, then lower_gate: a death between the two leaves the gate too high, never too low. The
+// slot gives no more than it has, whoever asks twice (a forked child destroying what its parent
+// destroys as well).
 void Ledger::lower(std::uint32_t slot, std::uint32_t device, Resource resource, std::uint64_t amount) noexcept {
-    subtract(data_->slots[slot].usage[device][index(resource)], amount);
-    subtract(data_->gates[device][index(resource)], amount);
+    auto& own = data_->slots[slot].usage[device][index(resource)];
+    auto used = load(own);
+    while (!compare_exchange(own, used, used - std::min(used, amount))) {
+    }
+    subtract(data_->gates[device][index(resource)], std::min(used, amount));
 }
 
 std::optional<Denial> Ledger::try_charge(std::uint32_t slot, std::uint32_t device, const Amounts& amounts,

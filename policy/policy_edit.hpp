@@ -1,0 +1,32 @@
+// Changes of single limits in the policy file that leave the rest of the file as its author wrote
+// it: comments, order, spacing, line ends.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "policy/policy.hpp"
+#include "policy/result.hpp"
+
+namespace rdmaquota {
+
+enum class PolicyTable : std::uint8_t { process, tenant };
+
+struct LimitChange {
+    PolicyTable table;
+    std::string device;
+    Resource resource;
+    std::uint64_t limit;
+};
+
+// `text` with the changes made; errors call the text `file`. The result has been parsed again and
+// says the same as before but for the changes.
+Result<std::string> edit_policy(const std::string& text, const std::string& file,
+                                const std::vector<LimitChange>& changes);
+
+// The same for the file `path`, which is replaced in one step and keeps its mode and owner. Refuses
+// a change that a conf.d file beside it would override.
+Result<void> persist_policy(const std::string& path, const std::vector<LimitChange>& changes);
+
+}  // namespace rdmaquota

@@ -1,0 +1,26 @@
+// The policy as the administrator writes it: a TOML file, see rdmaquota.toml(5).
+//
+// Only the tools read it. Applications, and so the provider, know the compiled form alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policy/policy.hpp"
+#include "policy/result.hpp"
+
+namespace rdmaquota {
+
+// The policy of `path` with the files conf.d/*.toml beside it, taken in the order of their names;
+// a later file wins key by key. Errors: "FILE:LINE:COL: what; what to do".
+Result<Policy> read_policy(const std::string& path);
+
+// The conf.d files that read_policy merges into `path`, in that order. Refuses a conf.d that
+// belongs neither to root nor to the owner of `path`.
+Result<std::vector<std::string>> policy_fragments(const std::string& path);
+
+// What one text alone says; errors call it `file`. Whether log.target and log.file belong together
+// is left to read_policy, as another file may complete them.
+Result<Policy> parse_policy(const std::string& text, const std::string& file);
+
+}  // namespace rdmaquota

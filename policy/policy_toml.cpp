@@ -1,0 +1,123 @@
+#include "policy/policy_toml.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include <fmt/core.h>
+
+namespace rdmaquota {
+namespace {
+
+constexpr std::size_t largest_file_bytes = 1 << 20;
+
+// Dotted keys nest one table per dot, and the tables are destroyed recursively: without a bound, a
+// line of some 100,000 dots overflows the stack.
+constexpr std::ptrdiff_t longest_line_bytes = 1000;
+
+Result<void> check_lines(const std::string& text, const std::string& file) {
+    unsigned line = 1;
+    for (auto begin = text.begin(); begin != text.end(); ++line) {
+        const auto end = std::find(begin, text.end(), '\n');
+        if (end - begin > longest_line_bytes)
+            return Error{fmt::format("{}:{}:{}: the line is longer than {} bytes; is this a policy file?", file, line,
+                                     longest_line_bytes + 1, longest_line_bytes)};
+        begin = end == text.end() ? end : end + 1;
+    }
+    return {};
+}
+
+// toml++ says what the parser was at; this says what the writer can do about it.
+std::string explain(std::string_view description) {
+    struct Hint {
+        std::string_view when;
+        std::string_view say;
+    };
+    static constexpr std::array<Hint, 9> hints{{
+        {"nested value depth", "nested too deeply; a policy needs only tables of limits"},
+        {"utf-8", "this is not UTF-8 text; is it a policy file?"},
+        {"control character", "there is a control character; is this a policy file?"},
+        {"saw '\\u00", "there is a control character; is this a policy file?"},
+        {"saw '*'", "the device * must be quoted: write \"*\""},
+        {"not representable", "the number is too large; for no limit write \"max\""},
+        {"saw 'k'", "a number with a unit must be quoted: write \"10k\", \"4GiB\""},
+        {"expected digit, saw", "a number with a unit must be quoted: write \"10k\", \"4GiB\""},
+        {"could not determine value type", "a word must be quoted: write \"max\", \"enforce\""},
+    }};
+    for (const auto& hint : hints)
+        if (description.find(hint.when) != std::string_view::npos) return std::string(hint.say);
+
+    if (const auto colon = description.find(": "); description.starts_with("Error while ") && colon != description.npos)
+        description.remove_prefix(colon + 2);
+    constexpr std::string_view twice = "cannot redefine existing ";
+    if (description.starts_with("cannot redefine existing table")) return "this table is there twice; make one of the two";
+    if (description.starts_with(twice))
+        return fmt::format("{} is there twice; remove one of the two", description.substr(twice.size()));
+    return fmt::format("syntax error: {}; rdmaquota.toml(5) has examples", description);
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        auto diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const auto replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+        }
+    }
+    return row.back();
+}
+
+}  // namespace
+
+Result<std::string> read_text(const std::string& path) {
+    const auto failed = [&path](int error) { return Error{fmt::format("{}: cannot read: {}", path, std::strerror(error))}; };
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return failed(errno);
+    std::string text(largest_file_bytes + 1, '\0');
+    std::size_t size = 0;
+    ssize_t got = 0;
+    while (size < text.size() && (got = ::read(fd, text.data() + size, text.size() - size)) != 0) {
+        if (got > 0) size += static_cast<std::size_t>(got);
+        if (got < 0 && errno != EINTR) break;
+    }
+    const int error = got < 0 ? errno : 0;
+    ::close(fd);
+    if (error != 0) return failed(error);
+    if (size > largest_file_bytes) return Error{fmt::format("{}: larger than 1 MiB; is this a policy file?", path)};
+    text.resize(size);
+    return text;
+}
+
+Result<toml::table> parse_toml(const std::string& text, const std::string& file) {
+    if (const auto lines = check_lines(text, file); !lines) return Error{lines.error()};
+    auto parsed = toml::parse(std::string_view(text), std::string_view(file));
+    if (parsed) return std::move(parsed).table();
+    const auto& error = parsed.error();
+    return Error{place(file, error.source().begin) + explain(error.description())};
+}
+
+std::string place(std::string_view file, const toml::source_position& position) {
+    return fmt::format("{}:{}:{}: ", file, position.line, position.column);
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates) {
+    std::string_view best;
+    std::size_t least = word.size() < 4 ? 2 : 3;  // farther than that is another word
+    for (const auto candidate : candidates)
+        if (const auto distance = edit_distance(word, candidate); distance < least) {
+            least = distance;
+            best = candidate;
+        }
+    return best.empty() ? "" : fmt::format(", did you mean '{}'?", best);
+}
+
+}  // namespace rdmaquota

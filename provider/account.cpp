@@ -1,0 +1,188 @@
+#include "provider/account.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <vector>
+
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "shm/paths.hpp"
+
+namespace rdmaquota::provider {
+namespace {
+
+// A row of its own goes before "*".
+std::uint64_t specific(const PolicyRow* own, const PolicyRow* any, Resource resource) noexcept {
+    const auto limit = load_limit(own, resource);
+    return limit != unset ? limit : load_limit(any, resource);
+}
+
+std::uint64_t or_unlimited(std::uint64_t limit) noexcept { return limit == unset ? unlimited : limit; }
+
+// Process-wide state, made on first use and never destroyed: other threads may still run when the
+// process exits.
+struct State {
+    std::mutex mutex;
+    Accounts current;
+    pid_t pid = 0;
+    unsigned contexts = 0;
+    bool said_unavailable = false;
+    std::vector<std::string> warnings = environment().warnings;
+};
+
+State& state() noexcept {
+    static auto* const instance = new State;
+    return *instance;
+}
+
+std::vector<std::string> directories() {
+    std::vector<std::string> result;
+    const char* own = secure_getenv("RDMAQUOTA_DIR");
+    const bool has_own = own && *own && std::string_view(own) != system_directory;
+    // With a directory of its own, a process on a node without an installed policy needs no other.
+    if (!has_own || access(system_directory, F_OK) == 0) result.emplace_back(system_directory);
+    if (has_own) result.emplace_back(own);
+    return result;
+}
+
+Result<Account*> open_account(const std::string& directory, PolicySegment policy) {
+    const auto path = ledger_path(directory);
+    auto ledger = Ledger::open(path);
+    // Root makes what is missing; another user cannot.
+    if (!ledger && access(directory.c_str(), W_OK) == 0)
+        if (const auto made = Ledger::create(path, directory == system_directory)) ledger = Ledger::open(path);
+    if (!ledger) return Error{ledger.error()};
+    auto owner = ledger->claim(identity_of_self());
+    if (!owner) return Error{owner.error()};
+    return new Account(directory, std::move(policy), std::move(*ledger), std::move(*owner));
+}
+
+void say_unavailable(const std::string& why, bool denied) {
+    if (std::exchange(state().said_unavailable, true)) return;
+    say(LogLevel::warning, fmt::format("{}; until then {}", why,
+                                       denied ? "every object is denied (on_unavailable = deny)" : "nothing is limited"));
+}
+
+void open_accounts(Accounts& accounts) {
+    for (const auto& directory : directories()) {
+        auto policy = PolicySegment::open(policy_path(directory));
+        if (!policy) {
+            say_unavailable(policy.error(), false);
+            continue;
+        }
+        const bool deny = policy->on_unavailable() == Unavailable::deny && policy->mode() == Mode::enforce;
+        const int deny_errno = policy->deny_errno();
+        auto account = open_account(directory, std::move(*policy));
+        if (account) {
+            accounts.account[accounts.count++] = *account;
+            continue;
+        }
+        say_unavailable(account.error(), deny);
+        if (deny) {
+            accounts.denied = true;
+            accounts.deny_errno = deny_errno;
+        }
+    }
+}
+
+log::Target log_target() {
+    log::Target target;
+    for (const auto& directory : directories())
+        if (const auto policy = PolicySegment::open(policy_path(directory))) {
+            target = {policy.value().log_level(), policy.value().log_target(), policy.value().log_file()};
+            break;
+        }
+    const auto& own = environment();
+    if (own.log_level) target.level = *own.log_level;
+    if (!own.log_file.empty()) {
+        target.target = LogTarget::file;
+        target.file = own.log_file;
+    }
+    return target;
+}
+
+}  // namespace
+
+Limits Rows::limits(Resource resource, const Tightening& tightening) const noexcept {
+    Limits result;
+    result.process = or_unlimited(specific(process, process_any, resource));
+    result.tenant = or_unlimited(specific(tenant, tenant_any, resource));
+    result.process_total = or_unlimited(load_limit(process_total, resource));
+    result.tenant_total = or_unlimited(load_limit(tenant_total, resource));
+    if (tightening.any_process)
+        result.process_total = std::min(result.process_total, or_unlimited(tightening.process[index(resource)]));
+    if (tightening.any_tenant)
+        result.tenant_total = std::min(result.tenant_total, or_unlimited(tightening.tenant[index(resource)]));
+    return result;
+}
+
+Account::Account(std::string directory, PolicySegment policy, Ledger ledger, Owner owner)
+    : directory_(std::move(directory)),
+      policy_(new PolicySegment(std::move(policy))),
+      ledger_(std::move(ledger)),
+      owner_(std::move(owner)),
+      pid_(getpid()) {}
+
+bool Account::inherited() const noexcept { return pid_ != getpid(); }
+
+// A superseded segment stays mapped, since other threads may be reading it: 18 KiB per reload.
+const PolicySegment& Account::policy() noexcept {
+    const auto* current = policy_.load();
+    if (!current->superseded()) return *current;
+    try {
+        auto next = PolicySegment::open(policy_path(directory_));
+        if (!next) return *current;
+        auto* fresh = new PolicySegment(std::move(*next));
+        if (policy_.compare_exchange_strong(current, fresh)) return *fresh;
+        delete fresh;
+    } catch (...) {  // no memory: the old limits hold on
+    }
+    return *current;
+}
+
+Accounts join_accounts() {
+    auto& shared = state();
+    const std::lock_guard lock(shared.mutex);
+    if (shared.pid != getpid()) {
+        shared.pid = getpid();
+        shared.contexts = 0;
+        shared.current = {};
+    }
+    if (shared.contexts == 0) open_accounts(shared.current);
+    for (const auto& warning : std::exchange(shared.warnings, {})) say(LogLevel::warning, warning);
+    ++shared.contexts;
+    return shared.current;
+}
+
+void leave_accounts() noexcept {
+    auto& shared = state();
+    const std::lock_guard lock(shared.mutex);
+    if (shared.pid != getpid() || shared.contexts == 0 || --shared.contexts > 0) return;
+    for (std::size_t i = 0; i < shared.current.count; ++i) {
+        shared.current.account[i]->retire();
+        delete shared.current.account[i];
+    }
+    shared.current = {};
+}
+
+const Tightening& environment() {
+    static const auto* const tightening = new Tightening(
+        read_environment([](const char* name) -> const char* { return secure_getenv(name); }));
+    return *tightening;
+}
+
+void say(LogLevel level, std::string_view message) noexcept {
+    const int saved = errno;
+    try {
+        log::write(log_target(), level, message);
+    } catch (...) {
+    }
+    errno = saved;
+}
+
+std::mutex& accounts_mutex() noexcept { return state().mutex; }
+
+}  // namespace rdmaquota::provider

@@ -1,0 +1,194 @@
+#include "provider/context.hpp"
+
+#include <array>
+#include <new>
+
+#include <fmt/core.h>
+
+#include "provider/denial.hpp"
+
+namespace rdmaquota::provider {
+namespace {
+
+// Contexts by address: chunks that are only ever added, read without a lock. A node opens a few.
+struct Chunk {
+    struct Entry {
+        std::atomic<const ibv_context*> context{nullptr};
+        std::atomic<Context*> record{nullptr};
+    };
+    std::array<Entry, 32> entries;
+    std::atomic<Chunk*> next{nullptr};
+};
+
+Chunk first_chunk;
+std::mutex table_mutex;  // held by who adds or removes, never by who finds
+
+template <class Visit>
+Chunk::Entry* find_entry(Visit visit) noexcept {
+    for (Chunk* chunk = &first_chunk; chunk; chunk = chunk->next.load())
+        for (auto& entry : chunk->entries)
+            if (visit(entry)) return &entry;
+    return nullptr;
+}
+
+void append_chunk() {
+    auto* fresh = new Chunk;
+    Chunk* last = &first_chunk;
+    while (Chunk* next = last->next.load()) last = next;
+    last->next.store(fresh);
+}
+
+bool is_free(const Chunk::Entry& entry) noexcept { return !entry.record.load(); }
+
+template <class Act>
+void for_each_record(Act act) noexcept {
+    find_entry([&](const Chunk::Entry& entry) {
+        if (!is_free(entry)) act(*entry.record.load());
+        return false;
+    });
+}
+
+}  // namespace
+
+Context* Context::find(const ibv_context* context) noexcept {
+    auto* entry = find_entry([&](const Chunk::Entry& e) { return e.context.load(std::memory_order_acquire) == context; });
+    return entry ? entry->record.load() : nullptr;
+}
+
+void Context::add(const ibv_context* context, Context* record) {
+    const std::lock_guard lock(table_mutex);
+    Chunk::Entry* entry = nullptr;
+    while (!(entry = find_entry(is_free))) append_chunk();
+    entry->record.store(record);
+    entry->context.store(context, std::memory_order_release);
+}
+
+Context* Context::remove(const ibv_context* context) noexcept {
+    const std::lock_guard lock(table_mutex);
+    auto* entry = find_entry([&](const Chunk::Entry& e) { return e.context.load() == context; });
+    if (!entry) return nullptr;
+    entry->context.store(nullptr);
+    return entry->record.exchange(nullptr);
+}
+
+void Context::lock_all() noexcept {
+    table_mutex.lock();
+    for_each_record([](Context& record) { record.receipts_.mutex().lock(); });
+}
+
+void Context::unlock_all() noexcept {
+    for_each_record([](Context& record) { record.receipts_.mutex().unlock(); });
+    table_mutex.unlock();
+}
+
+Context::Context(std::string device) : device_(std::move(device)), accounts_(join_accounts()) {
+    for (std::size_t i = 0; i < accounts_.count; ++i) {
+        const auto index = accounts_.account[i]->ledger().device_index(device_);
+        usable_[i] = index.has_value();
+        device_index_[i] = index.value_or(0);
+        if (index) continue;
+        const auto& policy = accounts_.account[i]->policy();
+        say(LogLevel::warning, fmt::format("the ledger has no room for device {}: it knows {} already; move {} away and "
+                                           "run 'rdmaquota reload' when no program uses it",
+                                           device_, device_slots, accounts_.account[i]->ledger().path()));
+        accounts_.denied |= policy.on_unavailable() == Unavailable::deny;
+        accounts_.deny_errno = policy.deny_errno();
+    }
+}
+
+Context::~Context() {
+    const bool inherited = accounts_.count > 0 && accounts_.account[0]->inherited();
+    while (const auto receipt = receipts_.take_any())
+        if (!inherited) release(*receipt);
+    if (handle_receipt && !inherited) release(*handle_receipt);
+    for (auto& rows : rows_) delete rows.load();
+    if (!inherited) leave_accounts();
+}
+
+// Rows are found by name once and again when the policy's structure has changed. Old ones stay, as
+// other threads may be reading them; that is 64 bytes per structural change.
+const Rows& Context::rows(std::size_t i) {
+    const auto& policy = accounts_.account[i]->policy();
+    const Rows* current = rows_[i].load();
+    const auto generation = policy.generation();
+    if (current && current->policy == &policy && current->generation == generation) return *current;
+    const auto* fresh = new Rows{&policy,
+                                 generation,
+                                 policy.row(Scope::process, device_),
+                                 policy.row(Scope::process, any_device),
+                                 policy.row(Scope::process, total_device),
+                                 policy.row(Scope::tenant, device_),
+                                 policy.row(Scope::tenant, any_device),
+                                 policy.row(Scope::tenant, total_device)};
+    rows_[i].store(fresh);
+    return *fresh;
+}
+
+// Whether account `i` counts new objects at all.
+bool Context::counts(std::size_t i) noexcept {
+    return usable_[i] && accounts_.account[i]->policy().mode() != Mode::off;
+}
+
+// False: denied, with errno set. In audit mode what exceeds a limit is charged all the same.
+bool Context::charge_account(std::size_t i, const Amounts& amounts) noexcept {
+    auto& account = *accounts_.account[i];
+    const auto& policy = account.policy();
+    const auto mode = policy.mode();
+    Limits limits[Amounts::capacity];
+    try {
+        const auto& found = rows(i);
+        for (std::size_t k = 0; mode != Mode::off && k < amounts.count; ++k)
+            limits[k] = found.limits(amounts.resource[k], environment());
+        const auto denial = account.ledger().charge(account.owner(), device_index_[i], amounts, limits);
+        if (!denial) return true;
+        const int error = policy.deny_errno();
+        report(account, device_index_[i], device_, *denial, mode, error);
+        if (mode == Mode::audit) {
+            const Limits none[Amounts::capacity];
+            return !account.ledger().charge(account.owner(), device_index_[i], amounts, none);
+        }
+        errno = error;
+    } catch (...) {  // no memory for rows or the report
+        errno = ENOMEM;
+    }
+    return false;
+}
+
+std::unique_ptr<Receipt> Context::charge(const Amounts& amounts) noexcept {
+    const int saved = errno;
+    std::unique_ptr<Receipt> receipt(new (std::nothrow) Receipt);
+    if (!receipt || accounts_.denied) {
+        if (receipt) report_unavailable(device_, accounts_.deny_errno);
+        errno = receipt ? accounts_.deny_errno : ENOMEM;
+        return nullptr;
+    }
+    for (std::size_t i = 0; i < accounts_.count; ++i)
+        if (counts(i)) receipt->charged = static_cast<AccountMask>(receipt->charged | (1U << i));
+    if (!charge_more(*receipt, amounts)) return nullptr;
+    receipt->amounts = amounts;
+    errno = saved;
+    return receipt;
+}
+
+bool Context::charge_more(const Receipt& receipt, const Amounts& amounts) noexcept {
+    Receipt done;
+    for (std::size_t i = 0; i < accounts_.count; ++i) {
+        if (!(receipt.charged & (1U << i))) continue;
+        if (!charge_account(i, amounts)) {
+            const int error = errno;
+            release_part(done, amounts);
+            errno = error;
+            return false;
+        }
+        done.charged = static_cast<AccountMask>(done.charged | (1U << i));
+    }
+    return true;
+}
+
+void Context::release_part(const Receipt& receipt, const Amounts& amounts) noexcept {
+    for (std::size_t i = 0; i < accounts_.count; ++i)
+        if (receipt.charged & (1U << i))
+            accounts_.account[i]->ledger().release(accounts_.account[i]->owner(), device_index_[i], amounts);
+}
+
+}  // namespace rdmaquota::provider

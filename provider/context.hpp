@@ -1,0 +1,66 @@
+// One open device context: the real provider's ops, the accounts that its objects are charged to,
+// and their receipts.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <infiniband/verbs.h>
+
+#include "provider/account.hpp"
+#include "provider/libibverbs.hpp"
+#include "provider/receipts.hpp"
+
+namespace rdmaquota::provider {
+
+class Context {
+public:
+    // Joins the process's accounts; throws only std::bad_alloc.
+    Context(std::string device);
+    ~Context();  // gives back what the receipts say, unless this is a forked child's copy
+    Context(const Context&) = delete;
+
+    // From `adopt` until the context is closed. Lock-free.
+    static Context* find(const ibv_context* context) noexcept;
+    static void add(const ibv_context* context, Context* record);
+    static Context* remove(const ibv_context* context) noexcept;
+
+    // Around a fork: holds every lock of every context.
+    static void lock_all() noexcept;
+    static void unlock_all() noexcept;
+
+    // Charges all accounts or none. On success a receipt to be filed or refunded; on denial null,
+    // with errno set to what the program shall see and the denial logged and recorded.
+    std::unique_ptr<Receipt> charge(const Amounts& amounts) noexcept;
+    void release(const Receipt& receipt) noexcept { release_part(receipt, receipt.amounts); }
+
+    // For an object that grows or shrinks: charges or releases `amounts` in those accounts that its
+    // receipt was charged to. The receipt's own amounts are the caller's to change.
+    bool charge_more(const Receipt& receipt, const Amounts& amounts) noexcept;
+    void release_part(const Receipt& receipt, const Amounts& amounts) noexcept;
+
+    Receipts& receipts() noexcept { return receipts_; }
+
+    OpPointer real(Op op) const noexcept { return real_[static_cast<std::size_t>(op)]; }
+    void set_real(Op op, OpPointer pointer) noexcept { real_[static_cast<std::size_t>(op)] = pointer; }
+
+    std::unique_ptr<Receipt> handle_receipt;  // for the context itself
+
+private:
+    bool charge_account(std::size_t i, const Amounts& amounts) noexcept;
+    bool counts(std::size_t i) noexcept;
+    const Rows& rows(std::size_t i);
+
+    std::string device_;
+    Accounts accounts_;
+    std::uint32_t device_index_[Accounts::capacity] = {};
+    bool usable_[Accounts::capacity] = {};
+    std::atomic<const Rows*> rows_[Accounts::capacity] = {};
+    Receipts receipts_;
+    OpPointer real_[op_count] = {};
+};
+
+}  // namespace rdmaquota::provider

@@ -1,0 +1,25 @@
+// The wrapped ops, by object. Each file ends with its table; provider/adopt.cpp installs them all.
+#pragma once
+
+#include <span>
+
+#include "provider/wrap.hpp"
+
+namespace rdmaquota::provider {
+
+std::span<const Wrapper> pd_ops() noexcept;
+std::span<const Wrapper> mr_ops() noexcept;
+std::span<const Wrapper> mw_ops() noexcept;
+std::span<const Wrapper> cq_ops() noexcept;
+std::span<const Wrapper> qp_ops() noexcept;
+std::span<const Wrapper> srq_ops() noexcept;
+std::span<const Wrapper> wq_ops() noexcept;
+std::span<const Wrapper> ah_ops() noexcept;
+std::span<const Wrapper> flow_ops() noexcept;
+std::span<const Wrapper> dm_ops() noexcept;
+std::span<const Wrapper> context_ops() noexcept;
+
+// One kernel object of a type.
+constexpr Amounts one(Resource resource) noexcept { return Amounts{}.add(resource, 1).add(Resource::hca_object, 1); }
+
+}  // namespace rdmaquota::provider

@@ -1,0 +1,39 @@
+#include "provider/ops.hpp"
+
+namespace rdmaquota::provider {
+namespace {
+
+// The kernel takes the number of entries as an unsigned one; 0 and what is negative it refuses.
+Amounts cost(std::uint32_t entries) noexcept { return one(Resource::cq).add(Resource::cqe, entries); }
+
+ibv_cq* create_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector) noexcept {
+    return create(context, Op::create_cq, create_cq, cost(static_cast<std::uint32_t>(std::max(entries, 0))), context,
+                  entries, channel, vector);
+}
+
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) noexcept {
+    return create(context, Op::create_cq_ex, create_cq_ex, cost(attr->cqe), context, attr);
+}
+
+int destroy_cq(ibv_cq* cq) noexcept { return destroy(cq->context, Op::destroy_cq, destroy_cq, cq); }
+
+int resize_cq(ibv_cq* cq, int entries) noexcept {
+    Context* context = Context::find(cq->context);
+    if (!context) return EINVAL;
+    const int status = resize(*context, cq, Resource::cqe, static_cast<std::uint64_t>(std::max(entries, 0)),
+                              [&] { return real_op(*context, Op::resize_cq, resize_cq)(cq, entries); });
+    return status == -1 ? errno : status;
+}
+
+const Wrapper table[] = {
+    wrapper(Op::create_cq, create_cq),
+    wrapper(Op::create_cq_ex, create_cq_ex),
+    wrapper(Op::destroy_cq, destroy_cq),
+    wrapper(Op::resize_cq, resize_cq),
+};
+
+}  // namespace
+
+std::span<const Wrapper> cq_ops() noexcept { return table; }
+
+}  // namespace rdmaquota::provider

@@ -1,0 +1,97 @@
+// The three shapes of a wrapped op. Each keeps errno as the real op left it.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <type_traits>
+#include <utility>
+
+#include "provider/context.hpp"
+
+namespace rdmaquota::provider {
+
+// One wrapped op: what is put in place of the real one.
+struct Wrapper {
+    Op op;
+    OpPointer function;
+};
+
+template <class Function>
+Wrapper wrapper(Op op, Function* function) noexcept {
+    return {op, reinterpret_cast<OpPointer>(function)};
+}
+
+// The real op, typed like the wrapper that calls it.
+template <class Function>
+Function* real_op(const Context& context, Op op, Function*) noexcept {
+    return reinterpret_cast<Function*>(context.real(op));
+}
+
+class KeepErrno {
+public:
+    KeepErrno() noexcept : saved_(errno) {}
+    ~KeepErrno() { errno = saved_; }
+    KeepErrno(const KeepErrno&) = delete;
+
+private:
+    int saved_;
+};
+
+// Creates: charge, call, then file the receipt or give the charge back. `self` is the calling
+// wrapper, which has the real op's type.
+template <class Object, class... Args>
+Object* create(const ibv_context* verbs, Op op, Object* (*self)(Args...), const Amounts& amounts,
+               std::type_identity_t<Args>... args) noexcept {
+    Context* context = Context::find(verbs);
+    if (!context) return errno = EINVAL, nullptr;  // not a context of ours: nothing to call
+    auto receipt = context->charge(amounts);
+    if (!receipt) return nullptr;
+    Object* object = real_op(*context, op, self)(args...);
+    const KeepErrno keep;
+    if (object)
+        context->receipts().file(std::move(receipt), object);
+    else
+        context->release(*receipt);
+    return object;
+}
+
+// Destroys: the receipt is taken out first, so that a new object at the same address finds its
+// place free, and put back when the real op fails.
+template <class Object>
+int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_identity_t<Object>* object) noexcept {
+    Context* context = Context::find(verbs);
+    if (!context) return EINVAL;
+    auto receipt = context->receipts().take(object);
+    const int status = real_op(*context, op, self)(object);
+    if (!receipt) return status;
+    const KeepErrno keep;
+    if (status == 0)
+        context->release(*receipt);
+    else
+        context->receipts().file(std::move(receipt), object);
+    return status;
+}
+
+// Resizes: what `resource` will cost more is charged before the call, what it will cost less is
+// given back after it. Returns what the real op returned, or -1 for a denial with errno set.
+template <class Call>
+int resize(Context& context, const void* object, Resource resource, std::uint64_t amount, Call call) noexcept {
+    auto receipt = context.receipts().take(object);
+    if (!receipt) return call();
+    const auto before = receipt->amounts.of(resource);
+    if (amount > before && !context.charge_more(*receipt, Amounts{}.add(resource, amount - before))) {
+        const KeepErrno keep;
+        context.receipts().file(std::move(receipt), object);
+        return -1;
+    }
+    const int status = call();
+    const KeepErrno keep;
+    const auto after = status == 0 ? amount : before;
+    const auto held = std::max(amount, before);
+    if (held > after) context.release_part(*receipt, Amounts{}.add(resource, held - after));
+    receipt->amounts.set(resource, after);
+    context.receipts().file(std::move(receipt), object);
+    return status;
+}
+
+}  // namespace rdmaquota::provider
