@@ -34,6 +34,9 @@ Error bad_limit(Resource resource, std::string_view text) {
                         info(resource).unit == Unit::bytes ? "4096, 512MiB, 4GiB" : "10, 10k")};
 }
 
+// Instead of std::floor, for which the provider would have to load libm into every program.
+bool whole(double number) noexcept { return number == static_cast<double>(static_cast<std::uint64_t>(number)); }
+
 std::optional<std::uint64_t> factor_of(std::string_view suffix) {
     for (const auto& multiple : multiples)
         if (multiple.suffix == suffix) return multiple.factor;
@@ -57,7 +60,7 @@ Result<std::uint64_t> parse_limit(Resource resource, std::string_view text) {
     if (amount > static_cast<double>(max_amount))
         return Error{fmt::format("'{}' is too large for {}: the largest limit is {}; for no limit write max", text,
                                  info(resource).name, format_limit(resource, max_amount))};
-    if (amount != std::floor(amount)) return bad_limit(resource, text);
+    if (!whole(amount)) return bad_limit(resource, text);
     return static_cast<std::uint64_t>(amount);
 }
 
@@ -80,8 +83,7 @@ std::string format_amount(Resource resource, std::uint64_t amount) {
     double scaled = static_cast<double>(amount);
     std::size_t unit = 0;
     for (scaled /= kibi; scaled >= kibi && unit + 1 < units.size(); scaled /= kibi) ++unit;
-    const bool whole = scaled == std::floor(scaled);
-    return whole ? fmt::format("{:.0f} {}", scaled, units[unit]) : fmt::format("{:.1f} {}", scaled, units[unit]);
+    return whole(scaled) ? fmt::format("{:.0f} {}", scaled, units[unit]) : fmt::format("{:.1f} {}", scaled, units[unit]);
 }
 
 std::string format_limit(Resource resource, std::uint64_t limit) {

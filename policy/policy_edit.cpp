@@ -13,17 +13,15 @@ namespace {
 // A text that toml++'s positions (lines and code points from 1) can be found in.
 class Document {
 public:
-    explicit Document(std::string text) : text_(std::move(text)) {
-        crlf_ = text_.find("\r\n") != std::string::npos;
-    }
+    explicit Document(std::string text) : text_(std::move(text)) { crlf_ = text_.find("\r\n") != std::string::npos; }
 
     const std::string& text() const noexcept { return text_; }
 
     std::size_t offset(const toml::source_position& position) const {
         std::size_t at = text_.starts_with("\xef\xbb\xbf") ? 3 : 0;  // the byte order mark has no column
         for (auto line = position.line; line > 1; --line) at = end_of_line(at);
-        for (auto column = position.column; column > 1 && at < text_.size(); --column)
-            do ++at;
+        for (auto column = position.column; column > 1 && at < text_.size(); --column) do
+                ++at;
             while (at < text_.size() && (static_cast<unsigned char>(text_[at]) & 0xc0) == 0x80);
         return at;
     }
@@ -79,7 +77,8 @@ std::string toml_entry(const LimitChange& change) {
 }
 
 std::string header(const LimitChange& change) {
-    return fmt::format("[{}.\"{}\"]", change.table == PolicyTable::process ? "process" : "tenant.default", change.device);
+    return fmt::format("[{}.\"{}\"]", change.table == PolicyTable::process ? "process" : "tenant.default",
+                       change.device);
 }
 
 const toml::table* find_table(const toml::table& root, const LimitChange& change) {

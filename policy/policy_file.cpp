@@ -31,13 +31,20 @@ struct Merge {
 
 std::string kind_of(const toml::node& node) {
     switch (node.type()) {
-        case toml::node_type::table: return "a table";
-        case toml::node_type::array: return "a list";
-        case toml::node_type::string: return "a string";
-        case toml::node_type::integer: return "a number";
-        case toml::node_type::floating_point: return "a number with a fraction";
-        case toml::node_type::boolean: return "true or false";
-        default: return "a date or time";
+        case toml::node_type::table:
+            return "a table";
+        case toml::node_type::array:
+            return "a list";
+        case toml::node_type::string:
+            return "a string";
+        case toml::node_type::integer:
+            return "a number";
+        case toml::node_type::floating_point:
+            return "a number with a fraction";
+        case toml::node_type::boolean:
+            return "true or false";
+        default:
+            return "a date or time";
     }
 }
 
@@ -57,8 +64,8 @@ public:
 
 private:
     void root_entry(const toml::key& key, const toml::node& node) {
-        static constexpr std::array<std::string_view, 7> known{"version",    "mode", "on_unavailable", "deny_errno",
-                                                               "log", "process", "tenant"};
+        static constexpr std::array<std::string_view, 7> known{"version", "mode",    "on_unavailable", "deny_errno",
+                                                               "log",     "process", "tenant"};
         auto& policy = merge_.policy;
         if (key == "version") return version(node);
         if (key == "mode") return word(key, node, parse_mode, policy.mode);
@@ -114,8 +121,9 @@ private:
             return fail(node, "the log file must be an absolute path in quotes");
         const auto control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
         if (text->get().size() > longest_log_file_bytes || std::any_of(text->get().begin(), text->get().end(), control))
-            return fail(node, fmt::format("the log file's path must be at most {} bytes long, without control characters",
-                                          longest_log_file_bytes));
+            return fail(node,
+                        fmt::format("the log file's path must be at most {} bytes long, without control characters",
+                                    longest_log_file_bytes));
         merge_.policy.log_file = text->get();
         merge_.file_place = place(file_, node.source().begin);
     }
@@ -132,10 +140,12 @@ private:
 
     void unknown_tenant(const toml::key& key, const toml::node& node) {
         if (find_resource(key.str()) || !node.is_table())
-            return fail(key, fmt::format("'{}' is no tenant; write limits below [tenant.{}.\"*\"]", key.str(), default_tenant));
-        fail(key, fmt::format("tenant '{}': this version has the one tenant '{}' that every process is in; write its limits"
-                              " below [tenant.{}.\"*\"]",
-                              key.str(), default_tenant, default_tenant));
+            return fail(
+                key, fmt::format("'{}' is no tenant; write limits below [tenant.{}.\"*\"]", key.str(), default_tenant));
+        fail(key,
+             fmt::format("tenant '{}': this version has the one tenant '{}' that every process is in; write its limits"
+                         " below [tenant.{}.\"*\"]",
+                         key.str(), default_tenant, default_tenant));
     }
 
     void scope(const toml::key& key, const toml::node& node, ScopeLimits& limits) {
@@ -146,13 +156,16 @@ private:
 
     void scope_entry(const toml::key& device, const toml::node& rows, ScopeLimits& limits) {
         if (device == "match")
-            return fail(device, "match is not known to this version: every process is in the tenant 'default'; remove it");
+            return fail(device,
+                        "match is not known to this version: every process is in the tenant 'default'; remove it");
         if (find_resource(device.str()) && !rows.is_table())
-            return fail(device, fmt::format("{} needs a device; write it below a table such as [process.\"*\"]", device.str()));
+            return fail(device,
+                        fmt::format("{} needs a device; write it below a table such as [process.\"*\"]", device.str()));
         if (!valid_device(device.str()))
-            return fail(device, fmt::format("'{}' is no device name; write one such as mlx5_0, or \"*\" for each device, or "
-                                            "total for their sum",
-                                            device.str()));
+            return fail(device,
+                        fmt::format("'{}' is no device name; write one such as mlx5_0, or \"*\" for each device, or "
+                                    "total for their sum",
+                                    device.str()));
         if (const auto* table = as_table(device, rows))
             for (const auto& [resource, limit] : *table) limit_entry(resource, limit, row_for(limits, device.str()));
     }
@@ -168,7 +181,8 @@ private:
     static Result<std::uint64_t> read_limit(Resource resource, const toml::node& node) {
         if (const auto* text = node.as_string()) return parse_limit(resource, text->get());
         if (const auto* number = node.as_integer()) return parse_limit(resource, std::to_string(number->get()));
-        return Error{fmt::format("{} is {}; write a whole number, or a string such as {}", info(resource).name, kind_of(node),
+        return Error{fmt::format("{} is {}; write a whole number, or a string such as {}", info(resource).name,
+                                 kind_of(node),
                                  info(resource).unit == Unit::bytes ? "\"10GiB\" or \"max\"" : "\"10k\" or \"max\"")};
     }
 
@@ -223,7 +237,8 @@ Result<void> merge_file(Merge& merge, const std::string& path, bool version_requ
 // What can only be judged when all files have been read.
 Result<Policy> finish(Merge& merge) {
     if (merge.policy.log_target == LogTarget::file && merge.policy.log_file.empty())
-        return Error{merge.target_place + "the log target is a file, but no file is named; add file = \"/var/log/...\""};
+        return Error{merge.target_place +
+                     "the log target is a file, but no file is named; add file = \"/var/log/...\""};
     if (!merge.policy.log_file.empty() && !merge.target_given)
         return Error{merge.file_place + "the log file would not be used; add target = \"file\""};
     return std::move(merge.policy);
@@ -234,8 +249,9 @@ Result<void> check_owner(const std::string& path, const std::string& directory) 
     struct stat fragments {};
     if (::stat(path.c_str(), &policy) != 0 || ::stat(directory.c_str(), &fragments) != 0) return {};
     if (fragments.st_uid == 0 || fragments.st_uid == policy.st_uid) return {};
-    return Error{fmt::format("{}: belongs to user {}, not to root or the owner of {}; change its owner or move the policy",
-                             directory, fragments.st_uid, path)};
+    return Error{
+        fmt::format("{}: belongs to user {}, not to root or the owner of {}; change its owner or move the policy",
+                    directory, fragments.st_uid, path)};
 }
 
 }  // namespace

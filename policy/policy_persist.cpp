@@ -31,7 +31,8 @@ public:
     }
 
     bool like(const struct stat& original) const {
-        return fd_ >= 0 && ::fchown(fd_, original.st_uid, original.st_gid) == 0 && ::fchmod(fd_, original.st_mode & 07777) == 0;
+        return fd_ >= 0 && ::fchown(fd_, original.st_uid, original.st_gid) == 0 &&
+               ::fchmod(fd_, original.st_mode & 07777) == 0;
     }
 
     bool write(const std::string& text) const {

@@ -56,7 +56,8 @@ std::string explain(std::string_view description) {
     if (const auto colon = description.find(": "); description.starts_with("Error while ") && colon != description.npos)
         description.remove_prefix(colon + 2);
     constexpr std::string_view twice = "cannot redefine existing ";
-    if (description.starts_with("cannot redefine existing table")) return "this table is there twice; make one of the two";
+    if (description.starts_with("cannot redefine existing table"))
+        return "this table is there twice; make one of the two";
     if (description.starts_with(twice))
         return fmt::format("{} is there twice; remove one of the two", description.substr(twice.size()));
     return fmt::format("syntax error: {}; rdmaquota.toml(5) has examples", description);
@@ -79,7 +80,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 Result<std::string> read_text(const std::string& path) {
-    const auto failed = [&path](int error) { return Error{fmt::format("{}: cannot read: {}", path, std::strerror(error))}; };
+    const auto failed = [&path](int error) {
+        return Error{fmt::format("{}: cannot read: {}", path, std::strerror(error))};
+    };
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return failed(errno);
     std::string text(largest_file_bytes + 1, '\0');

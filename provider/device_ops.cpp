@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <vector>
 
@@ -70,10 +71,15 @@ bool null_or_in(const std::vector<Range>& ranges, T* pointer) noexcept {
     return !pointer || in(ranges, pointer);
 }
 
+// Real ABI numbers are below 20; some providers accept anything upwards.
+bool are_abi_versions(std::uint32_t lowest, std::uint32_t highest) noexcept {
+    constexpr std::uint32_t bound = 1000;
+    return lowest < bound && lowest <= highest && (highest < bound || highest == INT_MAX);
+}
+
 bool is_device_ops(const Image& image, const DeviceOps& table) noexcept {
-    constexpr std::uint32_t highest_abi = 10'000;  // real ones are below 20
-    return in(image.all, table.name) && table.match_min_abi_version <= table.match_max_abi_version &&
-           table.match_max_abi_version < highest_abi && in(image.all, table.match_table) &&
+    return in(image.all, table.name) && are_abi_versions(table.match_min_abi_version, table.match_max_abi_version) &&
+           in(image.all, table.match_table) &&
            null_or_in(image.all, table.static_providers) && null_or_in(image.code, table.match_device) &&
            in(image.code, table.alloc_context) && null_or_in(image.code, table.import_context) &&
            in(image.code, table.alloc_device) && null_or_in(image.code, table.uninit_device) &&

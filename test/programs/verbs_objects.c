@@ -1,0 +1,268 @@
+/*
+ * A verbs program that knows nothing of quotas: it creates and destroys objects as it is told and
+ * says how far it got.
+ *
+ *   verbs_objects [-d DEVICE] STEP...
+ *
+ *   rc=N uc=N ud=N    create N QPs of that type     pd=N            create N PDs
+ *   cq=N[:ENTRIES]    create N CQs                  mr=N[:BYTES]    register N MRs
+ *   cqx=N qpx=N       the same by the _ex entries   ctx=N           open N more contexts
+ *   srq=N mw=N ah=N   create N SRQs, MWs, AHs       resize=ENTRIES  resize the last CQ
+ *   rereg=BYTES       re-register the last MR       drop=KIND       destroy all of that kind
+ *   close             close the device with all that is alive, and open it again
+ *   wait              print "waiting" and read a line of standard input
+ *   sleep=SECONDS
+ *
+ * Each creating step prints "KIND: MADE of N" and, when it stopped short, the error's name. The exit
+ * status is 0 when every step went as far as asked, 1 when one fell short, 2 for wrong usage or no
+ * device.
+ */
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { max_objects = 4096 };
+
+struct pool {
+	const char *kind;
+	void *object[max_objects];
+	int count;
+	void *(*make)(long argument);
+	int (*end)(void *object);
+	long argument; /* when none is given */
+};
+
+static struct ibv_device *device;
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static char *buffer;
+static const size_t buffer_bytes = 64 << 20;
+
+static void *make_qp_of(enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = type,
+	};
+	return ibv_create_qp(pd, &attr);
+}
+
+static void *make_rc(long unused) { (void)unused; return make_qp_of(IBV_QPT_RC); }
+static void *make_uc(long unused) { (void)unused; return make_qp_of(IBV_QPT_UC); }
+static void *make_ud(long unused) { (void)unused; return make_qp_of(IBV_QPT_UD); }
+
+static void *make_qp_ex(long unused)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = pd,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	(void)unused;
+	return ibv_create_qp_ex(context, &attr);
+}
+
+static void *make_cq_ex(long entries)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = (uint32_t)entries, .wc_flags = IBV_WC_STANDARD_FLAGS };
+	return ibv_create_cq_ex(context, &attr);
+}
+
+static void *make_srq(long work_requests)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = (uint32_t)work_requests, .max_sge = 1 } };
+	return ibv_create_srq(pd, &attr);
+}
+
+static void *make_ah(long unused)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 1, .sgid_index = 1 } };
+	(void)unused;
+	if (ibv_query_gid(context, 1, 1, &attr.grh.dgid))
+		return NULL;
+	return ibv_create_ah(pd, &attr);
+}
+
+static void *make_pd(long unused) { (void)unused; return ibv_alloc_pd(context); }
+static void *make_cq(long entries) { return ibv_create_cq(context, (int)entries, NULL, NULL, 0); }
+static void *make_mr(long bytes) { return ibv_reg_mr(pd, buffer, (size_t)bytes, IBV_ACCESS_LOCAL_WRITE); }
+static void *make_mw(long unused) { (void)unused; return ibv_alloc_mw(pd, IBV_MW_TYPE_2); }
+static void *make_context(long unused) { (void)unused; return ibv_open_device(device); }
+
+static int end_qp(void *object) { return ibv_destroy_qp(object); }
+static int end_pd(void *object) { return ibv_dealloc_pd(object); }
+static int end_cq(void *object) { return ibv_destroy_cq(object); }
+static int end_mr(void *object) { return ibv_dereg_mr(object); }
+static int end_srq(void *object) { return ibv_destroy_srq(object); }
+static int end_mw(void *object) { return ibv_dealloc_mw(object); }
+static int end_ah(void *object) { return ibv_destroy_ah(object); }
+static int end_context(void *object) { return ibv_close_device(object); }
+
+static struct pool pools[] = {
+	{ .kind = "rc", .make = make_rc, .end = end_qp },
+	{ .kind = "uc", .make = make_uc, .end = end_qp },
+	{ .kind = "ud", .make = make_ud, .end = end_qp },
+	{ .kind = "qpx", .make = make_qp_ex, .end = end_qp },
+	{ .kind = "pd", .make = make_pd, .end = end_pd },
+	{ .kind = "cq", .make = make_cq, .end = end_cq, .argument = 16 },
+	{ .kind = "cqx", .make = make_cq_ex, .end = end_cq, .argument = 16 },
+	{ .kind = "mr", .make = make_mr, .end = end_mr, .argument = 4096 },
+	{ .kind = "srq", .make = make_srq, .end = end_srq, .argument = 16 },
+	{ .kind = "mw", .make = make_mw, .end = end_mw },
+	{ .kind = "ah", .make = make_ah, .end = end_ah },
+	{ .kind = "ctx", .make = make_context, .end = end_context },
+};
+
+static struct pool *find_pool(const char *kind)
+{
+	for (size_t i = 0; i < sizeof(pools) / sizeof(pools[0]); ++i)
+		if (!strcmp(pools[i].kind, kind))
+			return &pools[i];
+	return NULL;
+}
+
+static int create(struct pool *pool, int wanted, long argument)
+{
+	int made = 0;
+
+	for (; made < wanted && pool->count < max_objects; ++made) {
+		errno = 0;
+		void *object = pool->make(argument);
+		if (!object) {
+			printf("%s: %d of %d, then %s\n", pool->kind, made, wanted, strerrorname_np(errno));
+			return 1;
+		}
+		pool->object[pool->count++] = object;
+	}
+	printf("%s: %d of %d\n", pool->kind, made, wanted);
+	return 0;
+}
+
+static int drop(struct pool *pool)
+{
+	int dropped = 0;
+
+	for (; pool->count > 0; ++dropped) {
+		int error = pool->end(pool->object[pool->count - 1]);
+		if (error) {
+			printf("drop %s: %d, then %s\n", pool->kind, dropped, strerrorname_np(error));
+			return 1;
+		}
+		--pool->count;
+	}
+	printf("drop %s: %d\n", pool->kind, dropped);
+	return 0;
+}
+
+static int report(const char *what, int error)
+{
+	printf("%s: %s\n", what, error ? strerrorname_np(error) : "ok");
+	return error != 0;
+}
+
+static int open_all(void)
+{
+	context = ibv_open_device(device);
+	if (!context)
+		return report("open", errno);
+	pd = ibv_alloc_pd(context);
+	if (!pd)
+		return report("first pd", errno);
+	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+	if (!cq)
+		return report("first cq", errno);
+	return 0;
+}
+
+static int step(char *text)
+{
+	char *value = strchr(text, '=');
+	struct pool *pool;
+
+	if (value)
+		*value++ = '\0';
+	if (!strcmp(text, "wait")) {
+		puts("waiting");
+		return getchar() == EOF ? 0 : 0;
+	}
+	if (!strcmp(text, "close")) {
+		for (size_t i = 0; i < sizeof(pools) / sizeof(pools[0]); ++i)
+			pools[i].count = 0;
+		ibv_close_device(context);
+		return open_all();
+	}
+	if (!value)
+		return 2;
+	if (!strcmp(text, "sleep"))
+		return sleep((unsigned)atoi(value)) != 0;
+	if (!strcmp(text, "drop"))
+		return (pool = find_pool(value)) ? drop(pool) : 2;
+	if (!strcmp(text, "resize")) {
+		pool = find_pool("cq");
+		return pool->count ? report("resize", ibv_resize_cq(pool->object[pool->count - 1], atoi(value))) : 2;
+	}
+	if (!strcmp(text, "rereg")) {
+		pool = find_pool("mr");
+		if (!pool->count)
+			return 2;
+		errno = 0;
+		int failed = ibv_rereg_mr(pool->object[pool->count - 1], IBV_REREG_MR_CHANGE_TRANSLATION, NULL, buffer,
+					  (size_t)atol(value), 0);
+		return report("rereg", failed ? (errno ? errno : EIO) : 0);
+	}
+	pool = find_pool(text);
+	if (!pool)
+		return 2;
+	char *argument = strchr(value, ':');
+	return create(pool, atoi(value), argument ? atol(argument + 1) : pool->argument);
+}
+
+static struct ibv_device *find_device(const char *name)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	for (int i = 0; list && list[i]; ++i)
+		if (!name || !strcmp(ibv_get_device_name(list[i]), name))
+			return list[i];
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = NULL;
+	int status = 0;
+	int first = 1;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc > 2 && !strcmp(argv[1], "-d")) {
+		name = argv[2];
+		first = 3;
+	}
+	device = find_device(name);
+	if (!device) {
+		fprintf(stderr, "verbs_objects: no RDMA device%s%s\n", name ? " named " : "", name ? name : "");
+		return 2;
+	}
+	buffer = aligned_alloc(4096, buffer_bytes);
+	if (!buffer || open_all())
+		return 1;
+	for (int i = first; i < argc; ++i) {
+		int result = step(argv[i]);
+		if (result == 2) {
+			fprintf(stderr, "verbs_objects: unknown step '%s'\n", argv[i]);
+			return 2;
+		}
+		status |= result;
+	}
+	return status;
+}
