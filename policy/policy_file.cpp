@@ -8,9 +8,11 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <span>
 
 #include <fmt/core.h>
 
+#include "policy/did_you_mean.hpp"
 #include "policy/policy_toml.hpp"
 
 namespace rdmaquota {

@@ -7,8 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <numeric>
-#include <vector>
 
 #include <fmt/core.h>
 
@@ -63,20 +61,6 @@ std::string explain(std::string_view description) {
     return fmt::format("syntax error: {}; rdmaquota.toml(5) has examples", description);
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        auto diagonal = std::exchange(row[0], i + 1);
-        for (std::size_t j = 0; j < b.size(); ++j) {
-            const auto replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-            diagonal = row[j + 1];
-            row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-        }
-    }
-    return row.back();
-}
-
 }  // namespace
 
 Result<std::string> read_text(const std::string& path) {
@@ -110,17 +94,6 @@ Result<toml::table> parse_toml(const std::string& text, const std::string& file)
 
 std::string place(std::string_view file, const toml::source_position& position) {
     return fmt::format("{}:{}:{}: ", file, position.line, position.column);
-}
-
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates) {
-    std::string_view best;
-    std::size_t least = word.size() < 4 ? 2 : 3;  // farther than that is another word
-    for (const auto candidate : candidates)
-        if (const auto distance = edit_distance(word, candidate); distance < least) {
-            least = distance;
-            best = candidate;
-        }
-    return best.empty() ? "" : fmt::format(", did you mean '{}'?", best);
 }
 
 }  // namespace rdmaquota

@@ -9,7 +9,6 @@
 #define TOML_MAX_NESTED_VALUES 16
 #include <toml++/toml.h>
 
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,8 +24,5 @@ Result<toml::table> parse_toml(const std::string& text, const std::string& file)
 
 // "FILE:LINE:COL: "
 std::string place(std::string_view file, const toml::source_position& position);
-
-// ", did you mean 'x'?" when a candidate is close to `word`, else "".
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace rdmaquota

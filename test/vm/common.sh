@@ -1,6 +1,6 @@
 # What the scripts of this folder share; sourced, never run. Messages go to stderr only:
 # stdout belongs to the command in the guest, or to the path a script prints.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # some of these are only for some
 
 vm_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 repo_dir=$(cd "$vm_dir/../.." && pwd -P)

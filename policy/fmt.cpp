@@ -1,0 +1,7 @@
+// The one place where fmt is compiled: from its headers, so that the provider brings no library
+// into other people's processes, but not in every file, which would cost four seconds each.
+#include <fmt/format-inl.h>
+
+// What other files call and no function here happens to use.
+template char fmt::detail::decimal_point_impl(fmt::detail::locale_ref);
+template fmt::detail::thousands_sep_result<char> fmt::detail::thousands_sep_impl(fmt::detail::locale_ref);

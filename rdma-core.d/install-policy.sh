@@ -1,0 +1,16 @@
+#!/bin/sh
+# Installs the default policy only where there is none: an administrator's file is never touched.
+#
+#   install-policy.sh FILE DIRECTORY      (Meson gives DESTDIR in the environment)
+set -eu
+
+file=$1
+target=${DESTDIR:-}$2/rdmaquota.toml
+
+if [ -e "$target" ] || [ -L "$target" ]; then
+    echo "Keeping the policy that is there: $target"
+    exit 0
+fi
+echo "Installing the default policy: $target"
+install -d -m 0755 "${target%/*}"
+install -m 0644 "$file" "$target"

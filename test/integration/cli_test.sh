@@ -1,0 +1,406 @@
+#!/bin/bash
+# The command line as users and scripts meet it. Needs no RDMA: test/integration/ledger_user plays
+# the part of a program with verbs objects.
+#
+#   cli_test.sh BUILD_DIRECTORY
+set -u
+
+if [[ $# -ne 1 || ! -x $1/tools/rdmaquota/rdmaquota ]]; then
+    echo "usage: cli_test.sh BUILD_DIRECTORY" >&2
+    exit 2
+fi
+
+build=$(realpath "$1")
+here=$(dirname "$(realpath "$0")")
+rdmaquota=$build/tools/rdmaquota/rdmaquota
+ledger_user=$build/test/integration/ledger_user
+default_policy=$here/../../rdma-core.d/rdmaquota.toml
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+# What the person who runs this has set must not matter.
+unset RDMAV_DRIVERS IBV_DRIVERS NO_COLOR
+export XDG_RUNTIME_DIR=$work/runtime RDMAQUOTA_DIR=$work/quota TZ=UTC LC_ALL=C.UTF-8
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+
+passed=0
+failed=0
+
+pass() {
+    passed=$((passed + 1))
+    echo "ok - $1"
+}
+
+fail() {
+    failed=$((failed + 1))
+    echo "not ok - $1"
+    printf '#   status %s\n' "$status"
+    sed 's/^/#   stdout: /' out
+    sed 's/^/#   stderr: /' err
+}
+
+# Runs a command; its results are in $status and the files out and err.
+try() {
+    "$@" >out 2>err </dev/null
+    status=$?
+}
+
+# check NAME CONDITION...: the condition is a command that must succeed.
+check() {
+    local name=$1
+    shift
+    if "$@" >/dev/null 2>&1; then pass "$name"; else fail "$name"; fi
+}
+
+says() { [[ $status -eq 0 && ! -s err ]] && grep -qF -- "$1" out; }
+
+prints() { [[ $status -eq 0 && $(cat out) == "$1" ]]; }
+
+# One line on standard error, nothing on standard output.
+refuses() { [[ $status -eq $1 && ! -s out && $(wc -l <err) -eq 1 ]] && grep -q '^rdmaquota: ' err && grep -qF -- "$2" err; }
+
+json() { python3 -c "import json,sys; d=json.load(open('out')); sys.exit(not ($1))"; }
+
+no_run_is_left() { [[ -z $(ls -A "$XDG_RUNTIME_DIR") ]]; }
+
+cat >policy.toml <<'END'
+version = 1 # the first
+[process."*"]
+qp = 100      # each process
+mr_bytes = "10GiB"
+[tenant.default."*"]
+qp = 1000
+[tenant.default.total]
+qp = 1500
+END
+
+# --- help, version, wrong usage -------------------------------------------------------------------
+
+try "$rdmaquota" --version
+check "--version" grep -Eq '^rdmaquota [0-9]+\.[0-9]+\.[0-9]+$' out
+
+for command in run show set events check reload completion; do
+    try "$rdmaquota" $command --help
+    check "$command --help" says "Usage: rdmaquota $command"
+done
+
+try "$rdmaquota"
+check "no command" refuses 2 "no command is given"
+try "$rdmaquota" shwo
+check "misspelt command" refuses 2 "did you mean 'show'?"
+try "$rdmaquota" show --jsn
+check "unknown option" refuses 2 "--jsn"
+try "$rdmaquota" set rxe0
+check "set without a limit" refuses 2 "no limit is given"
+try "$rdmaquota" set qp=1
+check "set without a device" refuses 2 "no device is given"
+try "$rdmaquota" set rxe0 qps=1
+check "set of an unknown resource" refuses 2 "unknown resource 'qps'"
+try "$rdmaquota" set rxe0 qp=-1
+check "set of a negative limit" refuses 2 "'-1'"
+try "$rdmaquota" set 'rxe 0' qp=1
+check "set of an impossible device" refuses 2 "no device name"
+try "$rdmaquota" completion tcsh
+check "completion of an unknown shell" refuses 2 "bash, zsh, fish"
+
+# --- nothing there yet ----------------------------------------------------------------------------
+
+try "$rdmaquota" show
+check "show without a policy" refuses 1 "rdmaquota reload"
+try "$rdmaquota" events
+check "events without a ledger" refuses 1 "rdmaquota reload"
+try "$rdmaquota" set rxe0 qp=1
+check "set without a policy" refuses 1 "rdmaquota reload"
+try "$rdmaquota" reload nowhere.toml
+check "reload of a missing file says how to get one" refuses 1 "copy "
+
+# --- check ----------------------------------------------------------------------------------------
+
+try "$rdmaquota" check policy.toml
+check "check" says "policy.toml: ok"
+check "check tells what the policy means" says "qp 100, mr_bytes 10 GiB"
+try "$rdmaquota" check "$default_policy"
+check "the default policy is right" says "ok"
+check "the default policy limits nothing" says "no limits"
+
+printf 'version = 1\n[process."*"]\nqps = 1\n' >broken.toml
+try "$rdmaquota" check broken.toml
+check "check of a broken policy names the place" refuses 1 "broken.toml:3:1: unknown resource 'qps'"
+head -c 4096 /dev/urandom >binary.toml
+try "$rdmaquota" check binary.toml
+check "check of a binary" refuses 1 "binary.toml:1:"
+try "$rdmaquota" check .
+check "check of a directory" refuses 1 "directory"
+{ echo 'version = 1' && for i in {1..40}; do printf '[process.dev%d]\nqp = 1\n' "$i"; done; } >devices.toml
+try "$rdmaquota" check devices.toml
+check "check of too many devices" refuses 1 "at most 34"
+
+# --- reload ---------------------------------------------------------------------------------------
+
+try "$rdmaquota" reload policy.toml
+check "reload" says "policy.toml is in force, mode enforce"
+check "reload makes a directory for everyone" test "$(stat -c %a quota)" = 755
+check "reload makes a policy that others can only read" test "$(stat -c %a quota/policy)" = 644
+try "$rdmaquota" reload broken.toml
+check "reload of a broken policy is refused" refuses 1 "broken.toml:3:1:"
+try "$rdmaquota" reload devices.toml
+check "reload of too many devices is refused" refuses 1 "at most 34"
+try "$rdmaquota" show
+check "and leaves the running policy as it was" says "total   qp            0   1500     -"
+try "$rdmaquota" reload --dir other policy.toml
+check "--dir names another directory" test -f other/policy
+
+# --- show and events ------------------------------------------------------------------------------
+
+coproc user { exec "$ledger_user" rxe0 qp=80 mr_bytes=4GiB cq=3; }
+user_pid=$COPROC_PID
+user_pid=${user_PID:-$user_pid}
+read -r ready <&"${user[0]}"
+check "a program is under quota" test "$ready" = ready
+
+try "$rdmaquota" show
+check "show lists usage, limit and peak" says "rxe0    qp           80   1000     80"
+check "show gives bytes with units" says "rxe0    mr_bytes  4 GiB    max  4 GiB"
+check "show gives sums that are limited" says "total   qp           80   1500      -"
+check "show lists the process" grep -Eq "^ *$user_pid +ledger_user +rxe0 +qp 80 of 100, mr_bytes 4 GiB of 10 GiB, cq 3$" out
+check "show is plain when piped" bash -c "! grep -q '[^ -~]' out"
+
+try "$rdmaquota" show --json
+check "show --json is one line" test "$(wc -l <out)" -eq 1
+check "show --json names version, tenant and mode" json "d['version']==1 and [(t['name'],t['mode']) for t in d['tenants']]==[('default','enforce')]"
+check "show --json has usage, limit, peak" json "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':80,'limit':1000,'peak':80}"
+check "show --json has null for no limit" json "d['tenants'][0]['devices']['rxe0']['cq']['limit'] is None"
+check "show --json has sums" json "d['tenants'][0]['devices']['total']['qp']=={'usage':80,'limit':1500,'peak':None}"
+check "show --json leaves out what nobody uses or limits" json "'srq' not in d['tenants'][0]['devices']['rxe0']"
+check "show --json has processes" json "[(p['pid'],p['comm'],p['devices']['rxe0']['qp']) for p in d['tenants'][0]['processes']]==[($user_pid,'ledger_user',{'usage':80,'limit':100})]"
+
+try "$rdmaquota" show default
+check "show of the default tenant" says "tenant default"
+try "$rdmaquota" show blue
+check "show of another tenant" refuses 1 "no tenant 'blue'"
+
+try "$rdmaquota" events
+check "events" grep -Eq "^20[0-9-]{8} [0-9:]{8}\.[0-9]{3} denied      rxe0 qp  80 of 80 used, 1 more asked  tenant default \(tenant limit\)  pid $user_pid ledger_user  EDQUOT$" out
+try "$rdmaquota" events --json
+check "events --json" json "(d['kind'],d['device'],d['resource'],d['scope'],d['used'],d['limit'],d['requested'],d['pid'],d['error'])==('denied','rxe0','qp','tenant',80,80,1,$user_pid,'EDQUOT')"
+
+# A program that dies leaves nothing, and says so.
+kill -KILL "$user_pid"
+wait "$user_pid" 2>/dev/null
+try "$rdmaquota" show --json
+check "after kill -9 the usage is back at zero" json "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':0,'limit':1000,'peak':80} and not d['tenants'][0]['processes']"
+try "$rdmaquota" events
+check "and an event tells of it" says "pid $user_pid ledger_user ended without closing"
+
+# Names out of the ledger must not steer the terminal.
+cp "$ledger_user" "$(printf 'bad\e[31m\nname')"
+coproc user { exec ./bad* rxe0 qp=1; }
+user_pid=${user_PID}
+read -r ready <&"${user[0]}"
+try "$rdmaquota" show
+check "show escapes process names" says 'bad\x1b[31m\x0aname'
+try "$rdmaquota" events
+check "events escapes process names" says 'bad\x1b[31m\x0aname'
+try "$rdmaquota" show --json
+check "show --json escapes process names" json "d['tenants'][0]['processes'][0]['comm']=='bad\x1b[31m\nname'"
+kill -KILL "$user_pid"
+wait "$user_pid" 2>/dev/null
+
+# --- events --follow ------------------------------------------------------------------------------
+
+"$rdmaquota" events --follow >followed 2>err </dev/null &
+follower=$!
+wait_for() {
+    local i
+    for ((i = 0; i < 100; i++)); do
+        grep -q "$1" followed && return
+        sleep 0.1
+    done
+    return 1
+}
+check "events --follow starts with what was" wait_for "80 of 80 used"
+"$ledger_user" rxe1 qp=7 </dev/null >/dev/null
+check "events --follow tells of new events" wait_for "rxe1 qp  7 of 7 used"
+mv quota/default quota/old && "$rdmaquota" reload policy.toml >/dev/null
+"$ledger_user" rxe2 qp=9 </dev/null >/dev/null
+check "events --follow survives a new ledger" wait_for "rxe2 qp  9 of 9 used"
+kill -INT "$follower"
+wait "$follower"
+status=$?
+check "events --follow ends with 0 when interrupted" test "$status" -eq 0
+
+# --- set ------------------------------------------------------------------------------------------
+
+limit_is() { "$rdmaquota" show --json >out && json "d['tenants'][0]['devices']['$1']['$2']['limit']==$3"; }
+
+try "$rdmaquota" set rxe2 qp=4 mr_bytes=1GiB
+check "set says what it changed" prints "rxe2 qp: 1000 -> 4 (tenant default)
+rxe2 mr_bytes: max -> 1 GiB (tenant default)"
+check "set is in force" limit_is rxe2 qp 4
+try "$rdmaquota" set default rxe2 cq=10k --process
+check "set --process" prints "rxe2 cq: max -> 10000 (each process)"
+try "$rdmaquota" set rxe2 qp=max
+check "set to max" prints "rxe2 qp: 4 -> max (tenant default)"
+try "$rdmaquota" set '*' pd=8
+check "set for each device" limit_is rxe2 pd 8
+try "$rdmaquota" set total qp=20
+check "set for the sum" prints "total qp: 1500 -> 20 (tenant default)"
+try "$rdmaquota" set rxe2 qp=1 cq=x
+check "set of a right and a wrong limit is refused" refuses 2 "'x'"
+check "and changes nothing" limit_is rxe2 qp None
+try "$rdmaquota" set blue rxe2 qp=1
+check "set of another tenant is refused" refuses 1 "no tenant 'blue'"
+try "$rdmaquota" set rxe9 qp=1
+check "set of an unknown device warns" grep -q "warning: no device 'rxe9' is known here, only .*rxe2" err
+check "and is done" prints "rxe9 qp: 1000 -> 1 (tenant default)"
+
+try "$rdmaquota" set rxe2 qp=5 --persist
+check "set --persist for a directory of its own needs --file" refuses 1 "--file"
+cp policy.toml before.toml
+try "$rdmaquota" set '*' qp=64 --process --persist --file policy.toml
+check "set --persist" says "saved in policy.toml"
+check "set --persist changes one line of the file" test "$(diff before.toml policy.toml)" = '3c3
+< qp = 100      # each process
+---
+> qp = 64      # each process'
+try "$rdmaquota" set rxe2 cq=7 --persist --file policy.toml
+check "set --persist adds a table" test "$(tail -n 3 policy.toml)" = '
+[tenant.default."rxe2"]
+cq = 7'
+mkdir conf.d && printf '[tenant.default.rxe2]\ncq = 9\n' >conf.d/50-more.toml
+try "$rdmaquota" set rxe2 cq=8 --persist --file policy.toml
+check "set --persist tells what overrides it" refuses 1 "conf.d/50-more.toml:2:6: cq for 'rxe2' is set here"
+check "and then changes nothing" limit_is rxe2 cq 7
+try "$rdmaquota" check policy.toml
+check "check names merged files" says "conf.d/50-more.toml: ok, merged"
+rm -r conf.d
+
+# --- run ------------------------------------------------------------------------------------------
+
+try "$rdmaquota" run --limit qp=2 --tenant-limit cq=3,pd=4 --mode audit -- "$rdmaquota" show --json
+check "run shows its own limits inside" json "d['tenants'][0]['mode']=='audit'"
+check "run leaves no directory behind" no_run_is_left
+try "$rdmaquota" run --limit qp=2 -- sh -c 'test "$(stat -c %a "$RDMAQUOTA_DIR")" = 700 && echo "$RDMAQUOTA_DIR"'
+check "run makes a directory that only its user can enter" says "$XDG_RUNTIME_DIR/rdmaquota-run."
+try env XDG_RUNTIME_DIR=/nonexistent "$rdmaquota" run -- sh -c 'echo "$RDMAQUOTA_DIR"'
+check "run falls back to /tmp" says "/tmp/rdmaquota-run."
+try "$rdmaquota" run -- sh -c 'exit 7'
+check "run gives the program's status" test "$status" -eq 7
+try "$rdmaquota" run -- sh -c 'kill -TERM $$'
+check "run ends by the program's signal" test "$status" -eq 143
+try "$rdmaquota" run -- ./not-there
+check "run of a missing program" refuses 127 "cannot run './not-there'"
+try "$rdmaquota" run -- ./policy.toml
+check "run of what is no program" refuses 126 "Permission denied"
+try "$rdmaquota" run --limit qp=2 -- printf '%s|' '[a,b]' -x -- ''
+check "run passes arguments unchanged" prints '[a,b]|-x|--||'
+try "$rdmaquota" run printf '%s|' -x
+check "run understands a missing --" prints '-x|'
+try "$rdmaquota" run --limt qp=2 -- true
+check "run with a misspelt option" refuses 2 "--limt"
+try "$rdmaquota" run --limit qq=2 -- true
+check "run with an unknown resource" refuses 2 "unknown resource 'qq'"
+try "$rdmaquota" run --mode loose -- true
+check "run with an unknown mode" refuses 2 "enforce, audit, off"
+try "$rdmaquota" run --deny-errno EPERM -- true
+check "run with an impossible errno" refuses 2 "EDQUOT, EAGAIN, ENOMEM"
+try "$rdmaquota" run
+check "run without a program" refuses 2 "no program is given"
+
+driver_dir=$(sed -n 's/.*driver_dir = "\(.*\)".*/\1/p' "$build/tools/rdmaquota/config.hpp")
+if [[ -e $driver_dir/rdmaquota.driver ]]; then
+    echo "# skipped: RDMAV_DRIVERS, since rdmaquota is installed here"
+else
+    try "$rdmaquota" run -- sh -c 'echo "$RDMAV_DRIVERS"'
+    check "run names the build tree's provider" prints "$build/provider/librdmaquota"
+    try env RDMAV_DRIVERS=rxe:siw "$rdmaquota" run -- sh -c 'echo "$RDMAV_DRIVERS"'
+    check "run keeps the drivers that were named" prints "$build/provider/librdmaquota:rxe:siw"
+fi
+
+started() {
+    local i
+    for ((i = 0; i < 100; i++)); do
+        [[ -e $1 ]] && return
+        sleep 0.05
+    done
+    return 1
+}
+for signal in INT TERM HUP; do
+    rm -f started
+    # A background job of a script ignores SIGINT; Python gives it back.
+    python3 -c 'import os,signal,sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])' \
+        "$rdmaquota" run -- sh -c "trap 'exit 9' $signal; touch started; while :; do sleep 0.05; done" >out 2>err &
+    runner=$!
+    started started
+    kill -$signal "$runner"
+    wait "$runner"
+    status=$?
+    check "run passes SIG$signal on" test "$status" -eq 9
+done
+check "run cleans up after signals" no_run_is_left
+
+try "$rdmaquota" run -- sh -c 'sleep 3 >/dev/null 2>&1 & echo left'
+check "run does not wait for what goes on in the background" test "$status" -eq 0 -a "$(cat out)" = left
+check "and says where its directory is" grep -q "live on under its limits; remove $XDG_RUNTIME_DIR/rdmaquota-run" err
+check "and keeps it" bash -c "! [[ -z \$(ls -A '$XDG_RUNTIME_DIR') ]]"
+rm -rf "$XDG_RUNTIME_DIR"/*
+
+# --- completion -----------------------------------------------------------------------------------
+
+for shell in bash zsh fish; do
+    try "$rdmaquota" completion $shell
+    check "completion $shell" cmp out "$here/../../tools/rdmaquota/completions/rdmaquota.$shell"
+done
+try "$rdmaquota" __complete s
+check "commands are completed" prints "show
+set"
+try "$rdmaquota" __complete run --limit m
+check "resources are completed" prints "mr=
+mr_bytes=
+mw="
+try "$rdmaquota" __complete run --mode a
+check "modes are completed" prints "audit"
+try "$rdmaquota" __complete set rxe0 dm
+check "limits of set are completed" prints "dm=
+dm_bytes="
+try bash -c 'PATH=$1:$PATH; eval "$(rdmaquota completion bash)"; COMP_LINE="rdmaquota show --j" COMP_POINT=18 COMP_WORDS=(rdmaquota show --j) COMP_CWORD=2; _rdmaquota; echo "${COMPREPLY[*]}"' - "$(dirname "$rdmaquota")"
+check "bash completes" grep -qx -- --json out
+
+# --- the rest -------------------------------------------------------------------------------------
+
+try bash -c '"$1" show >/dev/full' - "$rdmaquota"
+check "output that cannot be written is an error" refuses 1 "cannot write the output"
+truncate -s 100 quota/policy
+try "$rdmaquota" show
+check "a truncated policy is refused" refuses 1 "quota/policy"
+"$rdmaquota" reload policy.toml >/dev/null
+truncate -s 100 quota/default/ledger
+try "$rdmaquota" show
+check "a truncated ledger is refused" refuses 1 "quota/default"
+try "$rdmaquota" reload policy.toml
+check "reload repairs or refuses it" test "$status" -le 1
+
+if [[ $(id -u) -eq 0 ]] && command -v setpriv >/dev/null; then
+    chmod 755 "$work"
+    rm -rf quota && "$rdmaquota" reload policy.toml >/dev/null
+    as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+    if "${as_nobody[@]}" "$rdmaquota" --version >/dev/null 2>&1; then
+        try "${as_nobody[@]}" "$rdmaquota" show
+        check "show works for every user" says "tenant default"
+        try "${as_nobody[@]}" "$rdmaquota" set rxe0 qp=1
+        check "set is refused to other users" refuses 1 "run as root"
+        try "${as_nobody[@]}" "$rdmaquota" reload policy.toml
+        check "reload is refused to other users" refuses 1 "ermission denied"
+        try "${as_nobody[@]}" "$rdmaquota" run --limit qp=1 -- "$rdmaquota" show
+        check "run works for every user" says "tenant default"
+    else
+        echo "# skipped: other users, who cannot reach $build"
+    fi
+else
+    echo "# skipped: other users, which needs root and setpriv"
+fi
+
+echo "$passed passed, $failed failed"
+[[ $failed -eq 0 ]]

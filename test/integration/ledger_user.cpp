@@ -1,0 +1,65 @@
+// Stands in for a program with verbs objects where there is no RDMA: enters itself in the ledger
+// of RDMAQUOTA_DIR, charges, records one denial, and stays until its standard input ends.
+//
+//   ledger_user DEVICE RES=N...
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "policy/limit.hpp"
+#include "shm/ledger.hpp"
+#include "shm/paths.hpp"
+
+namespace {
+
+using namespace rdmaquota;
+
+[[noreturn]] void give_up(const std::string& why) {
+    std::fprintf(stderr, "ledger_user: %s\n", why.c_str());
+    std::exit(1);
+}
+
+void charge(Ledger& ledger, const Owner& owner, std::uint32_t device, const Setting& setting) {
+    Amounts amounts;
+    amounts.add(setting.resource, setting.limit);
+    const Limits limits;
+    if (ledger.charge(owner, device, amounts, &limits)) give_up("denied");
+}
+
+void record_denial(Ledger& ledger, const Identity& self, std::uint32_t device, const Setting& setting) {
+    Event event{};
+    event.kind = EventKind::denied;
+    event.scope = LimitScope::tenant;
+    event.device = device;
+    event.resource = static_cast<std::uint32_t>(index(setting.resource));
+    event.pid = self.pid;
+    event.error = EDQUOT;
+    event.used = event.limit = setting.limit;
+    event.requested = 1;
+    self.comm.copy(event.comm, sizeof event.comm - 1);
+    ledger.record(event);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const char* directory = std::getenv("RDMAQUOTA_DIR");
+    if (directory == nullptr || argc < 3) give_up("usage: RDMAQUOTA_DIR=DIR ledger_user DEVICE RES=N...");
+    auto ledger = Ledger::open(ledger_path(directory));
+    if (!ledger) give_up(ledger.error());
+    const auto self = identity_of_self();
+    auto owner = ledger->claim(self);
+    if (!owner) give_up(owner.error());
+    const auto device = ledger->device_index(argv[1]);
+    if (!device) give_up("no room for the device");
+    for (int i = 2; i < argc; ++i) {
+        const auto setting = parse_setting(argv[i]);
+        if (!setting) give_up(setting.error());
+        charge(ledger.value(), owner.value(), *device, setting.value());
+        if (i == 2) record_denial(ledger.value(), self, *device, setting.value());
+    }
+    std::puts("ready");
+    std::fflush(stdout);
+    while (std::getchar() != EOF) continue;
+    ledger->retire(owner.value());
+}

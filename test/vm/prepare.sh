@@ -1,0 +1,93 @@
+#!/bin/bash
+# prepare.sh: makes what run.sh boots and prints the directory that holds it.
+#
+# In it: vmlinux (Debian's kernel, uncompressed), modules/ (its module tree), base.cpio (busybox and
+# the modules needed before that tree can be seen) and release (the kernel's release).
+# The kernel is the package that Debian's linux-image-amd64 depends on, taken with apt-get download
+# and installed nowhere. All is kept in ${RDMAQUOTA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdmaquota},
+# made anew when this script or busybox changes; delete the directory to take a newer kernel.
+# Exit status: 0 done, 1 failed, 2 wrong usage, 77 not possible here (SKIP: and the reason on stderr).
+set -eu
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. "$(dirname "$0")/common.sh"
+
+# Loaded in this order, with what each depends on: first what carries output and the file system. rdma_rxe asks the
+# kernel for crc32 by its crypto alias, which needs a module tree; so it is there before.
+boot_modules="virtio_pci virtio_console 9p 9pnet_virtio overlay dummy crc32_generic crc32_pclmul ib_uverbs rdma_ucm rdma_rxe"
+
+case ${1-} in
+    --help | -h) usage; exit 0 ;;
+    ?*) wrong_usage "no arguments expected" ;;
+esac
+
+PATH=$PATH:/usr/sbin:/sbin
+need busybox busybox-static
+key=$(cat "$0" "$(command -v busybox)" | sha256sum | cut -c1-12)
+guest=$cache_dir/guest-$key
+[ ! -d "$guest" ] || { echo "$guest"; exit 0; }
+
+need dpkg-deb dpkg
+need modprobe kmod
+need cpio cpio
+need xz xz-utils
+
+# Stale package lists name files that a mirror no longer has: once, as root, they are refreshed.
+download_kernel() {
+    local meta=linux-image-amd64 package
+    package=$(apt-cache depends --important "$meta" 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[^ ]*\)$/\1/p')
+    if [ -n "$package" ] && apt-get download --quiet "$package" >apt.log 2>&1; then
+        return
+    fi
+    [ "${1-}" != again ] && [ "$(id -u)" = 0 ] && apt-get update --quiet >apt.log 2>&1 && download_kernel again && return
+    [ ! -e apt.log ] || tail -n 3 apt.log >&2
+    skip "apt cannot download ${package:-what $meta depends on}; run apt-get update as root"
+}
+
+# A bzImage is a loader and an xz stream, whose place the boot protocol tells (setup_sects, payload_offset,
+# payload_length). Unpacking it here instead of in an emulated CPU saves more than half of the boot;
+# QEMU boots the ELF by its PVH entry. The stream is followed by 4 bytes that are not xz.
+unpack_vmlinux() {
+    local sectors offset length
+    sectors=$(od -An -tu1 -j 497 -N1 "$1")
+    read -r offset length < <(od -An -tu4 -j 584 -N8 "$1")
+    tail -c +$(((sectors + 1) * 512 + offset + 1)) "$1" | head -c $((length - 4)) | xz -dc >vmlinux
+}
+
+make_base() {
+    local module applet
+    mkdir -p base/bin base/modules base/job
+    cp "$(command -v busybox)" base/bin/busybox
+    for applet in $(busybox --list); do
+        [ "$applet" = busybox ] || ln -s busybox "base/bin/$applet"
+    done
+    for module in $boot_modules; do
+        modprobe -d . -S "$1" --show-depends "$module"
+    done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' | while read -r module; do
+        cp "$module" base/modules/
+        basename "$module"
+    done >base/order
+    mv base/order base/modules/order
+    # Not compressed: reading it is cheap for the host, inflating it is not for the guest.
+    (cd base && find . | cpio --create --format=newc --owner=0:0 --quiet) >base.cpio
+}
+
+lock guest
+[ ! -d "$guest" ] || { echo "$guest"; exit 0; }
+
+say "preparing the guest's kernel, once"
+partial=$cache_dir/.partial-guest
+rm -rf "$partial"
+mkdir "$partial"
+cd "$partial"
+download_kernel
+dpkg-deb --extract ./linux-image-*.deb .
+release=$(ls lib/modules)
+echo "$release" >release
+[ -e "lib/modules/$release/kernel/drivers/infiniband/sw/rxe" ] || skip "kernel $release has no rdma_rxe"
+depmod -b . "$release"
+unpack_vmlinux "boot/vmlinuz-$release" || { say "cannot unpack kernel $release: not an xz bzImage"; exit 1; }
+make_base "$release"
+mv "lib/modules/$release" modules
+rm -rf base boot lib usr etc ./*.deb apt.log
+mv -T "$partial" "$guest"
+echo "$guest"

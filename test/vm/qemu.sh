@@ -1,0 +1,85 @@
+# The second half of run.sh: boots the guest, carries its output over and ends with its status.
+# shellcheck shell=bash disable=SC2154,SC2317 # variables of run.sh; functions that traps call
+
+run=$(mktemp -d "${TMPDIR:-/tmp}/rdmaquota-vm.XXXXXX")
+qemu='' readers=()
+
+clean_up() {
+    # Only what was started here, by its pid; `timeout` passes the signal on to QEMU.
+    [ -z "$qemu" ] || kill "$qemu" 2>/dev/null || :
+    [ -z "$qemu" ] || wait "$qemu" 2>/dev/null || :
+    [ ${#readers[@]} -eq 0 ] || kill "${readers[@]}" 2>/dev/null || :
+    rm -rf "$run"
+}
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Commas separate QEMU's options.
+escape() { echo "${1//,/,,}"; }
+
+port() { # NAME: a virtio-serial port whose other end is the file of that name
+    arguments+=(-chardev "file,id=$1,path=$(escape "$run/$1")" -device "virtserialport,chardev=$1,name=$1")
+    : >"$run/$1"
+}
+
+make_arguments() {
+    # la57 costs a fifth page table level in each translation and is of no use here.
+    arguments=(-nodefaults -no-user-config -display none -no-reboot -nic none -machine q35 -cpu "max,la57=off" -m "$mem"
+        -kernel "$guest/vmlinux" -initrd "$run/initrd" -serial "file:$run/console"
+        -append "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off reboot=t"
+        -fsdev "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap"
+        -device "virtio-9p-pci,fsdev=host,mount_tag=host"
+        # Without an ioeventfd a write of the guest is in the file when the guest goes on: none is lost at its end.
+        -device "virtio-serial-pci,ioeventfd=off")
+    port stdout
+    port stderr
+    port status
+    if [ -n "$icount" ]; then
+        arguments+=(-accel "tcg,thread=single" -icount "shift=0,sleep=off" -smp 1)
+    else
+        arguments+=(-accel "tcg,thread=multi" -smp "${cpus:-2}")
+    fi
+    [ -z "$out" ] || arguments+=(-fsdev "local,id=out,path=$(escape "$out"),security_model=none,multidevs=remap"
+        -device "virtio-9p-pci,fsdev=out,mount_tag=out")
+}
+
+# guest_failed REASON: the console tells why; a copy outlives this run.
+guest_failed() {
+    local log=$cache_dir/last-failure.log
+    cp "$run/console" "$log" 2>/dev/null || :
+    tail -n 40 "$run/console" 2>/dev/null | sed 's/^/console: /' >&2 || :
+    say "$1; the whole console is in $log"
+    exit 125
+}
+
+make_initrd
+make_arguments
+
+# pdeathsig: even when this script is killed outright, the machine ends with it.
+setpriv --pdeathsig TERM timeout --foreground --kill-after=5 "$timeout" \
+    setpriv --pdeathsig KILL qemu-system-x86_64 "${arguments[@]}" </dev/null >"$run/qemu" 2>&1 &
+qemu=$!
+# Files and tail rather than pipes: QEMU never has to wait for a slow reader, and cannot lose what it holds for one.
+tail -q -c +1 -f -s 0.05 --pid="$qemu" "$run/stdout" &
+readers+=($!)
+tail -q -c +1 -f -s 0.05 --pid="$qemu" "$run/stderr" >&2 &
+readers+=($!)
+
+ended=0
+wait "$qemu" || ended=$?
+qemu=''
+wait "${readers[@]}" || :
+readers=()
+
+read -r word text <"$run/status" || word=''
+case $word in
+    exit) exit "$text" ;;
+    error) guest_failed "$text" ;;
+esac
+if [ "$ended" = 124 ] || [ "$ended" = 137 ]; then
+    guest_failed "the guest did not end within $timeout s; if the command needs longer, raise --timeout"
+fi
+cat "$run/qemu" >&2
+guest_failed "the guest ended before the command did (QEMU's status: $ended); see the console for a panic"

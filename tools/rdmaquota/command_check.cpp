@@ -1,0 +1,70 @@
+// rdmaquota check: is this policy file right, and what does it say?
+#include <cstdio>
+#include <memory>
+
+#include <fmt/core.h>
+
+#include "policy/policy_file.hpp"
+#include "tools/rdmaquota/command.hpp"
+#include "tools/rdmaquota/terminal.hpp"
+
+namespace rdmaquota {
+namespace {
+
+std::string limits_of(const LimitRow& row) {
+    std::string text;
+    for (const auto& resource : resource_table)
+        if (const auto limit = row[index(resource.id)]; limit != unset)
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", resource.name, format_amount(resource.id, limit));
+    return text.empty() ? "no limits" : text;
+}
+
+std::string device_words(const std::string& device) {
+    if (device == any_device) return "each device";
+    return device == total_device ? "all devices together" : device;
+}
+
+void add_scope(Table& table, const std::string& who, const ScopeLimits& scope) {
+    for (const auto& entry : scope) table.add({"  " + who, device_words(entry.device), limits_of(entry.limits)});
+    if (scope.empty()) table.add({"  " + who, "", "no limits"});
+}
+
+std::string log_words(const Policy& policy) {
+    const auto target = policy.log_target == LogTarget::file ? policy.log_file : std::string(name(policy.log_target));
+    return fmt::format("{} and worse to {}", name(policy.log_level), target);
+}
+
+void print_policy(const Policy& policy) {
+    Table table({"  mode", "", std::string(name(policy.mode))}, {Align::left, Align::left, Align::left});
+    table.add({"  denial", "", std::string(deny_errno_name(policy.deny_errno))});
+    table.add({"  on_unavailable", "", std::string(name(policy.on_unavailable))});
+    table.add({"  log", "", printable(log_words(policy))});
+    add_scope(table, "each process", policy.process);
+    add_scope(table, "tenant default", policy.tenant);
+    table.print({});
+}
+
+int check(const std::string& file) {
+    const auto policy = load_policy(file);
+    if (!policy) return failed(policy.error());
+    const auto fragments = policy_fragments(file);
+    if (!fragments) return failed(fragments.error());
+    fmt::print("{}: ok\n", printable(file));
+    for (const auto& fragment : fragments.value()) fmt::print("{}: ok, merged\n", printable(fragment));
+
+    print_policy(policy.value());
+    return status_done;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Session& session) {
+    const auto file = std::make_shared<std::string>();
+    auto* command = app.add_subcommand("check", "Check a policy file and say what it means; changes nothing");
+    command->add_option("FILE", *file, "Policy file; the files conf.d/*.toml beside it are merged")
+        ->required()
+        ->type_name("");
+    command->callback([file, &session] { session.status = check(*file); });
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,12 @@
+// The RDMA devices that this machine has.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rdmaquota {
+
+// The names in /sys/class/infiniband, sorted; none without RDMA.
+std::vector<std::string> machine_devices();
+
+}  // namespace rdmaquota

@@ -1,0 +1,20 @@
+// How events are told: as a line for people, as a JSON object for programs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shm/ledger.hpp"
+#include "tools/rdmaquota/json.hpp"
+
+namespace rdmaquota {
+
+using DeviceNames = std::vector<std::pair<std::uint32_t, std::string>>;
+
+// Nothing in an event is trusted: any tenant can have written it.
+std::string event_line(const Event& event, const DeviceNames& devices);
+Json event_json(std::uint64_t number, const Event& event, const DeviceNames& devices);
+
+}  // namespace rdmaquota

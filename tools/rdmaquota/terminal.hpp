@@ -1,0 +1,45 @@
+// How text is put before people: what is safe to print, what a terminal can show, aligned columns.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rdmaquota {
+
+// `text` with everything that could steer a terminal or break a line written as \xNN. Names of
+// processes and devices come out of memory that any tenant can write.
+std::string printable(std::string_view text);
+
+// What standard output is good for.
+struct Terminal {
+    bool is_terminal = false;  // a person looks at it: bars
+    bool colour = false;       // and NO_COLOR is not set
+    bool unicode = false;      // and its locale is UTF-8
+};
+Terminal standard_output();
+
+enum class Colour { none, bold, dim, red, yellow, green };
+std::string coloured(const Terminal& terminal, Colour colour, std::string_view text);
+
+// A bar of fixed width for `used` of `limit`, with the percentage behind it.
+std::string bar(const Terminal& terminal, std::uint64_t used, std::uint64_t limit);
+
+enum class Align { left, right };
+
+// Rows of cells, each column as wide as its widest cell. The last column may hold colours.
+class Table {
+public:
+    Table(std::vector<std::string> header, std::vector<Align> alignment);
+    void add(std::vector<std::string> row);
+    void print(const Terminal& terminal) const;
+
+private:
+    std::string line(const std::vector<std::string>& row, const std::vector<std::size_t>& widths) const;
+
+    std::vector<std::vector<std::string>> rows_;
+    std::vector<Align> alignment_;
+};
+
+}  // namespace rdmaquota
