@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 
 #include <fmt/core.h>
 
@@ -34,34 +32,59 @@ Error bad_limit(Resource resource, std::string_view text) {
                         info(resource).unit == Unit::bytes ? "4096, 512MiB, 4GiB" : "10, 10k")};
 }
 
-// Instead of std::floor, for which the provider would have to load libm into every program.
-bool whole(double number) noexcept { return number == static_cast<double>(static_cast<std::uint64_t>(number)); }
-
 std::optional<std::uint64_t> factor_of(std::string_view suffix) {
     for (const auto& multiple : multiples)
         if (multiple.suffix == suffix) return multiple.factor;
     return std::nullopt;
 }
 
+// "12.5": 12 whole and 5 of a scale of 10, in 4 characters. By hand, since the library's conversion
+// to double would bring libm into every program.
+struct Decimal {
+    std::uint64_t whole = 0;
+    std::uint64_t fraction = 0;
+    std::uint64_t scale = 1;
+    std::size_t length = 0;
+};
+
+bool is_digit(std::string_view text, std::size_t at) noexcept {
+    return at < text.size() && text[at] >= '0' && text[at] <= '9';
+}
+
+// At most six decimals, so that a fraction times the largest factor fits; a number that is too large
+// stays too large.
+std::optional<Decimal> read_decimal(std::string_view text) {
+    constexpr std::uint64_t largest_scale = 1'000'000;
+    Decimal number;
+    auto& at = number.length;
+    if (!is_digit(text, at)) return std::nullopt;
+    for (; is_digit(text, at); ++at)
+        number.whole = std::min(number.whole * 10 + static_cast<std::uint64_t>(text[at] - '0'), max_amount + 1);
+    if (at == text.size() || text[at] != '.') return number;
+    if (!is_digit(text, ++at)) return std::nullopt;
+    for (; is_digit(text, at); ++at) {
+        if (number.scale == largest_scale) return std::nullopt;
+        number.fraction = number.fraction * 10 + static_cast<std::uint64_t>(text[at] - '0');
+        number.scale *= 10;
+    }
+    return number;
+}
+
 }  // namespace
 
 Result<std::uint64_t> parse_limit(Resource resource, std::string_view text) {
     if (text == "max") return unlimited;
-    double number = 0;
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-    auto suffix = text.substr(static_cast<std::size_t>(end - text.data()));
-    if (status != std::errc{} || std::signbit(number)) return bad_limit(resource, text);
+    const auto number = read_decimal(text);
+    if (!number) return bad_limit(resource, text);
+    auto suffix = text.substr(number->length);
     if (info(resource).unit == Unit::bytes && suffix.ends_with('B')) suffix.remove_suffix(1);
     const auto factor = factor_of(suffix);
-    if (!factor) return bad_limit(resource, text);
-
-    // Plain integers are taken exactly; a double has 53 bits, enough below max_amount (52 bits).
-    const double amount = number * static_cast<double>(*factor);
-    if (amount > static_cast<double>(max_amount))
+    if (!factor || number->fraction * *factor % number->scale != 0) return bad_limit(resource, text);
+    const auto amount = number->whole * *factor + number->fraction * *factor / number->scale;
+    if (number->whole > max_amount / *factor || amount > max_amount)
         return Error{fmt::format("'{}' is too large for {}: the largest limit is {}; for no limit write max", text,
                                  info(resource).name, format_limit(resource, max_amount))};
-    if (!whole(amount)) return bad_limit(resource, text);
-    return static_cast<std::uint64_t>(amount);
+    return amount;
 }
 
 Result<Setting> parse_setting(std::string_view text) {
@@ -83,7 +106,8 @@ std::string format_amount(Resource resource, std::uint64_t amount) {
     double scaled = static_cast<double>(amount);
     std::size_t unit = 0;
     for (scaled /= kibi; scaled >= kibi && unit + 1 < units.size(); scaled /= kibi) ++unit;
-    return whole(scaled) ? fmt::format("{:.0f} {}", scaled, units[unit]) : fmt::format("{:.1f} {}", scaled, units[unit]);
+    const bool whole = scaled == static_cast<double>(static_cast<std::uint64_t>(scaled));
+    return whole ? fmt::format("{:.0f} {}", scaled, units[unit]) : fmt::format("{:.1f} {}", scaled, units[unit]);
 }
 
 std::string format_limit(Resource resource, std::uint64_t limit) {

@@ -3,6 +3,8 @@
 # the part of a program with verbs objects.
 #
 #   cli_test.sh BUILD_DIRECTORY
+# Programs on command lines are to be expanded by the shells they are given to.
+# shellcheck disable=SC2016
 set -u
 
 if [[ $# -ne 1 || ! -x $1/tools/rdmaquota/rdmaquota ]]; then
@@ -155,8 +157,8 @@ check "--dir names another directory" test -f other/policy
 # --- show and events ------------------------------------------------------------------------------
 
 coproc user { exec "$ledger_user" rxe0 qp=80 mr_bytes=4GiB cq=3; }
-user_pid=$COPROC_PID
-user_pid=${user_PID:-$user_pid}
+user_pid=$X
+user_pid=$user_PID
 read -r ready <&"${user[0]}"
 check "a program is under quota" test "$ready" = ready
 
@@ -197,7 +199,7 @@ check "and an event tells of it" says "pid $user_pid ledger_user ended without c
 # Names out of the ledger must not steer the terminal.
 cp "$ledger_user" "$(printf 'bad\e[31m\nname')"
 coproc user { exec ./bad* rxe0 qp=1; }
-user_pid=${user_PID}
+user_pid=$user_PID
 read -r ready <&"${user[0]}"
 try "$rdmaquota" show
 check "show escapes process names" says 'bad\x1b[31m\x0aname'
@@ -345,7 +347,7 @@ try "$rdmaquota" run -- sh -c 'sleep 3 >/dev/null 2>&1 & echo left'
 check "run does not wait for what goes on in the background" test "$status" -eq 0 -a "$(cat out)" = left
 check "and says where its directory is" grep -q "live on under its limits; remove $XDG_RUNTIME_DIR/rdmaquota-run" err
 check "and keeps it" bash -c "! [[ -z \$(ls -A '$XDG_RUNTIME_DIR') ]]"
-rm -rf "$XDG_RUNTIME_DIR"/*
+rm -rf "${XDG_RUNTIME_DIR:?}"/*
 
 # --- completion -----------------------------------------------------------------------------------
 

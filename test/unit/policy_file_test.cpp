@@ -157,7 +157,11 @@ TEST_CASE("errors name file, line, column and a remedy") {
         {std::string("version = 1\n\0", 13), "p.toml:2:1: ", "is this a policy file?"},
         {"version = 1 # \xff", "p.toml:1:", "UTF-8"},
         {"version = 1\nx = " + std::string(500, '['), "p.toml:2:", "nested too deeply"},
-        {"version = 1\n#" + std::string(2000, 'x'), "p.toml:2:1001: ", "longer than 1000 bytes"},
+        {"version = 1\n#" + std::string(2000, 'x'), "p.toml:2:1001: ", "too long"},
+        {"version = 1\n\xc3\xa9 = 1", "p.toml:2:1: ", "needs quotes"},
+        {"version = 1\nmode = \"off\"\xc3\xa9", "p.toml:2:13: ", "needs quotes"},
+        {"version = 1\nmode = \"\"\"off\"\"\"", "p.toml:2:8: ", "multi-line"},
+        {"version = 1\n[*]", "p.toml:2:2: ", "write \"*\""},
     };
     for (const auto& c : cases) {
         INFO(c.text);
@@ -183,7 +187,7 @@ TEST_CASE("random bytes and deep dotted keys give errors, not crashes") {
     }
     std::string dotted;
     for (int i = 0; i < 200'000; ++i) dotted += "a.";
-    CHECK_THAT(error_of(dotted + "b = 1"), Catch::Contains("longer than"));
+    CHECK_THAT(error_of(dotted + "b = 1"), Catch::Contains("too long"));
 }
 
 TEST_CASE("conf.d files win key by key, in the order of their names") {

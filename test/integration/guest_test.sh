@@ -1,0 +1,328 @@
+#!/bin/bash
+# guest_test.sh BUILD: the main job on a real device. Runs as root in the guest after an
+# installation; the programs are unchanged ones that find rxe0 through libibverbs.
+set -u
+here=$(dirname "$0")
+# shellcheck source=test/integration/tap.sh
+. "$here/tap.sh"
+objects=$1/test/programs/verbs_objects
+data_path=$1/test/programs/data_path
+forker=$1/test/programs/forker
+work=$(mktemp -d)
+cd "$work" || exit 1
+
+# A fresh policy from standard input, live at once.
+policy() {
+    cat > policy.toml
+    rdmaquota reload policy.toml > /dev/null || not_ok "reload" "$(cat policy.toml)"
+}
+
+# run PROGRAM...: its output in $out, its stderr in $log, its status in $status
+run() {
+    out=$("$@" 2> log)
+    status=$?
+    log=$(cat log)
+}
+
+usage_of() { rdmaquota show --json | python3 -c '
+import json, sys
+device = json.load(sys.stdin)["tenants"][0]["devices"].get("rxe0", {})
+print(device.get(sys.argv[1], {}).get("usage", 0))' "$1"; }
+
+# start PROGRAM...: in the background, with its input from the pipe `keys`, until it waits
+start() {
+    rm -f keys running
+    mkfifo keys
+    "$@" < keys > running 2>&1 &
+    program=$!
+    exec 9> keys
+    for _ in $(seq 200); do
+        grep -q -e waiting -e ready running && return
+        sleep 0.05
+    done
+    not_ok "start $*" "$(cat running)"
+}
+proceed() { echo >&9; exec 9>&-; wait "$program"; }
+
+# --- creation, per tenant ----------------------------------------------------------------------
+policy <<< 'version = 1
+[tenant.default."*"]
+qp = 2'
+for type in rc uc ud; do
+    run "$objects" $type=5 drop=$type $type=5
+    is "2 of 5 $type QPs under qp=2, and again after destroying them" "$out" \
+        "$type: 2 of 5, then EDQUOT
+drop $type: 2
+$type: 2 of 5, then EDQUOT"
+done
+has "the denial line" "$log" "rdmaquota: qp on rxe0 denied (EDQUOT): tenant default uses 2 of 2, 1 more asked by pid "
+has "the denial line names the command that allows it" "$log" "to allow it: rdmaquota set rxe0 qp=3"
+run "$objects" qpx=3
+is "create_qp_ex is charged too" "$out" "qpx: 2 of 3, then EDQUOT"
+run "$objects" rc=2 close rc=2
+is "closing a device with live objects gives them back" "$out" "rc: 2 of 2
+rc: 2 of 2"
+
+policy <<< 'version = 1
+[tenant.default.rxe0]
+pd = 3
+cq = 3
+mr = 2
+mr_bytes = "1MiB"
+cqe = 200
+send_wr = 20
+srq = 1
+ah = 1'
+run "$objects" pd=5
+is "pd (one is the program's own)" "$out" "pd: 2 of 5, then EDQUOT"
+run "$objects" cq=5
+is "cq" "$out" "cq: 2 of 5, then EDQUOT"
+run "$objects" cqx=5
+is "cq by create_cq_ex" "$out" "cqx: 2 of 5, then EDQUOT"
+run "$objects" mr=5
+is "mr" "$out" "mr: 2 of 5, then EDQUOT"
+run "$objects" mr=1:1048577
+is "mr_bytes: a byte too many" "$out" "mr: 0 of 1, then EDQUOT"
+has "the denial shows sizes with units" "$log" "uses 0 of 1 MiB"
+run "$objects" mr=1:1048576 mr=1:1
+is "mr_bytes: exactly full" "$out" "mr: 1 of 1
+mr: 0 of 1, then EDQUOT"
+run "$objects" rc=3
+is "send_wr: 8 each" "$out" "rc: 2 of 3, then EDQUOT"
+has "send_wr is named" "$log" "send_wr on rxe0 denied"
+run "$objects" cq=1:100 resize=150 resize=100 cq=1:50
+is "resize_cq moves the charge" "$out" "cq: 1 of 1
+resize: EDQUOT
+resize: ok
+cq: 0 of 1, then EDQUOT"
+run "$objects" mr=1:4096 rereg=8192 rereg=2000000
+has "rereg_mr moves the charge" "$out" "rereg: "
+run "$objects" srq=2
+is "srq" "$out" "srq: 1 of 2, then EDQUOT"
+run "$objects" ah=2
+is "ah" "$out" "ah: 1 of 2, then EDQUOT"
+
+# --- per process, two processes, totals --------------------------------------------------------
+policy <<< 'version = 1
+[process."*"]
+qp = 3
+pd = 4
+mr_bytes = "8KiB"
+[tenant.default."*"]
+qp = 4'
+start "$objects" rc=5 wait
+has "per process: 3 of 5" "$(cat running)" "rc: 3 of 5, then EDQUOT"
+has "the process's own limit is named" "$(cat running)" "this process uses 3 of 3"
+run "$objects" rc=5
+is "two processes share the tenant's limit" "$out" "rc: 1 of 5, then EDQUOT"
+has "--process in the hint" "$(cat running)" "rdmaquota set rxe0 qp=4 --process"
+run "$objects" pd=5
+is "pd per process" "$out" "pd: 3 of 5, then EDQUOT"
+run "$objects" mr=3
+is "mr_bytes per process" "$out" "mr: 2 of 3, then EDQUOT"
+proceed
+policy <<< 'version = 1
+[tenant.default.total]
+qp = 1
+[process.total]
+mr = 1'
+run "$objects" rc=2 mr=2
+is "totals over devices" "$out" "rc: 1 of 2, then EDQUOT
+mr: 1 of 2, then EDQUOT"
+
+# --- live changes --------------------------------------------------------------------------------
+policy <<< 'version = 1
+[tenant.default."*"]
+qp = 2'
+start "$objects" rc=5 wait rc=5 drop=rc
+rdmaquota set rxe0 qp=4 > /dev/null
+proceed
+is "after a live set there is more" "$(grep -v -e denied -e waiting running)" "rc: 2 of 5, then EDQUOT
+rc: 2 of 5, then EDQUOT
+drop rc: 4"
+start "$objects" rc=1 wait rc=2
+policy <<< 'version = 1
+[tenant.default."*"]
+qp = 1'
+proceed
+is "a reload reaches running programs" "$(grep -v -e denied -e waiting running)" "rc: 1 of 1
+rc: 0 of 2, then EDQUOT"
+
+# --- modes ------------------------------------------------------------------------------------------
+policy <<< 'version = 1
+mode = "audit"
+[tenant.default."*"]
+qp = 2'
+before=$(rdmaquota events --json | grep -c would_deny)
+run "$objects" rc=5
+is "audit denies nothing" "$out" "rc: 5 of 5"
+has "audit logs what it would deny" "$log" "qp on rxe0 would be denied (audit)"
+is "every would-be denial is an event" "$(($(rdmaquota events --json | grep -c would_deny) - before))" 3
+policy <<< 'version = 1
+mode = "off"
+[tenant.default."*"]
+qp = 0'
+run "$objects" rc=5
+is "off neither denies nor logs" "$out$log" "rc: 5 of 5"
+policy <<< 'version = 1
+deny_errno = "EAGAIN"
+[tenant.default."*"]
+qp = 0'
+run "$objects" rc=1
+is "deny_errno is the administrator's choice" "$out" "rc: 0 of 1, then EAGAIN"
+policy <<< 'version = 1
+[log]
+target = "file"
+file = "'"$work"'/denials.log"
+[tenant.default."*"]
+qp = 0'
+run "$objects" rc=1
+is "a log file instead of stderr" "$log" ""
+has "the log file has the line" "$(cat denials.log)" "qp on rxe0 denied"
+
+# --- kills and forks ----------------------------------------------------------------------------
+policy <<< 'version = 1
+[tenant.default."*"]
+qp = 100'
+start "$objects" rc=100 wait
+is "100 QPs are in use" "$(usage_of qp)" 100
+kill -9 "$program"
+wait "$program" 2> /dev/null
+exec 9>&-
+is "kill -9, and usage is back at zero" "$(usage_of qp)" 0
+run "$objects" rc=100
+is "the room is there again" "$out" "rc: 100 of 100"
+start "$forker"
+is "a forked child that opens the device has its own account" "$(usage_of qp)" 5
+kill -9 "$(sed -n 's/^child //p' running)"
+for _ in $(seq 100); do grep -q "child gone" running && break; sleep 0.05; done
+is "its death gives back its part, not its parent's" "$(usage_of qp)" 2
+proceed
+is "and the parent's end the rest" "$(usage_of qp)" 0
+
+# --- the kernel's own numbers ---------------------------------------------------------------------
+mkdir /sys/fs/cgroup/probe
+start sh -c 'echo $$ > /sys/fs/cgroup/probe/cgroup.procs; exec "$@"' sh "$objects" rc=7 pd=3 mr=5 srq=2 ah=2 ctx=2 wait
+current=$(cat /sys/fs/cgroup/probe/rdma.current)
+is "hca_handle and hca_object are the kernel's" "rxe0 hca_handle=$(usage_of hca_handle) hca_object=$(usage_of hca_object)" "${current% }"
+proceed
+
+# --- unchanged programs ---------------------------------------------------------------------------
+policy <<< 'version = 1
+[process."*"]
+qp = 1000'
+address=192.168.77.1
+succeeds "ibv_devinfo" ibv_devinfo
+pingpong() {
+    ibv_rc_pingpong -d rxe0 -g 1 -n 100 > server.out 2>&1 &
+    local server=$!
+    sleep 1.5
+    timeout 30 ibv_rc_pingpong -d rxe0 -g 1 -n 100 $address 2>&1
+    local result=$?
+    [ $result = 0 ] || kill $server 2> /dev/null
+    wait $server && return $result
+}
+succeeds "ibv_rc_pingpong" pingpong
+bandwidth() {
+    ib_send_bw -d rxe0 -x 1 -n 100 > server.out 2>&1 &
+    local server=$!
+    sleep 2
+    timeout 60 ib_send_bw -d rxe0 -x 1 -n 100 $address 2>&1 && wait $server
+}
+succeeds "ib_send_bw" bandwidth
+rdma_ping() {
+    rping -s -C 3 -a $address > server.out 2>&1 &
+    local server=$!
+    sleep 1.5
+    timeout 30 rping -c -C 3 -a $address 2>&1 && wait $server
+}
+succeeds "rping" rdma_ping
+rdmaquota set rxe0 qp=0 > /dev/null
+run ibv_rc_pingpong -d rxe0 -g 1 $address
+is "ibv_rc_pingpong under qp=0 fails" "$([ $status != 0 ] && echo failed)" failed
+has "and says why" "$log" "qp on rxe0 denied (EDQUOT): tenant default uses 0 of 0"
+run rping -s -C 1 -a $address &
+sleep 1
+run rping -c -C 1 -a $address
+has "QPs of librdmacm are held to the quota" "$log" "qp on rxe0 denied"
+kill %1 2> /dev/null
+wait
+
+# --- environment ----------------------------------------------------------------------------------
+policy <<< 'version = 1'
+run env RDMA_INTERCEPT_ENABLE=1 RDMA_INTERCEPT_ENABLE_QP_CONTROL=1 RDMA_INTERCEPT_MAX_QP_PER_PROCESS=2 "$objects" rc=3
+is "the interceptor's variables still work" "$out" "rc: 2 of 3, then EDQUOT"
+has "and the line says so" "$log" "the limit comes from an environment variable"
+rdmaquota set rxe0 qp=2 --process > /dev/null
+run env RDMAQUOTA_LIMIT=qp=5 RDMAQUOTA_DIR=/nonexistent "$objects" rc=3
+is "the environment cannot loosen" "$out" "rc: 2 of 3, then EDQUOT"
+has "a quota directory that is not there is said" "$log" "/nonexistent/policy"
+cp "$objects" ./setuid_objects && chmod 4755 setuid_objects && chmod 755 "$work"
+run setpriv --reuid=65534 --regid=65534 --clear-groups env RDMAQUOTA_LIMIT=qp=1 ./setuid_objects rc=3
+is "a setuid program ignores its environment" "$out" "rc: 2 of 3, then EDQUOT"
+run setpriv --reuid=65534 --regid=65534 --clear-groups "$objects" rc=3
+is "an ordinary user is held to the policy" "$out" "rc: 2 of 3, then EDQUOT"
+is "and is listed" "$(rdmaquota events --json | tail -n 1 | grep -c verbs_objects)" 1
+run rdmaquota run --limit qp=1 -- "$objects" rc=3
+is "run tightens an installed node's policy" "$out" "rc: 1 of 3, then EDQUOT"
+"$objects" rc=3 > closed.out 2>&-
+is "a program without stderr is served the same" "$(cat closed.out)" "rc: 2 of 3, then EDQUOT"
+
+# --- what cannot be used ------------------------------------------------------------------------
+policy <<< 'version = 1
+on_unavailable = "deny"
+[tenant.default."*"]
+qp = 1'
+cp -a /run/rdmaquota/default saved
+truncate -s 5000 /run/rdmaquota/default/ledger
+run "$objects" rc=2
+is "a truncated ledger under on_unavailable=deny denies everything" "$out" "open: EDQUOT"
+has "and says what, where and what to do" "$log" "/run/rdmaquota/default/ledger is no usable ledger: it has 5000 bytes"
+policy <<< 'version = 1
+[tenant.default."*"]
+qp = 1'
+truncate -s 5000 /run/rdmaquota/default/ledger
+run "$objects" rc=2
+is "under on_unavailable=allow the program works" "$out" "rc: 2 of 2"
+rm -rf /run/rdmaquota/default
+run setpriv --reuid=65534 --regid=65534 --clear-groups "$objects" rc=2
+is "without a ledger an ordinary user's program works" "$out" "rc: 2 of 2"
+has "and says who can make one" "$log" "run 'rdmaquota reload' as root to create it"
+run "$objects" rc=2
+is "root's program makes the ledger that is missing" "$out" "rc: 1 of 2, then EDQUOT"
+chmod 600 /run/rdmaquota/default/ledger
+run setpriv --reuid=65534 --regid=65534 --clear-groups "$objects" rc=2
+is "no permission: the program works" "$out" "rc: 2 of 2"
+has "and the line names the file" "$log" "cannot open the ledger /run/rdmaquota/default/ledger: Permission denied"
+rm -rf /run/rdmaquota/default
+rdmaquota reload policy.toml > /dev/null
+cp /run/rdmaquota/policy policy.saved
+printf 'garbage' > /run/rdmaquota/policy
+run "$objects" rc=2
+is "a broken policy segment: the program works" "$out" "rc: 2 of 2"
+has "and the line says how to mend it" "$log" "cannot use the policy /run/rdmaquota/policy: it has 7 bytes"
+rdmaquota reload policy.toml > /dev/null
+run "$objects" rc=2
+is "a reload mends it" "$out" "rc: 1 of 2, then EDQUOT"
+printf 'version = 1\nmode = "strict"\n' > bad.toml
+run rdmaquota reload bad.toml
+is "a bad policy is refused" "$status" 1
+has "with file, line and column" "$log" "bad.toml:2:"
+run "$objects" rc=2
+is "and the running policy stays" "$out" "rc: 1 of 2, then EDQUOT"
+
+# --- the provider as a guest ------------------------------------------------------------------------
+directory=$(dirname "$(find /usr/lib -name 'librdmaquota-rdmav34.so' | head -n 1)")
+for pabi in 34 57 59 64 65; do succeeds "the provider's link for PABI $pabi" test -e "$directory/librdmaquota-rdmav$pabi.so"; done
+is "it needs libc and the loader only" \
+    "$(ldd "$directory/librdmaquota.so" | awk '{print $1}' | grep -v -e vdso -e libc.so -e ld-linux)" ""
+is "it exports nothing" "$(nm -D --defined-only "$directory/librdmaquota.so")" ""
+with=$("$data_path")
+mv /etc/libibverbs.d/rdmaquota.driver .
+is "data-path functions are the real provider's own" "$with" "$("$data_path")"
+has "in the real provider's library" "$with" "post_send: librxe-rdmav34.so"
+run "$objects" rc=3
+is "without the .driver file nothing is limited" "$out" "rc: 3 of 3"
+mv rdmaquota.driver /etc/libibverbs.d/
+
+finish

@@ -1,0 +1,38 @@
+# Shell helpers for tests: each check prints "ok - NAME" or "not ok - NAME" with what was seen.
+# shellcheck shell=bash
+
+passed=0 failed=0
+
+ok() {
+    printf 'ok - %s\n' "$1"
+    passed=$((passed + 1))
+}
+
+not_ok() {
+    printf 'not ok - %s\n' "$1"
+    shift
+    printf '%s\n' "$@" | sed 's/^/    # /'
+    failed=$((failed + 1))
+}
+
+# is NAME SEEN WANTED
+is() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "seen:   $2" "wanted: $3"; fi; }
+
+# has NAME TEXT PART: PART occurs in TEXT as it stands
+has() { if [[ $2 == *"$3"* ]]; then ok "$1"; else not_ok "$1" "seen:    $2" "missing: $3"; fi; }
+
+# lacks NAME TEXT PART
+lacks() { if [[ $2 != *"$3"* ]]; then ok "$1"; else not_ok "$1" "seen: $2" "unwanted: $3"; fi; }
+
+# succeeds NAME COMMAND...
+succeeds() {
+    local name=$1 output status=0
+    shift
+    output=$("$@" 2>&1) || status=$?
+    if [ $status = 0 ]; then ok "$name"; else not_ok "$name" "status $status: $output"; fi
+}
+
+finish() {
+    printf '%d passed, %d failed\n' "$passed" "$failed"
+    [ "$failed" = 0 ]
+}

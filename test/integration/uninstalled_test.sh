@@ -1,0 +1,19 @@
+#!/bin/bash
+# uninstalled_test.sh BUILD: `rdmaquota run` from the build tree, as an ordinary user, in the guest
+# without an installation.
+set -u
+# shellcheck source=test/integration/tap.sh
+. "$(dirname "$0")/tap.sh"
+objects=$1/test/programs/verbs_objects
+rdmaquota=$1/tools/rdmaquota/rdmaquota
+as_user() { setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/nonexistent "$@"; }
+
+out=$(as_user "$rdmaquota" run --limit qp=2 -- "$objects" rc=3 2> /tmp/log)
+is "an ordinary user's run --limit qp=2" "$out" "rc: 2 of 3, then EDQUOT"
+has "the denial line" "$(cat /tmp/log)" "this process uses 2 of 2"
+out=$(as_user "$rdmaquota" run --tenant-limit pd=2 --mode audit -- "$objects" pd=3 2> /tmp/log)
+is "run --mode audit" "$out" "pd: 3 of 3"
+as_user "$rdmaquota" run -- sh -c 'exit 37'
+is "the program's own status" $? 37
+is "nothing is left behind" "$(find /tmp /run /dev/shm -name '*rdmaquota*' 2> /dev/null)" ""
+finish
