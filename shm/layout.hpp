@@ -47,7 +47,7 @@ struct LedgerHeader {
     std::uint32_t resource_slots;
     std::uint32_t event_slots;
     std::uint64_t slots_used;   // one more than the highest owner slot ever claimed
-    std::uint64_t next_slot;    // where the next claim starts to look, a hint
+    std::uint64_t next_group;   // which lock file's owners the next claim looks at
     std::uint64_t event_head;   // number of events ever begun
     std::uint64_t reaped;       // owners reaped, for people
     std::uint64_t reconciled;   // gates corrected, for people

@@ -95,8 +95,11 @@ Owner& Owner::operator=(Owner&& other) noexcept {
 
 Owner::~Owner() { LockFile::let_go(hold_); }
 
-// The lowest free slot, so that looks at all slots stay short.
+// The lowest free slot, so that looks at all slots stay short. Each newcomer also looks at one lock
+// file's worth of owners, by turns: so the dead do not pile up where nobody is ever denied.
 Result<Owner> Ledger::claim(const Identity& identity) {
+    const auto groups = (slots_used() + owners_per_lock_file - 1) / owners_per_lock_file;
+    if (groups > 0) reap_group(static_cast<std::uint32_t>(add(data_->header.next_group, 1) % groups));
     for (int round = 0; round < 2; ++round) {
         std::optional<Owner> owner;
         for (std::uint32_t slot = 0; slot < owner_slots; ++slot) {

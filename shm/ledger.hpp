@@ -207,6 +207,7 @@ private:
     std::optional<std::uint64_t> proved_usage(std::uint32_t slot, std::uint32_t device, const Denial&) noexcept;
     bool observe(Resource, Snapshot&) const noexcept;
     bool correct(std::uint32_t device, Resource, const Snapshot&) noexcept;
+    unsigned reap_group(std::uint32_t group) noexcept;
     bool reap_slot(std::uint32_t slot) noexcept;
     void empty_slot(std::uint32_t slot) noexcept;
 

@@ -20,16 +20,23 @@ std::uint32_t Ledger::devices_used() const noexcept {
 
 unsigned Ledger::reap() noexcept {
     unsigned freed = 0;
-    for (std::uint32_t first = 0; first < slots_used(); first += owners_per_lock_file) {
-        std::optional<Result<LockFile>> file;
-        for (std::uint32_t slot = first; slot < std::min(first + owners_per_lock_file, slots_used()); ++slot) {
-            if (load(data_->states[slot]) != SlotState::live) continue;
-            if (!file) file.emplace(LockFile::open(lock_path(path_, slot)));
-            if (!*file) break;
-            if (!file->value().try_lock(slot)) continue;
-            if (reap_slot(slot)) ++freed;
-            file->value().unlock(slot);
-        }
+    for (std::uint32_t group = 0; group * owners_per_lock_file < slots_used(); ++group) freed += reap_group(group);
+    return freed;
+}
+
+// The owners of one lock file.
+unsigned Ledger::reap_group(std::uint32_t group) noexcept {
+    const auto first = group * owners_per_lock_file;
+    const auto last = std::min(first + owners_per_lock_file, slots_used());
+    std::optional<Result<LockFile>> file;
+    unsigned freed = 0;
+    for (std::uint32_t slot = first; slot < last; ++slot) {
+        if (load(data_->states[slot]) != SlotState::live) continue;
+        if (!file) file.emplace(LockFile::open(lock_path(path_, slot)));
+        if (!*file) break;
+        if (!file->value().try_lock(slot)) continue;
+        if (reap_slot(slot)) ++freed;
+        file->value().unlock(slot);
     }
     return freed;
 }

@@ -4,7 +4,7 @@
 #
 #   cli_test.sh BUILD_DIRECTORY
 # Programs on command lines are to be expanded by the shells they are given to.
-# shellcheck disable=SC2016
+# shellcheck disable=SC2016,SC2154
 set -u
 
 if [[ $# -ne 1 || ! -x $1/tools/rdmaquota/rdmaquota ]]; then
@@ -156,10 +156,9 @@ check "--dir names another directory" test -f other/policy
 
 # --- show and events ------------------------------------------------------------------------------
 
-coproc user { exec "$ledger_user" rxe0 qp=80 mr_bytes=4GiB cq=3; }
-user_pid=$X
-user_pid=$user_PID
-read -r ready <&"${user[0]}"
+coproc USER_PROGRAM { exec "$ledger_user" rxe0 qp=80 mr_bytes=4GiB cq=3; }
+user_pid=$USER_PROGRAM_PID
+read -r ready <&"${USER_PROGRAM[0]}"
 check "a program is under quota" test "$ready" = ready
 
 try "$rdmaquota" show
@@ -198,9 +197,9 @@ check "and an event tells of it" says "pid $user_pid ledger_user ended without c
 
 # Names out of the ledger must not steer the terminal.
 cp "$ledger_user" "$(printf 'bad\e[31m\nname')"
-coproc user { exec ./bad* rxe0 qp=1; }
-user_pid=$user_PID
-read -r ready <&"${user[0]}"
+coproc USER_PROGRAM { exec ./bad* rxe0 qp=1; }
+user_pid=$USER_PROGRAM_PID
+read -r ready <&"${USER_PROGRAM[0]}"
 try "$rdmaquota" show
 check "show escapes process names" says 'bad\x1b[31m\x0aname'
 try "$rdmaquota" events
@@ -290,7 +289,7 @@ try env XDG_RUNTIME_DIR=/nonexistent "$rdmaquota" run -- sh -c 'echo "$RDMAQUOTA
 check "run falls back to /tmp" says "/tmp/rdmaquota-run."
 try "$rdmaquota" run -- sh -c 'exit 7'
 check "run gives the program's status" test "$status" -eq 7
-try "$rdmaquota" run -- sh -c 'kill -TERM $$'
+{ try "$rdmaquota" run -- sh -c 'kill -TERM $$'; } 2>/dev/null
 check "run ends by the program's signal" test "$status" -eq 143
 try "$rdmaquota" run -- ./not-there
 check "run of a missing program" refuses 127 "cannot run './not-there'"

@@ -21,7 +21,7 @@ TEST_CASE("the ledger's layout is version 1") {
     CHECK(offsetof(LedgerHeader, total_bytes) == 16);
     CHECK(offsetof(LedgerHeader, event_slots) == 36);
     CHECK(offsetof(LedgerHeader, slots_used) == 40);
-    CHECK(offsetof(LedgerHeader, next_slot) == 48);
+    CHECK(offsetof(LedgerHeader, next_group) == 48);
     CHECK(offsetof(LedgerHeader, event_head) == 56);
     CHECK(offsetof(LedgerHeader, reaped) == 64);
     CHECK(offsetof(LedgerHeader, reconciled) == 72);

@@ -152,7 +152,9 @@ TEST_CASE_METHOD(LedgerFixture, "a table full of the living refuses, full of the
     }
     // Dropped without retiring, as by 4,096 deaths.
     CHECK(ledger.owners().size() == owner_slots);
-    CHECK(ledger.claim(identity_of_self()));
+    const auto owner = claim(ledger);
+    CHECK(ledger.owners().size() == owner_slots - owners_per_lock_file + 1);
+    CHECK(ledger.reap() == owner_slots - owners_per_lock_file);
     CHECK(ledger.owners().size() == 1);
 }
 

@@ -1,0 +1,118 @@
+#!/bin/bash
+# run.sh [SUITE...]: installs what is missing, builds, and runs every test, or the suites named.
+# The last line is 'N passed, N failed'.
+#
+#   unit         each module alone
+#   clang        the same sources with clang's warnings
+#   cli          the command line, without RDMA
+#   guest        the main job on rxe, in the guest, after an installation
+#   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
+#   trixie, sid  the QP case under rdma-core 56.1 and 65.0
+#   vm           the guest itself
+#
+# RDMAQUOTA_BUILD names the build directory (default: build in the source tree). A suite that cannot
+# run says why, and counts as failed when CI=true.
+set -u
+repo=$(cd "$(dirname "$0")/.." && pwd)
+build=${RDMAQUOTA_BUILD:-$repo/build}
+export RDMAQUOTA_BUILD=$build
+suites=("$@")
+[ ${#suites[@]} -gt 0 ] || suites=(unit clang cli model uninstalled guest trixie sid vm)
+passed=0 failed=0
+
+# count TEXT: adds the counts of a suite's last line
+count() {
+    local line
+    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' <<< "$1" | tail -n 1)
+    if [ -z "$line" ]; then
+        echo "not ok - $suite ended without its counts"
+        failed=$((failed + 1))
+        return
+    fi
+    read -r p _ f _ <<< "$line"
+    passed=$((passed + p)) failed=$((failed + f))
+}
+
+# tap COMMAND...: a suite that closes with its counts
+tap() {
+    local output status
+    output=$("$@" 2> >(sed 's/^/    /' >&2))
+    status=$?
+    if [ $status = 77 ]; then
+        echo "skipped - $suite"
+        [ "${CI:-}" != true ] || failed=$((failed + 1))
+        return
+    fi
+    grep -v -E '^[0-9]+ passed, [0-9]+ failed$' <<< "$output"
+    count "$output"
+}
+
+# one NAME COMMAND...: a single check by exit status
+one() {
+    local name=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        echo "ok - $name"
+        passed=$((passed + 1))
+    else
+        echo "not ok - $name"
+        tail -n 40 <<< "$output" | sed 's/^/    # /'
+        failed=$((failed + 1))
+    fi
+}
+
+unit_tests() {
+    local output
+    output=$("$build/test/unit/unit_tests" 2>&1)
+    sed -n -E -e 's/^All tests passed \(.* in ([0-9]+) test cases?\)$/\1 passed, 0 failed/p' \
+        -e 's/^test cases: +[0-9]+ \| +([0-9]+) passed \| +([0-9]+) failed.*$/\1 passed, \2 failed/p' \
+        -e 's/^test cases: +[0-9]+ \| +([0-9]+) failed$/0 passed, \1 failed/p' <<< "$output"
+    grep -q '^All tests passed' <<< "$output" || printf '%s\n' "$output" >&2
+}
+
+clang_build() {
+    CC=clang CXX=clang++ meson setup "$build-clang" "$repo" -Dtests=false --werror > /dev/null || return 1
+    ninja -C "$build-clang"
+}
+
+configure() { [ -f "$build/build.ninja" ] || meson setup "$build" "$repo" --werror; }
+build() { ninja -C "$build"; }
+
+in_guest() { "$repo/test/vm/run.sh" --timeout 900 "$@"; }
+
+in_root() {
+    local root
+    root=$("$repo/test/vm/roots.sh" "$1") || return 77
+    printf 'version = 1\n[tenant.default."*"]\nqp = 2\n' > "$build/two_qps.toml"
+    in_guest --install --root "$root" --env "RDMAQUOTA_POLICY=$build/two_qps.toml" -- \
+        bash "$repo/test/integration/root_test.sh" "$build" "$2"
+}
+
+run() {
+    case $1 in
+        unit) tap unit_tests ;;
+        clang) one "clang builds without a warning" clang_build ;;
+        cli) tap bash "$repo/test/integration/cli_test.sh" "$build" ;;
+        model) tap bash "$repo/test/model/run.sh" ;;
+        guest) tap in_guest --install -- bash "$repo/test/integration/guest_test.sh" "$build" ;;
+        uninstalled) tap in_guest -- bash "$repo/test/integration/uninstalled_test.sh" "$build" ;;
+        trixie) tap in_root trixie 34 ;;
+        sid) tap in_root sid 65 ;;
+        vm) tap bash "$repo/test/vm/selftest.sh" ;;
+        *) echo "run.sh: unknown suite $1" >&2; exit 2 ;;
+    esac
+}
+
+"$repo/tools/setup.sh" || exit 1
+one "the build is configured" configure
+one "g++ builds without a warning" build
+if [ $failed = 0 ]; then
+    for suite in "${suites[@]}"; do
+        echo "# $suite"
+        SECONDS=0
+        run "$suite"
+        echo "# $suite took $SECONDS s"
+    done
+fi
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ $failed = 0 ]

@@ -1,0 +1,34 @@
+#!/bin/bash
+# setup.sh: installs what is needed to build, test and demonstrate rdmaquota on Debian 12. Needs
+# root only when something is missing.
+set -eu
+
+packages=(
+    # build
+    g++ gcc meson ninja-build pkg-config libboost-dev libfmt-dev libibverbs-dev libcli11-dev
+    libtomlplusplus-dev nlohmann-json3-dev
+    # tests
+    catch2 clang libclang-rt-14-dev spin python3
+    # the programs that are tested, and the guest in which they run
+    ibverbs-utils ibverbs-providers rdmacm-utils perftest rdma-core iproute2
+    qemu-system-x86 busybox-static kmod cpio debootstrap dpkg-dev util-linux
+)
+
+missing=()
+for package in "${packages[@]}"; do
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2> /dev/null | grep -qx installed || missing+=("$package")
+done
+[ ${#missing[@]} = 0 ] && exit 0
+
+if [ "$(id -u)" != 0 ]; then
+    echo "setup.sh: these packages are missing; run it as root to install them: ${missing[*]}" >&2
+    exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+{
+    apt-get update -qq
+    apt-get install -y -qq --no-install-recommends "${missing[@]}"
+} > /tmp/rdmaquota-setup.log 2>&1 || {
+    echo "setup.sh: the packages cannot be installed: $(tail -n 1 /tmp/rdmaquota-setup.log) (all of it in /tmp/rdmaquota-setup.log)" >&2
+    exit 1
+}
