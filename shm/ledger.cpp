@@ -19,6 +19,7 @@
 #include "shm/lock_file.hpp"
 #include "shm/paths.hpp"
 #include "shm/segment.hpp"
+#include "shm/step.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -120,6 +121,7 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
     void* hold = file.value().hold();
     if (!hold) return false;
 
+    step("claim_lock");
     auto& slot = data_->slots[number];
     slot.pid = identity.pid;
     slot.uid = identity.uid;
@@ -128,7 +130,9 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
     std::memset(slot.comm, 0, sizeof slot.comm);
     identity.comm.copy(slot.comm, sizeof slot.comm - 1);
     raise_to(data_->header.slots_used, number + 1);
+    step("claim_used");
     store(data_->states[number], SlotState::live);
+    step("claim_live");
     owner.emplace(Owner(number, hold));
     return true;
 }

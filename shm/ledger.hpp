@@ -85,12 +85,12 @@ struct Limits {
 };
 
 struct Denial {
-    Resource resource;
-    LimitScope scope;
-    std::uint64_t used;
-    std::uint64_t limit;
-    std::uint64_t requested;
-    bool proved;
+    Resource resource{};
+    LimitScope scope{};
+    std::uint64_t used = 0;
+    std::uint64_t limit = 0;
+    std::uint64_t requested = 0;
+    bool proved = false;
 };
 
 // What a process is called in listings.
@@ -195,11 +195,12 @@ private:
     std::uint32_t devices_used() const noexcept;
     bool try_claim(std::uint32_t slot, const Identity& identity, std::optional<Owner>& owner) noexcept;
 
-    std::optional<Denial> find_full(std::uint32_t slot, std::uint32_t device, const Amounts&,
-                                    const Limits*) const noexcept;
-    std::optional<Denial> try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*) noexcept;
-    std::optional<Denial> raise(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount,
-                                const Limits&) noexcept;
+    // A Denial is filled in as the charge goes on and means something only when it failed.
+    bool fits(std::uint32_t slot, std::uint32_t device, const Limits&, std::uint64_t already, Denial&) const noexcept;
+    bool raise(std::uint32_t slot, std::uint32_t device, const Limits&, Denial&) noexcept;
+    bool try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
+    std::optional<Denial> prove(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*,
+                                Denial) noexcept;
     void lower(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount) noexcept;
     std::uint64_t gate_total(Resource) const noexcept;
     std::uint64_t slot_total(std::uint32_t slot, Resource) const noexcept;

@@ -7,6 +7,7 @@
 
 #include "shm/atomic.hpp"
 #include "shm/ledger.hpp"
+#include "shm/step.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -16,8 +17,14 @@ constexpr std::uint64_t amount_of(std::uint64_t gate) noexcept { return gate & g
 // Marks an operation of this owner as in flight, so that no one takes the slot for being at rest.
 class InFlight {
 public:
-    explicit InFlight(Slot& slot) noexcept : slot_(slot) { add(slot_.ops, ops_begin); }
-    ~InFlight() { add(slot_.ops, ops_end); }
+    explicit InFlight(Slot& slot) noexcept : slot_(slot) {
+        add(slot_.ops, ops_begin);
+        step("begin");
+    }
+    ~InFlight() {
+        add(slot_.ops, ops_end);
+        step("end");
+    }
     InFlight(const InFlight&) = delete;
 
 private:
@@ -51,55 +58,50 @@ std::uint64_t Ledger::slot_total(std::uint32_t slot, Resource resource) const no
     return sum;
 }
 
-// Loads only, before anything is raised: who will be denied anyway disturbs nobody.
-std::optional<Denial> Ledger::find_full(std::uint32_t slot, std::uint32_t device, const Amounts& amounts,
-                                        const Limits* limits) const noexcept {
-    for (std::size_t i = 0; i < amounts.count; ++i) {
-        const auto resource = amounts.resource[i];
-        const auto amount = amounts.amount[i];
-        const auto& limit = limits[i];
-        const auto denial = [&](LimitScope scope, std::uint64_t used, std::uint64_t bound) {
-            return Denial{resource, scope, used, bound, amount, false};
-        };
-        const auto own = load(data_->slots[slot].usage[device][index(resource)]);
-        if (exceeds(own, amount, limit.process)) return denial(LimitScope::process, own, limit.process);
-        const auto gate = amount_of(load(data_->gates[device][index(resource)]));
-        if (exceeds(gate, amount, capped(limit.tenant))) return denial(LimitScope::tenant, gate, capped(limit.tenant));
-        if (limit.process_total != unlimited)
-            if (const auto sum = slot_total(slot, resource); exceeds(sum, amount, limit.process_total))
-                return denial(LimitScope::process_total, sum, limit.process_total);
-        if (limit.tenant_total != unlimited)
-            if (const auto sum = gate_total(resource); exceeds(sum, amount, limit.tenant_total))
-                return denial(LimitScope::tenant_total, sum, limit.tenant_total);
-    }
-    return std::nullopt;
+// Whether one more charge fits, by loads only; fills `denial` when it does not. `already` is what of
+// it is in the books by now: nothing before the charge, all of it after.
+bool Ledger::fits(std::uint32_t slot, std::uint32_t device, const Limits& limit, std::uint64_t already,
+                  Denial& denial) const noexcept {
+    const auto full = [&](LimitScope scope, std::uint64_t used, std::uint64_t bound) {
+        denial.scope = scope;
+        denial.used = used - std::min(used, already);
+        denial.limit = bound;
+        return exceeds(denial.used, denial.requested, bound);
+    };
+    const auto r = index(denial.resource);
+    if (full(LimitScope::process, load(data_->slots[slot].usage[device][r]), limit.process)) return false;
+    if (already == 0 && full(LimitScope::tenant, amount_of(load(data_->gates[device][r])), capped(limit.tenant)))
+        return false;
+    if (limit.process_total != unlimited &&
+        full(LimitScope::process_total, slot_total(slot, denial.resource), limit.process_total))
+        return false;
+    return limit.tenant_total == unlimited ||
+           !full(LimitScope::tenant_total, gate_total(denial.resource), limit.tenant_total);
 }
 
-// raise_gate, raise_slot, then the sums over devices: each charger raises before it adds up, so of
-// two that race the later one sees both.
-std::optional<Denial> Ledger::raise(std::uint32_t slot, std::uint32_t device, Resource resource, std::uint64_t amount,
-                                    const Limits& limit) noexcept {
-    auto& gate = data_->gates[device][index(resource)];
+// raise_gate, raise_slot, then a second look at the limits that no compare-and-swap guards: each
+// charger raises before it looks, so of two that race the later one sees both.
+bool Ledger::raise(std::uint32_t slot, std::uint32_t device, const Limits& limit, Denial& denial) noexcept {
+    const auto amount = denial.requested;
+    const auto r = index(denial.resource);
+    auto& gate = data_->gates[device][r];
+    const auto bound = capped(limit.tenant);
     auto word = load(gate);
     do {
-        if (exceeds(amount_of(word), amount, capped(limit.tenant)))
-            return Denial{resource, LimitScope::tenant, amount_of(word), capped(limit.tenant), amount, false};
+        if (exceeds(amount_of(word), amount, bound)) {
+            denial.scope = LimitScope::tenant;
+            denial.used = amount_of(word);
+            denial.limit = bound;
+            return false;
+        }
     } while (!compare_exchange(gate, word, word + amount));
-    raise_to(data_->peaks[device][index(resource)], amount_of(word) + amount);
-
-    auto& own = data_->slots[slot].usage[device][index(resource)];
-    const auto before = add(own, amount);
-    std::optional<Denial> denial;
-    if (exceeds(before, amount, limit.process))
-        denial = Denial{resource, LimitScope::process, before, limit.process, amount, false};
-    if (!denial && limit.process_total != unlimited)
-        if (const auto sum = slot_total(slot, resource) - amount; exceeds(sum, amount, limit.process_total))
-            denial = Denial{resource, LimitScope::process_total, sum, limit.process_total, amount, false};
-    if (!denial && limit.tenant_total != unlimited)
-        if (const auto sum = gate_total(resource) - amount; exceeds(sum, amount, limit.tenant_total))
-            denial = Denial{resource, LimitScope::tenant_total, sum, limit.tenant_total, amount, false};
-    if (denial) lower(slot, device, resource, amount);
-    return denial;
+    step("raise_gate");
+    raise_to(data_->peaks[device][r], amount_of(word) + amount);
+    add(data_->slots[slot].usage[device][r], amount);
+    step("raise_slot");
+    if (fits(slot, device, limit, amount, denial)) return true;
+    lower(slot, device, denial.resource, amount);
+    return false;
 }
 
 // lower_slot, then lower_gate: a death between the two leaves the gate too high, never too low. The
@@ -110,37 +112,52 @@ void Ledger::lower(std::uint32_t slot, std::uint32_t device, Resource resource, 
     auto used = load(own);
     while (!compare_exchange(own, used, used - std::min(used, amount))) {
     }
+    step("lower_slot");
     subtract(data_->gates[device][index(resource)], std::min(used, amount));
+    step("lower_gate");
 }
 
-std::optional<Denial> Ledger::try_charge(std::uint32_t slot, std::uint32_t device, const Amounts& amounts,
-                                         const Limits* limits) noexcept {
-    if (auto full = find_full(slot, device, amounts, limits)) return full;
-    InFlight in_flight(data_->slots[slot]);
+// Who will be denied anyway is found out before anything is raised, and so disturbs nobody.
+bool Ledger::try_charge(std::uint32_t slot, std::uint32_t device, const Amounts& amounts, const Limits* limits,
+                        Denial& denial) noexcept {
     for (std::size_t i = 0; i < amounts.count; ++i) {
-        auto denial = raise(slot, device, amounts.resource[i], amounts.amount[i], limits[i]);
-        if (!denial) continue;
-        while (i-- > 0) lower(slot, device, amounts.resource[i], amounts.amount[i]);
-        return denial;
+        denial.resource = amounts.resource[i];
+        denial.requested = amounts.amount[i];
+        if (!fits(slot, device, limits[i], 0, denial)) return false;
     }
-    return std::nullopt;
+    const InFlight in_flight(data_->slots[slot]);
+    for (std::size_t i = 0; i < amounts.count; ++i) {
+        denial.resource = amounts.resource[i];
+        denial.requested = amounts.amount[i];
+        if (raise(slot, device, limits[i], denial)) continue;
+        while (i-- > 0) lower(slot, device, amounts.resource[i], amounts.amount[i]);
+        return false;
+    }
+    return true;
 }
 
 std::optional<Denial> Ledger::charge(const Owner& owner, std::uint32_t device, const Amounts& amounts,
                                      const Limits* limits) noexcept {
-    auto denial = try_charge(owner.slot(), device, amounts, limits);
-    if (!denial) return std::nullopt;
+    Denial denial;
+    if (try_charge(owner.slot(), device, amounts, limits, denial)) [[likely]]
+        return std::nullopt;
+    return prove(owner.slot(), device, amounts, limits, denial);
+}
 
+// Until the charge fits after all, or a quiescent view shows that it does not.
+std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, const Amounts& amounts,
+                                    const Limits* limits, Denial denial) noexcept {
     reap();
     const auto deadline = now_ns() + proof_wait_ns;
     for (;;) {
-        if (const auto used = proved_usage(owner.slot(), device, *denial)) {
-            denial->used = *used;
-            denial->proved = exceeds(*used, denial->requested, denial->limit);
-            if (denial->proved) return denial;
+        denial.proved = false;
+        if (const auto used = proved_usage(slot, device, denial)) {
+            denial.used = *used;
+            denial.proved = exceeds(*used, denial.requested, denial.limit);
+            if (denial.proved) return denial;
         }
-        denial = try_charge(owner.slot(), device, amounts, limits);
-        if (!denial || now_ns() > deadline) return denial;
+        if (try_charge(slot, device, amounts, limits, denial)) return std::nullopt;
+        if (now_ns() > deadline) return denial;
         sched_yield();
     }
 }

@@ -5,6 +5,7 @@
 
 #include "shm/atomic.hpp"
 #include "shm/ledger.hpp"
+#include "shm/step.hpp"
 
 namespace rdmaquota {
 
@@ -14,6 +15,7 @@ void Ledger::record(const Event& event) noexcept {
     timespec time{};
     clock_gettime(CLOCK_REALTIME, &time);
     store(entry.sequence, 2 * number + 1);
+    step("record");
     const auto* from = reinterpret_cast<const char*>(&event) + sizeof event.sequence;
     std::memcpy(reinterpret_cast<char*>(&entry) + sizeof event.sequence, from, sizeof event - sizeof event.sequence);
     entry.time_ns = static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);

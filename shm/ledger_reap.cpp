@@ -5,6 +5,7 @@
 #include "shm/ledger.hpp"
 #include "shm/lock_file.hpp"
 #include "shm/paths.hpp"
+#include "shm/step.hpp"
 
 namespace rdmaquota {
 
@@ -63,13 +64,16 @@ bool Ledger::reap_slot(std::uint32_t number) noexcept {
 void Ledger::empty_slot(std::uint32_t number) noexcept {
     auto& slot = data_->slots[number];
     add(slot.ops, ops_begin);
+    step("empty_begin");
     for (std::uint32_t device = 0; device < device_slots; ++device)
         for (std::size_t r = 0; r < resource_count; ++r) {
             const auto amount = load(slot.usage[device][r]);
             if (amount != 0) lower(number, device, static_cast<Resource>(r), amount);
         }
     store(slot.ops, (load(slot.ops) | ops_in_flight_mask) + 1);
+    step("empty_end");
     store(data_->states[number], SlotState::free);
+    step("empty_free");
 }
 
 // observe: two looks at every slot's ops word with the usage read between them. The words only
@@ -89,8 +93,10 @@ bool Ledger::observe(Resource resource, Snapshot& snapshot) const noexcept {
         if (load(data_->states[i]) != SlotState::live) continue;
         for (std::uint32_t d = 0; d < devices; ++d) snapshot.used[d] += load(slot.usage[d][index(resource)]);
     }
+    step("first_look");
     if (in_flight != 0) return false;
     for (std::uint32_t d = 0; d < devices; ++d) snapshot.gate[d] = load(data_->gates[d][index(resource)]);
+    step("read_gates");
     std::uint64_t second_look = 0;
     for (std::uint32_t i = 0; i < slots; ++i) second_look += load(data_->slots[i].ops);
     return second_look == first_look && slots_used() == slots && devices_used() == devices;
@@ -109,6 +115,7 @@ bool Ledger::correct(std::uint32_t device, Resource resource, const Snapshot& sn
         if (word >> gate_tag_shift != tag) return false;
     } while (!compare_exchange(gate, word, (((word & gate_amount_mask) - leak) & gate_amount_mask) |
                                                ((tag + 1) << gate_tag_shift)));
+    step("correct");
     add(data_->header.reconciled, 1);
 
     Event event{};
