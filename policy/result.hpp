@@ -24,7 +24,9 @@ public:
     T& value() noexcept { return *std::get_if<0>(&state_); }
     const T& value() const noexcept { return *std::get_if<0>(&state_); }
     T& operator*() noexcept { return value(); }
+    const T& operator*() const noexcept { return value(); }
     T* operator->() noexcept { return &value(); }
+    const T* operator->() const noexcept { return &value(); }
     const std::string& error() const noexcept { return std::get_if<1>(&state_)->message; }
 
 private:

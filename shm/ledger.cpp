@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include <fcntl.h>
@@ -63,6 +64,19 @@ Result<void> Ledger::create(const std::string& path, bool shared) {
     return Error{fmt::format("cannot create the ledger {}: {}", path, std::strerror(error))};
 }
 
+Result<std::string> Ledger::set_aside_unusable(const std::string& path) {
+    if (access(path.c_str(), F_OK) != 0) return std::string();
+    const int fd = ::open(data_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0) close(fd);
+    // No permission or no descriptor left says nothing about the ledger.
+    else if (errno != ENOENT && errno != ELOOP && errno != EISDIR)
+        return Error{fmt::format("cannot open {}: {}", data_path(path), std::strerror(errno))};
+    if (open(path)) return std::string();
+    const auto aside = fmt::format("{}.unusable.{}.{}", path, time(nullptr), getpid());
+    if (std::rename(path.c_str(), aside.c_str()) == 0) return aside;
+    return Error{fmt::format("cannot move the unusable ledger {} away: {}", path, std::strerror(errno))};
+}
+
 Result<Ledger> Ledger::open(const std::string& path) {
     auto mapping = map_ledger_file(data_path(path));
     if (!mapping) return Error{mapping.error()};
@@ -109,8 +123,10 @@ Result<Owner> Ledger::claim(const Identity& identity) {
         }
         if (reap() == 0) break;
     }
-    return Error{fmt::format("cannot join the ledger {}: no free owner slot among {}, or its lock files cannot be used",
-                             path_, owner_slots)};
+    const auto locks = LockFile::open(lock_path(path_, 0));
+    return Error{fmt::format("cannot join the ledger {}: {}", path_,
+                             locks ? fmt::format("all {} owner slots are taken by running processes", owner_slots)
+                                   : locks.error())};
 }
 
 bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::optional<Owner>& owner) noexcept {

@@ -136,6 +136,11 @@ public:
     // `shared`: every user may charge (files 0666, directory 0755); otherwise only this user.
     static Result<void> create(const std::string& path, bool shared);
 
+    // Moves a directory that is there but is no usable ledger away, to a name beside it that is
+    // returned; the empty string when there was nothing to do. Programs that still have it mapped go
+    // on with it.
+    static Result<std::string> set_aside_unusable(const std::string& path);
+
     // Maps the ledger in directory `path`. Refuses what is truncated, foreign or of another layout
     // version, with path and remedy in the message.
     static Result<Ledger> open(const std::string& path);

@@ -45,7 +45,7 @@ void build(const std::string& path, unsigned mode) {
 }
 
 Error unusable(const std::string& path, const std::string& why) {
-    return {fmt::format("{} is no usable ledger: {}; move it away and run 'rdmaquota reload'", path, why)};
+    return {fmt::format("{} is no usable ledger: {}; run 'rdmaquota reload' as root to replace it", path, why)};
 }
 
 Result<void> check(const std::string& path, const LedgerHeader& header) {

@@ -273,7 +273,6 @@ policy <<< 'version = 1
 on_unavailable = "deny"
 [tenant.default."*"]
 qp = 1'
-cp -a /run/rdmaquota/default saved
 truncate -s 5000 /run/rdmaquota/default/ledger
 run "$objects" rc=2
 is "a truncated ledger under on_unavailable=deny denies everything" "$out" "open: EDQUOT"
@@ -284,6 +283,10 @@ qp = 1'
 truncate -s 5000 /run/rdmaquota/default/ledger
 run "$objects" rc=2
 is "under on_unavailable=allow the program works" "$out" "rc: 2 of 2"
+rdmaquota reload policy.toml > reload.out
+has "a reload replaces the ledger that cannot be used" "$(cat reload.out)" "it was moved to /run/rdmaquota/default.unusable."
+run "$objects" rc=2
+is "and the policy holds again" "$out" "rc: 1 of 2, then EDQUOT"
 rm -rf /run/rdmaquota/default
 run setpriv --reuid=65534 --regid=65534 --clear-groups "$objects" rc=2
 is "without a ledger an ordinary user's program works" "$out" "rc: 2 of 2"

@@ -69,7 +69,7 @@ TEST_CASE("the interceptor's names work when it is enabled") {
     CHECK(of(result.process, Resource::qp) == unset);
     CHECK(of(result.process, Resource::mr) == 3);
 
-    set["RDMA_INTERCEPT_ENABLE"] = "0";
+    set.insert_or_assign("RDMA_INTERCEPT_ENABLE", std::string(1, '0'));
     result = read(set);
     CHECK_FALSE(result.any_process);
     CHECK(result.log_file.empty());

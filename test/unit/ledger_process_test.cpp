@@ -148,7 +148,7 @@ TEST_CASE_METHOD(LedgerFixture, "a table full of the living refuses, full of the
         for (std::uint32_t i = 0; i < owner_slots; ++i) owners.push_back(claim(ledger));
         const auto refused = ledger.claim(identity_of_self());
         REQUIRE_FALSE(refused);
-        CHECK_THAT(refused.error(), Catch::Contains("no free owner slot among 4096"));
+        CHECK_THAT(refused.error(), Catch::Contains("all 4096 owner slots are taken"));
     }
     // Dropped without retiring, as by 4,096 deaths.
     CHECK(ledger.owners().size() == owner_slots);

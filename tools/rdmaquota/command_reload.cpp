@@ -39,6 +39,9 @@ int reload(const std::string& file, const Session& session) {
     const auto policy = load_policy(file);
     if (!policy) return failed(policy.error());
     if (const auto made = make_directory(session.directory); !made) return failed(made.error());
+    const auto aside = Ledger::set_aside_unusable(ledger_path(session.directory));
+    if (!aside) return failed(aside.error());
+    if (!aside->empty()) fmt::print("the ledger could not be used; it was moved to {} and a new one made\n", *aside);
     if (const auto made = Ledger::create(ledger_path(session.directory), true); !made) return failed(made.error());
     const auto published = PolicySegment::publish(policy_path(session.directory), policy.value());
     if (!published) return failed(published.error());
