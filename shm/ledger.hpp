@@ -22,8 +22,9 @@
 //   leaked (I2). No step waits for another process (I3).
 //
 //   A denial is proved: reap the dead, reconcile the gate on a quiescent view, try again, and deny
-//   only when that view is full (I4), or after `proof_wait_ns` without a quiescent view, which the
-//   denial says.
+//   only when that view is full (I4), or after a bounded wait without a quiescent view, which the
+//   denial says. To get its view among busy processes, the prover asks those that begin an operation
+//   to hold back; they do so for a few yields at most, whatever becomes of the prover.
 //
 // Every function may be called from any thread of any process that maps the ledger; none throws
 // from the charge path.
@@ -40,8 +41,10 @@
 
 namespace rdmaquota {
 
-// How long a charge waits at most for a quiescent view before it denies without proof.
-inline constexpr std::uint64_t proof_wait_ns = 2'000'000;
+// How long a charge waits at most for a quiescent view before it denies without proof: long when a
+// death in mid-operation may have leaked what is asked for, short when others merely are busy.
+inline constexpr std::uint64_t proof_wait_ns = 500'000;
+inline constexpr std::uint64_t suspect_proof_wait_ns = 100'000'000;
 
 // What one verbs object costs: up to four resources.
 struct Amounts {
@@ -192,6 +195,7 @@ private:
     struct Snapshot {
         std::uint64_t used[device_slots];  // sum over the slots, per device
         std::uint64_t gate[device_slots];  // gate words, tag included
+        std::uint64_t dirty_deaths;        // before the look
     };
 
     Ledger(std::string path, void* base, LedgerData* data) noexcept;
@@ -211,6 +215,8 @@ private:
     std::uint64_t slot_total(std::uint32_t slot, Resource) const noexcept;
 
     std::optional<std::uint64_t> proved_usage(std::uint32_t slot, std::uint32_t device, const Denial&) noexcept;
+    bool suspect(std::uint32_t device, const Denial&) const noexcept;
+    bool observe_among_others(Resource, Snapshot&) noexcept;
     bool observe(Resource, Snapshot&) const noexcept;
     bool correct(std::uint32_t device, Resource, const Snapshot&) noexcept;
     unsigned reap_group(std::uint32_t group) noexcept;

@@ -14,21 +14,36 @@ namespace {
 
 constexpr std::uint64_t amount_of(std::uint64_t gate) noexcept { return gate & gate_amount_mask; }
 
+// How often who begins an operation yields to someone's proof at most.
+constexpr int patience = 64;
+
+// Lets a proof go first. A request that outlives our patience is taken for a dead prover's.
+void hold_back(std::uint64_t& pause) noexcept {
+    auto request = load(pause);
+    for (int i = 0; i < patience && request != 0; ++i) {
+        sched_yield();
+        if (const auto now = load(pause); now != request) return;
+    }
+    compare_exchange(pause, request, std::uint64_t{0});
+}
+
 // Marks an operation of this owner as in flight, so that no one takes the slot for being at rest.
 class InFlight {
 public:
-    explicit InFlight(Slot& slot) noexcept : slot_(slot) {
-        add(slot_.ops, ops_begin);
+    InFlight(LedgerData& data, std::uint32_t slot) noexcept : ops_(data.slots[slot].ops) {
+        if (load(data.header.pause) != 0) [[unlikely]]
+            hold_back(data.header.pause);
+        add(ops_, ops_begin);
         step("begin");
     }
     ~InFlight() {
-        add(slot_.ops, ops_end);
+        add(ops_, ops_end);
         step("end");
     }
     InFlight(const InFlight&) = delete;
 
 private:
-    Slot& slot_;
+    std::uint64_t& ops_;
 };
 
 bool exceeds(std::uint64_t used, std::uint64_t amount, std::uint64_t limit) noexcept {
@@ -125,7 +140,7 @@ bool Ledger::try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&
         denial.requested = amounts.amount[i];
         if (!fits(slot, device, limits[i], 0, denial)) return false;
     }
-    const InFlight in_flight(data_->slots[slot]);
+    const InFlight in_flight(*data_, slot);
     for (std::size_t i = 0; i < amounts.count; ++i) {
         denial.resource = amounts.resource[i];
         denial.requested = amounts.amount[i];
@@ -147,9 +162,9 @@ std::optional<Denial> Ledger::charge(const Owner& owner, std::uint32_t device, c
 // Until the charge fits after all, or a quiescent view shows that it does not.
 std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, const Amounts& amounts,
                                     const Limits* limits, Denial denial) noexcept {
-    reap();
-    const auto deadline = now_ns() + proof_wait_ns;
+    const auto start = now_ns();
     for (;;) {
+        reap();
         denial.proved = false;
         if (const auto used = proved_usage(slot, device, denial)) {
             denial.used = *used;
@@ -157,9 +172,20 @@ std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, co
             if (denial.proved) return denial;
         }
         if (try_charge(slot, device, amounts, limits, denial)) return std::nullopt;
-        if (now_ns() > deadline) return denial;
+        if (now_ns() - start > (suspect(device, denial) ? suspect_proof_wait_ns : proof_wait_ns)) return denial;
         sched_yield();
     }
+}
+
+// Whether a gate behind this denial may hold what a death in mid-operation leaked.
+bool Ledger::suspect(std::uint32_t device, const Denial& denial) const noexcept {
+    const auto unchecked = [&](std::uint32_t d) {
+        return load(data_->checked[d][index(denial.resource)]) != load(data_->header.dirty_deaths);
+    };
+    if (denial.scope == LimitScope::tenant) return unchecked(device);
+    bool any = false;
+    for (std::uint32_t d = 0; denial.scope == LimitScope::tenant_total && d < devices_used(); ++d) any |= unchecked(d);
+    return any;
 }
 
 // The true usage behind a denial, when all slots that count can be seen at rest. Corrects the
@@ -176,7 +202,7 @@ std::optional<std::uint64_t> Ledger::proved_usage(std::uint32_t slot, std::uint3
         return at_rest ? std::optional(used) : std::nullopt;
     }
     Snapshot snapshot;
-    if (!observe(denial.resource, snapshot)) return std::nullopt;
+    if (!observe_among_others(denial.resource, snapshot)) return std::nullopt;
     if (denial.scope == LimitScope::tenant) {
         correct(device, denial.resource, snapshot);
         return snapshot.used[device];
@@ -190,7 +216,7 @@ std::optional<std::uint64_t> Ledger::proved_usage(std::uint32_t slot, std::uint3
 }
 
 void Ledger::release(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept {
-    InFlight in_flight(data_->slots[owner.slot()]);
+    const InFlight in_flight(*data_, owner.slot());
     for (std::size_t i = 0; i < amounts.count; ++i)
         lower(owner.slot(), device, amounts.resource[i], amounts.amount[i]);
 }

@@ -1,6 +1,9 @@
 // Giving back what the dead held, and finding what a death in mid-operation leaked.
 #include <algorithm>
 
+#include <sched.h>
+#include <unistd.h>
+
 #include "shm/atomic.hpp"
 #include "shm/ledger.hpp"
 #include "shm/lock_file.hpp"
@@ -53,6 +56,7 @@ bool Ledger::reap_slot(std::uint32_t number) noexcept {
     event.pid = slot.pid;
     std::copy(std::begin(slot.comm), std::end(slot.comm), event.comm);
     event.used = slot_total(number, Resource::hca_object);
+    if (load(slot.ops) & ops_in_flight_mask) add(data_->header.dirty_deaths, 1);
     empty_slot(number);
     add(data_->header.reaped, 1);
     record(event);
@@ -80,6 +84,7 @@ void Ledger::empty_slot(std::uint32_t number) noexcept {
 // grow, so equal sums mean that between the looks no operation began or ended, and none in flight
 // means that sums and gates belong together.
 bool Ledger::observe(Resource resource, Snapshot& snapshot) const noexcept {
+    snapshot.dirty_deaths = load(data_->header.dirty_deaths);
     const auto devices = devices_used();
     const auto slots = slots_used();
     std::fill_n(snapshot.used, device_slots, 0);
@@ -102,12 +107,31 @@ bool Ledger::observe(Resource resource, Snapshot& snapshot) const noexcept {
     return second_look == first_look && slots_used() == slots && devices_used() == devices;
 }
 
+// When others are in the middle of something, asks newcomers to hold back and looks again.
+bool Ledger::observe_among_others(Resource resource, Snapshot& snapshot) noexcept {
+    if (observe(resource, snapshot)) return true;
+    constexpr int looks = 16;
+    std::uint64_t request = (std::uint64_t{static_cast<std::uint32_t>(getpid())} << 32) | 1;
+    store(data_->header.pause, request);
+    step("pause");
+    bool seen = false;
+    for (int i = 0; i < looks && !seen; ++i) {
+        sched_yield();
+        seen = observe(resource, snapshot);
+    }
+    compare_exchange(data_->header.pause, request, std::uint64_t{0});
+    return seen;
+}
+
 // correct: takes the leak that the snapshot shows out of the gate. Charges that came after the
 // snapshot do not matter, since a leak stays a leak; another correction does, and the tag tells.
 bool Ledger::correct(std::uint32_t device, Resource resource, const Snapshot& snapshot) noexcept {
     const auto seen = snapshot.gate[device];
     const auto leak = (seen & gate_amount_mask) - snapshot.used[device];
-    if (leak == 0) return false;
+    if (leak == 0) {
+        store(data_->checked[device][index(resource)], snapshot.dirty_deaths);
+        return false;
+    }
     auto& gate = data_->gates[device][index(resource)];
     const auto tag = seen >> gate_tag_shift;
     auto word = load(gate);
@@ -116,6 +140,7 @@ bool Ledger::correct(std::uint32_t device, Resource resource, const Snapshot& sn
     } while (!compare_exchange(gate, word, (((word & gate_amount_mask) - leak) & gate_amount_mask) |
                                                ((tag + 1) << gate_tag_shift)));
     step("correct");
+    store(data_->checked[device][index(resource)], snapshot.dirty_deaths);
     add(data_->header.reconciled, 1);
 
     Event event{};
@@ -130,7 +155,7 @@ bool Ledger::correct(std::uint32_t device, Resource resource, const Snapshot& sn
 
 Ledger::View Ledger::reconcile(std::uint32_t device, Resource resource) noexcept {
     Snapshot snapshot;
-    if (!observe(resource, snapshot)) return View::not_quiescent;
+    if (!observe_among_others(resource, snapshot)) return View::not_quiescent;
     return correct(device, resource, snapshot) ? View::corrected : View::exact;
 }
 

@@ -169,7 +169,8 @@ inline note_full() {
         od;
         h_p++
     :: else -> break
-    od
+    od;
+    h_p = 0  // a d_step must not end with a loop
 }
 
 // I1: what the living hold is within every limit. It can only break when something is granted.
@@ -207,7 +208,8 @@ inline check_limits(slot) {
         assert(h_used <= LIMIT_PROCESS_TOTAL);
         h_r++
     :: else -> break
-    od
+    od;
+    h_r = 0
 }
 
 // BOOKS: no gate is ever below the sum of the slots. Part of each step that changes one of them.
@@ -256,6 +258,9 @@ inline end_process() {
 // One step of a living process, in the place of which it may die.
 #define STEP(...) if :: d_step { __VA_ARGS__ } :: DIES_HERE fi
 
+// What only concerns the process itself, or only this model.
+#define NOW(...) if :: d_step { __VA_ARGS__ } fi
+
 // What each process has to itself. `id` is its number.
 #define LOCALS \
     bool has_slot, is_live, got, quiet, proved, claimed; \
@@ -271,7 +276,8 @@ inline forget() {
     do
     :: h_d < D -> snapshot_used[h_d] = 0; snapshot_gate[h_d] = 0; h_d++
     :: else -> break
-    od
+    od;
+    h_d = 0
 }
 
 // InFlight. What the process knows itself to do goes into working_in whatever the ops word says.
@@ -317,7 +323,7 @@ inline lower(slot, cell, amt) {
 }
 
 inline gate_total(r) {
-    d_step { sum = 0; j = 0 };
+    NOW(sum = 0; j = 0);
     do
     :: d_step { j < devices_used -> sum = sum + AMOUNT(gates[CELL(j, r)]); j++ }
     :: d_step { j >= devices_used -> j = 0 } -> break
@@ -326,7 +332,7 @@ inline gate_total(r) {
 }
 
 inline slot_total(slot, r) {
-    d_step { sum = 0; j = 0 };
+    NOW(sum = 0; j = 0);
     do
     :: d_step { j < devices_used -> sum = sum + USAGE(slot, CELL(j, r)); j++ }
     :: d_step { j >= devices_used -> j = 0 } -> break
@@ -351,13 +357,13 @@ inline find_full() {
         if
         :: denied == NONE && LIMIT_PROCESS_TOTAL != UNLIMITED ->
             slot_total(slot_of[id], k);
-            d_step { denied = (EXCEEDS(sum, LIMIT_PROCESS_TOTAL) -> PROCESS_TOTAL : denied); sum = 0 }
+            NOW(denied = (EXCEEDS(sum, LIMIT_PROCESS_TOTAL) -> PROCESS_TOTAL : denied); sum = 0)
         :: else
         fi;
         if
         :: denied == NONE && LIMIT_TENANT_TOTAL != UNLIMITED ->
             gate_total(k);
-            d_step { denied = (EXCEEDS(sum, LIMIT_TENANT_TOTAL) -> TENANT_TOTAL : denied); sum = 0 }
+            NOW(denied = (EXCEEDS(sum, LIMIT_TENANT_TOTAL) -> TENANT_TOTAL : denied); sum = 0)
         :: else
         fi;
         if :: denied == NONE -> k++ :: else fi
@@ -397,13 +403,13 @@ inline raise(slot, cell, r) {
         if
         :: denied == NONE && LIMIT_PROCESS_TOTAL != UNLIMITED ->
             slot_total(slot, r);
-            d_step { denied = (EXCEEDS(sum - 1, LIMIT_PROCESS_TOTAL) -> PROCESS_TOTAL : denied); sum = 0 }
+            NOW(denied = (EXCEEDS(sum - 1, LIMIT_PROCESS_TOTAL) -> PROCESS_TOTAL : denied); sum = 0)
         :: else
         fi;
         if
         :: denied == NONE && LIMIT_TENANT_TOTAL != UNLIMITED ->
             gate_total(r);
-            d_step { denied = (EXCEEDS(sum - 1, LIMIT_TENANT_TOTAL) -> TENANT_TOTAL : denied); sum = 0 }
+            NOW(denied = (EXCEEDS(sum - 1, LIMIT_TENANT_TOTAL) -> TENANT_TOTAL : denied); sum = 0)
         :: else
         fi;
         if :: denied != NONE -> lower(slot, cell, 1) :: else fi
@@ -414,7 +420,7 @@ inline raise(slot, cell, r) {
 
 // Leaves in `denied` the scope of the denial, and in `k` the resource; NONE when charged.
 inline try_charge() {
-    d_step { denied = NONE; k = 0 };
+    NOW(denied = NONE; k = 0);
     find_full();
     if
     :: denied == NONE ->
@@ -433,7 +439,7 @@ inline try_charge() {
         i = 0;
         end(slot_of[id]);
         if
-        :: denied == NONE -> d_step { k = 0; held[id] = BIT(R) - 1; check_limits(slot_of[id]) }
+        :: denied == NONE -> NOW(k = 0; held[id] = BIT(R) - 1; check_limits(slot_of[id]))
         :: else
         fi
     :: else
@@ -467,7 +473,7 @@ inline unlock(slot) {
 }
 
 inline reap() {
-    d_step { freed = 0; t = 0 };
+    NOW(freed = 0; t = 0);
     do
     :: t < slots_used ->
         STEP(is_live = live[t]);
@@ -487,7 +493,7 @@ inline reap() {
             fi
         :: else
         fi;
-        d_step { is_live = false; t++ }
+        NOW(is_live = false; t++)
     :: else -> t = 0; break
     od
 }
@@ -496,7 +502,7 @@ inline reap() {
 inline observe(r) {
     STEP(devices = devices_used);
     STEP(slots = slots_used);
-    d_step { quiet = true; n = 0; looks = 0; h_d = 0; do :: h_d < D -> snapshot_used[h_d] = 0; h_d++ :: else -> break od };
+    NOW(quiet = true; h_d = 0; do :: h_d < D -> snapshot_used[h_d] = 0; h_d++ :: else -> break od; h_d = 0);
     do
     :: n < slots && quiet ->  // first_look
         STEP(looks = looks + ops[n]; quiet = (ops[n] & IN_FLIGHT_MASK) == 0);
@@ -507,7 +513,7 @@ inline observe(r) {
             :: is_live && j < devices -> STEP(snapshot_used[j] = snapshot_used[j] + USAGE(n, CELL(j, r)); j++)
             :: else -> break
             od;
-            d_step { is_live = false; j = 0; n++ }
+            is_live = false; j = 0; n++
         :: else
         fi
     :: else -> n = 0; break
@@ -572,7 +578,7 @@ inline correct(d, cell) {
 
 // Leaves in `quiet` whether there is a proof, and in `proved` whether it is one of the denial.
 inline proved_usage() {
-    d_step { sum = 0; quiet = false };
+    NOW(sum = 0; quiet = false);
     if
     :: denied == PROCESS || denied == PROCESS_TOTAL ->
         STEP(looks = ops[slot_of[id]]);
@@ -593,11 +599,12 @@ inline proved_usage() {
         :: d_step { !quiet || i >= SNAPSHOT_DEVICES -> i = 0 } -> break
         od
     fi;
-    d_step {
+    NOW(
         proved = quiet && EXCEEDS(sum, LIMIT(denied, k));
         sum = 0; quiet = false; devices = 0; h_d = 0;
-        do :: h_d < D -> snapshot_used[h_d] = 0; snapshot_gate[h_d] = 0; h_d++ :: else -> break od
-    }
+        do :: h_d < D -> snapshot_used[h_d] = 0; snapshot_gate[h_d] = 0; h_d++ :: else -> break od;
+        h_d = 0
+    )
 }
 
 // I4: a denial that claims to be proved.
@@ -606,7 +613,7 @@ inline deny_proved() {
 }
 
 inline charge() {
-    d_step { in_charge[id] = true; was_full[id] = 0; note_full() };
+    NOW(in_charge[id] = true; was_full[id] = 0; note_full());
     try_charge();
 #ifdef MUTANT_DENY_UNPROVED
     if :: denied != NONE -> deny_proved() :: else fi;
@@ -628,12 +635,12 @@ inline charge() {
     :: else -> break
     od;
 #endif
-    d_step { in_charge[id] = false; was_full[id] = 0; proved = false; round = 0; freed = 0; k = 0 }
+    NOW(in_charge[id] = false; was_full[id] = 0; proved = false; round = 0; freed = 0; k = 0)
 }
 
 // Of the resources in the mask `what`: an object that shrinks gives back a part.
 inline release(what) {
-    d_step { i = 0; amount = held[id] & (what); held[id] = held[id] & ~(what) };
+    NOW(i = 0; amount = held[id] & (what); held[id] = held[id] & ~(what));
     begin(slot_of[id]);
     do
     :: i < R ->
@@ -664,25 +671,25 @@ inline try_claim(slot) {
 }
 
 inline claim() {
-    d_step { claimed = false; round = 0; n = 0 };
+    NOW(claimed = false; round = 0; n = 0);
     do
     :: n < S && !claimed ->
         STEP(is_live = live[n]);
         if :: !is_live -> try_claim(n) :: else fi;
-        d_step { is_live = false; n++ }
+        NOW(is_live = false; n++)
     :: n == S && !claimed && round == 0 ->
         reap();
         if :: freed == 0 -> break :: else fi;
-        d_step { freed = 0; n = 0; round = 1 }
+        NOW(freed = 0; n = 0; round = 1)
     :: else -> break
     od;
-    d_step { n = 0; round = 0; freed = 0 }
+    NOW(n = 0; round = 0; freed = 0)
 }
 
 // The owner lets its lock go and then reaps itself, which a forked child that still has the lock
 // prevents: then the slot stays, as the child's.
 inline retire() {
-    d_step { t = slot_of[id]; held[id] = 0 };
+    NOW(t = slot_of[id]; held[id] = 0);
 #ifdef MUTANT_RETIRE_UNDER_CHILD
     empty_slot(t);
     STEP(lock[t] = lock[t] & ~BIT(id); owners[t]--; has_slot = false);
@@ -697,7 +704,7 @@ inline retire() {
     :: else
     fi;
 #endif
-    d_step { t = 0; is_live = false }
+    NOW(t = 0; is_live = false)
 }
 
 proctype process(byte id) {
@@ -742,8 +749,7 @@ stopped:
     goto finish;
 #endif
 dead:
-    skip;
-    d_step { forget() };
+    NOW(forget());
 #if BIRTHS
     if
     :: d_step { births < BIRTHS -> births++ }; goto start
@@ -751,8 +757,7 @@ dead:
     fi;
 #endif
 finish:
-    skip;
-    d_step { forget(); resting++ }
+    NOW(forget(); resting++)
 }
 
 // When all others rest, one reap and one reconcile make the books true (I2).
@@ -838,8 +843,9 @@ init {
             lock[slot_of[h_p]] = lock[slot_of[h_p]] | BIT(h_p);
             h_p++
         :: else -> break
-        od
+        od;
 #endif
+        h_p = 0
     };
     atomic {
         h_p = 0;

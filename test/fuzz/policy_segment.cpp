@@ -1,0 +1,81 @@
+// A compiled policy with other bytes written over it, or of another length: it is refused with one
+// line, or everything can be asked of it.
+#include <algorithm>
+#include <cerrno>
+
+#include "fuzz.hpp"
+#include "patch.hpp"
+#include "shm/policy_segment.hpp"
+#include "test/unit/temporary_directory.hpp"
+
+using namespace rdmaquota;
+using namespace rdmaquota::fuzz;
+
+namespace {
+
+struct Fixture {
+    TemporaryDirectory directory;
+    std::string path = directory / "policy";
+    PristineFile file = make();
+
+private:
+    PristineFile make() const {
+        Policy policy;
+        row_for(policy.process, "mlx5_0")[index(Resource::qp)] = 3;
+        row_for(policy.tenant, any_device)[index(Resource::mr_bytes)] = 1 << 20;
+        row_for(policy.tenant, total_device)[index(Resource::qp)] = 10;
+        expect(static_cast<bool>(PolicySegment::publish(path, policy)), "a policy can be published");
+        return PristineFile(path);
+    }
+};
+
+void patch(int fd, Input& input) {
+    const auto at = input.take<std::uint16_t>() % sizeof(PolicyImage);
+    const auto bytes = input.text(input.take<std::uint8_t>());
+    PristineFile::write_at(fd, static_cast<off_t>(at), bytes.data(), std::min(bytes.size(), sizeof(PolicyImage) - at));
+}
+
+void read_all(const PolicySegment& segment) {
+    expect(segment.mode() <= Mode::off, "a mode that is known");
+    expect(segment.log_level() <= LogLevel::debug, "a level that is known");
+    expect(segment.log_target() <= LogTarget::file, "a target that is known");
+    expect(!deny_errno_name(segment.deny_errno()).starts_with('?'), "an error that is known");
+    expect(segment.log_file().size() <= 256, "the log file's name ends");
+    for (const auto scope : {Scope::process, Scope::tenant})
+        for (const auto device : {"mlx5_0", "*", "total", ""})
+            for (const auto& resource : resource_table) segment.limit(scope, device, resource.id);
+    const auto policy = segment.decompile();
+    expect(policy.process.size() <= policy_rows && policy.tenant.size() <= policy_rows, "no more rows than there are");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    static const Fixture fixture;
+    Input input(data, size);
+    const int fd = fixture.file.restore();
+    const auto form = input.take<std::uint8_t>();
+    const auto length = input.take<std::uint16_t>();
+    while (!input.empty()) patch(fd, input);
+    if (form % 8 == 1) expect(ftruncate(fd, length) == 0, "the file can be cut");
+    close(fd);
+
+    auto segment = PolicySegment::open(fixture.path, form % 2 == 0);
+    if (!segment) {
+        expect_one_line(segment.error());
+    } else {
+        read_all(segment.value());
+        if (form % 2 == 0) {
+            const auto set = segment->set(Scope::tenant, "rxe0", Resource::qp, 2);
+            if (!set) expect_one_line(set.error());
+            segment->set_mode(Mode::audit);
+            read_all(segment.value());
+        }
+        if (form % 4 == 2) {
+            const auto policy = segment->decompile();
+            if (policy.log_file.size() < sizeof segment->image().log_file)
+                expect(static_cast<bool>(PolicySegment::publish(fixture.path, policy)), "it can be published anew");
+        }
+    }
+    return 0;
+}

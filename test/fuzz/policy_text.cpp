@@ -1,0 +1,51 @@
+// The policy file's text: never a crash, and an error is one line that begins with the file's name.
+// A text that is taken can be edited and compiled.
+#include <fstream>
+
+#include "fuzz.hpp"
+#include "policy/policy_edit.hpp"
+#include "policy/policy_file.hpp"
+#include "shm/policy_segment.hpp"
+#include "test/unit/temporary_directory.hpp"
+
+using namespace rdmaquota;
+using namespace rdmaquota::fuzz;
+
+namespace {
+
+void check_error(const std::string& message, const std::string& file) {
+    expect_one_line(message);
+    expect(message.starts_with(file + ":"), "an error begins with the file's name", message);
+}
+
+void read_from_file(const std::string& text) {
+    static const TemporaryDirectory directory;
+    const auto path = directory / "rdmaquota.toml";
+    std::ofstream(path, std::ios::binary) << text;
+    const auto policy = read_policy(path);
+    if (!policy) return check_error(policy.error(), path);
+    if (const auto published = PolicySegment::publish(directory / "policy", policy.value()); !published)
+        return expect_one_line(published.error());
+    const auto compiled = PolicySegment::open(directory / "policy");
+    expect(static_cast<bool>(compiled), "what was published can be opened");
+    expect(compiled->decompile().tenant.size() == policy->tenant.size(), "every row of the tenant is compiled");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string text(reinterpret_cast<const char*>(data), size);
+    const auto policy = parse_policy(text, "the.toml");
+    if (!policy) {
+        check_error(policy.error(), "the.toml");
+        return 0;
+    }
+    const auto edited = edit_policy(text, "the.toml", {{PolicyTable::tenant, "mlx5_0", Resource::qp, 7},
+                                                       {PolicyTable::process, "*", Resource::mr_bytes, unlimited}});
+    if (!edited)
+        check_error(edited.error(), "the.toml");
+    else
+        expect(static_cast<bool>(parse_policy(edited.value(), "the.toml")), "an edited policy is a policy");
+    read_from_file(text);
+    return 0;
+}

@@ -1,0 +1,53 @@
+# ninja.sh, to be sourced: builds programs with flags of their own, apart from Meson's build directory,
+# and only what changed since the last time.
+#
+#   ninja_begin DIR COMPILER FLAGS...    all that follows is built in DIR with these flags
+#   ninja_flags FLAGS...                 other flags for the programs from here on
+#   ninja_program NAME SOURCE...         sources relative to the repository; each is compiled once
+#   ninja_end                            builds; the status is ninja's
+
+repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# The names that policy/, shm/ and provider/ expect from Meson.
+common_flags=(-std=c++20 -g1 -I"$repo" -DRDMAQUOTA_RUNTIME_DIR='\"/nonexistent/rdmaquota\"' -DFMT_HEADER_ONLY=0)
+policy_sources=(policy/environment.cpp policy/fmt.cpp policy/limit.cpp policy/policy.cpp)
+policy_file_sources=(policy/did_you_mean.cpp policy/policy_edit.cpp policy/policy_file.cpp policy/policy_persist.cpp
+    policy/policy_toml.cpp)
+shm_sources=()
+for source in "$repo"/shm/*.cpp; do shm_sources+=("${source#"$repo"/}"); done
+
+ninja_begin() {
+    ninja_directory=$1
+    mkdir -p "$ninja_directory"
+    declare -gA ninja_known=()
+    exec 5> "$ninja_directory/build.ninja"
+    printf 'compiler = %s\nflags = %s %s\n' "$2" "${common_flags[*]}" "${*:3}" >&5
+    cat >&5 << 'RULES'
+rule compile
+  command = $compiler -MD -MF $out.d $flags $own -c $in -o $out
+  depfile = $out.d
+  deps = gcc
+rule link
+  command = $compiler $flags $own $in -o $out -ldl -pthread
+RULES
+    ninja_own=""
+}
+
+ninja_flags() { ninja_own=$*; }
+
+ninja_program() {
+    local name=$1 source object objects=""
+    shift
+    for source in "$@"; do
+        object=${source//\//_}.o
+        objects+=" $object"
+        [ -z "${ninja_known[$object]:-}" ] || continue
+        ninja_known[$object]=1
+        printf 'build %s: compile %s\n  own = %s\n' "$object" "$repo/$source" "$ninja_own" >&5
+    done
+    printf 'build %s: link%s\n  own = %s\n' "$name" "$objects" "$ninja_own" >&5
+}
+
+ninja_end() {
+    exec 5>&-
+    ninja -C "$ninja_directory" ${RDMAQUOTA_JOBS:+-j "$RDMAQUOTA_JOBS"}
+}
