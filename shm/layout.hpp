@@ -7,10 +7,9 @@
 //   +4096      DeviceEntry[32]  which device has which index
 //   +8192      gates            u64[32][24]   tag:12 | amount:52
 //   +14336     peaks            u64[32][24]   highest amount a gate had
-//   +20480     checked          u64[32][24]   number of dirty deaths when the gate was last seen right
-//   +26624     Event[1024]      denials and repairs, a ring
-//   +223232    SlotState[4096]  which slots are taken, apart from them so that a search is short
-//   +239616    Slot[4096]       one per owner: identity, ops word, usage u64[32][24]
+//   +20480     Event[1024]      denials and repairs, a ring
+//   +217088    SlotState[4096]  which slots are taken, apart from them so that a search is short
+//   +233472    Slot[4096]       one per owner: identity, ops word, usage u64[32][24]
 //
 // Every word that more than one process writes is a u64 or u32 accessed with std::atomic_ref.
 // Nothing here holds a pointer, and every index that is read from here is checked before use:
@@ -52,7 +51,7 @@ struct LedgerHeader {
     std::uint64_t event_head;   // number of events ever begun
     std::uint64_t reaped;       // owners reaped, for people
     std::uint64_t reconciled;   // gates corrected, for people
-    std::uint64_t dirty_deaths; // owners that died in the middle of an operation, and may have leaked
+    std::uint64_t claims;       // owner slots ever claimed, counted before the slot is live
     std::uint64_t reserved0[5];
     std::uint64_t pause;        // not 0: someone proves a denial and asks newcomers to hold back a moment
     std::uint64_t reserved[495];
@@ -130,7 +129,6 @@ struct LedgerData {
     DeviceEntry devices[device_slots];
     CellRow gates[device_slots];
     CellRow peaks[device_slots];
-    CellRow checked[device_slots];
     Event events[event_slots];
     SlotState states[owner_slots];
     Slot slots[owner_slots];
@@ -141,9 +139,8 @@ struct LedgerData {
 static_assert(offsetof(LedgerData, devices) == 4096);
 static_assert(offsetof(LedgerData, gates) == 8192);
 static_assert(offsetof(LedgerData, peaks) == 14336);
-static_assert(offsetof(LedgerData, checked) == 20480);
-static_assert(offsetof(LedgerData, events) == 26624);
-static_assert(offsetof(LedgerData, states) == 223232);
-static_assert(offsetof(LedgerData, slots) == 239616);
+static_assert(offsetof(LedgerData, events) == 20480);
+static_assert(offsetof(LedgerData, states) == 217088);
+static_assert(offsetof(LedgerData, slots) == 233472);
 
 }  // namespace rdmaquota

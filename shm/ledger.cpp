@@ -131,7 +131,7 @@ Result<Owner> Ledger::claim(const Identity& identity) {
 
 bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::optional<Owner>& owner) noexcept {
     const auto file = LockFile::open(lock_path(path_, number));
-    if (!file || !file.value().try_lock(number)) return false;
+    if (!file || !file.value().try_own(number)) return false;
     // Whoever held the lock before may have claimed and lost the slot meanwhile.
     if (load(data_->states[number]) == SlotState::live) return false;
     void* hold = file.value().hold();
@@ -145,6 +145,7 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
     ++slot.claims;
     std::memset(slot.comm, 0, sizeof slot.comm);
     identity.comm.copy(slot.comm, sizeof slot.comm - 1);
+    add(data_->header.claims, 1);
     raise_to(data_->header.slots_used, number + 1);
     step("claim_used");
     store(data_->states[number], SlotState::live);

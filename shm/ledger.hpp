@@ -41,10 +41,10 @@
 
 namespace rdmaquota {
 
-// How long a charge waits at most for a quiescent view before it denies without proof: long when a
-// death in mid-operation may have leaked what is asked for, short when others merely are busy.
-inline constexpr std::uint64_t proof_wait_ns = 500'000;
-inline constexpr std::uint64_t suspect_proof_wait_ns = 100'000'000;
+// How long a charge waits at most for a quiescent view before it denies without proof. Operations
+// take well under a microsecond, so it comes to this only when a process was stopped in the middle
+// of one, or many more processes than cores hammer the ledger.
+inline constexpr std::uint64_t proof_wait_ns = 50'000'000;
 
 // What one verbs object costs: up to four resources.
 struct Amounts {
@@ -191,11 +191,12 @@ public:
     LedgerData& data() noexcept { return *data_; }  // for tests and repair tools
 
 private:
-    // What a look at the slots saw, all at one instant.
+    // What a look at the slots saw of one resource, all at one instant.
     struct Snapshot {
-        std::uint64_t used[device_slots];  // sum over the slots, per device
-        std::uint64_t gate[device_slots];  // gate words, tag included
-        std::uint64_t dirty_deaths;        // before the look
+        std::uint64_t used[device_slots];                // sum over the slots, per device
+        std::uint64_t gate[device_slots];                // gate words, tag included
+        std::uint64_t holders[owner_slots / 64];         // bit per slot that uses any of it
+        std::uint64_t claims;                            // claims so far
     };
 
     Ledger(std::string path, void* base, LedgerData* data) noexcept;
@@ -214,12 +215,14 @@ private:
     std::uint64_t gate_total(Resource) const noexcept;
     std::uint64_t slot_total(std::uint32_t slot, Resource) const noexcept;
 
-    std::optional<std::uint64_t> proved_usage(std::uint32_t slot, std::uint32_t device, const Denial&) noexcept;
-    bool suspect(std::uint32_t device, const Denial&) const noexcept;
+    std::uint64_t usage_behind(std::uint32_t device, const Denial&, const Snapshot&) noexcept;
+    bool proves(std::uint32_t device, Denial&) noexcept;
+    bool own_usage_proves(std::uint32_t slot, std::uint32_t device, Denial&) const noexcept;
     bool observe_among_others(Resource, Snapshot&) noexcept;
     bool observe(Resource, Snapshot&) const noexcept;
     bool correct(std::uint32_t device, Resource, const Snapshot&) noexcept;
     unsigned reap_group(std::uint32_t group) noexcept;
+    bool all_alive(const Snapshot&) const noexcept;
     bool reap_slot(std::uint32_t slot) noexcept;
     void empty_slot(std::uint32_t slot) noexcept;
 

@@ -56,6 +56,10 @@ std::uint64_t now_ns() noexcept {
     return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
+bool is_own(LimitScope scope) noexcept {
+    return scope == LimitScope::process || scope == LimitScope::process_total;
+}
+
 // A cell holds 52 bits whatever the policy says.
 std::uint64_t capped(std::uint64_t limit) noexcept { return std::min(limit, max_amount); }
 
@@ -164,53 +168,43 @@ std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, co
                                     const Limits* limits, Denial denial) noexcept {
     const auto start = now_ns();
     for (;;) {
+        denial.proved = is_own(denial.scope) ? own_usage_proves(slot, device, denial) : proves(device, denial);
+        if (denial.proved) return denial;
         reap();
-        denial.proved = false;
-        if (const auto used = proved_usage(slot, device, denial)) {
-            denial.used = *used;
-            denial.proved = exceeds(*used, denial.requested, denial.limit);
-            if (denial.proved) return denial;
-        }
         if (try_charge(slot, device, amounts, limits, denial)) return std::nullopt;
-        if (now_ns() - start > (suspect(device, denial) ? suspect_proof_wait_ns : proof_wait_ns)) return denial;
+        if (now_ns() - start > proof_wait_ns) return denial;
         sched_yield();
     }
 }
 
-// Whether a gate behind this denial may hold what a death in mid-operation leaked.
-bool Ledger::suspect(std::uint32_t device, const Denial& denial) const noexcept {
-    const auto unchecked = [&](std::uint32_t d) {
-        return load(data_->checked[d][index(denial.resource)]) != load(data_->header.dirty_deaths);
-    };
-    if (denial.scope == LimitScope::tenant) return unchecked(device);
-    bool any = false;
-    for (std::uint32_t d = 0; denial.scope == LimitScope::tenant_total && d < devices_used(); ++d) any |= unchecked(d);
-    return any;
+// A view of all slots at rest that is full, and whose owners were all alive in it. Corrects the gates
+// on the way.
+bool Ledger::proves(std::uint32_t device, Denial& denial) noexcept {
+    Snapshot snapshot;
+    if (!observe_among_others(denial.resource, snapshot)) return false;
+    denial.used = usage_behind(device, denial, snapshot);
+    return exceeds(denial.used, denial.requested, denial.limit) && all_alive(snapshot);
 }
 
-// The true usage behind a denial, when all slots that count can be seen at rest. Corrects the
-// gates on the way.
-std::optional<std::uint64_t> Ledger::proved_usage(std::uint32_t slot, std::uint32_t device,
-                                                  const Denial& denial) noexcept {
-    const bool own = denial.scope == LimitScope::process || denial.scope == LimitScope::process_total;
-    if (own) {
-        const auto before = load(data_->slots[slot].ops);
-        const auto used = denial.scope == LimitScope::process
-                              ? load(data_->slots[slot].usage[device][index(denial.resource)])
-                              : slot_total(slot, denial.resource);
-        const bool at_rest = (before & ops_in_flight_mask) == 0 && load(data_->slots[slot].ops) == before;
-        return at_rest ? std::optional(used) : std::nullopt;
-    }
-    Snapshot snapshot;
-    if (!observe_among_others(denial.resource, snapshot)) return std::nullopt;
+// The same for limits of one process, whose slot is seen at rest when none of its threads is in the
+// middle of something.
+bool Ledger::own_usage_proves(std::uint32_t slot, std::uint32_t device, Denial& denial) const noexcept {
+    const auto before = load(data_->slots[slot].ops);
+    denial.used = denial.scope == LimitScope::process ? load(data_->slots[slot].usage[device][index(denial.resource)])
+                                                      : slot_total(slot, denial.resource);
+    const bool at_rest = (before & ops_in_flight_mask) == 0 && load(data_->slots[slot].ops) == before;
+    return at_rest && exceeds(denial.used, denial.requested, denial.limit);
+}
+
+std::uint64_t Ledger::usage_behind(std::uint32_t device, const Denial& denial, const Snapshot& snapshot) noexcept {
     if (denial.scope == LimitScope::tenant) {
         correct(device, denial.resource, snapshot);
         return snapshot.used[device];
     }
     std::uint64_t sum = 0;
-    for (std::uint32_t i = 0; i < devices_used(); ++i) {
-        correct(i, denial.resource, snapshot);
-        sum += snapshot.used[i];
+    for (std::uint32_t d = 0; d < devices_used(); ++d) {
+        correct(d, denial.resource, snapshot);
+        sum += snapshot.used[d];
     }
     return sum;
 }

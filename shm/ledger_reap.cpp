@@ -38,11 +38,31 @@ unsigned Ledger::reap_group(std::uint32_t group) noexcept {
         if (load(data_->states[slot]) != SlotState::live) continue;
         if (!file) file.emplace(LockFile::open(lock_path(path_, slot)));
         if (!*file) break;
-        if (!file->value().try_lock(slot)) continue;
+        if (!file->value().try_reap(slot)) continue;
         if (reap_slot(slot)) ++freed;
         file->value().unlock(slot);
     }
     return freed;
+}
+
+// Whether every process whose usage the snapshot counts was alive in it. Who holds its lock now did
+// so then, unless the slot was reaped and claimed in between, and then claims went up. False also
+// when the lock files cannot be opened.
+bool Ledger::all_alive(const Snapshot& snapshot) const noexcept {
+    for (std::uint32_t group = 0; group < owner_slots / owners_per_lock_file; ++group) {
+        static_assert(owners_per_lock_file == 64);
+        const auto holders = snapshot.holders[group];
+        if (holders == 0) continue;
+        const auto file = LockFile::open(lock_path(path_, group * owners_per_lock_file));
+        if (!file) return false;
+        for (std::uint32_t i = 0; i < owners_per_lock_file; ++i) {
+            const auto slot = group * owners_per_lock_file + i;
+            if (!(holders >> i & 1)) continue;
+            if (file->holder(slot) != LockFile::Holder::owner) return false;
+            if (load(data_->states[slot]) != SlotState::live) return false;
+        }
+    }
+    return load(data_->header.claims) == snapshot.claims;
 }
 
 // Called with the lock of a slot whose owner is dead.
@@ -56,7 +76,6 @@ bool Ledger::reap_slot(std::uint32_t number) noexcept {
     event.pid = slot.pid;
     std::copy(std::begin(slot.comm), std::end(slot.comm), event.comm);
     event.used = slot_total(number, Resource::hca_object);
-    if (load(slot.ops) & ops_in_flight_mask) add(data_->header.dirty_deaths, 1);
     empty_slot(number);
     add(data_->header.reaped, 1);
     record(event);
@@ -84,10 +103,11 @@ void Ledger::empty_slot(std::uint32_t number) noexcept {
 // grow, so equal sums mean that between the looks no operation began or ended, and none in flight
 // means that sums and gates belong together.
 bool Ledger::observe(Resource resource, Snapshot& snapshot) const noexcept {
-    snapshot.dirty_deaths = load(data_->header.dirty_deaths);
     const auto devices = devices_used();
     const auto slots = slots_used();
     std::fill_n(snapshot.used, device_slots, 0);
+    std::fill(std::begin(snapshot.holders), std::end(snapshot.holders), 0);
+    snapshot.claims = load(data_->header.claims);
     std::uint64_t first_look = 0;
     std::uint64_t in_flight = 0;
     for (std::uint32_t i = 0; i < slots; ++i) {
@@ -96,7 +116,13 @@ bool Ledger::observe(Resource resource, Snapshot& snapshot) const noexcept {
         first_look += ops;
         in_flight |= ops & ops_in_flight_mask;
         if (load(data_->states[i]) != SlotState::live) continue;
-        for (std::uint32_t d = 0; d < devices; ++d) snapshot.used[d] += load(slot.usage[d][index(resource)]);
+        std::uint64_t sum = 0;
+        for (std::uint32_t d = 0; d < devices; ++d) {
+            const auto used = load(slot.usage[d][index(resource)]);
+            snapshot.used[d] += used;
+            sum |= used;
+        }
+        if (sum != 0) snapshot.holders[i / 64] |= std::uint64_t{1} << i % 64;
     }
     step("first_look");
     if (in_flight != 0) return false;
@@ -128,10 +154,7 @@ bool Ledger::observe_among_others(Resource resource, Snapshot& snapshot) noexcep
 bool Ledger::correct(std::uint32_t device, Resource resource, const Snapshot& snapshot) noexcept {
     const auto seen = snapshot.gate[device];
     const auto leak = (seen & gate_amount_mask) - snapshot.used[device];
-    if (leak == 0) {
-        store(data_->checked[device][index(resource)], snapshot.dirty_deaths);
-        return false;
-    }
+    if (leak == 0) return false;
     auto& gate = data_->gates[device][index(resource)];
     const auto tag = seen >> gate_tag_shift;
     auto word = load(gate);
@@ -140,7 +163,6 @@ bool Ledger::correct(std::uint32_t device, Resource resource, const Snapshot& sn
     } while (!compare_exchange(gate, word, (((word & gate_amount_mask) - leak) & gate_amount_mask) |
                                                ((tag + 1) << gate_tag_shift)));
     step("correct");
-    store(data_->checked[device][index(resource)], snapshot.dirty_deaths);
     add(data_->header.reconciled, 1);
 
     Event event{};

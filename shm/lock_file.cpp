@@ -17,12 +17,19 @@ namespace {
 // The mapping is never read or written, so the file may be empty.
 constexpr std::size_t hold_bytes = 4096;
 
-bool set_lock(int fd, short type, std::uint32_t byte) noexcept {
+constexpr off_t owner_bytes = 1;
+constexpr off_t reaper_bytes = 2;
+
+struct flock range(short type, std::uint32_t slot, off_t bytes) noexcept {
     struct flock request {};
     request.l_type = type;
     request.l_whence = SEEK_SET;
-    request.l_start = byte;
-    request.l_len = 1;
+    request.l_start = off_t{2} * slot;
+    request.l_len = bytes;
+    return request;
+}
+
+bool set_lock(int fd, struct flock request) noexcept {
     int status = 0;
     do {
         status = fcntl(fd, F_OFD_SETLK, &request);
@@ -61,9 +68,19 @@ LockFile::~LockFile() {
     if (fd_ >= 0) close(fd_);
 }
 
-bool LockFile::try_lock(std::uint32_t byte) const noexcept { return set_lock(fd_, F_WRLCK, byte); }
+// A look that fails says "owner", so that nobody is taken for dead by mistake.
+LockFile::Holder LockFile::holder(std::uint32_t slot) const noexcept {
+    auto request = range(F_WRLCK, slot, reaper_bytes);
+    if (fcntl(fd_, F_OFD_GETLK, &request) != 0) return Holder::owner;
+    if (request.l_type == F_UNLCK) return Holder::nobody;
+    return request.l_len == owner_bytes ? Holder::owner : Holder::reaper;
+}
 
-void LockFile::unlock(std::uint32_t byte) const noexcept { set_lock(fd_, F_UNLCK, byte); }
+bool LockFile::try_own(std::uint32_t slot) const noexcept { return set_lock(fd_, range(F_WRLCK, slot, owner_bytes)); }
+
+bool LockFile::try_reap(std::uint32_t slot) const noexcept { return set_lock(fd_, range(F_WRLCK, slot, reaper_bytes)); }
+
+void LockFile::unlock(std::uint32_t slot) const noexcept { set_lock(fd_, range(F_UNLCK, slot, reaper_bytes)); }
 
 void* LockFile::hold() const noexcept {
     void* hold = mmap(nullptr, hold_bytes, PROT_NONE, MAP_SHARED, fd_, 0);

@@ -8,6 +8,10 @@
 #   guest        the main job on rxe, in the guest, after an installation
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
 #   trixie, sid  the QP case under rdma-core 56.1 and 65.0
+#   model        the ledger's protocol, by spin
+#   storm        processes killed and stopped in mid-operation; RDMAQUOTA_STORM_SECONDS, 60
+#   sanitize     the ledger's tests under ThreadSanitizer and AddressSanitizer
+#   fuzz         random bytes for the parsers and segments
 #   vm           the guest itself
 #
 # RDMAQUOTA_BUILD names the build directory (default: build in the source tree). A suite that cannot
@@ -17,7 +21,7 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 suites=("$@")
-[ ${#suites[@]} -gt 0 ] || suites=(unit clang cli model uninstalled guest trixie sid vm)
+[ ${#suites[@]} -gt 0 ] || suites=(unit clang cli model storm sanitize fuzz uninstalled guest trixie sid vm)
 passed=0 failed=0
 
 # count TEXT: adds the counts of a suite's last line
@@ -94,6 +98,9 @@ run() {
         clang) one "clang builds without a warning" clang_build ;;
         cli) tap bash "$repo/test/integration/cli_test.sh" "$build" ;;
         model) tap bash "$repo/test/model/run.sh" ;;
+        storm) tap "$build/test/storm/storm" --seconds "${RDMAQUOTA_STORM_SECONDS:-60}" ;;
+        sanitize) tap bash "$repo/test/sanitize/run.sh" ;;
+        fuzz) tap bash "$repo/test/fuzz/run.sh" ;;
         guest) tap in_guest --install -- bash "$repo/test/integration/guest_test.sh" "$build" ;;
         uninstalled) tap in_guest -- bash "$repo/test/integration/uninstalled_test.sh" "$build" ;;
         trixie) tap in_root trixie 34 ;;

@@ -2,13 +2,14 @@
 # and only what changed since the last time.
 #
 #   ninja_begin DIR COMPILER FLAGS...    all that follows is built in DIR with these flags
-#   ninja_flags FLAGS...                 other flags for the programs from here on
+#   ninja_flags FLAGS...                 further flags for what comes from here on
+#   ninja_objects SOURCE...              compiles each source once, with the flags of now
 #   ninja_program NAME SOURCE...         sources relative to the repository; each is compiled once
 #   ninja_end                            builds; the status is ninja's
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # The names that policy/, shm/ and provider/ expect from Meson.
-common_flags=(-std=c++20 -g1 -I"$repo" -DRDMAQUOTA_RUNTIME_DIR='\"/nonexistent/rdmaquota\"' -DFMT_HEADER_ONLY=0)
+common_flags=(-std=c++20 -g1 -I"$repo" -DRDMAQUOTA_RUNTIME_DIR='\"/nonexistent/rdmaquota\"')
 policy_sources=(policy/environment.cpp policy/fmt.cpp policy/limit.cpp policy/policy.cpp)
 policy_file_sources=(policy/did_you_mean.cpp policy/policy_edit.cpp policy/policy_file.cpp policy/policy_persist.cpp
     policy/policy_toml.cpp)
@@ -34,16 +35,21 @@ RULES
 
 ninja_flags() { ninja_own=$*; }
 
-ninja_program() {
-    local name=$1 source object objects=""
-    shift
+ninja_objects() {
+    local source object
     for source in "$@"; do
         object=${source//\//_}.o
-        objects+=" $object"
         [ -z "${ninja_known[$object]:-}" ] || continue
         ninja_known[$object]=1
         printf 'build %s: compile %s\n  own = %s\n' "$object" "$repo/$source" "$ninja_own" >&5
     done
+}
+
+ninja_program() {
+    local name=$1 source objects=""
+    shift
+    ninja_objects "$@"
+    for source in "$@"; do objects+=" ${source//\//_}.o"; done
     printf 'build %s: link%s\n  own = %s\n' "$name" "$objects" "$ninja_own" >&5
 }
 

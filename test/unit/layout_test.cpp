@@ -28,13 +28,12 @@ TEST_CASE("the ledger's layout is version 1") {
     CHECK(offsetof(LedgerData, devices) == 4096);
     CHECK(offsetof(LedgerData, gates) == 8192);
     CHECK(offsetof(LedgerData, peaks) == 14336);
-    CHECK(offsetof(LedgerHeader, dirty_deaths) == 80);
+    CHECK(offsetof(LedgerHeader, claims) == 80);
     CHECK(offsetof(LedgerHeader, pause) == 128);
-    CHECK(offsetof(LedgerData, checked) == 20480);
-    CHECK(offsetof(LedgerData, events) == 26624);
-    CHECK(offsetof(LedgerData, states) == 223232);
-    CHECK(offsetof(LedgerData, slots) == 239616);
-    CHECK(sizeof(LedgerData) == 239616 + 4096 * 6208);
+    CHECK(offsetof(LedgerData, events) == 20480);
+    CHECK(offsetof(LedgerData, states) == 217088);
+    CHECK(offsetof(LedgerData, slots) == 233472);
+    CHECK(sizeof(LedgerData) == 233472 + 4096 * 6208);
     CHECK(offsetof(DeviceEntry, name) == 8);
     CHECK(sizeof(DeviceEntry) == 128);
     CHECK(offsetof(Slot, ops) == 0);

@@ -1,0 +1,113 @@
+"""The rows of the table: what each is made of, beside what it stands, and what it is to reach."""
+
+from figures import Value, row
+
+OBJECTS = {"qp": "QP", "mr_4k": "MR of 4 KiB", "mr_1m": "MR of 1 MiB", "pd": "PD", "cq": "CQ"}
+
+
+def charge(figures):
+    for case, name in (("one", "one resource"), ("qp", "a QP's worth")):
+        ours, mutex, socket = (figures.get(f"charge.{case}.{side}", "ns") for side in ("ours", "mutex", "socket"))
+        ratio = socket.median / ours.median
+        judged = case == "qp"
+        yield row(f"charge and release, one thread: {name}", ours,
+                  [("mutex", mutex), ("socket", socket), ("=", f"{ratio:.0f}×")],
+                  "≤ 150 ns; ≥ 50× less than socket" if judged else "≥ 50× less than socket",
+                  ratio >= 50 and (ours.median <= 150 or not judged))
+
+
+def instructions(figures):
+    for case, name in (("one", "one resource"), ("qp", "a QP's worth")):
+        if f"charge_instructions.{case}" in figures.runs:
+            yield row(f"charge and release: {name}", figures.get(f"charge_instructions.{case}", "instructions"))
+
+
+def processes(figures):
+    for count in (1, 4, 16, 64):
+        ours, mutex, socket = (figures.get(f"processes.{count}.{side}", "/s") for side in ("ours", "mutex", "socket"))
+        ratio = ours.median / mutex.median
+        yield row(f"{count} processes charging one tenant", ours,
+                  [("mutex", mutex), ("socket", socket), ("=", f"{ratio:.2f}× the mutex")],
+                  "≥ 2× the mutex" if count == 64 else "", ratio >= 2 if count == 64 else None)
+    for count in (4, 16, 64):
+        ours, mutex, socket = (figures.get(f"fairness.{count}.{side}") for side in ("ours", "mutex", "socket"))
+        yield row(f"share of the slowest of {count} processes, 1 is fair", ours, [("mutex", mutex), ("socket", socket)],
+                  "≥ 0.1", ours.least >= 0.1)
+
+
+def percent(ours, bare):
+    return f"{(ours.median / bare.median - 1) * 100:+.1f} %"
+
+
+def objects(figures):
+    for key, name in OBJECTS.items():
+        bare, ours, rdmacg = (figures.least(f"guest.{variant}.pair.{key}", "instructions")
+                              for variant in ("bare", "ours", "rdmacg"))
+        yield row(f"{name} created and destroyed on rxe", ours,
+                  [("without", bare), ("rdma cgroup", rdmacg), ("=", percent(rdmacg, bare))],
+                  "≤ +1 %", ours.median <= bare.median * 1.01, " = " + percent(ours, bare))
+
+
+def open_native(figures):
+    bare, ours = (figures.get(f"native.{variant}.open.all", "ns") for variant in ("bare", "ours"))
+    added = Value(*[ours.median - bare.median] * 3, "ns")
+    yield row("list, open and close a fake device: what it adds", added, [("whole with", ours), ("whole without", bare)],
+              "≤ 1 ms", added.median <= 1e6)
+    for step in ("list", "open", "close"):
+        yield row(f"… of which {step}", figures.get(f"native.ours.open.{step}", "ns"),
+                  [("without", figures.get(f"native.bare.open.{step}", "ns"))])
+
+
+def open_guest(figures):
+    bare, ours = (figures.least(f"guest.{variant}.open.cpu", "instructions") for variant in ("bare", "ours"))
+    yield row("list, open and close rxe0", ours, [("without", bare)])
+
+
+def death(figures):
+    yield row("next charge after kill -9 of a holder of 1,000 QPs", figures.get("death.next", "ns"),
+              [("the charge after it", figures.get("death.later", "ns"))], "usage back at once",
+              figures.get("death.usage").most == 1, f"; usage seen {figures.get('death.usage').median:.0f}")
+
+
+def death_guest(figures):
+    yield row("next ibv_create_qp on rxe after it", figures.least("guest.ours.guest_death.next", "instructions"),
+              [("an undisturbed pair", figures.least("guest.ours.pair.qp", "instructions"))], "usage back at once",
+              figures.get("guest.ours.guest_death.usage").median == 0)
+
+
+def start(figures):
+    bare, ours = (figures.get(f"native.{variant}.many.ms", "ms") for variant in ("bare", "ours"))
+    failed = figures.get("native.ours.many.failed").most
+    yield row("300 processes open, charge, end (fake device)", ours, [("without", bare)], "≤ 1 s",
+              ours.median <= 1000 and failed == 0, f"; {failed:.0f} failed" if failed else "")
+
+
+def denial(figures):
+    for owners in (1, 100, 4000):
+        ours = figures.get(f"denial.{owners}", "ns")
+        proved = figures.get(f"denial_proved.{owners}").least == 1
+        yield row(f"denial among {owners:,} live owners", ours, target="< 1 ms", met=ours.median < 1e6,
+                  note="" if proved else "; not all proved")
+
+
+def memory(figures):
+    for key, name in (("rss", "resident"), ("pss", "proportional")):
+        bare, ours = (figures.get(f"native.{variant}.memory.{key}", "KiB") for variant in ("bare", "ours"))
+        added = Value(*[ours.median - bare.median] * 3, "KiB")
+        yield row(f"memory added to a process, {name}", added, [("whole with", ours), ("whole without", bare)],
+                  "≤ 1 MiB", added.median <= 1024)
+    ledger = figures.get("native.ours.memory.ledger", "KiB")
+    yield row("… of which the ledger's pages", ledger, note=f" = {ledger.median / 4:.0f} pages")
+
+
+# Row → what must have been measured, and what is made of it.
+ROWS = {
+    "charge": [("charge", charge), ("instructions", instructions)],
+    "processes": [("processes", processes)],
+    "objects": [("guest", objects)],
+    "open": [("device", open_native), ("guest", open_guest)],
+    "death": [("death", death), ("guest", death_guest)],
+    "start": [("device", start)],
+    "denial": [("denial", denial)],
+    "memory": [("device", memory)],
+}

@@ -1,0 +1,54 @@
+// charge [--runs N] [--pairs N]: ns of a charge and its release, one thread, for one resource and
+// for what a QP costs.
+// charge --one N | --qp N: N pairs and no output, for counting instructions.
+#include <cstring>
+
+#include "test/bench/books.hpp"
+#include "test/bench/measure.hpp"
+
+namespace {
+
+using namespace rdmaquota;
+using namespace rdmaquota::bench;
+
+double pair_ns(Books& books, const Amounts& amounts, unsigned pairs) {
+    const auto limits = far_limits();
+    const auto start = now_ns();
+    for (unsigned i = 0; i < pairs; ++i) {
+        if (!books.charge(amounts, limits.data())) give_up("denied with room left");
+        books.release(amounts);
+    }
+    return elapsed_ns(start) / pairs;
+}
+
+int count_only(const char* what, unsigned pairs) {
+    const auto site = make_ledger_site();
+    const auto books = site->join();
+    const bool one = std::strcmp(what, "--one") == 0;
+    pair_ns(*books, one ? one_resource() : one_qp(), pairs);
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc == 3 && (std::strcmp(argv[1], "--one") == 0 || std::strcmp(argv[1], "--qp") == 0))
+        return count_only(argv[1], number_option(argc, argv, argv[1], 1));
+    const auto runs = number_option(argc, argv, "--runs", 15);
+    const auto pairs = number_option(argc, argv, "--pairs", 200'000);
+    const std::pair<const char*, Amounts> costs[] = {{"one", one_resource()}, {"qp", one_qp()}};
+    for (const auto& [name, amounts] : costs) {
+        std::vector<double> ns[sides.size()];
+        // Sides by turns, so that what else the machine does meets all of them.
+        for (unsigned run = 0; run < runs; ++run)
+            for (std::size_t s = 0; s < sides.size(); ++s) {
+                const auto site = sides[s].make();
+                const auto books = site->join();
+                const auto share = std::strcmp(sides[s].name, "socket") == 0 ? pairs / 50 : pairs;
+                pair_ns(*books, amounts, share / 10);
+                ns[s].push_back(pair_ns(*books, amounts, share));
+            }
+        for (std::size_t s = 0; s < sides.size(); ++s)
+            print(std::string("charge.") + name + "." + sides[s].name, ns[s]);
+    }
+}

@@ -1,0 +1,117 @@
+#!/bin/bash
+# run.sh [--json] [--quick] [ROW...]: builds what the benchmarks need, runs them, and prints one table: each figure
+# beside its rivals from the same run, what it is to reach, and whether it did. It measures and decides nothing: the
+# exit status is 0 unless a row could not be measured, which that row explains.
+#
+#   charge     charge and release, one thread: nanoseconds, and instructions where valgrind is installed
+#   processes  1 to 64 processes charging one tenant: per second, and the slowest one's share
+#   objects    creating and destroying objects on rxe, in instructions (in the guest)
+#   open       listing, opening and closing a device (on a fake one, and in the guest)
+#   death      the charge after the kill -9 of a holder of 1,000 QPs (and in the guest)
+#   start      300 processes that open, charge and end (fake device)
+#   denial     a denial among 1, 100 and 4,000 live owners
+#   memory     what a process takes more with us (fake device)
+#
+#   --json     one JSON object instead of the table
+#   --quick    fewer repetitions, under two minutes
+#
+# RDMAQUOTA_BUILD names the build directory (default: build in the source tree; made with --buildtype=release when it
+# is not there). A fake device needs root; the guest needs what test/vm/run.sh needs.
+set -u
+here=$(cd "$(dirname "$0")" && pwd -P)
+repo=$(cd "$here/../.." && pwd -P)
+build=${RDMAQUOTA_BUILD:-$repo/build}
+case $build in /*) ;; *) build=$PWD/$build ;; esac
+programs=$build/test/bench
+all_rows=(charge processes objects open death start denial memory)
+json='' quick='' rows=()
+
+while [ $# -gt 0 ]; do
+    case $1 in
+        --json) json=--json ;;
+        --quick) quick=yes ;;
+        --help | -h) sed -n '2,/^[^#]/ { s/^# \{0,1\}//p }' "$0"; exit 0 ;;
+        *)
+            [[ " ${all_rows[*]} " == *" $1 "* ]] || { echo "run.sh: unknown row '$1'; rows: ${all_rows[*]}" >&2; exit 2; }
+            rows+=("$1") ;;
+    esac
+    shift
+done
+[ ${#rows[@]} -gt 0 ] || rows=("${all_rows[@]}")
+
+# A tmpfs, as a node's /run is.
+scratch=$(mktemp -d "${RDMAQUOTA_BENCH_DIR:-/dev/shm}/rdmaquota-bench.XXXXXX") || exit 1
+trap 'rm -rf "$scratch"' EXIT
+export RDMAQUOTA_BENCH_DIR=$scratch XDG_RUNTIME_DIR=$scratch
+figures=$scratch/figures reasons=$scratch/reasons
+: >"$figures"
+: >"$reasons"
+
+wanted() { local row; for row in "$@"; do [[ " ${rows[*]} " == *" $row "* ]] && return 0; done; return 1; }
+say() { echo "run.sh: $*" >&2; }
+# cannot WHAT REASON: rows that need WHAT say so.
+cannot() { say "$1 cannot be measured: $2"; echo "$1 $2" >>"$reasons"; }
+choose() { if [ -n "$quick" ]; then echo "$2"; else echo "$1"; fi; }
+
+# measure WHAT COMMAND...: adds its figures, or why there are none
+measure() {
+    local what=$1 output
+    shift
+    say "$what"
+    if output=$("$@" 2>"$scratch/errors"); then
+        printf '%s\n' "$output" >>"$figures"
+    else
+        cannot "$what" "$(grep -v '^$' "$scratch/errors" | tail -n 1)"
+    fi
+}
+
+build_all() {
+    [ -f "$build/build.ninja" ] || meson setup "$build" "$repo" --buildtype=release || return 1
+    ninja -C "$build" all bench
+}
+
+# The instructions of one pair: the difference between many and twice as many.
+count_instructions() {
+    local what pairs counts
+    for what in one qp; do
+        counts=()
+        for pairs in 2000 4000; do
+            counts+=("$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "$programs/bench_charge" --$what $pairs 2>&1 |
+                sed -n 's/.*Collected : \([0-9]*\).*/\1/p')")
+        done
+        echo "charge_instructions.$what $(((counts[1] - counts[0]) / 2000))"
+    done
+}
+
+on_fake_device() {
+    [ "$(id -u)" = 0 ] || { echo "a fake device needs root" >&2; return 1; }
+    [ -e "$programs/libfake-rdmav34.so" ] || { echo "libibverbs here has not private ABI 34" >&2; return 1; }
+    [ ! -e /etc/libibverbs.d/rdmaquota.driver ] || { echo "rdmaquota is installed here: nothing is without it" >&2; return 1; }
+    "$here/fake_device.sh" "$scratch/fake" env RDMAV_DRIVERS="$programs/libfake" \
+        "$build/tools/rdmaquota/rdmaquota" run --limit qp=1000000 --tenant-limit qp=1000000 -- \
+        "$here/device.sh" "$build" "$(choose 41 15)" "$(choose 7 3)"
+}
+
+in_guest() {
+    printf 'version = 1\n[process."*"]\nqp = 1000000\nmr_bytes = "1TiB"\n[tenant.default."*"]\nqp = 2000000\n' \
+        >"$build/far_limits.toml"
+    "$repo/test/vm/run.sh" --icount --install --env "RDMAQUOTA_POLICY=$build/far_limits.toml" -- \
+        sh "$here/guest.sh" "$build" "$(choose 800 200)" "$(choose 5 3)"
+}
+
+if ! build_all >"$scratch/build" 2>&1; then
+    tail -n 20 "$scratch/build" >&2
+    say "the build failed"
+    exit 1
+fi
+wanted charge && measure charge "$programs/bench_charge" --runs "$(choose 31 11)" --pairs "$(choose 100000 30000)"
+wanted charge && command -v valgrind >/dev/null && measure instructions count_instructions
+wanted processes && measure processes "$programs/bench_processes" --runs "$(choose 5 1)" --milliseconds "$(choose 2000 1000)"
+wanted denial && measure denial "$programs/bench_denial" --runs "$(choose 101 31)"
+wanted death && measure death "$programs/bench_death" --runs "$(choose 51 21)"
+wanted open start memory && measure device on_fake_device
+wanted objects open death && measure guest in_guest
+
+build_type=$(meson introspect --buildoptions "$build" 2>/dev/null |
+    python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "buildtype"))')
+python3 "$here/report.py" $json --build "$build_type" --figures "$figures" --reasons "$reasons" "${rows[@]}"

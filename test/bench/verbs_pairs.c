@@ -1,0 +1,133 @@
+/*
+ * verbs_pairs PAIRS [KIND]: creates and destroys each kind of object, or that kind, and prints the median ns of a pair, taken
+ * over groups of eight. In a guest that counts instructions as time, that is instructions. A verbs
+ * program that knows nothing of quotas.
+ */
+#include <infiniband/verbs.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define GROUP 8
+#define MR_MOST (1 << 20)
+#define HUGE (2 << 20)
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static char *memory;
+
+static void *qp_create(void)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+
+	return ibv_create_qp(pd, &attr);
+}
+static int qp_destroy(void *qp) { return ibv_destroy_qp(qp); }
+static void *mr_4k_create(void) { return ibv_reg_mr(pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE); }
+static void *mr_1m_create(void) { return ibv_reg_mr(pd, memory, MR_MOST, IBV_ACCESS_LOCAL_WRITE); }
+static int mr_destroy(void *mr) { return ibv_dereg_mr(mr); }
+static void *pd_create(void) { return ibv_alloc_pd(context); }
+static int pd_destroy(void *made) { return ibv_dealloc_pd(made); }
+static void *cq_create(void) { return ibv_create_cq(context, 16, NULL, NULL, 0); }
+static int cq_destroy(void *made) { return ibv_destroy_cq(made); }
+
+static const struct {
+	const char *name;
+	void *(*create)(void);
+	int (*destroy)(void *);
+} kinds[] = {
+	{ "qp", qp_create, qp_destroy },
+	{ "mr_4k", mr_4k_create, mr_destroy },
+	{ "mr_1m", mr_1m_create, mr_destroy },
+	{ "pd", pd_create, pd_destroy },
+	{ "cq", cq_create, cq_destroy },
+};
+
+static unsigned long long now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ULL + time.tv_nsec;
+}
+
+static int ascending(const void *left, const void *right)
+{
+	unsigned long long a = *(const unsigned long long *)left, b = *(const unsigned long long *)right;
+
+	return (a > b) - (a < b);
+}
+
+/*
+ * What mapping a QP's queue costs the kernel depends on the hole it comes to lie in, and on where in its tree
+ * of mappings that is; libraries make holes by chance. These pages fill them and go on downwards, so that each
+ * group of pairs meets another place, with whatever libraries.
+ */
+static void fill_holes(int pages)
+{
+	static int count;
+
+	for (; pages > 0; --pages)
+		mmap(NULL, 4096, ++count % 2 ? PROT_NONE : PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void measure(size_t kind, size_t pairs)
+{
+	size_t groups = pairs / GROUP, i;
+	unsigned long long *ns = calloc(groups, sizeof(*ns));
+
+	for (i = 0; ns && i < pairs / GROUP * GROUP; ++i) {
+		if (i % GROUP == 0)
+			fill_holes(1);
+		unsigned long long start = now_ns();
+		void *made = kinds[kind].create();
+
+		if (!made || kinds[kind].destroy(made)) {
+			perror(kinds[kind].name);
+			exit(1);
+		}
+		ns[i / GROUP] += now_ns() - start;
+	}
+	qsort(ns, groups, sizeof(*ns), ascending);
+	printf("pair.%s %.1f\n", kinds[kind].name, (double)ns[groups / 2] / GROUP);
+	free(ns);
+}
+
+/* Contiguous memory, since the cost of an MR is that of its contiguous pieces. */
+static char *huge_page(void)
+{
+	char *room = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (room == MAP_FAILED)
+		return NULL;
+	room = (char *)(((uintptr_t)room + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
+	madvise(room, HUGE, MADV_HUGEPAGE);
+	return room;
+}
+
+int main(int argc, char **argv)
+{
+	size_t pairs = argc > 1 ? strtoul(argv[1], NULL, 10) : 200;
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	context = list && list[0] ? ibv_open_device(list[0]) : NULL;
+	pd = context ? ibv_alloc_pd(context) : NULL;
+	cq = pd ? ibv_create_cq(context, 16, NULL, NULL, 0) : NULL;
+	if (!cq || pairs < GROUP || !(memory = huge_page()))
+		return 2;
+	memset(memory, 1, MR_MOST);
+	fill_holes(512);
+	for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); ++kind)
+		if (argc < 3 || !strcmp(argv[2], kinds[kind].name))
+			measure(kind, pairs);
+	return 0;
+}

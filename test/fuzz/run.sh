@@ -1,0 +1,68 @@
+#!/bin/bash
+# run.sh [SECONDS_PER_TARGET]: builds the fuzz targets with clang, AddressSanitizer and
+# UndefinedBehaviorSanitizer, runs each on its corpus and then for some seconds (default 10), and lets
+# a hostile process write over a live ledger for as long. An input that breaks a target is kept and
+# named; `TARGET INPUT` in the build directory runs it again. The last line is 'N passed, N failed'.
+#
+# RDMAQUOTA_BUILD names the build directory (default: build in the source tree); new inputs are kept
+# in its fuzz/corpus.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../sanitize/ninja.sh"
+seconds=${1:-10}
+work=${RDMAQUOTA_BUILD:-$repo/build}/fuzz
+passed=0 failed=0
+
+for tool in clang++ ninja; do
+    command -v $tool > /dev/null || { echo "SKIP: no $tool"; exit 77; }
+done
+mkdir -p "$work" || exit 1
+echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+    clang++ -fsanitize=fuzzer,address,undefined -x c++ - -o "$work/probe" 2> /dev/null ||
+    { echo "SKIP: clang++ has no libFuzzer"; exit 77; }
+
+sanitizers=(-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -fno-omit-frame-pointer)
+
+build() {
+    ninja_begin "$work/targets" clang++ -O1 "${sanitizers[@]}"
+    ninja_program hostile test/fuzz/hostile.cpp "${shm_sources[@]}" "${policy_sources[@]}"
+    ninja_flags -fsanitize=fuzzer
+    ninja_program policy_text test/fuzz/policy_text.cpp "${policy_file_sources[@]}" "${policy_sources[@]}" \
+        "${shm_sources[@]}"
+    ninja_program settings test/fuzz/settings.cpp "${policy_sources[@]}"
+    ninja_program ledger_segment test/fuzz/ledger_segment.cpp "${shm_sources[@]}" "${policy_sources[@]}"
+    ninja_program policy_segment test/fuzz/policy_segment.cpp "${shm_sources[@]}" "${policy_sources[@]}"
+    ninja_end
+}
+
+# check NAME COMMAND...
+check() {
+    local name=$1
+    shift
+    if "$@" > "$work/log" 2>&1; then
+        echo "ok - $name"
+        passed=$((passed + 1))
+    else
+        echo "not ok - $name"
+        grep -a -E '^# |^expected:|ERROR|runtime error|Test unit written|^    #[0-9] .* in rdmaquota' "$work/log" |
+            head -n 20 | sed -e 's/^# //' -e 's/^/    # /'
+        failed=$((failed + 1))
+    fi
+}
+
+fuzz() {
+    mkdir -p "$work/corpus/$1"
+    "$work/targets/$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
+        -artifact_prefix="$work/$1-" "$work/corpus/$1" "$here/corpus/$1"
+}
+
+check "the fuzz targets are built" build
+if [ $failed = 0 ]; then
+    for target in policy_text settings policy_segment ledger_segment; do
+        check "$target: $seconds s of inputs" fuzz $target
+    done
+    check "users of a ledger that is written over for $seconds s" "$work/targets/hostile" "$seconds"
+    [ $failed != 0 ] || sed -n "s/^#/    #/p" "$work/log"
+fi
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ $failed = 0 ]

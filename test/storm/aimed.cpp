@@ -1,0 +1,105 @@
+// A process ends or stops itself at each single step of each operation, one after the other.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "storm.hpp"
+
+namespace storm {
+namespace {
+
+constexpr std::uint64_t limit = 4;
+
+// One of everything: claim, charge, a denied charge, a release, an orderly end.
+void whole_life(const std::string& path) {
+    auto ledger = Ledger::open(path);
+    auto owner = ledger->claim(identity_of_self());
+    if (!owner) _exit(1);
+    const auto device = *ledger->device_index("rxe0");
+    if (ledger->charge(*owner, device, two_resources(2), limits_of(limit))) _exit(1);
+    if (ledger->charge(*owner, device, two_resources(1), limits_of(limit))) _exit(1);
+    ledger->charge(*owner, device, two_resources(2), limits_of(limit));
+    ledger->release(*owner, device, two_resources(1));
+    ledger->retire(*owner);
+}
+
+// Leaves usage and a leak behind: dies between gate and slot, on its first charge's second resource.
+void messy_death(const std::string& path) {
+    auto ledger = Ledger::open(path);
+    auto owner = ledger->claim(identity_of_self());
+    if (!owner) _exit(1);
+    const auto device = *ledger->device_index("rxe0");
+    if (ledger->charge(*owner, device, two_resources(1), limits_of(limit))) _exit(1);
+    aim(SIGKILL, 4);  // begin, raise_gate, raise_slot, raise_gate
+    ledger->charge(*owner, device, two_resources(1), limits_of(limit));
+}
+
+// Repairs: must reap the dead and correct a gate to be admitted.
+void repair(const std::string& path) {
+    auto ledger = Ledger::open(path);
+    auto owner = ledger->claim(identity_of_self());
+    if (!owner) _exit(1);
+    if (ledger->charge(*owner, *ledger->device_index("rxe0"), two_resources(limit), limits_of(limit))) _exit(1);
+    ledger->retire(*owner);
+}
+
+// Must come to an end while another process is stopped, whatever the answers are.
+void bystander(const std::string& path) {
+    auto ledger = Ledger::open(path);
+    auto owner = ledger->claim(identity_of_self());
+    if (!owner) _exit(1);
+    const auto device = *ledger->device_index("rxe0");
+    if (!ledger->charge(*owner, device, two_resources(1), limits_of(limit)))
+        ledger->release(*owner, device, two_resources(1));
+    ledger->reap();
+}
+
+struct Count {
+    int ended = 0;
+    std::string wrong;
+};
+
+// Kills or stops `life` at its 1st, 2nd … step, until it comes to its end by itself.
+Count at_each_step(int signal, const std::function<void(const std::string&)>& before,
+                   const std::function<void(const std::string&)>& life, bool fresh_scene) {
+    Count count;
+    Scene shared;
+    for (std::uint64_t nth = 1; count.wrong.empty(); ++nth) {
+        std::optional<Scene> own;
+        if (fresh_scene) own.emplace();
+        const Scene& scene = own ? *own : shared;
+        auto ledger = scene.open();
+        if (before) await_child(spawn([&] { before(scene.path()); }), 5);
+        const pid_t child = spawn([&] {
+            aim(signal, nth);
+            life(scene.path());
+        });
+        const bool stopped = signal == SIGSTOP && await_stop(child);
+        if (stopped)
+            if (const int other = await_child(spawn([&] { bystander(scene.path()); }), 5); other != 0)
+                count.wrong = fmt::format("step {}: another process ended with {}", nth, other);
+        const int outcome = signal == SIGSTOP ? (stopped ? reap_child(child) : 0) : await_child(child, 5);
+        std::string seen;
+        if (outcome == 0 && !stopped) return count;
+        if (outcome != SIGKILL) count.wrong = fmt::format("step {}: ended with {}", nth, outcome);
+        if (count.wrong.empty() && (!has_room(ledger, limit, seen) || !books_are_true(ledger, seen)))
+            count.wrong = fmt::format("step {}: {}", nth, seen);
+        ++count.ended;
+    }
+    return count;
+}
+
+void report(const char* what, const Count& count, int fewest) {
+    check(count.wrong.empty() && count.ended >= fewest, fmt::format("{} ({} steps)", what, count.ended),
+          count.wrong.empty() ? "too few steps" : count.wrong);
+}
+
+}  // namespace
+
+void aimed_storm() {
+    report("killed at each step of a whole life, the books are true", at_each_step(SIGKILL, nullptr, whole_life, false), 30);
+    report("stopped at each step of a whole life, others go on", at_each_step(SIGSTOP, nullptr, whole_life, false), 30);
+    report("killed at each step of a repair, the next one completes it", at_each_step(SIGKILL, messy_death, repair, true), 20);
+    report("stopped at each step of a repair, others go on", at_each_step(SIGSTOP, messy_death, repair, true), 20);
+}
+
+}  // namespace storm
