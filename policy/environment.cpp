@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "policy/printable.hpp"
+
 namespace rdmaquota {
 namespace {
 
@@ -32,7 +34,7 @@ public:
         std::uint64_t count = 0;
         const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), count);
         if (status != std::errc{} || end != value.data() + value.size() || count > max_amount / factor)
-            return warn(variable, fmt::format("'{}' is no number in range", value));
+            return warn(variable, fmt::format("'{}' is no number in range", printable(value)));
         lower(row, resource, count * factor);
     }
 

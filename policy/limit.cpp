@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "policy/printable.hpp"
+
 namespace rdmaquota {
 namespace {
 
@@ -28,7 +30,7 @@ constexpr std::array<Multiple, 10> multiples{{
 }};
 
 Error bad_limit(Resource resource, std::string_view text) {
-    return {fmt::format("'{}' is no limit for {}: write a number such as {}, or max", text, info(resource).name,
+    return {fmt::format("'{}' is no limit for {}: write a number such as {}, or max", printable(text), info(resource).name,
                         info(resource).unit == Unit::bytes ? "4096, 512MiB, 4GiB" : "10, 10k")};
 }
 
@@ -82,7 +84,7 @@ Result<std::uint64_t> parse_limit(Resource resource, std::string_view text) {
     if (!factor || number->fraction * *factor % number->scale != 0) return bad_limit(resource, text);
     const auto amount = number->whole * *factor + number->fraction * *factor / number->scale;
     if (number->whole > max_amount / *factor || amount > max_amount)
-        return Error{fmt::format("'{}' is too large for {}: the largest limit is {}; for no limit write max", text,
+        return Error{fmt::format("'{}' is too large for {}: the largest limit is {}; for no limit write max", printable(text),
                                  info(resource).name, format_limit(resource, max_amount))};
     return amount;
 }
@@ -90,10 +92,11 @@ Result<std::uint64_t> parse_limit(Resource resource, std::string_view text) {
 Result<Setting> parse_setting(std::string_view text) {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos)
-        return Error{fmt::format("'{}' is no limit: write RESOURCE=N, for example qp=10", text)};
+        return Error{fmt::format("'{}' is no limit: write RESOURCE=N, for example qp=10", printable(text))};
     const auto resource = find_resource(text.substr(0, equals));
     if (!resource)
-        return Error{fmt::format("unknown resource '{}': choose one of {}", text.substr(0, equals), resource_names())};
+        return Error{fmt::format("unknown resource '{}': choose one of {}", printable(text.substr(0, equals)),
+                                 resource_names())};
     const auto limit = parse_limit(*resource, text.substr(equals + 1));
     if (!limit) return Error{limit.error()};
     return Setting{*resource, limit.value()};

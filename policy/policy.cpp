@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include "policy/printable.hpp"
+
 namespace rdmaquota {
 namespace {
 
@@ -41,7 +43,7 @@ Result<E> parse_in(const std::array<Name<E>, N>& names, std::string_view text, s
         accepted += accepted.empty() ? "" : ", ";
         accepted += row.text;
     }
-    return Error{fmt::format("'{}' is no {}: choose one of {}", text, what, accepted)};
+    return Error{fmt::format("'{}' is no {}: choose one of {}", printable(text), what, accepted)};
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 
 #include <fmt/core.h>
 
+#include "policy/printable.hpp"
+
 namespace rdmaquota::provider::log {
 namespace {
 
@@ -70,7 +72,7 @@ void deliver(const Target& target, LogLevel level, std::string_view message) {
     unsigned left_out = 0;
     if (!admitted(left_out)) return;
     const auto note = left_out ? fmt::format(" ({} lines left out before this one)", left_out) : std::string();
-    const auto line = fmt::format("rdmaquota: {}{}\n", message, note);
+    const auto line = fmt::format("rdmaquota: {}{}\n", printable(message), note);
     switch (target.target) {
         case LogTarget::syslog: return ::syslog(LOG_USER | syslog_priority(level), "%s", line.c_str());
         case LogTarget::file: return append(target.file, line);

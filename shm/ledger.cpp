@@ -172,7 +172,8 @@ std::optional<std::uint32_t> Ledger::device_index(std::string_view name) noexcep
         auto& entry = data_->devices[i];
         std::uint64_t found = 0;
         if (!compare_exchange(entry.key, found, key) && found != key) continue;
-        name.copy(entry.name, sizeof entry.name - 1);
+        if (name.compare(0, sizeof entry.name - 1, entry.name, strnlen(entry.name, sizeof entry.name)) != 0)
+            name.copy(entry.name, sizeof entry.name - 1);
         return i;
     }
     return std::nullopt;

@@ -118,15 +118,15 @@ bool Ledger::observe(Resource resource, Snapshot& snapshot) const noexcept {
         if (load(data_->states[i]) != SlotState::live) continue;
         std::uint64_t sum = 0;
         for (std::uint32_t d = 0; d < devices; ++d) {
-            const auto used = load(slot.usage[d][index(resource)]);
-            snapshot.used[d] += used;
+            const auto used = std::min(load(slot.usage[d][index(resource)]), max_amount);
+            snapshot.used[d] = std::min(snapshot.used[d] + used, max_amount);
             sum |= used;
         }
         if (sum != 0) snapshot.holders[i / 64] |= std::uint64_t{1} << i % 64;
     }
     step("first_look");
     if (in_flight != 0) return false;
-    for (std::uint32_t d = 0; d < devices; ++d) snapshot.gate[d] = load(data_->gates[d][index(resource)]);
+    for (std::uint32_t d = 0; d < device_slots; ++d) snapshot.gate[d] = load(data_->gates[d][index(resource)]);
     step("read_gates");
     std::uint64_t second_look = 0;
     for (std::uint32_t i = 0; i < slots; ++i) second_look += load(data_->slots[i].ops);
@@ -153,7 +153,7 @@ bool Ledger::observe_among_others(Resource resource, Snapshot& snapshot) noexcep
 // snapshot do not matter, since a leak stays a leak; another correction does, and the tag tells.
 bool Ledger::correct(std::uint32_t device, Resource resource, const Snapshot& snapshot) noexcept {
     const auto seen = snapshot.gate[device];
-    const auto leak = (seen & gate_amount_mask) - snapshot.used[device];
+    const auto leak = ((seen & gate_amount_mask) - snapshot.used[device]) & gate_amount_mask;
     if (leak == 0) return false;
     auto& gate = data_->gates[device][index(resource)];
     const auto tag = seen >> gate_tag_shift;

@@ -13,6 +13,7 @@
 
 #include <fmt/core.h>
 
+#include "policy/printable.hpp"
 #include "shm/atomic.hpp"
 
 namespace rdmaquota {
@@ -30,6 +31,10 @@ Rows& rows_of(PolicyImage& image, Scope scope) noexcept {
 
 std::string_view name_of(const PolicyRow& row) noexcept { return {row.device, strnlen(row.device, sizeof row.device)}; }
 
+Error bad_device(std::string_view name) {
+    return {fmt::format("'{}' is no device name: write a name such as mlx5_0, \"*\" or total", printable(name))};
+}
+
 void fill_row(PolicyRow& row, const LimitRow& limits) {
     std::fill(std::begin(row.limits), std::end(row.limits), unset);
     std::copy(limits.begin(), limits.end(), std::begin(row.limits));
@@ -40,6 +45,7 @@ Result<void> fill_rows(Rows& rows, const ScopeLimits& scope) {
         return Error{fmt::format("too many devices in one scope of the policy: {} of at most {}", scope.size(),
                                  policy_rows)};
     for (std::size_t i = 0; i < scope.size(); ++i) {
+        if (!valid_device(scope[i].device)) return bad_device(scope[i].device);
         fill_row(rows[i], scope[i].limits);
         std::copy(scope[i].device.begin(), scope[i].device.end(), rows[i].device);
     }
@@ -92,10 +98,10 @@ std::uint64_t load_limit(const PolicyRow* row, Resource resource) noexcept {
 }
 
 Result<PolicySegment> PolicySegment::open(const std::string& path, bool writable) {
-    const int fd = ::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = ::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return no_policy(path, std::strerror(errno));
     struct stat status {};
-    if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(sizeof(PolicyImage))) {
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size != static_cast<off_t>(sizeof(PolicyImage))) {
         close(fd);
         return no_policy(path, fmt::format("it has {} bytes instead of {}", status.st_size, sizeof(PolicyImage)));
     }
@@ -186,6 +192,7 @@ std::uint64_t PolicySegment::limit(Scope scope, std::string_view device, Resourc
 }
 
 Result<void> PolicySegment::set(Scope scope, std::string_view device, Resource resource, std::uint64_t limit) {
+    if (!valid_device(device)) return bad_device(device);
     for (auto& row : rows_of(*image_, scope)) {
         const bool fresh = name_of(row).empty();
         if (!fresh && name_of(row) != device) continue;

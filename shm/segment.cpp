@@ -76,7 +76,7 @@ Result<void> create_ledger_file(const std::string& path, unsigned mode) {
 }
 
 Result<Mapping> map_ledger_file(const std::string& path) {
-    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
         const char* remedy = errno == ENOENT   ? "; run 'rdmaquota reload' as root to create it"
                              : errno == EACCES ? "; its owner must make it writable for those who may charge"

@@ -26,7 +26,7 @@ def processes(figures):
     for count in (1, 4, 16, 64):
         ours, mutex, socket = (figures.get(f"processes.{count}.{side}", "/s") for side in ("ours", "mutex", "socket"))
         ratio = ours.median / mutex.median
-        yield row(f"{count} processes charging one tenant", ours,
+        yield row(f"{count} {'process' if count == 1 else 'processes'} charging one tenant", ours,
                   [("mutex", mutex), ("socket", socket), ("=", f"{ratio:.2f}× the mutex")],
                   "≥ 2× the mutex" if count == 64 else "", ratio >= 2 if count == 64 else None)
     for count in (4, 16, 64):
@@ -49,12 +49,13 @@ def objects(figures):
 
 
 def open_native(figures):
-    bare, ours = (figures.get(f"native.{variant}.open.all", "ns") for variant in ("bare", "ours"))
+    """By CPU time: what else runs on the machine does not count, and nothing here waits."""
+    bare, ours = (figures.get(f"native.{variant}.open.cpu", "ns") for variant in ("bare", "ours"))
     added = Value(*[ours.median - bare.median] * 3, "ns")
-    yield row("list, open and close a fake device: what it adds", added, [("whole with", ours), ("whole without", bare)],
-              "≤ 1 ms", added.median <= 1e6)
+    yield row("list, open and close a fake device: CPU time added", added,
+              [("whole with", ours), ("whole without", bare)], "≤ 1 ms", added.median <= 1e6)
     for step in ("list", "open", "close"):
-        yield row(f"… of which {step}", figures.get(f"native.ours.open.{step}", "ns"),
+        yield row(f"… {step}, by the clock", figures.get(f"native.ours.open.{step}", "ns"),
                   [("without", figures.get(f"native.bare.open.{step}", "ns"))])
 
 
@@ -78,8 +79,10 @@ def death_guest(figures):
 def start(figures):
     bare, ours = (figures.get(f"native.{variant}.many.ms", "ms") for variant in ("bare", "ours"))
     failed = figures.get("native.ours.many.failed").most
-    yield row("300 processes open, charge, end (fake device)", ours, [("without", bare)], "≤ 1 s",
+    yield row("300 processes open, charge, end (fake device)", ours, [("without", bare)], "≤ 1 s on 2 cores",
               ours.median <= 1000 and failed == 0, f"; {failed:.0f} failed" if failed else "")
+    bare, ours = (figures.get(f"native.{variant}.many.cpu_ms", "ms") for variant in ("bare", "ours"))
+    yield row("… CPU time of them all", ours, [("without", bare)])
 
 
 def denial(figures):

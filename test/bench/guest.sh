@@ -20,10 +20,10 @@ limited() {
 }
 
 tagged() { # VARIANT COMMAND...
-    local variant=$1
+    tag=$1
     shift
     "$@" >/run/bench.out
-    sed "s/^/guest.$variant./" /run/bench.out
+    sed "s/^/guest.$tag./" /run/bench.out
 }
 
 mkdir -p $group
@@ -33,7 +33,7 @@ echo 'rxe0 hca_handle=100000 hca_object=1000000' >$group/rdma.max
 switch bare
 "$build/bench_verbs_pairs" 4200 >/dev/null
 for variant in bare ours; do
-    switch $variant
+    switch "$variant"
     "$build/bench_open_device" >/dev/null
 done
 
@@ -41,11 +41,11 @@ i=0
 while [ $i -lt "$repeats" ]; do
     i=$((i + 1))
     for variant in bare ours rdmacg; do
-        switch $variant
+        switch "$variant"
         prefix=''
         [ $variant != rdmacg ] || prefix=limited
-        tagged $variant $prefix "$build/bench_verbs_pairs" "$pairs"
-        tagged $variant $prefix "$build/bench_open_device" --memory
+        tagged "$variant" $prefix "$build/bench_verbs_pairs" "$pairs"
+        tagged "$variant" $prefix "$build/bench_open_device" --memory
     done
 done
 

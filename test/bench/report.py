@@ -22,6 +22,7 @@ def machine():
         "cpu": models[0] if models else platform.machine(),
         "cores": os.cpu_count(),
         "kernel": platform.release(),
+        "load": os.getloadavg()[1],
     }
 
 
@@ -59,7 +60,8 @@ def print_table(rows, about):
     print("\n".join(lines))
     of = about["machine"]
     print(f"\nMedians (least–most) on {of['cpu']}, {of['cores']} cores, Linux {of['kernel']}, "
-          f"{about['date']}, build type {about['build']}.")
+          f"{about['date']}, build type {about['build']}; the load of the last 5 minutes was {of['load']:.1f}, "
+          f"and times by the clock mean something only when the benchmarks made most of it.")
 
 
 def main():

@@ -79,6 +79,7 @@ count_instructions() {
             counts+=("$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "$programs/bench_charge" --$what $pairs 2>&1 |
                 sed -n 's/.*Collected : \([0-9]*\).*/\1/p')")
         done
+        [ -n "${counts[1]}" ] || { echo "valgrind printed no count" >&2; return 1; }
         echo "charge_instructions.$what $(((counts[1] - counts[0]) / 2000))"
     done
 }
@@ -89,7 +90,7 @@ on_fake_device() {
     [ ! -e /etc/libibverbs.d/rdmaquota.driver ] || { echo "rdmaquota is installed here: nothing is without it" >&2; return 1; }
     "$here/fake_device.sh" "$scratch/fake" env RDMAV_DRIVERS="$programs/libfake" \
         "$build/tools/rdmaquota/rdmaquota" run --limit qp=1000000 --tenant-limit qp=1000000 -- \
-        "$here/device.sh" "$build" "$(choose 41 15)" "$(choose 7 3)"
+        "$here/device.sh" "$build" "$(choose 41 15)" "$(choose 7 2)"
 }
 
 in_guest() {

@@ -1,9 +1,14 @@
 // spawn COUNT PROGRAM [ARGUMENT...]: starts PROGRAM so many times at once, waits for all, and prints
-// the milliseconds it took and how many failed.
+// the milliseconds it took, those of CPU time, and how many failed.
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "test/bench/measure.hpp"
+
+static double milliseconds(const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
+}
 
 int main(int argc, char** argv) {
     using namespace rdmaquota::bench;
@@ -19,5 +24,8 @@ int main(int argc, char** argv) {
     while (wait(&status) > 0)
         if (status != 0) ++failed;
     print("many.ms", elapsed_ns(start) / 1e6);
+    rusage usage{};
+    getrusage(RUSAGE_CHILDREN, &usage);
+    print("many.cpu_ms", milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime));
     print("many.failed", failed);
 }

@@ -6,11 +6,9 @@
 #include <string_view>
 #include <vector>
 
-namespace rdmaquota {
+#include "policy/printable.hpp"
 
-// `text` with everything that could steer a terminal or break a line written as \xNN. Names of
-// processes and devices come out of memory that any tenant can write.
-std::string printable(std::string_view text);
+namespace rdmaquota {
 
 // What standard output is good for.
 struct Terminal {
