@@ -115,4 +115,4 @@ wanted objects open death && measure guest in_guest
 
 build_type=$(meson introspect --buildoptions "$build" 2>/dev/null |
     python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "buildtype"))')
-python3 "$here/report.py" $json --build "$build_type" --figures "$figures" --reasons "$reasons" "${rows[@]}"
+python3 -B "$here/report.py" $json --build "$build_type" --figures "$figures" --reasons "$reasons" "${rows[@]}"
