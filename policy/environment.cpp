@@ -76,7 +76,7 @@ private:
     }
 
     void warn(const char* variable, const std::string& why) {
-        into_.warnings.push_back(fmt::format("environment variable {} is ignored: {}", variable, why));
+        into_.warnings.push_back(fmt::format("environment variable {}: {}; this part of it is ignored", variable, why));
     }
 
     EnvironmentLookup lookup_;

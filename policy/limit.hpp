@@ -39,6 +39,10 @@ std::string format_amount(Resource resource, std::uint64_t amount);
 // command lines.
 std::string format_limit(Resource resource, std::uint64_t limit);
 
+// The largest amount that is charged for one object: what does not fit into a 47-bit address space
+// no device takes, and what is asked for in vain shall not fill a cell meanwhile.
+inline constexpr std::uint64_t largest_charge = std::uint64_t{1} << 47;
+
 // The sentence fragment that lists every resource name, for error messages.
 std::string resource_names();
 

@@ -29,8 +29,9 @@ struct State {
     Accounts current;
     pid_t pid = 0;
     unsigned contexts = 0;
+    bool complete = false;  // every account that should be there is
     bool said_unavailable = false;
-    std::vector<std::string> warnings = environment().warnings;
+    std::vector<std::string> warnings = environment().warnings;  // to be said when the lock is free
 };
 
 State& state() noexcept {
@@ -62,15 +63,26 @@ Result<Account*> open_account(const std::string& directory, PolicySegment policy
 
 void say_unavailable(const std::string& why, bool denied) {
     if (std::exchange(state().said_unavailable, true)) return;
-    say(LogLevel::warning, fmt::format("{}; until then {}", why,
-                                       denied ? "every object is denied (on_unavailable = deny)" : "nothing is limited"));
+    state().warnings.push_back(fmt::format(
+        "{}; until then, on devices that are opened now, {}", why,
+        denied ? "every object is denied (on_unavailable = deny)" : "its limits do not hold"));
 }
 
-void open_accounts(Accounts& accounts) {
+bool has_account(const Accounts& accounts, const std::string& directory) {
+    return std::any_of(accounts.account.begin(), accounts.account.begin() + accounts.count,
+                       [&](const Account* account) { return account->directory() == directory; });
+}
+
+// Those that are not open yet; true when all are.
+bool open_accounts(Accounts& accounts) {
+    bool complete = true;
+    accounts.denied = false;
     for (const auto& directory : directories()) {
+        if (has_account(accounts, directory)) continue;
         auto policy = PolicySegment::open(policy_path(directory));
         if (!policy) {
             say_unavailable(policy.error(), false);
+            complete = false;
             continue;
         }
         const bool deny = policy->on_unavailable() == Unavailable::deny && policy->mode() == Mode::enforce;
@@ -81,11 +93,13 @@ void open_accounts(Accounts& accounts) {
             continue;
         }
         say_unavailable(account.error(), deny);
+        complete = false;
         if (deny) {
             accounts.denied = true;
             accounts.deny_errno = deny_errno;
         }
     }
+    return complete;
 }
 
 log::Target log_target() {
@@ -123,10 +137,7 @@ Account::Account(std::string directory, PolicySegment policy, Ledger ledger, Own
     : directory_(std::move(directory)),
       policy_(new PolicySegment(std::move(policy))),
       ledger_(std::move(ledger)),
-      owner_(std::move(owner)),
-      pid_(getpid()) {}
-
-bool Account::inherited() const noexcept { return pid_ != getpid(); }
+      owner_(std::move(owner)) {}
 
 // A superseded segment stays mapped, since other threads may be reading it: 18 KiB per reload.
 const PolicySegment& Account::policy() noexcept {
@@ -145,16 +156,20 @@ const PolicySegment& Account::policy() noexcept {
 
 Accounts join_accounts() {
     auto& shared = state();
-    const std::lock_guard lock(shared.mutex);
+    std::unique_lock lock(shared.mutex);
     if (shared.pid != getpid()) {
         shared.pid = getpid();
         shared.contexts = 0;
         shared.current = {};
+        shared.complete = false;
     }
-    if (shared.contexts == 0) open_accounts(shared.current);
-    for (const auto& warning : std::exchange(shared.warnings, {})) say(LogLevel::warning, warning);
+    if (shared.contexts == 0 || !shared.complete) shared.complete = open_accounts(shared.current);
     ++shared.contexts;
-    return shared.current;
+    const auto accounts = shared.current;
+    const auto warnings = std::exchange(shared.warnings, {});
+    lock.unlock();
+    for (const auto& warning : warnings) say(LogLevel::warning, warning);
+    return accounts;
 }
 
 void leave_accounts() noexcept {

@@ -49,7 +49,6 @@ public:
     Ledger& ledger() noexcept { return ledger_; }
     const Owner& owner() const noexcept { return owner_; }
     const std::string& directory() const noexcept { return directory_; }
-    bool inherited() const noexcept;  // this process is a forked child of the one that made it
 
     // The current policy; opens the new segment when the old one has been superseded.
     const PolicySegment& policy() noexcept;
@@ -61,7 +60,6 @@ private:
     std::atomic<const PolicySegment*> policy_;
     Ledger ledger_;
     Owner owner_;
-    pid_t pid_;
 };
 
 // The accounts of this process, or why an account that should be there cannot be used.

@@ -3,6 +3,8 @@
 #include <array>
 #include <new>
 
+#include <unistd.h>
+
 #include <fmt/core.h>
 
 #include "provider/denial.hpp"
@@ -81,7 +83,7 @@ void Context::unlock_all() noexcept {
     table_mutex.unlock();
 }
 
-Context::Context(std::string device) : device_(std::move(device)), accounts_(join_accounts()) {
+Context::Context(std::string device) : device_(std::move(device)), pid_(getpid()), accounts_(join_accounts()) {
     for (std::size_t i = 0; i < accounts_.count; ++i) {
         const auto index = accounts_.account[i]->ledger().device_index(device_);
         usable_[i] = index.has_value();
@@ -97,7 +99,7 @@ Context::Context(std::string device) : device_(std::move(device)), accounts_(joi
 }
 
 Context::~Context() {
-    const bool inherited = accounts_.count > 0 && accounts_.account[0]->inherited();
+    const bool inherited = pid_ != getpid();
     while (const auto receipt = receipts_.take_any())
         if (!inherited) release(*receipt);
     if (handle_receipt && !inherited) release(*handle_receipt);

@@ -55,6 +55,7 @@ private:
     const Rows& rows(std::size_t i);
 
     std::string device_;
+    pid_t pid_;  // of the process that opened it; a forked child has only a copy
     Accounts accounts_;
     std::uint32_t device_index_[Accounts::capacity] = {};
     bool usable_[Accounts::capacity] = {};

@@ -1,10 +1,14 @@
 #include "provider/log.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
+#include <csignal>
 #include <ctime>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -27,9 +31,13 @@ bool same_file(const struct stat& a, const struct stat& b) noexcept {
 bool standard_error_is_ours() noexcept {
     struct stat now {};
     if (fstat(STDERR_FILENO, &now) != 0) return false;
-    if (same_file(now, standard_error_at_load) || isatty(STDERR_FILENO)) return true;
+    if (isatty(STDERR_FILENO)) return true;
     const int flags = fcntl(STDERR_FILENO, F_GETFL);
-    return flags >= 0 && (flags & O_APPEND) != 0;
+    const bool log_like = (flags & O_APPEND) != 0 || same_file(now, standard_error_at_load);
+    if (!S_ISREG(now.st_mode)) return log_like;
+    // A file that the program opened for itself, on the number of a closed stderr, is its data.
+    const bool inherited = (fcntl(STDERR_FILENO, F_GETFD) & FD_CLOEXEC) == 0;
+    return log_like && inherited && (flags & O_ACCMODE) == O_WRONLY;
 }
 
 // True when this line may be written; `left_out` is then the number that could not be before it.
@@ -48,14 +56,46 @@ bool admitted(unsigned& left_out) noexcept {
     return false;
 }
 
+// While it lives, a broken pipe is an error and no signal for this thread.
+class NoBrokenPipe {
+public:
+    NoBrokenPipe() noexcept {
+        sigemptyset(&pipe_);
+        sigaddset(&pipe_, SIGPIPE);
+        sigset_t pending;
+        sigpending(&pending);
+        was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+        pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    }
+    ~NoBrokenPipe() {
+        const timespec now{};
+        while (!was_pending_ && sigtimedwait(&pipe_, nullptr, &now) < 0 && errno == EINTR) {
+        }
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    NoBrokenPipe(const NoBrokenPipe&) = delete;
+
+private:
+    sigset_t pipe_;
+    sigset_t before_;
+    bool was_pending_ = false;
+};
+
+// A line that would have to wait for a reader is dropped: nobody shall wait for a log. A pipe that
+// can be written to takes a line of up to PIPE_BUF bytes at once.
 void write_line(int fd, const std::string& line) noexcept {
-    if (::write(fd, line.data(), line.size()) < 0) return;  // nowhere left to say so
+    pollfd ready{fd, POLLOUT, 0};
+    if (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)) return;
+    const NoBrokenPipe guard;
+    if (::write(fd, line.data(), std::min<std::size_t>(line.size(), PIPE_BUF)) < 0) return;
 }
 
 void append(const std::string& file, const std::string& line) noexcept {
-    const int fd = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0644);
+    const int fd = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
+                        0644);
     if (fd < 0) return;
-    write_line(fd, line);
+    struct stat status {};
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) write_line(fd, line);
     close(fd);
 }
 

@@ -1,9 +1,10 @@
 // The provider's only voice: one line per message, to where the policy says.
 //
 // Never through the host's own streams: a line is one write(2). Standard error is used only while
-// descriptor 2 is still what it was when this library was loaded, or is a log-like file (opened
-// for appending): a program that closes stderr may get a data file on that number. At most ten
-// lines a second; the next line says how many were left out. errno is kept.
+// descriptor 2 is still what it was when this library was loaded, or is opened for appending, and is
+// no file that the program opened for itself: a program that closes stderr may get a data file on
+// that number. No line waits for its reader and none raises SIGPIPE. At most ten lines a second; the
+// next line says how many were left out. errno is kept.
 #pragma once
 
 #include <string>

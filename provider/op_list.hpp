@@ -10,7 +10,7 @@
 //   pass     left alone: the data path, queries, and what creates nothing
 //
 // Read off libibverbs/driver.h and dummy_ops.c of releases 34.0 to 65.0. A layout is this list up to
-// its release; test/unit/op_list_test.cpp checks the counts and that each op is classified, and the
+// its release; test/unit/layout_test.cpp checks the counts and that each op is classified, and the
 // layout probe (provider/libibverbs.hpp) checks the places at run time.
 //
 // RDMAQUOTA_OPS(X) calls X(name, since, class).

@@ -6,11 +6,11 @@ set -eu
 
 file=$1
 target=${DESTDIR:-}$2/rdmaquota.toml
+install -d -m 0755 "${target%/*}" "${target%/*}/conf.d"
 
 if [ -e "$target" ] || [ -L "$target" ]; then
     echo "Keeping the policy that is there: $target"
     exit 0
 fi
 echo "Installing the default policy: $target"
-install -d -m 0755 "${target%/*}"
 install -m 0644 "$file" "$target"

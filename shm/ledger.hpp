@@ -53,12 +53,11 @@ struct Amounts {
     Resource resource[capacity] = {};
     std::uint64_t amount[capacity] = {};
 
-    // Nothing is added for an amount of 0; amounts above max_amount are cut to it, which no limit
-    // admits.
+    // Nothing is added for an amount of 0; amounts above largest_charge are cut to it.
     constexpr Amounts& add(Resource r, std::uint64_t n) noexcept {
         if (n == 0 || count == capacity) return *this;
         resource[count] = r;
-        amount[count++] = n > max_amount ? max_amount : n;
+        amount[count++] = n > largest_charge ? largest_charge : n;
         return *this;
     }
 
@@ -72,7 +71,7 @@ struct Amounts {
     constexpr void set(Resource r, std::uint64_t n) noexcept {
         for (std::size_t i = 0; i < count; ++i)
             if (resource[i] == r) {
-                amount[i] = n > max_amount ? max_amount : n;
+                amount[i] = n > largest_charge ? largest_charge : n;
                 return;
             }
         add(r, n);
@@ -206,7 +205,8 @@ private:
     bool try_claim(std::uint32_t slot, const Identity& identity, std::optional<Owner>& owner) noexcept;
 
     // A Denial is filled in as the charge goes on and means something only when it failed.
-    bool fits(std::uint32_t slot, std::uint32_t device, const Limits&, std::uint64_t already, Denial&) const noexcept;
+    bool fits(std::uint32_t slot, std::uint32_t device, const Limits&, Denial&) const noexcept;
+    bool totals_fit(std::uint32_t slot, const Limits&, std::uint64_t already, Denial&) const noexcept;
     bool raise(std::uint32_t slot, std::uint32_t device, const Limits&, Denial&) noexcept;
     bool try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     std::optional<Denial> prove(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*,

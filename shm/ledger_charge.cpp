@@ -77,29 +77,30 @@ std::uint64_t Ledger::slot_total(std::uint32_t slot, Resource resource) const no
     return sum;
 }
 
-// Whether one more charge fits, by loads only; fills `denial` when it does not. `already` is what of
-// it is in the books by now: nothing before the charge, all of it after.
-bool Ledger::fits(std::uint32_t slot, std::uint32_t device, const Limits& limit, std::uint64_t already,
-                  Denial& denial) const noexcept {
-    const auto full = [&](LimitScope scope, std::uint64_t used, std::uint64_t bound) {
-        denial.scope = scope;
-        denial.used = used - std::min(used, already);
-        denial.limit = bound;
-        return exceeds(denial.used, denial.requested, bound);
-    };
+// Whether one more charge fits, by loads only; fills `denial` when it does not.
+bool Ledger::fits(std::uint32_t slot, std::uint32_t device, const Limits& limit, Denial& denial) const noexcept {
     const auto r = index(denial.resource);
-    if (full(LimitScope::process, load(data_->slots[slot].usage[device][r]), limit.process)) return false;
-    if (already == 0 && full(LimitScope::tenant, amount_of(load(data_->gates[device][r])), capped(limit.tenant)))
-        return false;
-    if (limit.process_total != unlimited &&
-        full(LimitScope::process_total, slot_total(slot, denial.resource), limit.process_total))
-        return false;
-    return limit.tenant_total == unlimited ||
-           !full(LimitScope::tenant_total, gate_total(denial.resource), limit.tenant_total);
+    if (exceeds(load(data_->slots[slot].usage[device][r]), denial.requested, limit.process))
+        return denial.scope = LimitScope::process, denial.limit = limit.process, false;
+    if (exceeds(amount_of(load(data_->gates[device][r])), denial.requested, capped(limit.tenant)))
+        return denial.scope = LimitScope::tenant, denial.limit = capped(limit.tenant), false;
+    return totals_fit(slot, limit, 0, denial);
 }
 
-// raise_gate, raise_slot, then a second look at the limits that no compare-and-swap guards: each
-// charger raises before it looks, so of two that race the later one sees both.
+// The same for the sums over devices. `already` is what of the charge is in the books by now.
+bool Ledger::totals_fit(std::uint32_t slot, const Limits& limit, std::uint64_t already, Denial& denial) const noexcept {
+    const auto full = [&](std::uint64_t used, std::uint64_t bound) {
+        return exceeds(used - std::min(used, already), denial.requested, bound);
+    };
+    if (limit.process_total != unlimited && full(slot_total(slot, denial.resource), limit.process_total))
+        return denial.scope = LimitScope::process_total, denial.limit = limit.process_total, false;
+    if (limit.tenant_total != unlimited && full(gate_total(denial.resource), limit.tenant_total))
+        return denial.scope = LimitScope::tenant_total, denial.limit = limit.tenant_total, false;
+    return true;
+}
+
+// raise_gate, raise_slot, then the sums, which no compare-and-swap guards: each charger raises before
+// it adds up, so of two that race the later one sees both.
 bool Ledger::raise(std::uint32_t slot, std::uint32_t device, const Limits& limit, Denial& denial) noexcept {
     const auto amount = denial.requested;
     const auto r = index(denial.resource);
@@ -107,18 +108,15 @@ bool Ledger::raise(std::uint32_t slot, std::uint32_t device, const Limits& limit
     const auto bound = capped(limit.tenant);
     auto word = load(gate);
     do {
-        if (exceeds(amount_of(word), amount, bound)) {
-            denial.scope = LimitScope::tenant;
-            denial.used = amount_of(word);
-            denial.limit = bound;
-            return false;
-        }
+        if (exceeds(amount_of(word), amount, bound))
+            return denial.scope = LimitScope::tenant, denial.limit = bound, false;
     } while (!compare_exchange(gate, word, word + amount));
     step("raise_gate");
     raise_to(data_->peaks[device][r], amount_of(word) + amount);
-    add(data_->slots[slot].usage[device][r], amount);
+    const bool own_fits = !exceeds(add(data_->slots[slot].usage[device][r], amount), amount, limit.process);
     step("raise_slot");
-    if (fits(slot, device, limit, amount, denial)) return true;
+    if (own_fits && totals_fit(slot, limit, amount, denial)) return true;
+    if (!own_fits) denial.scope = LimitScope::process, denial.limit = limit.process;
     lower(slot, device, denial.resource, amount);
     return false;
 }
@@ -142,7 +140,7 @@ bool Ledger::try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&
     for (std::size_t i = 0; i < amounts.count; ++i) {
         denial.resource = amounts.resource[i];
         denial.requested = amounts.amount[i];
-        if (!fits(slot, device, limits[i], 0, denial)) return false;
+        if (!fits(slot, device, limits[i], denial)) return false;
     }
     const InFlight in_flight(*data_, slot);
     for (std::size_t i = 0; i < amounts.count; ++i) {

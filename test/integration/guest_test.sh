@@ -268,6 +268,18 @@ is "run tightens an installed node's policy" "$out" "rc: 1 of 3, then EDQUOT"
 "$objects" rc=3 > closed.out 2>&-
 is "a program without stderr is served the same" "$(cat closed.out)" "rc: 2 of 3, then EDQUOT"
 
+(exec 2> >(true); sleep 0.5; "$objects" rc=3 > pipe.out; echo $? > pipe.status)
+is "a broken pipe as stderr kills nobody" "$(cat pipe.out pipe.status)" "rc: 2 of 3, then EDQUOT
+1"
+mkfifo full
+exec 8<> full
+dd if=/dev/zero of=full bs=65536 count=1 oflag=nonblock 2> /dev/null
+timeout 20 "$objects" rc=3 > pipe.out 2> full
+is "a stderr that nobody reads hangs nobody" "$?" 1
+exec 8>&-
+timeout 20 env RDMAQUOTA_LOG_FILE="$work/full" "$objects" rc=3 > pipe.out
+is "nor does a log file that is a FIFO" "$?" 1
+
 # --- what cannot be used ------------------------------------------------------------------------
 policy <<< 'version = 1
 on_unavailable = "deny"

@@ -128,8 +128,12 @@ byte usage[S * CELLS];
 byte slots_used;
 byte devices_used = 1;
 
-// The kernel: per slot, which processes have its lock. Only a fork makes it several.
+byte claims;
+
+// The kernel: per slot, which processes have its lock. Only a fork makes it several. REAPER: it is
+// the lock of both bytes, an owner's is that of the first.
 byte lock[S];
+#define REAPER 128
 
 // What only this model knows. The judge is process P, which comes when the others rest.
 byte slot_of[P + 1];
@@ -142,13 +146,14 @@ hidden byte h_p, h_s, h_c, h_r, h_d, h_sum, h_all, h_own;  // of one step; not p
 
 // Where a process is: before the step of that name.
 mtype = {
-    born, appear, claim_look, claim_lock, claim_check, claim_used, claim_live, claim_unlock,
+    born, appear, claim_look, claim_lock, claim_check, claim_count, claim_used, claim_live, claim_own,
+    claim_unlock,
     fits_process, fits_tenant, fits_process_total, fits_tenant_total,
     begin, raise_gate, raise_slot, lower_slot, lower_gate, end,
-    own_ops, own_used, own_ops_again, again,
+    own_ops, own_used, own_ops_again, alive_lock, alive_state, alive_claims,
     reap_look, reap_lock, reap_check, empty_begin, empty_load, empty_read, empty_end, empty_free, reap_unlock,
-    count_devices, count_slots, first_look, look_live, look_used, read_gates, second_look, recount_slots,
-    recount_devices, correct,
+    count_claims, count_devices, count_slots, first_look, look_live, look_used, read_gates, second_look, recount_slots,
+    recount_devices, count_again, correct,
     choose, let_go, retire_lock, dead, stopped, finished
 };
 
@@ -165,13 +170,15 @@ mtype = {
     mtype pc; \
     bool has_slot, already, emptying, quiet, really; \
     byte doing, denied, k, i, j, t, c, n, taken, amount, word, sum, looks, slots, devices, freed, round, made; \
+    byte holders, claims_seen; \
     byte snapshot_used[D]; \
     byte snapshot_gate[D]
 
 // ---- the invariants
 
-// h_sum = what `slot` (S: every slot) uses on device `d` (D: on all devices).
-inline sum_usage(slot, d, r) {
+// h_sum = what `slot` (S: every slot) uses on device `d` (D: on all devices). `alive`: if it has a
+// living owner.
+inline sum_usage(slot, d, r, alive) {
     h_sum = 0;
     h_s = 0;
     do
@@ -179,7 +186,7 @@ inline sum_usage(slot, d, r) {
         h_d = 0;
         do
         :: h_d < D ->
-            h_c = ((slot) == S || (slot) == h_s) && ((d) == D || (d) == h_d);
+            h_c = ((slot) == S || (slot) == h_s) && ((d) == D || (d) == h_d) && (!(alive) || owners[h_s] > 0);
             h_sum = h_sum + (h_c -> USAGE(h_s, CELL(h_d, r)) : 0);
             h_d++
         :: else -> break
@@ -264,18 +271,18 @@ inline check_truth(d, r) {
     :: h_p < P -> h_all = h_all + (DEVICE(h_p) == (d) && (held[h_p] & BIT(r)) != 0); h_p++
     :: else -> break
     od;
-    sum_usage(S, d, r);
+    sum_usage(S, d, r, false);
     assert(h_sum == h_all || ((FORKED || stops > 0) && h_sum > h_all));
     assert(AMOUNT(gates[CELL(d, r)]) == h_sum)
 }
 
-// I4: was the limit full at this instant, with nothing in flight that counts?
+// I4: was the limit full at this instant, of what the living use, with nothing in flight that counts?
 inline look_really() {
     if
-    :: denied == PROCESS -> count_working(slot_of[id]); sum_usage(slot_of[id], DEVICE(id), k)
-    :: denied == PROCESS_TOTAL -> count_working(slot_of[id]); sum_usage(slot_of[id], D, k)
-    :: denied == TENANT -> count_working(S); sum_usage(S, DEVICE(id), k)
-    :: else -> count_working(S); sum_usage(S, D, k)
+    :: denied == PROCESS -> count_working(slot_of[id]); sum_usage(slot_of[id], DEVICE(id), k, true)
+    :: denied == PROCESS_TOTAL -> count_working(slot_of[id]); sum_usage(slot_of[id], D, k, true)
+    :: denied == TENANT -> count_working(S); sum_usage(S, DEVICE(id), k, true)
+    :: else -> count_working(S); sum_usage(S, D, k, true)
     fi;
     really = h_all == 0 && EXCEEDS(h_sum, LIMIT_OF(denied, k))
 }
@@ -323,6 +330,8 @@ inline forget_snapshot() {
     devices = 0;
     slots = 0;
     looks = 0;
+    holders = 0;
+    claims_seen = 0;
     j = 0;
     n = 0
 }
@@ -337,7 +346,9 @@ inline forget() {
 inline end_process() {
     h_s = 0;
     do
-    :: h_s < S -> lock[h_s] = lock[h_s] & ~BIT(id); h_s++
+    :: h_s < S ->
+        if :: lock[h_s] & BIT(id) -> lock[h_s] = lock[h_s] & ~(BIT(id) | REAPER) :: else -> skip fi;
+        h_s++
     :: else -> break
     od;
     if :: has_slot -> leave_slot() :: else -> skip fi;
@@ -411,7 +422,7 @@ inline reap_from() {
     :: else ->
         t = 0;
         if
-        :: doing == PROVE && (denied == PROCESS || denied == PROCESS_TOTAL) -> pc = own_ops
+        :: doing == PROVE -> try_charge()
         :: doing == JOIN -> pc = claim_look
         :: doing == JOIN_AGAIN && freed > 0 -> pc = claim_look
         :: doing == JOIN_AGAIN && freed == 0 -> pc = finished
@@ -438,7 +449,10 @@ inline start_prove() {
 #else
     round++;
 #endif
-    reap()
+    if
+    :: denied == PROCESS || denied == PROCESS_TOTAL -> pc = own_ops
+    :: else -> start_observe()
+    fi
 }
 
 inline start_observe() {
@@ -446,11 +460,7 @@ inline start_observe() {
     devices = 1;
     slots = S;
     n = MINE(0);
-    if
-    :: D > 1 -> pc = count_devices
-    :: D == 1 && CLAIMS -> pc = count_slots
-    :: else -> pc = first_look
-    fi
+    pc = (D > 1 -> count_devices : (CLAIMS -> count_slots : first_look))
 }
 
 inline look_at_next_slot() {
@@ -463,9 +473,35 @@ inline look_at_next_slot() {
 }
 
 inline no_view() {
-    forget_snapshot();
     assert(doing != JUDGE);  // I2: nothing can be in flight then
-    try_charge()
+    not_proved()
+}
+
+inline not_proved() {
+    forget_snapshot();
+    really = false;
+    reap()
+}
+
+// I4: what is called proved was so.
+inline proved() {
+    assert(really);
+    forget_snapshot();
+    really = false;
+    denied = NONE;
+    go_on()
+}
+
+// The next slot, from n on, that the view says has a part in it and that may be dead.
+inline alive_from() {
+    do
+    :: n < S && ((holders & BIT(n)) == 0 || MINE(n)) -> n++
+    :: else -> break
+    od;
+    if
+    :: n < S -> pc = alive_lock
+    :: else -> n = 0; pc = alive_claims
+    fi
 }
 
 inline after_second_look() {
@@ -543,23 +579,24 @@ inline use_view() {
         :: k < R -> start_observe()
         :: else -> pc = finished
         fi
-    :: else ->
-        h_c = quiet && EXCEEDS(sum, LIMIT_OF(denied, k));
-        forget_snapshot();
+    :: doing == PROVE && quiet && EXCEEDS(sum, LIMIT_OF(denied, k)) ->
         sum = 0;
-        if
-        :: h_c -> assert(really); denied = NONE; go_on()  // denied with a proof
-        :: else -> try_charge()
-        fi;
-        really = false
+#ifdef MUTANT_DEAD_COUNTED
+        proved()
+#else
+        n = 0;
+        alive_from()
+#endif
+    :: else ->
+        sum = 0;
+        not_proved()
     fi
 }
 
 inline no_charge() {
     if
     :: id < P - PROVERS || round == PROOF_ROUNDS -> denied = NONE; go_on()  // denied without a proof
-    :: id >= P - PROVERS && round == 0 -> start_prove()
-    :: else -> pc = again
+    :: else -> start_prove()
     fi
 }
 
@@ -603,6 +640,16 @@ inline go_on() {
 #else
 #define AFTER_EMPTY reap_unlock
 #endif
+#ifdef MUTANT_CLAIM_AS_OWNER
+#define CLAIMS_AS 0
+#else
+#define CLAIMS_AS REAPER
+#endif
+#ifdef MUTANT_ONE_BYTE
+#define IS_OWNERS(word) ((word) != 0)
+#else
+#define IS_OWNERS(word) ((word) != 0 && ((word) & REAPER) == 0)
+#endif
 #ifdef MUTANT_WAIT_FOR_LOCK
 #define WAIT_FOR_REAPER || live[t] && lock[t] != 0 && owners[t] == 0
 #else
@@ -639,6 +686,7 @@ inline steps() {
     do
     // -- ledger.cpp: claim
     AT(born)
+        forget_snapshot();
         if
         :: CLAIMS -> doing = JOIN; reap()
         :: else -> has_slot = true; pc = appear
@@ -646,12 +694,13 @@ inline steps() {
     AT(claim_look)
         if :: live[n] -> claim_next() :: else -> pc = claim_lock fi }
     AT(claim_lock)
-        if :: lock[n] == 0 -> lock[n] = BIT(id); pc = claim_check :: else -> claim_next() fi }
+        if :: lock[n] == 0 -> lock[n] = BIT(id) | CLAIMS_AS; pc = claim_check :: else -> claim_next() fi }
 #ifdef MUTANT_CLAIM_UNCHECKED
-    AT(claim_check) THEN(claim_used)
+    AT(claim_check) THEN(claim_count)
 #else
-    AT(claim_check) pc = (live[n] -> claim_unlock : claim_used) }
+    AT(claim_check) pc = (live[n] -> claim_unlock : claim_count) }
 #endif
+    AT(claim_count) claims++; THEN(claim_used)
     AT(claim_unlock) lock[n] = 0; claim_next() }
     AT(claim_used) slots_used = MAX(slots_used, n + 1); THEN(claim_live)
     AT(claim_live)
@@ -659,8 +708,8 @@ inline steps() {
         slot_of[id] = n;
         owners[n]++;
         has_slot = true;
-        n = 0;
-        THEN(appear)
+        THEN(claim_own)
+    AT(claim_own) lock[n] = BIT(id); n = 0; THEN(appear)
     AT(appear)  // device_index
         devices_used = MAX(devices_used, DEVICE(id) + 1);
         go_on() }
@@ -717,7 +766,11 @@ inline steps() {
         pc = raise_gate
 #else
         already = true;
+#ifdef MUTANT_NO_SECOND_LOOK
+        go_on_fitting(TENANT_TOTAL)
+#else
         go_on_fitting(NONE)
+#endif
 #endif
         }
     AT(lower_slot)
@@ -764,12 +817,9 @@ inline steps() {
         pc = (denied == PROCESS -> own_ops_again : own_used) }
     AT(own_used && denied != PROCESS && j >= devices_used) THEN(own_ops_again)
     AT(own_ops_again)
-        quiet = (looks & IN_FLIGHT_MASK) == 0 && ops[slot_of[id]] == looks;
-        use_view() }
-    AT(again) start_prove() }
-    AT(again)  // proof_wait_ns is over
-        denied = NONE;
-        go_on() }
+        h_c = (looks & IN_FLIGHT_MASK) == 0 && ops[slot_of[id]] == looks && EXCEEDS(sum, LIMIT_OF(denied, k));
+        sum = 0;
+        if :: h_c -> proved() :: else -> not_proved() fi }
 
     // -- ledger_reap.cpp: reap, empty_slot
     AT(reap_look && CLAIMS)
@@ -778,10 +828,10 @@ inline steps() {
         :: else -> t++; reap_from()
         fi }
     AT(reap_look && !CLAIMS && !(live[t] && lock[t] == 0 WAIT_FOR_REAPER)) t++; reap_from() }
-    AT(reap_look && !CLAIMS && live[t] && lock[t] == 0) lock[t] = BIT(id); THEN(FIRST_EMPTY)
+    AT(reap_look && !CLAIMS && live[t] && lock[t] == 0) lock[t] = BIT(id) | REAPER; THEN(FIRST_EMPTY)
     AT(reap_lock)
         if
-        :: lock[t] == 0 -> lock[t] = BIT(id); pc = reap_check
+        :: lock[t] == 0 -> lock[t] = BIT(id) | REAPER; pc = reap_check
         :: else -> t++; reap_from()
         fi }
     AT(reap_check) pc = (live[t] -> FIRST_EMPTY : reap_unlock) }
@@ -807,7 +857,7 @@ inline steps() {
         live[t] = false;
         THEN(AFTER_FREE)
     AT(reap_unlock)
-        lock[t] = lock[t] & ~BIT(id);
+        lock[t] = lock[t] & ~(BIT(id) | REAPER);
         if
         :: doing == RETIRE -> t = 0; pc = finished
         :: else -> freed++; t++; reap_from()
@@ -815,13 +865,16 @@ inline steps() {
 
     // -- ledger_reap.cpp: observe, correct
     AT(count_devices) devices = devices_used; pc = (CLAIMS -> count_slots : first_look) }
-    AT(count_slots) slots = slots_used; n = MINE(0); pc = (n < slots -> first_look : read_gates); n = (n < slots -> n : 0) }
+    AT(count_slots) slots = slots_used; THEN(count_claims)
+    AT(count_claims) claims_seen = claims; n = MINE(0); pc = (n < slots -> first_look : read_gates); n = (n < slots -> n : 0) }
     AT(first_look && (ops[n] & IN_FLIGHT_MASK) != 0) no_view() }
     AT(first_look && (ops[n] & IN_FLIGHT_MASK) == 0) looks = looks + ops[n]; pc = (CLAIMS -> look_live : look_used) }
     AT(look_live)
         if :: live[n] -> pc = look_used :: else -> look_at_next_slot() fi }
     AT(look_used)
-        snapshot_used[j] = snapshot_used[j] + (CLAIMS || live[n] -> USAGE(n, CELL(j, k)) : 0);
+        h_c = (CLAIMS || live[n] -> USAGE(n, CELL(j, k)) : 0);
+        snapshot_used[j] = snapshot_used[j] + h_c;
+        holders = holders | (h_c > 0 && doing == PROVE -> BIT(n) : 0);
         j++;
         if :: j == devices -> look_at_next_slot() :: else -> skip fi }
     AT(read_gates)
@@ -839,7 +892,12 @@ inline steps() {
         :: else -> if :: D > 1 -> pc = recount_devices :: else -> correct_from() fi
         fi }
     AT(recount_devices)
+#ifdef MUTANT_DEVICES_COUNTED_TWICE
+        if :: devices_used != devices -> no_view() :: else -> pc = count_again fi }
+    AT(count_again) correct_from() }
+#else
         if :: devices_used != devices -> no_view() :: else -> correct_from() fi }
+#endif
     AT(correct)
         if
         :: SAME_TAG(gates[CELL(i, k)], snapshot_gate[i]) ->
@@ -850,6 +908,22 @@ inline steps() {
         sum = sum + snapshot_used[i];
         i++;
         correct_from() }
+
+    // -- ledger_reap.cpp: all_alive
+    AT(alive_lock)
+        if
+        :: !IS_OWNERS(lock[n]) -> not_proved()
+        :: IS_OWNERS(lock[n]) && CLAIMS -> pc = alive_state
+        :: else -> n++; alive_from()
+        fi }
+    AT(alive_state)
+        if :: live[n] -> n++; alive_from() :: else -> not_proved() fi }
+    AT(alive_claims)
+#ifdef MUTANT_CLAIMS_UNCOUNTED
+        proved() }
+#else
+        if :: claims == claims_seen || !CLAIMS -> proved() :: else -> not_proved() fi }
+#endif
 
     // -- what a process with an object does next
     AT(choose) doing = RELEASE; amount = held[id]; held[id] = 0; THEN(begin)
@@ -864,7 +938,7 @@ inline steps() {
     AT(let_go) lock[t] = lock[t] & ~BIT(id); leave_slot(); THEN(retire_lock)
     AT(retire_lock)
         if
-        :: lock[t] == 0 -> lock[t] = BIT(id); pc = reap_check
+        :: lock[t] == 0 -> lock[t] = BIT(id) | REAPER; pc = reap_check
         :: else -> t = 0; pc = finished
         fi }
 #endif
@@ -873,6 +947,10 @@ inline steps() {
     :: d_step { id < P && kills < KILLS && pc != born && pc != choose && pc != dead && pc != finished ->
                 kills++;
                 end_process() }
+#ifdef MUTANT_LOCK_BY_DESCRIPTOR
+    // The host program closes every descriptor in another thread, and the reaper's lock goes.
+    :: d_step { (emptying || pc == empty_begin || pc == empty_free) && lock[t] == (BIT(id) | REAPER) -> lock[t] = 0 }
+#endif
     AT(dead && births < BIRTHS) births++; THEN(born)
     AT(dead) THEN(finished)
 #if STOPS

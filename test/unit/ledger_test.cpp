@@ -82,7 +82,8 @@ TEST_CASE_METHOD(LedgerFixture, "amounts at the edge of a cell neither wrap nor 
     const auto owner = claim(ledger);
     const auto device = *ledger.device_index("rxe0");
     const Limits none[1];
-    const auto huge = Amounts{}.add(Resource::mr_bytes, max_amount);
+    auto huge = Amounts{}.add(Resource::mr_bytes, 1);
+    huge.amount[0] = max_amount;
     CHECK_FALSE(ledger.charge(owner, device, huge, none));
     const auto denial = ledger.charge(owner, device, Amounts{}.add(Resource::mr_bytes, 1), none);
     REQUIRE(denial);

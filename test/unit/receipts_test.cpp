@@ -65,7 +65,7 @@ TEST_CASE("amounts are set and read by resource") {
     Amounts amounts;
     amounts.add(Resource::qp, 1).add(Resource::send_wr, 0).add(Resource::mr_bytes, UINT64_MAX);
     CHECK(amounts.count == 2);
-    CHECK(amounts.of(Resource::mr_bytes) == max_amount);
+    CHECK(amounts.of(Resource::mr_bytes) == largest_charge);
     amounts.set(Resource::cqe, 9);
     amounts.set(Resource::qp, 3);
     CHECK(amounts.of(Resource::cqe) == 9);
