@@ -459,6 +459,11 @@ inline start_observe() {
     quiet = true;
     devices = 1;
     slots = S;
+    h_d = 0;
+    do
+    :: h_d < D -> snapshot_used[h_d] = (has_slot && !FORKED -> USAGE(slot_of[id], CELL(h_d, k)) : 0); h_d++
+    :: else -> break
+    od;
     n = MINE(0);
     pc = (D > 1 -> count_devices : (CLAIMS -> count_slots : first_look))
 }
@@ -500,7 +505,8 @@ inline alive_from() {
     od;
     if
     :: n < S -> pc = alive_lock
-    :: else -> n = 0; pc = alive_claims
+    :: n >= S && CLAIMS -> n = 0; pc = alive_claims
+    :: else -> proved()
     fi
 }
 
@@ -922,7 +928,7 @@ inline steps() {
 #ifdef MUTANT_CLAIMS_UNCOUNTED
         proved() }
 #else
-        if :: claims == claims_seen || !CLAIMS -> proved() :: else -> not_proved() fi }
+        if :: claims == claims_seen -> proved() :: else -> not_proved() fi }
 #endif
 
     // -- what a process with an object does next
