@@ -3,6 +3,7 @@
 # The last line is 'N passed, N failed'.
 #
 #   unit         each module alone
+#   provider     the provider beside a libibverbs that it does not know, without RDMA
 #   clang        the same sources with clang's warnings
 #   cli          the command line, without RDMA
 #   guest        the main job on rxe, in the guest, after an installation
@@ -20,7 +21,7 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two lanes, since there are two cores and the guest keeps one busy.
-native=(unit cli clang storm sanitize fuzz)
+native=(unit provider cli clang storm sanitize fuzz)
 guests=(uninstalled guest trixie sid vm)
 suites=("$@")
 passed=0 failed=0
@@ -101,6 +102,7 @@ run() {
         storm) tap "$build/test/storm/storm" --seconds "${RDMAQUOTA_STORM_SECONDS:-30}" ;;
         sanitize) tap bash "$repo/test/sanitize/run.sh" ;;
         fuzz) tap bash "$repo/test/fuzz/run.sh" ;;
+        provider) tap bash "$repo/test/integration/provider_test.sh" "$build" ;;
         guest) tap in_guest --install -- bash "$repo/test/integration/guest_test.sh" "$build" ;;
         uninstalled) tap in_guest -- bash "$repo/test/integration/uninstalled_test.sh" "$build" ;;
         trixie) tap in_root trixie 34 ;;

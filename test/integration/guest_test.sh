@@ -180,6 +180,24 @@ run "$objects" rc=1
 is "a log file instead of stderr" "$log" ""
 has "the log file has the line" "$(cat denials.log)" "qp on rxe0 denied"
 
+policy <<< 'version = 1
+[log]
+target = "syslog"
+[tenant.default."*"]
+qp = 0'
+python3 -c '
+import os, socket
+receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+receiver.bind("/dev/log")
+os.chmod("/dev/log", 0o666)
+receiver.settimeout(20)
+print(receiver.recv(4096).decode())' > syslog.out &
+for _ in $(seq 100); do [ -S /dev/log ] && break; sleep 0.05; done
+run "$objects" rc=1
+wait $!
+is "syslog instead of stderr" "$log" ""
+has "the syslog has the line" "$(cat syslog.out)" "rdmaquota: qp on rxe0 denied (EDQUOT)"
+
 # --- kills and forks ----------------------------------------------------------------------------
 policy <<< 'version = 1
 [tenant.default."*"]
@@ -311,7 +329,11 @@ is "no permission: the program works" "$out" "rc: 2 of 2"
 has "and the line names the file" "$log" "cannot open the ledger /run/rdmaquota/default/ledger: Permission denied"
 rm -rf /run/rdmaquota/default
 rdmaquota reload policy.toml > /dev/null
-cp /run/rdmaquota/policy policy.saved
+mv /run/rdmaquota /run/rdmaquota.away
+run "$objects" rc=2
+is "no quota directory: the program works" "$out" "rc: 2 of 2"
+has "and the line says what, where and what to do" "$log" "cannot use the policy /run/rdmaquota/policy: No such file or directory; run 'rdmaquota reload' as root to write it"
+mv /run/rdmaquota.away /run/rdmaquota
 printf 'garbage' > /run/rdmaquota/policy
 run "$objects" rc=2
 is "a broken policy segment: the program works" "$out" "rc: 2 of 2"

@@ -1018,7 +1018,10 @@ init {
             h_p++
         :: else -> break
         od;
+#ifndef NO_JUDGE
         run judge()
+#endif
+        h_p = 0
     }
 }
 

@@ -1,0 +1,24 @@
+#!/bin/bash
+# provider_test.sh BUILD: the provider where it can do nothing: it says so in one line and leaves the
+# program alone. Needs no RDMA.
+set -u
+# shellcheck source=test/integration/tap.sh
+. "$(dirname "$0")/tap.sh"
+loader=$1/test/programs/load_libraries
+stub=$1/test/programs/stub/libibverbs.so.1
+provider=$1/provider/librdmaquota.so
+unset RDMAQUOTA_DIR RDMAQUOTA_LOG_LEVEL RDMAQUOTA_LOG_FILE
+
+out=$("$loader" "$stub" "$provider" 2> log.$$)
+is "beside a libibverbs of an unknown private ABI the program goes on" "$out" "all loaded"
+is "one line says what and what to do" "$(cat log.$$)" "rdmaquota: the private ABI of this libibverbs is unknown to this version of rdmaquota; update rdmaquota; nothing is limited in this process"
+out=$("$loader" "$provider" 2> log.$$)
+is "without any libibverbs the program goes on" "$out" "all loaded"
+is "one line says so" "$(cat log.$$)" "rdmaquota: no libibverbs.so.1 is loaded in this process; nothing is limited in this process"
+out=$("$loader" libibverbs.so.1 "$provider" 2> log.$$)
+is "beside the real one nothing is said" "$out$(cat log.$$)" "all loaded"
+is "it needs libc and the loader only" \
+    "$(ldd "$provider" | awk '{print $1}' | grep -v -e vdso -e libc.so -e ld-linux)" ""
+is "it exports nothing" "$(nm -D --defined-only "$provider")" ""
+rm log.$$
+finish
