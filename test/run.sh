@@ -77,7 +77,7 @@ unit_tests() {
 }
 
 clang_build() {
-    CC=clang CXX=clang++ meson setup "$build-clang" "$repo" -Dtests=false --werror > /dev/null || return 1
+    CC=clang CXX=clang++ meson setup "$build-clang" "$repo" -Dtests=false -Doptimization=0 -Ddebug=false --werror > /dev/null || return 1
     ninja -C "$build-clang"
 }
 
