@@ -10,7 +10,7 @@
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # The names that policy/, shm/ and provider/ expect from Meson.
 common_flags=(-std=c++20 -g1 -I"$repo" -DRDMAQUOTA_RUNTIME_DIR='\"/nonexistent/rdmaquota\"')
-policy_sources=(policy/environment.cpp policy/fmt.cpp policy/limit.cpp policy/policy.cpp)
+policy_sources=(policy/environment.cpp policy/fmt.cpp policy/limit.cpp policy/policy.cpp policy/printable.cpp)
 policy_file_sources=(policy/did_you_mean.cpp policy/policy_edit.cpp policy/policy_file.cpp policy/policy_persist.cpp
     policy/policy_toml.cpp)
 shm_sources=()
