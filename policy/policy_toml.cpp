@@ -11,6 +11,8 @@
 
 #include <fmt/core.h>
 
+#include "policy/printable.hpp"
+
 namespace rdmaquota {
 namespace {
 
@@ -115,7 +117,7 @@ Result<toml::table> parse_toml(const std::string& text, const std::string& file)
     auto parsed = toml::parse(std::string_view(text), std::string_view(file));
     if (parsed) return std::move(parsed).table();
     const auto& error = parsed.error();
-    return Error{place(file, error.source().begin) + explain(error.description())};
+    return Error{place(file, error.source().begin) + printable(explain(error.description()))};
 }
 
 std::string place(std::string_view file, const toml::source_position& position) {

@@ -83,6 +83,7 @@ ScopeLimits decompile_rows(const Rows& rows) {
     ScopeLimits scope;
     for (const auto& row : rows) {
         if (name_of(row).empty()) break;
+        if (!valid_device(name_of(row))) continue;
         auto& limits = row_for(scope, name_of(row));
         for (std::size_t i = 0; i < resource_count; ++i) limits[i] = load(row.limits[i]);
     }

@@ -1018,6 +1018,9 @@ init {
             h_p++
         :: else -> break
         od;
+#ifdef LEAKED
+        gates[0] = 1;
+#endif
 #ifndef NO_JUDGE
         run judge()
 #endif
