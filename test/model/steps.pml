@@ -157,7 +157,7 @@ inline steps() {
         if
         :: SAME_TAG(gates[CELL(i, k)], snapshot_gate[i]) ->
 #ifdef WITNESS_CORRECTED
-            assert(doing == JUDGE);
+            assert(doing == JUDGE || WITNESS_seen);
 #endif
             gates[CELL(i, k)] = CORRECTED(gates[CELL(i, k)], i);
             check_books(CELL(i, k))
@@ -188,7 +188,7 @@ inline steps() {
     AT(reap_look && !CLAIMS && !(live[t] && lock[t] == 0) && !WAITS_FOR_REAPER(t)) t++; reap_from() }
     AT(empty_begin)
 #ifdef WITNESS_TAKEN_OVER
-        assert((ops[t] & IN_FLIGHT_MASK) < 2);
+        assert((ops[t] & IN_FLIGHT_MASK) < 2 || WITNESS_seen);
 #endif
         ops[t] = ops[t] + OPS_BEGIN;
         working_in[id] = t + 1;
