@@ -38,8 +38,7 @@ const Adopted* find_adopted(const ibv_device* device) noexcept {
 
 void install(void* verbs_context, Context& record) noexcept {
     OpPointer ops[op_count] = {};
-    for (const auto wrappers : {pd_ops(), mr_ops(), mw_ops(), cq_ops(), qp_ops(), srq_ops(), wq_ops(), ah_ops(),
-                                flow_ops(), dm_ops(), context_ops()})
+    for (const auto wrappers : all_ops())
         for (const auto& [op, function] : wrappers) {
             if (!present(library->layout(), op)) continue;
             record.set_real(op, library->op(verbs_context, op));

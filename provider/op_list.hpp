@@ -5,13 +5,20 @@
 //   charge   creates an object; wrapped, charged before the real call
 //   release  destroys one; wrapped, released after the real call
 //   resize   changes what an object costs; wrapped
-//   import   makes a handle of an object that another context was charged for; left alone
+//   import   makes or drops a handle of a kernel object that another context was charged for, as by
+//            the kernel's rdma cgroup; left alone
 //   observe  changes no count; left alone until there is something to observe
-//   pass     left alone: the data path, queries, and what creates nothing
+//   pass     left alone: the data path, queries, and what creates no object of the kernel. So are
+//            alloc_td (mlx5 gives it a UAR, which it keeps for the context like those of its QPs) and
+//            alloc_buf (plain or DMA-heap memory; registering it is charged)
+//
+// The charged ones without a resource of their own (open_qp, alloc_dmah, create_flow_action_esp,
+// create_comp_cntr) cost an hca_object; alloc_parent_domain costs nothing.
 //
 // Read off libibverbs/driver.h and dummy_ops.c of releases 34.0 to 65.0. A layout is this list up to
-// its release; test/unit/layout_test.cpp checks the counts and that each op is classified, and the
-// layout probe (provider/libibverbs.hpp) checks the places at run time.
+// its release; test/unit/layout_test.cpp checks the counts and that each op is classified,
+// test/unit/wrap_test.cpp that those are wrapped that shall be, and the layout probe
+// (provider/libibverbs.hpp) checks the places at run time.
 //
 // RDMAQUOTA_OPS(X) calls X(name, since, class).
 #pragma once

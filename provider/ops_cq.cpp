@@ -20,7 +20,8 @@ int destroy_cq(ibv_cq* cq) noexcept { return destroy(cq->context, Op::destroy_cq
 int resize_cq(ibv_cq* cq, int entries) noexcept {
     Context* context = Context::find(cq->context);
     if (!context) return EINVAL;
-    const int status = resize(*context, cq, Resource::cqe, static_cast<std::uint64_t>(std::max(entries, 0)),
+    const auto asked = [&](std::uint64_t) { return static_cast<std::uint64_t>(std::max(entries, 0)); };
+    const int status = resize(*context, cq, Resource::cqe, asked,
                               [&] { return real_op(*context, Op::resize_cq, resize_cq)(cq, entries); });
     return status == -1 ? errno : status;
 }

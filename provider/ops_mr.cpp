@@ -1,7 +1,12 @@
 #include "provider/ops.hpp"
 
-// libibverbs' private struct verbs_mr begins with the public ibv_mr (libibverbs/driver.h).
-struct verbs_mr;
+// libibverbs' private view of an MR, the same from PABI 34 to 65 (libibverbs/driver.h). `access` is
+// what the MR was registered with; rereg_mr leaves it as it was.
+struct verbs_mr {
+    ibv_mr mr;
+    int type;
+    int access;
+};
 
 // Public since rdma-core 59; its first two fields are all that is needed here.
 struct ibv_mr_init_attr {
@@ -16,8 +21,6 @@ namespace {
 Amounts cost(std::size_t length, int access) noexcept {
     return one(Resource::mr).add(Resource::mr_bytes, access & IBV_ACCESS_ON_DEMAND ? 0 : length);
 }
-
-ibv_context* context_of(verbs_mr* mr) noexcept { return reinterpret_cast<ibv_mr*>(mr)->context; }
 
 ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova, int access) noexcept {
     return create(pd->context, Op::reg_mr, reg_mr, cost(length, access), pd, address, length, iova, access);
@@ -42,17 +45,26 @@ ibv_mr* alloc_null_mr(ibv_pd* pd) noexcept {
     return create(pd->context, Op::alloc_null_mr, alloc_null_mr, one(Resource::mr), pd);
 }
 
-int dereg_mr(verbs_mr* mr) noexcept { return destroy(context_of(mr), Op::dereg_mr, dereg_mr, mr); }
+int dereg_mr(verbs_mr* mr) noexcept { return destroy(mr->mr.context, Op::dereg_mr, dereg_mr, mr); }
+
+// Whether the MR pins nothing because its pages come on demand; `pinned` is what its receipt says.
+bool on_demand(const verbs_mr& mr, std::uint64_t pinned) noexcept {
+    return pinned == 0 && (mr.access & IBV_ACCESS_ON_DEMAND);
+}
 
 int rereg_mr(verbs_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) noexcept {
-    Context* context = Context::find(context_of(mr));
+    Context* context = Context::find(mr->mr.context);
     if (!context) return EINVAL;
-    const auto call = [&] {
-        return real_op(*context, Op::rereg_mr, rereg_mr)(mr, flags, pd, address, length, access);
+    const auto after = [&](std::uint64_t pinned) -> std::uint64_t {
+        const bool demanded = on_demand(*mr, pinned);
+        const bool demands = flags & IBV_REREG_MR_CHANGE_ACCESS ? (access & IBV_ACCESS_ON_DEMAND) != 0 : demanded;
+        if (demands) return 0;
+        if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) return length;
+        return demanded ? mr->mr.length : pinned;
     };
-    if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION)) return call();
-    const auto pinned = flags & IBV_REREG_MR_CHANGE_ACCESS && access & IBV_ACCESS_ON_DEMAND ? 0 : length;
-    return resize(*context, mr, Resource::mr_bytes, pinned, call);
+    return resize(*context, mr, Resource::mr_bytes, after, [&] {
+        return real_op(*context, Op::rereg_mr, rereg_mr)(mr, flags, pd, address, length, access);
+    });
 }
 
 const Wrapper table[] = {

@@ -72,13 +72,15 @@ int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_ide
     return status;
 }
 
-// Resizes: what `resource` will cost more is charged before the call, what it will cost less is
-// given back after it. Returns what the real op returned, or -1 for a denial with errno set.
-template <class Call>
-int resize(Context& context, const void* object, Resource resource, std::uint64_t amount, Call call) noexcept {
+// Resizes: `after` tells from what the object costs of `resource` what it will cost. What that is more
+// is charged before the call, what it is less is given back after it. Returns what the real op
+// returned, or -1 for a denial with errno set.
+template <class After, class Call>
+int resize(Context& context, const void* object, Resource resource, After after, Call call) noexcept {
     auto receipt = context.receipts().take(object);
     if (!receipt) return call();
     const auto before = receipt->amounts.of(resource);
+    const std::uint64_t amount = after(before);
     if (amount > before && !context.charge_more(*receipt, Amounts{}.add(resource, amount - before))) {
         const KeepErrno keep;
         context.receipts().file(std::move(receipt), object);
@@ -86,10 +88,10 @@ int resize(Context& context, const void* object, Resource resource, std::uint64_
     }
     const int status = call();
     const KeepErrno keep;
-    const auto after = status == 0 ? amount : before;
+    const auto now = status == 0 ? amount : before;
     const auto held = std::max(amount, before);
-    if (held > after) context.release_part(*receipt, Amounts{}.add(resource, held - after));
-    receipt->amounts.set(resource, after);
+    if (held > now) context.release_part(*receipt, Amounts{}.add(resource, held - now));
+    receipt->amounts.set(resource, now);
     context.receipts().file(std::move(receipt), object);
     return status;
 }

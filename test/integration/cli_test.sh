@@ -403,5 +403,13 @@ else
     echo "# skipped: other users, which needs root and setpriv"
 fi
 
+# --- what people read ----------------------------------------------------------------------------
+try "$rdmaquota" run --help
+for resource in $(sed -n 's/^Resources: \(.*\)\.$/\1/p' out | tr -d ,); do
+    check "$resource is told of in README" grep -q "^|.*\`$resource\`.*|" "$here/../../README.md"
+    check "$resource is told of in rdmaquota(1)" grep -q "^$resource " "$here/../../rdma-core.d/man/rdmaquota.1.in"
+    check "$resource is told of in the policy's template" grep -q "^#.*\b$resource\b" "$default_policy"
+done
+
 echo "$passed passed, $failed failed"
 [[ $failed -eq 0 ]]
