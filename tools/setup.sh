@@ -11,7 +11,7 @@ packages=(
     catch2 clang libclang-rt-14-dev spin python3
     # the programs that are tested, and the guest in which they run
     ibverbs-utils ibverbs-providers rdmacm-utils perftest rdma-core iproute2
-    qemu-system-x86 busybox-static kmod cpio debootstrap dpkg-dev util-linux
+    qemu-system-x86 busybox-static kmod cpio debootstrap dpkg-dev make util-linux
 )
 
 missing=()

@@ -2,9 +2,10 @@
 # prepare.sh: makes what run.sh boots and prints the directory that holds it.
 #
 # In it: vmlinux (Debian's kernel, uncompressed), modules/ (its module tree), base.cpio (busybox and
-# the modules needed before that tree can be seen) and release (the kernel's release).
-# The kernel is the package that Debian's linux-image-amd64 depends on, taken with apt-get download
-# and installed nowhere. All is kept in ${RDMAQUOTA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdmaquota},
+# the modules needed before that tree can be seen), release (the kernel's release) and headers/ (what a
+# module is built against: make -C headers/build).
+# The kernel is the package that Debian's linux-image-amd64 depends on, taken with apt-get download like its
+# linux-headers and installed nowhere. All is kept in ${RDMAQUOTA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdmaquota},
 # made anew when this script or busybox changes; delete the directory to take a newer kernel.
 # Exit status: 0 done, 1 failed, 2 wrong usage, 77 not possible here (SKIP: and the reason on stderr).
 set -eu
@@ -31,11 +32,18 @@ need modprobe kmod
 need cpio cpio
 need xz xz-utils
 
+# depends PACKAGE PATTERN: the names among its dependencies that match
+depends() { apt-cache depends --important "$1" 2>/dev/null | sed -n "s/^ *Depends: \\($2\\)\$/\\1/p"; }
+
+# The kernel, the headers of the same release, and what these are made of: the common ones and the build's own programs.
 # Stale package lists name files that a mirror no longer has: once, as root, they are refreshed.
 download_kernel() {
-    local meta=linux-image-amd64 package
-    package=$(apt-cache depends --important "$meta" 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[^ ]*\)$/\1/p')
-    if [ -n "$package" ] && apt-get download --quiet "$package" >apt.log 2>&1; then
+    local meta=linux-image-amd64 package headers
+    package=$(depends "$meta" 'linux-image-[^ ]*')
+    headers=linux-headers-${package#linux-image-}
+    # shellcheck disable=SC2046 # one word each
+    if [ -n "$package" ] &&
+        apt-get download --quiet "$package" "$headers" $(depends "$headers" 'linux-[hk][^ ]*') >apt.log 2>&1; then
         return
     fi
     [ "${1-}" != again ] && [ "$(id -u)" = 0 ] && apt-get update --quiet >apt.log 2>&1 && download_kernel again && return
@@ -51,6 +59,17 @@ unpack_vmlinux() {
     sectors=$(od -An -tu1 -j 497 -N1 "$1")
     read -r offset length < <(od -An -tu4 -j 584 -N8 "$1")
     tail -c +$(((sectors + 1) * 512 + offset + 1)) "$1" | head -c $((length - 4)) | xz -dc >vmlinux
+}
+
+# The packages are made to lie in /usr/src; only one file says so.
+unpack_headers() {
+    local package
+    mkdir headers
+    for package in ./linux-headers-*.deb ./linux-kbuild-*.deb; do
+        dpkg-deb --extract "$package" headers
+    done
+    sed -i "s,/usr/src/,$guest/headers&," "headers/usr/src/linux-headers-$1/Makefile"
+    ln -s "usr/src/linux-headers-$1" headers/build
 }
 
 make_base() {
@@ -85,6 +104,7 @@ release=$(ls lib/modules)
 echo "$release" >release
 [ -e "lib/modules/$release/kernel/drivers/infiniband/sw/rxe" ] || skip "kernel $release has no rdma_rxe"
 depmod -b . "$release"
+unpack_headers "$release"
 unpack_vmlinux "boot/vmlinuz-$release" || { say "cannot unpack kernel $release: not an xz bzImage"; exit 1; }
 make_base "$release"
 mv "lib/modules/$release" modules

@@ -8,8 +8,8 @@
 # running is killed. /tmp, /run and /dev/shm are empty there, but for the directories that --root names below.
 #
 #   --install          first install the build, $RDMAQUOTA_BUILD or <repository>/build, in the guest
-#   --device D         rxe (default), mlx5sim (a software mlx5_0, from $RDMAQUOTA_MLX5SIM or
-#                      <build>/test/mlx5sim/mlx5sim.ko) or both
+#   --device D         rxe (default), mlx5sim (a software mlx5_0 for the control path, see test/mlx5sim; its module is
+#                      $RDMAQUOTA_MLX5SIM, else built when needed) or both
 #   --root DIR         run COMMAND in that root file system (see roots.sh); the repository, the build, the cache and
 #                      the current directory are seen there at their own paths
 #   --icount           one CPU whose time is executed instructions: repeatable, to measure with
@@ -79,9 +79,8 @@ check() {
     case $build in /*) ;; *) build=$PWD/$build ;; esac
     [ -z "$install" ] || [ -e "$build/build.ninja" ] ||
         skip "--install: no build in $build; build it or set RDMAQUOTA_BUILD"
-    mlx5sim=${RDMAQUOTA_MLX5SIM:-$build/test/mlx5sim/mlx5sim.ko}
-    [[ $devices != *mlx5sim* ]] || [ -e "$mlx5sim" ] ||
-        skip "--device mlx5sim: no module $mlx5sim; build it or set RDMAQUOTA_MLX5SIM"
+    mlx5sim=${RDMAQUOTA_MLX5SIM:-}
+    [[ $devices != *mlx5sim* ]] || [ -z "$mlx5sim" ] || [ -e "$mlx5sim" ] || skip "--device mlx5sim: no module $mlx5sim"
 }
 
 quote() { printf "'%s'" "${1//\'/\'\\\'\'}"; }
@@ -144,12 +143,15 @@ need qemu-system-x86_64 qemu-system-x86
 need rdma iproute2
 need cpio cpio
 need setpriv util-linux
-prepared=0
-guest=$("$vm_dir/prepare.sh") || prepared=$?
-case $prepared in
-    0) ;;
-    77) exit 77 ;;
-    *) say "the guest could not be prepared"; exit 125 ;;
-esac
+
+# prepared WHAT COMMAND: its output; ends with 77 when it is not possible here
+prepared() {
+    local status=0
+    "$2" || status=$?
+    [ $status = 0 ] || [ $status = 77 ] || { say "$1 could not be prepared"; status=125; }
+    return $status
+}
+guest=$(prepared "the guest" "$vm_dir/prepare.sh")
+[[ $devices != *mlx5sim* ]] || [ -n "$mlx5sim" ] || mlx5sim=$(prepared "mlx5sim" "$repo_dir/test/mlx5sim/build.sh")
 # shellcheck source-path=SCRIPTDIR source=qemu.sh
 . "$vm_dir/qemu.sh"
