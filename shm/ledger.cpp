@@ -131,13 +131,15 @@ Result<Owner> Ledger::claim(const Identity& identity) {
 
 bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::optional<Owner>& owner) noexcept {
     const auto file = LockFile::open(lock_path(path_, number));
-    if (!file || !file.value().try_own(number)) return false;
-    // Whoever held the lock before may have claimed and lost the slot meanwhile.
+    if (!file || !file.value().try_reap(number)) return false;
+    step("claim_lock");
+    // Whoever held the lock before may have claimed the slot and died meanwhile.
     if (load(data_->states[number]) == SlotState::live) return false;
     void* hold = file.value().hold();
     if (!hold) return false;
+    file.value().own(number);
+    step("claim_own");
 
-    step("claim_lock");
     auto& slot = data_->slots[number];
     slot.pid = identity.pid;
     slot.uid = identity.uid;
@@ -146,6 +148,7 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
     std::memset(slot.comm, 0, sizeof slot.comm);
     identity.comm.copy(slot.comm, sizeof slot.comm - 1);
     add(data_->header.claims, 1);
+    step("claim_count");
     raise_to(data_->header.slots_used, number + 1);
     step("claim_used");
     store(data_->states[number], SlotState::live);
@@ -154,9 +157,13 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
     return true;
 }
 
+// A forked child that has inherited the mapping may still charge: then the slot, and what it says,
+// stays the child's.
 void Ledger::retire(Owner& owner) noexcept {
-    empty_slot(owner.slot());
     LockFile::let_go(std::exchange(owner.hold_, nullptr));
+    step("let_go");
+    const auto file = LockFile::open(lock_path(path_, owner.slot()));
+    if (file) reap_slot(file.value(), owner.slot(), false);
 }
 
 // FNV-1a; two names of one node with the same 64-bit hash would share an entry.
@@ -172,6 +179,7 @@ std::optional<std::uint32_t> Ledger::device_index(std::string_view name) noexcep
         auto& entry = data_->devices[i];
         std::uint64_t found = 0;
         if (!compare_exchange(entry.key, found, key) && found != key) continue;
+        step("appear");
         if (name.compare(0, sizeof entry.name - 1, entry.name, strnlen(entry.name, sizeof entry.name)) != 0)
             name.copy(entry.name, sizeof entry.name - 1);
         return i;

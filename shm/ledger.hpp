@@ -26,6 +26,9 @@
 //   denial says. To get its view among busy processes, the prover asks those that begin an operation
 //   to hold back; they do so for a few yields at most, whatever becomes of the prover.
 //
+// test/model/ledger.pml says the same in Promela, step by step; spin searches it for an order of
+// steps, kills and stops that breaks I1 to I4.
+//
 // Every function may be called from any thread of any process that maps the ledger; none throws
 // from the charge path.
 #pragma once
@@ -111,6 +114,7 @@ struct OwnerView {
 };
 
 class Ledger;
+class LockFile;
 
 // One claimed slot: the lifetime of the mapping that holds its lock. Move-only.
 class Owner {
@@ -155,7 +159,8 @@ public:
     // Takes a free slot for this process, reaping the dead when the table is full.
     Result<Owner> claim(const Identity& identity);
 
-    // Gives back everything the owner still uses and frees its slot.
+    // Gives back everything the owner still uses and frees its slot; when a forked child has it too,
+    // that happens at the child's end.
     void retire(Owner& owner) noexcept;
 
     // The index of a device in this ledger, entered when new; none when all 32 are taken.
@@ -223,7 +228,8 @@ private:
     bool correct(std::uint32_t device, Resource, const Snapshot&) noexcept;
     unsigned reap_group(std::uint32_t group) noexcept;
     bool all_alive(const Snapshot&) const noexcept;
-    bool reap_slot(std::uint32_t slot) noexcept;
+    bool reap_slot(const LockFile&, std::uint32_t slot, bool report) noexcept;
+    void report_death(std::uint32_t slot) noexcept;
     void empty_slot(std::uint32_t slot) noexcept;
 
     std::string path_;

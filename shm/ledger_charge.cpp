@@ -25,6 +25,7 @@ void hold_back(std::uint64_t& pause) noexcept {
         if (const auto now = load(pause); now != request) return;
     }
     compare_exchange(pause, request, std::uint64_t{0});
+    step("hold_back");
 }
 
 // Marks an operation of this owner as in flight, so that no one takes the slot for being at rest.

@@ -38,9 +38,7 @@ unsigned Ledger::reap_group(std::uint32_t group) noexcept {
         if (load(data_->states[slot]) != SlotState::live) continue;
         if (!file) file.emplace(LockFile::open(lock_path(path_, slot)));
         if (!*file) break;
-        if (!file->value().try_reap(slot)) continue;
-        if (reap_slot(slot)) ++freed;
-        file->value().unlock(slot);
+        if (reap_slot(file->value(), slot, true)) ++freed;
     }
     return freed;
 }
@@ -65,9 +63,22 @@ bool Ledger::all_alive(const Snapshot& snapshot) const noexcept {
     return load(data_->header.claims) == snapshot.claims;
 }
 
-// Called with the lock of a slot whose owner is dead.
-bool Ledger::reap_slot(std::uint32_t number) noexcept {
-    if (load(data_->states[number]) != SlotState::live) return false;
+// Empties a slot that no living process owns; `report` says so to people. False when somebody has its
+// lock, or it is free already.
+bool Ledger::reap_slot(const LockFile& file, std::uint32_t number, bool report) noexcept {
+    if (!file.try_reap(number)) return false;
+    step("reap_lock");
+    const bool live = load(data_->states[number]) == SlotState::live;
+    if (live) {
+        if (report) report_death(number);
+        empty_slot(number);
+    }
+    file.unlock(number);
+    step("reap_unlock");
+    return live;
+}
+
+void Ledger::report_death(std::uint32_t number) noexcept {
     const auto& slot = data_->slots[number];
     Event event{};
     event.kind = EventKind::reaped;
@@ -76,14 +87,12 @@ bool Ledger::reap_slot(std::uint32_t number) noexcept {
     event.pid = slot.pid;
     std::copy(std::begin(slot.comm), std::end(slot.comm), event.comm);
     event.used = slot_total(number, Resource::hca_object);
-    empty_slot(number);
     add(data_->header.reaped, 1);
     record(event);
-    return true;
 }
 
-// For the holder of the slot's lock: its owner, or who reaps it. Whatever was in flight when the
-// owner died ends here, so the ops word comes to rest; it only grows.
+// For the holder of the slot's lock. Whatever was in flight when the owner died ends here, so the ops
+// word comes to rest; it only grows.
 void Ledger::empty_slot(std::uint32_t number) noexcept {
     auto& slot = data_->slots[number];
     add(slot.ops, ops_begin);
@@ -146,6 +155,7 @@ bool Ledger::observe_among_others(Resource resource, Snapshot& snapshot) noexcep
         seen = observe(resource, snapshot);
     }
     compare_exchange(data_->header.pause, request, std::uint64_t{0});
+    step("go_ahead");
     return seen;
 }
 

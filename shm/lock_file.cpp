@@ -76,9 +76,13 @@ LockFile::Holder LockFile::holder(std::uint32_t slot) const noexcept {
     return request.l_len == owner_bytes ? Holder::owner : Holder::reaper;
 }
 
-bool LockFile::try_own(std::uint32_t slot) const noexcept { return set_lock(fd_, range(F_WRLCK, slot, owner_bytes)); }
-
 bool LockFile::try_reap(std::uint32_t slot) const noexcept { return set_lock(fd_, range(F_WRLCK, slot, reaper_bytes)); }
+
+void LockFile::own(std::uint32_t slot) const noexcept {
+    auto second = range(F_UNLCK, slot, reaper_bytes - owner_bytes);
+    second.l_start += owner_bytes;
+    set_lock(fd_, second);
+}
 
 void LockFile::unlock(std::uint32_t slot) const noexcept { set_lock(fd_, range(F_UNLCK, slot, reaper_bytes)); }
 

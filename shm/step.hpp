@@ -1,5 +1,6 @@
-// The places between two writes to shared memory, by name. A process may die or stop at any of
-// them; the model in test/model and the storms in test/storm use the same names.
+// The places between two writes to shared memory, by name: each stands right after the write, or
+// the system call, that it is named for. A process may die or stop at any of them; the storms in
+// test/storm make it, and the model in test/model has the same steps (names.sh there compares).
 //
 // In a normal build `step` is nothing. Built with RDMAQUOTA_STEPS, the program that links the ledger
 // provides it, and can end or stop itself there.

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "shm/atomic.hpp"
 #include "storm.hpp"
 
 namespace storm {
@@ -93,6 +94,33 @@ void report(const char* what, const Count& count, int fewest) {
           count.wrong.empty() ? "too few steps" : count.wrong);
 }
 
+// Between a claimer's look at a slot and its lock, another process may claim the slot, charge and die.
+// The claimer must not pass for that owner. Found by the model, MUTANT_CLAIM_AS_OWNER.
+void claimer_of_a_dead_slot() {
+    Scene scene;
+    auto ledger = scene.open();
+    const auto device = *ledger.device_index("rxe0");
+    await_child(spawn([&] {
+        const auto owner = ledger.claim(identity_of_self());
+        if (!owner || ledger.charge(*owner, device, two_resources(limit), limits_of(limit))) _exit(1);
+    }), 5);
+    auto& state = ledger.data().states[0];
+    store(state, SlotState::free);
+    const pid_t claimer = spawn([&] {
+        aim(SIGSTOP, 1);  // claim_lock
+        if (!ledger.claim(identity_of_self())) _exit(1);
+    });
+    const bool stopped = await_stop(claimer);
+    store(state, SlotState::live);
+
+    const auto owner = ledger.claim(identity_of_self());
+    const auto denial = ledger.charge(*owner, device, two_resources(1), limits_of(limit));
+    check(stopped && denial && !denial->proved, "usage of the dead denies nobody with a proof while their slot is claimed",
+          !stopped ? "the claimer did not stop" : !denial ? "charged" : "denied with a proof");
+    reap_child(claimer);
+    check(!ledger.charge(*owner, device, two_resources(limit), limits_of(limit)), "and is back when the claimer dies");
+}
+
 }  // namespace
 
 void aimed_storm() {
@@ -100,6 +128,7 @@ void aimed_storm() {
     report("stopped at each step of a whole life, others go on", at_each_step(SIGSTOP, nullptr, whole_life, false), 30);
     report("killed at each step of a repair, the next one completes it", at_each_step(SIGKILL, messy_death, repair, true), 20);
     report("stopped at each step of a repair, others go on", at_each_step(SIGSTOP, messy_death, repair, true), 20);
+    claimer_of_a_dead_slot();
 }
 
 }  // namespace storm

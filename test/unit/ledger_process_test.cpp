@@ -130,6 +130,22 @@ TEST_CASE_METHOD(LedgerFixture, "a forked child keeps what it inherited alive, a
     close(ends[1]);
 }
 
+TEST_CASE_METHOD(LedgerFixture, "an orderly end leaves the slot to a forked child that still uses it") {
+    auto ledger = open();
+    auto owner = claim(ledger);
+    const auto device = *ledger.device_index("rxe0");
+    const Limits none[1];
+    Child child([&] {
+        if (ledger.charge(owner, device, qps(2), none)) _exit(1);
+    });
+    ledger.retire(owner);
+    CHECK(ledger.tenant_usage(device, Resource::qp) == 2);
+    CHECK(ledger.gate(device, Resource::qp) == 2);
+    child.kill();
+    CHECK(ledger.reap() == 1);
+    CHECK(ledger.gate(device, Resource::qp) == 0);
+}
+
 TEST_CASE_METHOD(LedgerFixture, "an orderly end frees the slot at once") {
     auto ledger = open();
     auto owner = claim(ledger);
