@@ -10,6 +10,7 @@
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
 #   trixie, sid  the QP case under rdma-core 56.1 and 65.0
 #   storm        processes killed and stopped in mid-operation; RDMAQUOTA_STORM_SECONDS, 30
+#   model        the Promela model of the ledger, searched exhaustively, and its mutants
 #   sanitize     the ledger's tests under ThreadSanitizer and AddressSanitizer
 #   fuzz         random bytes for the parsers and segments; only when named, for it finds new things
 #   vm           the guest itself; only when named, for who changes test/vm
@@ -21,7 +22,7 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two lanes, since there are two cores and the guest keeps one busy.
-native=(unit provider cli clang storm sanitize)
+native=(unit provider cli clang storm model sanitize)
 guests=(uninstalled guest trixie sid)
 suites=("$@")
 passed=0 failed=0
@@ -100,6 +101,7 @@ run() {
         clang) one "clang builds without a warning" clang_build ;;
         cli) tap bash "$repo/test/integration/cli_test.sh" "$build" ;;
         storm) tap "$build/test/storm/storm" --seconds "${RDMAQUOTA_STORM_SECONDS:-30}" ;;
+        model) tap bash "$repo/test/model/run.sh" ;;
         sanitize) tap bash "$repo/test/sanitize/run.sh" ;;
         fuzz) tap bash "$repo/test/fuzz/run.sh" ;;
         provider) tap bash "$repo/test/integration/provider_test.sh" "$build" ;;

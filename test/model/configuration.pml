@@ -48,6 +48,7 @@
 #endif
 // CLAIM: processes claim their slots; otherwise each starts with one.
 // FORK: process 1 is a forked child of process 0 and shares its slot.
+// PAUSE: provers ask newcomers to hold back.
 // LEAKED: an earlier death has left one gate too high.
 // LIVENESS: with the claim that everyone ends.
 // NO_JUDGE: without I2, which finds faults in I1 and I4 sooner.
@@ -56,6 +57,11 @@
 #define CLAIMS 1
 #else
 #define CLAIMS 0
+#endif
+#ifdef PAUSE
+#define PAUSES 1
+#else
+#define PAUSES 0
 #endif
 #ifdef FORK
 #define FORKED 1
@@ -109,15 +115,21 @@
 
 // Where a process is: before the step of that name.
 mtype = {
-    born, claim_look, claim_lock, claim_check, claim_unlock, claim_count, claim_used, claim_live, claim_own, appear,
+    born, claim_look, claim_lock, claim_check, claim_unlock, claim_own, claim_count, claim_used, claim_live, appear,
     fits_process, fits_tenant, fits_process_total, fits_tenant_total,
-    begin, raise_gate, raise_slot, lower_slot, lower_gate, end,
+    look_pause, hold_back, begin, raise_gate, raise_slot, lower_slot, lower_gate, end,
     own_ops, own_used, own_ops_again,
     count_devices, count_slots, count_claims, first_look, look_live, look_used, read_gates, second_look,
-    recount_slots, recount_devices, count_again, correct, alive_lock, alive_state, alive_claims,
+    recount_slots, recount_devices, count_again, pause, go_ahead, correct, alive_lock, alive_state, alive_claims,
     reap_look, reap_lock, reap_check, empty_begin, empty_load, empty_read, empty_end, empty_free, reap_unlock,
-    choose, let_go, retire_lock, dead, stopped, finished
+    choose, let_go, dead, stopped, finished
 };
+
+// Where an operation begins.
+#define BEGIN (PAUSES -> look_pause : begin)
+
+// A line of a counterexample; a search prints nothing.
+#define TELL printf("process %d: %e\n", id, pc);
 
 // What mutants do otherwise.
 #ifdef MUTANT_SLOT_BEFORE_GATE
@@ -146,6 +158,28 @@ mtype = {
 #define CLAIMS_AS 0
 #else
 #define CLAIMS_AS REAPER
+#endif
+#ifdef MUTANT_REAP_WITHOUT_LOCK
+#define FREE_TO_REAP(t) (owners[t] == 0)
+#define REAPS_AS 0
+#else
+#define FREE_TO_REAP(t) (lock[t] == 0)
+#define REAPS_AS (BIT(id) | REAPER)
+#endif
+#ifdef MUTANT_NO_ROLL_BACK
+#define ROLLS_BACK 0
+#else
+#define ROLLS_BACK 1
+#endif
+#ifdef MUTANT_GATES_OF_SOME
+#define GATES_READ devices
+#else
+#define GATES_READ D
+#endif
+#ifdef MUTANT_HOLD_BACK_FOR_EVER
+#define PATIENCE_OVER (asked == 0)
+#else
+#define PATIENCE_OVER true
 #endif
 #ifdef MUTANT_ONE_BYTE
 #define IS_OWNERS(lock_word) ((lock_word) != 0)

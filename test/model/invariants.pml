@@ -8,6 +8,7 @@ byte usage[S * CELLS];
 byte slots_used;
 byte devices_used = 1;
 byte claims;
+byte asked;  // header.pause: 1 + the process that proves
 
 // The kernel: per slot, which processes have its lock. Only a fork makes it several. With REAPER it is
 // the lock of both bytes; an owner's is that of the first.

@@ -11,20 +11,28 @@
 // process, per tenant and for sums over devices, devices that appear, and the kernel's lock on each
 // slot, which goes when the last process that has it ends.
 //
-// A step is one access to shared memory or one system call. In place of any step its process may be
-// killed, or stopped for ever. (Stopped for a while is what the search does to everyone.) Where
-// nothing is lost by it, steps are fewer than in the code, and the search is shorter:
+// A step is one access to shared memory or one system call. Those that write are called in the code as
+// here, see steps.pml. Steps left out: record.
+//
+// In place of any step its process may be killed, or stopped for ever. (Stopped for a while is what the
+// search does to everyone.) Where nothing is lost by it, steps are fewer than in the code, and the
+// search is shorter:
 //   - A compare-and-swap loop is one step, since rounds that fail have no effect. That they are few
 //     is not shown: each means that somebody else got something done.
-//   - An observer that meets an operation in flight stops looking. The code looks on and gives up.
+//   - An observer that meets an operation in flight stops looking. The code looks on and gives up. Nor
+//     does it look 16 times in a row: a look that fails changes nothing, so it comes to the same as a
+//     process that was slow.
 //   - A process does not look at its own slot, which nobody else writes (but with FORK).
 //   - What never changes in a configuration is not read: slots and who has which (only with CLAIM),
-//     the number of devices (only with D > 1), limits that are unlimited.
+//     the number of devices (only with D > 1), `pause` (only with PAUSE), limits that are unlimited.
+//   - In hold_back, patience may be over at once, so that nobody is ever seen to wait.
 //
 // Not modelled: weak memory (the code's operations are sequentially consistent), hostile bytes (I5),
 // peaks, events and identities (for people), lock files that cannot be opened, threads (but as FORK)
-// and time: `proof_wait_ns` is PROOF_ROUNDS looks. `pause` only ever delays a process for a bounded
-// time, and so does the search. All amounts are 1.
+// and time: `proof_wait_ns` is PROOF_ROUNDS looks. A death drops lock and verbs objects in one step. The
+// tag of a gate has 3 bits, which no configuration wraps; that a tag can wrap, MUTANT_SHORT_TAG shows:
+// the code's, of 12 bits, after 4,096 corrections of one gate while one prover is stopped between its
+// view and its correction. All amounts are 1.
 //
 // MUTANT_* are faults put in on purpose, each of which spin must find. With MUTANT it is asked for I1
 // to I4 alone, not for the stronger BOOKS on which they rest. WITNESS_* claim that something never

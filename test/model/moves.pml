@@ -18,6 +18,7 @@
     bool emptying;      /* lower: for empty_slot */ \
     byte n;             /* observe, all_alive, claim: the slot */ \
     byte looks;         /* observe: first_look less second_look */ \
+    bool asking, seen;  /* observe_among_others */ \
     byte devices, slots, holders, claims_seen; \
     byte snapshot_used[D]; \
     byte snapshot_gate[D]; \
@@ -28,7 +29,7 @@ inline forget_snapshot() {
     do
     :: h_d < D ->
         snapshot_used[h_d] = 0;
-#ifdef MUTANT_DEVICES_COUNTED_TWICE
+#ifdef MUTANT_GATES_OF_SOME
         snapshot_gate[h_d] = 1;  // what happens to be on the stack
 #else
         snapshot_gate[h_d] = 0;
@@ -62,6 +63,8 @@ inline forget() {
     c = 0;
     word = 0;
     emptying = false;
+    asking = false;
+    seen = false;
     forget_snapshot()
 }
 
@@ -126,7 +129,7 @@ inline fits_after(scope) {
     :: h_s == PROCESS_TOTAL && LIMIT_PROCESS_TOTAL != UNLIMITED -> pc = fits_process_total; break
     :: h_s == TENANT_TOTAL && LIMIT_TENANT_TOTAL != UNLIMITED -> pc = fits_tenant_total; break
     :: h_s > TENANT_TOTAL && already -> already = false; k++; pc = (k < R -> FIRST_RAISE : end); break
-    :: h_s > TENANT_TOTAL && !already && k == R - 1 -> k = 0; pc = begin; break
+    :: h_s > TENANT_TOTAL && !already && k == R - 1 -> k = 0; pc = BEGIN; break
     :: h_s > TENANT_TOTAL && !already && k < R - 1 -> k++; h_s = PROCESS
     :: else -> h_s++
     od;
@@ -148,7 +151,7 @@ inline roll_back(scope, raised) {
     already = false;
     sum = 0;
     j = 0;
-    i = raised;
+    i = (raised) * ROLLS_BACK;
     roll_back_on()
 }
 
@@ -268,10 +271,22 @@ inline recount() {
 
 inline no_view() {
     assert(doing != JUDGE || I2_broken);  // nothing is in flight then
-    not_proved()
+    forget_snapshot();
+    if
+    :: PAUSES && !asking -> pc = pause
+    :: PAUSES && asking -> pc = go_ahead
+    :: else -> not_proved()
+    fi
 }
 
 inline viewed() {
+    if
+    :: asking -> seen = true; pc = go_ahead
+    :: else -> use_view()
+    fi
+}
+
+inline use_view() {
     i = (doing == PROVE && denied == TENANT -> DEVICE(id) : 0);
     correct_from()
 }
@@ -283,15 +298,9 @@ inline viewed() {
 #endif
 #define CORRECTED(word, d) (((AMOUNT(word) - LEAK(d)) & AMOUNT_MASK) | (NEXT_TAG(snapshot_gate[d]) << TAG_SHIFT))
 
-#ifdef MUTANT_DEVICES_COUNTED_TWICE
-#define DEVICES_TO_CORRECT devices_used
-#else
-#define DEVICES_TO_CORRECT devices
-#endif
-
 // Corrects device i and those after it that count, then uses the view.
 inline correct_from() {
-    h_all = (doing == PROVE && denied == TENANT -> DEVICE(id) + 1 : DEVICES_TO_CORRECT);
+    h_all = (doing == PROVE && denied == TENANT -> DEVICE(id) + 1 : devices_used);
     do
     :: i < h_all && LEAK(i) == 0 -> sum = sum + snapshot_used[i]; i++
     :: else -> break
