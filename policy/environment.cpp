@@ -97,10 +97,6 @@ void read_interceptor_names(Reader& reader, Tightening& into) {
     reader.log_file("RDMA_INTERCEPT_LOG_FILE_PATH");
 }
 
-bool any_set(const LimitRow& row) {
-    return std::any_of(row.begin(), row.end(), [](std::uint64_t limit) { return limit != unset; });
-}
-
 }  // namespace
 
 Tightening read_environment(EnvironmentLookup lookup) {
@@ -111,8 +107,6 @@ Tightening read_environment(EnvironmentLookup lookup) {
     reader.settings("RDMAQUOTA_TENANT_LIMIT", result.tenant);
     reader.log_level("RDMAQUOTA_LOG_LEVEL");
     reader.log_file("RDMAQUOTA_LOG_FILE");
-    result.any_process = any_set(result.process);
-    result.any_tenant = any_set(result.tenant);
     return result;
 }
 

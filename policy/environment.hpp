@@ -26,8 +26,6 @@ struct Tightening {
     std::optional<LogLevel> log_level;
     std::string log_file;               // empty: as the policy says
     std::vector<std::string> warnings;  // values that were ignored, one line each
-    bool any_process = false;           // some entry of `process` is set
-    bool any_tenant = false;            // some entry of `tenant` is set
 };
 
 // `lookup` is secure_getenv in the provider (a setuid program ignores its environment) and a map

@@ -14,14 +14,6 @@
 namespace rdmaquota::provider {
 namespace {
 
-// A row of its own goes before "*".
-std::uint64_t specific(const PolicyRow* own, const PolicyRow* any, Resource resource) noexcept {
-    const auto limit = load_limit(own, resource);
-    return limit != unset ? limit : load_limit(any, resource);
-}
-
-std::uint64_t or_unlimited(std::uint64_t limit) noexcept { return limit == unset ? unlimited : limit; }
-
 // Process-wide state, made on first use and never destroyed: other threads may still run when the
 // process exits.
 struct State {
@@ -58,6 +50,7 @@ Result<Account*> open_account(const std::string& directory, PolicySegment policy
     if (!ledger) return Error{ledger.error()};
     auto owner = ledger->claim(identity_of_self());
     if (!owner) return Error{owner.error()};
+    if (ledger->lost()) return Error{fmt::format("the ledger {} was cut short just now", path)};
     return new Account(directory, std::move(policy), std::move(*ledger), std::move(*owner));
 }
 
@@ -73,9 +66,23 @@ bool has_account(const Accounts& accounts, const std::string& directory) {
                        [&](const Account* account) { return account->directory() == directory; });
 }
 
+bool is_lost(const Account* account) noexcept { return account && account->ledger().lost(); }
+
+bool any_lost(const Accounts& accounts) noexcept {
+    return std::any_of(accounts.account.begin(), accounts.account.end(), is_lost);
+}
+
+// The contexts that use a lost account keep it.
+void forget_lost(Accounts& accounts) noexcept {
+    const auto end = std::remove_if(accounts.account.begin(), accounts.account.begin() + accounts.count, is_lost);
+    std::fill(end, accounts.account.end(), nullptr);
+    accounts.count = static_cast<std::size_t>(end - accounts.account.begin());
+}
+
 // Those that are not open yet; true when all are.
 bool open_accounts(Accounts& accounts) {
     bool complete = true;
+    forget_lost(accounts);
     accounts.denied = false;
     for (const auto& directory : directories()) {
         if (has_account(accounts, directory)) continue;
@@ -120,19 +127,6 @@ log::Target log_target() {
 
 }  // namespace
 
-Limits Rows::limits(Resource resource, const Tightening& tightening) const noexcept {
-    Limits result;
-    result.process = or_unlimited(specific(process, process_any, resource));
-    result.tenant = or_unlimited(specific(tenant, tenant_any, resource));
-    result.process_total = or_unlimited(load_limit(process_total, resource));
-    result.tenant_total = or_unlimited(load_limit(tenant_total, resource));
-    if (tightening.any_process)
-        result.process_total = std::min(result.process_total, or_unlimited(tightening.process[index(resource)]));
-    if (tightening.any_tenant)
-        result.tenant_total = std::min(result.tenant_total, or_unlimited(tightening.tenant[index(resource)]));
-    return result;
-}
-
 Account::Account(std::string directory, PolicySegment policy, Ledger ledger, Owner owner)
     : directory_(std::move(directory)),
       policy_(new PolicySegment(std::move(policy))),
@@ -140,9 +134,7 @@ Account::Account(std::string directory, PolicySegment policy, Ledger ledger, Own
       owner_(std::move(owner)) {}
 
 // A superseded segment stays mapped, since other threads may be reading it: 18 KiB per reload.
-const PolicySegment& Account::policy() noexcept {
-    const auto* current = policy_.load();
-    if (!current->superseded()) return *current;
+const PolicySegment& Account::reopen_policy(const PolicySegment* current) noexcept {
     try {
         auto next = PolicySegment::open(policy_path(directory_));
         if (!next) return *current;
@@ -154,6 +146,17 @@ const PolicySegment& Account::policy() noexcept {
     return *current;
 }
 
+bool Account::admits_uncounted() noexcept {
+    const bool denies = policy().on_unavailable() == Unavailable::deny && policy().mode() == Mode::enforce;
+    if (!said_lost_.exchange(true))
+        say(LogLevel::warning,
+            fmt::format("the ledger {} was cut short while in use; run 'rdmaquota reload' as root to replace it, and "
+                        "start this program again to have it counted; until then {}",
+                        ledger_.path(), denies ? "every object is denied (on_unavailable = deny)"
+                                               : "its limits do not hold for this program"));
+    return !denies;
+}
+
 Accounts join_accounts() {
     auto& shared = state();
     std::unique_lock lock(shared.mutex);
@@ -163,7 +166,7 @@ Accounts join_accounts() {
         shared.current = {};
         shared.complete = false;
     }
-    if (shared.contexts == 0 || !shared.complete) shared.complete = open_accounts(shared.current);
+    if (shared.contexts == 0 || !shared.complete || any_lost(shared.current)) shared.complete = open_accounts(shared.current);
     ++shared.contexts;
     const auto accounts = shared.current;
     const auto warnings = std::exchange(shared.warnings, {});

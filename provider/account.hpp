@@ -24,21 +24,6 @@
 
 namespace rdmaquota::provider {
 
-// The limit rows that matter for one device, valid while their segment is mapped, which is for the
-// life of the process.
-struct Rows {
-    const PolicySegment* policy;
-    std::uint64_t generation;
-    const PolicyRow* process;
-    const PolicyRow* process_any;
-    const PolicyRow* process_total;
-    const PolicyRow* tenant;
-    const PolicyRow* tenant_any;
-    const PolicyRow* tenant_total;
-
-    Limits limits(Resource resource, const Tightening& tightening) const noexcept;
-};
-
 class Account {
 public:
     Account(std::string directory, PolicySegment policy, Ledger ledger, Owner owner);
@@ -47,19 +32,30 @@ public:
     ~Account() { delete policy_.load(); }
 
     Ledger& ledger() noexcept { return ledger_; }
+    const Ledger& ledger() const noexcept { return ledger_; }
     const Owner& owner() const noexcept { return owner_; }
     const std::string& directory() const noexcept { return directory_; }
 
     // The current policy; opens the new segment when the old one has been superseded.
-    const PolicySegment& policy() noexcept;
+    const PolicySegment& policy() noexcept {
+        const auto* current = policy_.load();
+        return current->superseded() ? reopen_policy(current) : *current;
+    }
 
     void retire() noexcept { ledger_.retire(owner_); }
 
+    // The ledger's file was cut short while in use. Says so once; false when the policy says
+    // on_unavailable = "deny".
+    bool admits_uncounted() noexcept;
+
 private:
+    const PolicySegment& reopen_policy(const PolicySegment* current) noexcept;
+
     std::string directory_;
     std::atomic<const PolicySegment*> policy_;
     Ledger ledger_;
     Owner owner_;
+    std::atomic<bool> said_lost_ = false;
 };
 
 // The accounts of this process, or why an account that should be there cannot be used.

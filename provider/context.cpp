@@ -84,6 +84,7 @@ void Context::unlock_all() noexcept {
 }
 
 Context::Context(std::string device) : device_(std::move(device)), pid_(getpid()), accounts_(join_accounts()) {
+    const BusErrorsAllowed allowed;
     for (std::size_t i = 0; i < accounts_.count; ++i) {
         const auto index = accounts_.account[i]->ledger().device_index(device_);
         usable_[i] = index.has_value();
@@ -103,27 +104,8 @@ Context::~Context() {
     while (const auto receipt = receipts_.take_any())
         if (!inherited) release(*receipt);
     if (handle_receipt && !inherited) release(*handle_receipt);
-    for (auto& rows : rows_) delete rows.load();
+    const BusErrorsAllowed allowed;
     if (!inherited) leave_accounts();
-}
-
-// Rows are found by name once and again when the policy's structure has changed. Old ones stay, as
-// other threads may be reading them; that is 64 bytes per structural change.
-const Rows& Context::rows(std::size_t i) {
-    const auto& policy = accounts_.account[i]->policy();
-    const Rows* current = rows_[i].load();
-    const auto generation = policy.generation();
-    if (current && current->policy == &policy && current->generation == generation) return *current;
-    const auto* fresh = new Rows{&policy,
-                                 generation,
-                                 policy.row(Scope::process, device_),
-                                 policy.row(Scope::process, any_device),
-                                 policy.row(Scope::process, total_device),
-                                 policy.row(Scope::tenant, device_),
-                                 policy.row(Scope::tenant, any_device),
-                                 policy.row(Scope::tenant, total_device)};
-    rows_[i].store(fresh);
-    return *fresh;
 }
 
 // Whether account `i` counts new objects at all.
@@ -135,29 +117,33 @@ bool Context::counts(std::size_t i) noexcept {
 bool Context::charge_account(std::size_t i, const Amounts& amounts) noexcept {
     auto& account = *accounts_.account[i];
     const auto& policy = account.policy();
-    const auto mode = policy.mode();
     Limits limits[Amounts::capacity];
+    if (policy.mode() != Mode::off) limits_[i].read(policy, device_, amounts, limits);
+    const auto denial = account.ledger().charge(account.owner(), device_index_[i], amounts, limits);
+    if (!denial && !account.ledger().lost()) [[likely]]
+        return true;
+    const int error = policy.deny_errno();
+    const bool admitted = account.ledger().lost() ? account.admits_uncounted() : admit_denied(i, amounts, *denial, error);
+    if (!admitted) errno = error;
+    return admitted;
+}
+
+// Reports a denial; true when the mode only asks for the report.
+bool Context::admit_denied(std::size_t i, const Amounts& amounts, const Denial& denial, int error) noexcept {
+    auto& account = *accounts_.account[i];
+    const auto mode = account.policy().mode();
     try {
-        const auto& found = rows(i);
-        for (std::size_t k = 0; mode != Mode::off && k < amounts.count; ++k)
-            limits[k] = found.limits(amounts.resource[k], environment());
-        const auto denial = account.ledger().charge(account.owner(), device_index_[i], amounts, limits);
-        if (!denial) return true;
-        const int error = policy.deny_errno();
-        report(account, device_index_[i], device_, *denial, mode, error);
-        if (mode == Mode::audit) {
-            const Limits none[Amounts::capacity];
-            return !account.ledger().charge(account.owner(), device_index_[i], amounts, none);
-        }
-        errno = error;
-    } catch (...) {  // no memory for rows or the report
-        errno = ENOMEM;
+        report(account, device_index_[i], device_, denial, mode, error);
+    } catch (...) {  // no memory: denied without a word
     }
-    return false;
+    if (mode != Mode::audit) return false;
+    const Limits none[Amounts::capacity];
+    return !account.ledger().charge(account.owner(), device_index_[i], amounts, none);
 }
 
 std::unique_ptr<Receipt> Context::charge(const Amounts& amounts) noexcept {
     const int saved = errno;
+    const BusErrorsAllowed allowed;
     std::unique_ptr<Receipt> receipt(new (std::nothrow) Receipt);
     if (!receipt || accounts_.denied) {
         if (receipt) report_unavailable(device_, accounts_.deny_errno);
@@ -166,30 +152,40 @@ std::unique_ptr<Receipt> Context::charge(const Amounts& amounts) noexcept {
     }
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (counts(i)) receipt->charged = static_cast<AccountMask>(receipt->charged | (1U << i));
-    if (!charge_more(*receipt, amounts)) return nullptr;
+    if (!charge_accounts(receipt->charged, amounts)) return nullptr;
     receipt->amounts = amounts;
     errno = saved;
     return receipt;
 }
 
 bool Context::charge_more(const Receipt& receipt, const Amounts& amounts) noexcept {
-    Receipt done;
+    const BusErrorsAllowed allowed;
+    return charge_accounts(receipt.charged, amounts);
+}
+
+bool Context::charge_accounts(AccountMask wanted, const Amounts& amounts) noexcept {
+    AccountMask done = 0;
     for (std::size_t i = 0; i < accounts_.count; ++i) {
-        if (!(receipt.charged & (1U << i))) continue;
+        if (!(wanted & (1U << i))) continue;
         if (!charge_account(i, amounts)) {
             const int error = errno;
-            release_part(done, amounts);
+            release_accounts(done, amounts);
             errno = error;
             return false;
         }
-        done.charged = static_cast<AccountMask>(done.charged | (1U << i));
+        done = static_cast<AccountMask>(done | (1U << i));
     }
     return true;
 }
 
 void Context::release_part(const Receipt& receipt, const Amounts& amounts) noexcept {
+    const BusErrorsAllowed allowed;
+    release_accounts(receipt.charged, amounts);
+}
+
+void Context::release_accounts(AccountMask charged, const Amounts& amounts) noexcept {
     for (std::size_t i = 0; i < accounts_.count; ++i)
-        if (receipt.charged & (1U << i))
+        if (charged & (1U << i))
             accounts_.account[i]->ledger().release(accounts_.account[i]->owner(), device_index_[i], amounts);
 }
 

@@ -11,6 +11,7 @@
 #include <infiniband/verbs.h>
 
 #include "provider/account.hpp"
+#include "provider/device_limits.hpp"
 #include "provider/libibverbs.hpp"
 #include "provider/receipts.hpp"
 
@@ -50,16 +51,18 @@ public:
     std::unique_ptr<Receipt> handle_receipt;  // for the context itself
 
 private:
+    bool charge_accounts(AccountMask wanted, const Amounts& amounts) noexcept;
     bool charge_account(std::size_t i, const Amounts& amounts) noexcept;
+    bool admit_denied(std::size_t i, const Amounts& amounts, const Denial& denial, int error) noexcept;
+    void release_accounts(AccountMask charged, const Amounts& amounts) noexcept;
     bool counts(std::size_t i) noexcept;
-    const Rows& rows(std::size_t i);
 
     std::string device_;
     pid_t pid_;  // of the process that opened it; a forked child has only a copy
     Accounts accounts_;
     std::uint32_t device_index_[Accounts::capacity] = {};
     bool usable_[Accounts::capacity] = {};
-    std::atomic<const Rows*> rows_[Accounts::capacity] = {};
+    DeviceLimits limits_[Accounts::capacity];
     Receipts receipts_;
     OpPointer real_[op_count] = {};
 };

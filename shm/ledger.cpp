@@ -10,7 +10,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,6 +38,13 @@ Result<void> fill_directory(const std::string& path, bool shared) {
     for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file)
         if (auto made = LockFile::create(lock_path(path, slot), file_mode); !made) return made;
     return create_ledger_file(data_path(path), file_mode);
+}
+
+// Of two ledgers moved away within one second the later one gets a number.
+std::string unused_name(const std::string& wanted) {
+    std::string name = wanted;
+    for (int i = 1; access(name.c_str(), F_OK) == 0; ++i) name = fmt::format("{}.{}", wanted, i);
+    return name;
 }
 
 void remove_directory(const std::string& path) noexcept {
@@ -71,34 +77,24 @@ Result<std::string> Ledger::set_aside_unusable(const std::string& path) {
     // No permission or no descriptor left says nothing about the ledger.
     else if (errno != ENOENT && errno != ELOOP && errno != EISDIR)
         return Error{fmt::format("cannot open {}: {}", data_path(path), std::strerror(errno))};
-    if (open(path)) return std::string();
-    const auto aside = fmt::format("{}.unusable.{}.{}", path, time(nullptr), getpid());
+    if (inspect_ledger_file(data_path(path))) return std::string();
+    return set_aside(path);
+}
+
+Result<std::string> Ledger::set_aside(const std::string& path) {
+    const auto aside = unused_name(fmt::format("{}.unusable.{}", path, time(nullptr)));
     if (std::rename(path.c_str(), aside.c_str()) == 0) return aside;
-    return Error{fmt::format("cannot move the unusable ledger {} away: {}", path, std::strerror(errno))};
+    return Error{fmt::format("cannot move the ledger {} away: {}", path, std::strerror(errno))};
 }
 
 Result<Ledger> Ledger::open(const std::string& path) {
     auto mapping = map_ledger_file(data_path(path));
     if (!mapping) return Error{mapping.error()};
-    return Ledger(path, mapping->base, mapping->data);
+    return Ledger(path, std::move(*mapping));
 }
 
-Ledger::Ledger(std::string path, void* base, LedgerData* data) noexcept
-    : path_(std::move(path)), base_(base), data_(data) {}
-
-Ledger::Ledger(Ledger&& other) noexcept
-    : path_(std::move(other.path_)), base_(std::exchange(other.base_, nullptr)), data_(std::exchange(other.data_, nullptr)) {}
-
-Ledger& Ledger::operator=(Ledger&& other) noexcept {
-    std::swap(path_, other.path_);
-    std::swap(base_, other.base_);
-    std::swap(data_, other.data_);
-    return *this;
-}
-
-Ledger::~Ledger() {
-    if (base_) munmap(base_, ledger_file_bytes);
-}
+Ledger::Ledger(std::string path, Mapping mapping) noexcept
+    : path_(std::move(path)), mapping_(std::move(mapping)), data_(ledger_data(mapping_)) {}
 
 Owner::Owner(Owner&& other) noexcept : slot_(other.slot_), hold_(std::exchange(other.hold_, nullptr)) {}
 

@@ -41,6 +41,7 @@
 
 #include "policy/result.hpp"
 #include "shm/layout.hpp"
+#include "shm/mapping.hpp"
 
 namespace rdmaquota {
 
@@ -147,14 +148,15 @@ public:
     // on with it.
     static Result<std::string> set_aside_unusable(const std::string& path);
 
+    // Moves any ledger away, good or not, and returns its new name.
+    static Result<std::string> set_aside(const std::string& path);
+
     // Maps the ledger in directory `path`. Refuses what is truncated, foreign or of another layout
     // version, with path and remedy in the message.
     static Result<Ledger> open(const std::string& path);
 
-    Ledger(Ledger&&) noexcept;
-    Ledger& operator=(Ledger&&) noexcept;
-    Ledger(const Ledger&) = delete;
-    ~Ledger();
+    // Its file was cut short: nothing that is charged or read here since means anything.
+    bool lost() const noexcept { return mapping_.lost(); }
 
     // Takes a free slot for this process, reaping the dead when the table is full.
     Result<Owner> claim(const Identity& identity);
@@ -203,17 +205,19 @@ private:
         std::uint64_t claims;                            // claims so far
     };
 
-    Ledger(std::string path, void* base, LedgerData* data) noexcept;
+    Ledger(std::string path, Mapping mapping) noexcept;
 
     std::uint32_t slots_used() const noexcept;
     std::uint32_t devices_used() const noexcept;
     bool try_claim(std::uint32_t slot, const Identity& identity, std::optional<Owner>& owner) noexcept;
 
-    // A Denial is filled in as the charge goes on and means something only when it failed.
-    bool fits(std::uint32_t slot, std::uint32_t device, const Limits&, Denial&) const noexcept;
-    bool totals_fit(std::uint32_t slot, const Limits&, std::uint64_t already, Denial&) const noexcept;
-    bool raise(std::uint32_t slot, std::uint32_t device, const Limits&, Denial&) noexcept;
+    LimitScope full_scope(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount,
+                          const Limits&) const noexcept;
+    LimitScope full_total(std::uint32_t slot, Resource, std::uint64_t amount, const Limits&,
+                          std::uint64_t already) const noexcept;
+    LimitScope raise(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount, const Limits&) noexcept;
     bool try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
+    bool retry(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     std::optional<Denial> prove(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*,
                                 Denial) noexcept;
     void lower(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount) noexcept;
@@ -233,8 +237,8 @@ private:
     void empty_slot(std::uint32_t slot) noexcept;
 
     std::string path_;
-    void* base_ = nullptr;
-    LedgerData* data_ = nullptr;
+    Mapping mapping_;
+    LedgerData* data_ = nullptr;  // in the mapping
 };
 
 }  // namespace rdmaquota

@@ -47,9 +47,8 @@ private:
     std::uint64_t& ops_;
 };
 
-bool exceeds(std::uint64_t used, std::uint64_t amount, std::uint64_t limit) noexcept {
-    return limit != unlimited && (used > limit || amount > limit - used);
-}
+// Amounts and what is used are far below 2^64, so nothing is above `unlimited`.
+bool exceeds(std::uint64_t used, std::uint64_t amount, std::uint64_t limit) noexcept { return used + amount > limit; }
 
 std::uint64_t now_ns() noexcept {
     timespec time{};
@@ -63,6 +62,20 @@ bool is_own(LimitScope scope) noexcept {
 
 // A cell holds 52 bits whatever the policy says.
 std::uint64_t capped(std::uint64_t limit) noexcept { return std::min(limit, max_amount); }
+
+std::uint64_t limit_of(const Limits& limits, LimitScope scope) noexcept {
+    switch (scope) {
+        case LimitScope::process: return limits.process;
+        case LimitScope::process_total: return limits.process_total;
+        case LimitScope::tenant: return capped(limits.tenant);
+        case LimitScope::tenant_total: return limits.tenant_total;
+        default: return unlimited;
+    }
+}
+
+Denial denial_of(const Amounts& amounts, const Limits* limits, std::size_t i, LimitScope scope) noexcept {
+    return {amounts.resource[i], scope, 0, limit_of(limits[i], scope), amounts.amount[i], false};
+}
 
 }  // namespace
 
@@ -78,48 +91,51 @@ std::uint64_t Ledger::slot_total(std::uint32_t slot, Resource resource) const no
     return sum;
 }
 
-// Whether one more charge fits, by loads only; fills `denial` when it does not.
-bool Ledger::fits(std::uint32_t slot, std::uint32_t device, const Limits& limit, Denial& denial) const noexcept {
-    const auto r = index(denial.resource);
-    if (exceeds(load(data_->slots[slot].usage[device][r]), denial.requested, limit.process))
-        return denial.scope = LimitScope::process, denial.limit = limit.process, false;
-    if (exceeds(amount_of(load(data_->gates[device][r])), denial.requested, capped(limit.tenant)))
-        return denial.scope = LimitScope::tenant, denial.limit = capped(limit.tenant), false;
-    return totals_fit(slot, limit, 0, denial);
+// Whether one more charge fits, by loads only; none when it does.
+LimitScope Ledger::full_scope(std::uint32_t slot, std::uint32_t device, Resource resource, std::uint64_t amount,
+                              const Limits& limit) const noexcept {
+    const auto r = index(resource);
+    if (exceeds(load(data_->slots[slot].usage[device][r]), amount, limit.process)) return LimitScope::process;
+    if (exceeds(amount_of(load(data_->gates[device][r])), amount, capped(limit.tenant))) return LimitScope::tenant;
+    return full_total(slot, resource, amount, limit, 0);
 }
 
 // The same for the sums over devices. `already` is what of the charge is in the books by now.
-bool Ledger::totals_fit(std::uint32_t slot, const Limits& limit, std::uint64_t already, Denial& denial) const noexcept {
+LimitScope Ledger::full_total(std::uint32_t slot, Resource resource, std::uint64_t amount, const Limits& limit,
+                              std::uint64_t already) const noexcept {
     const auto full = [&](std::uint64_t used, std::uint64_t bound) {
-        return exceeds(used - std::min(used, already), denial.requested, bound);
+        return exceeds(used - std::min(used, already), amount, bound);
     };
-    if (limit.process_total != unlimited && full(slot_total(slot, denial.resource), limit.process_total))
-        return denial.scope = LimitScope::process_total, denial.limit = limit.process_total, false;
-    if (limit.tenant_total != unlimited && full(gate_total(denial.resource), limit.tenant_total))
-        return denial.scope = LimitScope::tenant_total, denial.limit = limit.tenant_total, false;
-    return true;
+    if (limit.process_total != unlimited && full(slot_total(slot, resource), limit.process_total))
+        return LimitScope::process_total;
+    if (limit.tenant_total != unlimited && full(gate_total(resource), limit.tenant_total))
+        return LimitScope::tenant_total;
+    return LimitScope::none;
 }
 
 // raise_gate, raise_slot, then the sums, which no compare-and-swap guards: each charger raises before
-// it adds up, so of two that race the later one sees both.
-bool Ledger::raise(std::uint32_t slot, std::uint32_t device, const Limits& limit, Denial& denial) noexcept {
-    const auto amount = denial.requested;
-    const auto r = index(denial.resource);
+// it adds up, so of two that race the later one sees both. Returns what was full, with nothing raised.
+inline LimitScope Ledger::raise(std::uint32_t slot, std::uint32_t device, Resource resource, std::uint64_t amount,
+                                const Limits& limit) noexcept {
+    const auto r = index(resource);
     auto& gate = data_->gates[device][r];
     const auto bound = capped(limit.tenant);
     auto word = load(gate);
     do {
-        if (exceeds(amount_of(word), amount, bound))
-            return denial.scope = LimitScope::tenant, denial.limit = bound, false;
+        if (exceeds(amount_of(word), amount, bound)) return LimitScope::tenant;
     } while (!compare_exchange(gate, word, word + amount));
     step("raise_gate");
     raise_to(data_->peaks[device][r], amount_of(word) + amount);
-    const bool own_fits = !exceeds(add(data_->slots[slot].usage[device][r], amount), amount, limit.process);
+    const auto used = add(data_->slots[slot].usage[device][r], amount);
     step("raise_slot");
-    if (own_fits && totals_fit(slot, limit, amount, denial)) return true;
-    if (!own_fits) denial.scope = LimitScope::process, denial.limit = limit.process;
-    lower(slot, device, denial.resource, amount);
-    return false;
+    auto full = LimitScope::none;
+    if (exceeds(used, amount, limit.process)) [[unlikely]]
+        full = LimitScope::process;
+    else if ((limit.process_total & limit.tenant_total) != unlimited) [[unlikely]]
+        full = full_total(slot, resource, amount, limit, amount);
+    if (full != LimitScope::none) [[unlikely]]
+        lower(slot, device, resource, amount);
+    return full;
 }
 
 // lower_slot, then lower_gate: a death between the two leaves the gate too high, never too low. The
@@ -135,23 +151,31 @@ void Ledger::lower(std::uint32_t slot, std::uint32_t device, Resource resource, 
     step("lower_gate");
 }
 
-// Who will be denied anyway is found out before anything is raised, and so disturbs nobody.
+// All or nothing; fills in the denial when nothing.
 bool Ledger::try_charge(std::uint32_t slot, std::uint32_t device, const Amounts& amounts, const Limits* limits,
                         Denial& denial) noexcept {
-    for (std::size_t i = 0; i < amounts.count; ++i) {
-        denial.resource = amounts.resource[i];
-        denial.requested = amounts.amount[i];
-        if (!fits(slot, device, limits[i], denial)) return false;
-    }
     const InFlight in_flight(*data_, slot);
     for (std::size_t i = 0; i < amounts.count; ++i) {
-        denial.resource = amounts.resource[i];
-        denial.requested = amounts.amount[i];
-        if (raise(slot, device, limits[i], denial)) continue;
+        const auto full = raise(slot, device, amounts.resource[i], amounts.amount[i], limits[i]);
+        if (full == LimitScope::none) [[likely]]
+            continue;
+        denial = denial_of(amounts, limits, i, full);
         while (i-- > 0) lower(slot, device, amounts.resource[i], amounts.amount[i]);
         return false;
     }
     return true;
+}
+
+// Who will be denied anyway is found out before anything is raised again, and so disturbs nobody.
+bool Ledger::retry(std::uint32_t slot, std::uint32_t device, const Amounts& amounts, const Limits* limits,
+                   Denial& denial) noexcept {
+    for (std::size_t i = 0; i < amounts.count; ++i) {
+        const auto full = full_scope(slot, device, amounts.resource[i], amounts.amount[i], limits[i]);
+        if (full == LimitScope::none) continue;
+        denial = denial_of(amounts, limits, i, full);
+        return false;
+    }
+    return try_charge(slot, device, amounts, limits, denial);
 }
 
 std::optional<Denial> Ledger::charge(const Owner& owner, std::uint32_t device, const Amounts& amounts,
@@ -170,7 +194,7 @@ std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, co
         denial.proved = is_own(denial.scope) ? own_usage_proves(slot, device, denial) : proves(device, denial);
         if (denial.proved) return denial;
         reap();
-        if (try_charge(slot, device, amounts, limits, denial)) return std::nullopt;
+        if (retry(slot, device, amounts, limits, denial)) return std::nullopt;
         if (now_ns() - start > proof_wait_ns) return denial;
         sched_yield();
     }

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,7 +24,8 @@ Error no_policy(const std::string& path, const std::string& why) {
     return {fmt::format("cannot use the policy {}: {}; run 'rdmaquota reload' as root to write it", path, why)};
 }
 
-Rows& rows_of(PolicyImage& image, Scope scope) noexcept {
+template <class Image>
+auto& rows_of(Image& image, Scope scope) noexcept {
     return scope == Scope::process ? image.process : image.tenant;
 }
 
@@ -106,18 +106,17 @@ Result<PolicySegment> PolicySegment::open(const std::string& path, bool writable
         close(fd);
         return no_policy(path, fmt::format("it has {} bytes instead of {}", status.st_size, sizeof(PolicyImage)));
     }
-    const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    void* memory = mmap(nullptr, sizeof(PolicyImage), protection, MAP_SHARED, fd, 0);
+    auto mapping = Mapping::map(fd, sizeof(PolicyImage), writable, Mapping::AfterLoss::as_mapped);
     const int error = errno;
     close(fd);
-    if (memory == MAP_FAILED) return no_policy(path, std::strerror(error));
+    if (!mapping) return no_policy(path, std::strerror(error));
 
-    PolicySegment segment(static_cast<PolicyImage*>(memory));
-    if (segment.image_->magic != policy_magic || segment.image_->file_bytes != sizeof(PolicyImage))
+    PolicySegment segment(std::move(mapping));
+    if (segment.image().magic != policy_magic || segment.image().file_bytes != sizeof(PolicyImage))
         return no_policy(path, "it is not a compiled policy");
-    if (segment.image_->layout_version != policy_layout_version)
+    if (segment.image().layout_version != policy_layout_version)
         return no_policy(path, fmt::format("its layout version is {}, this rdmaquota needs {}",
-                                           segment.image_->layout_version, policy_layout_version));
+                                           segment.image().layout_version, policy_layout_version));
     return segment;
 }
 
@@ -132,53 +131,42 @@ Result<void> PolicySegment::publish(const std::string& path, const Policy& polic
         unlink(temporary.c_str());
         return Error{fmt::format("cannot write {}: {}", path, std::strerror(error))};
     }
-    if (previous) store(previous->image_->superseded, 1U);
+    if (previous) store(previous->writable_image().superseded, 1U);
     return {};
 }
 
-PolicySegment::PolicySegment(PolicySegment&& other) noexcept : image_(std::exchange(other.image_, nullptr)) {}
-
-PolicySegment& PolicySegment::operator=(PolicySegment&& other) noexcept {
-    std::swap(image_, other.image_);
-    return *this;
-}
-
-PolicySegment::~PolicySegment() {
-    if (image_) munmap(image_, sizeof(PolicyImage));
-}
-
-std::uint64_t PolicySegment::generation() const noexcept { return load(image_->generation); }
-bool PolicySegment::superseded() const noexcept { return load(image_->superseded) != 0; }
+std::uint64_t PolicySegment::generation() const noexcept { return load(image().generation); }
+bool PolicySegment::superseded() const noexcept { return load(image().superseded) != 0 || mapping_.lost(); }
 
 Mode PolicySegment::mode() const noexcept {
-    const auto mode = load(image_->mode);
+    const auto mode = load(image().mode);
     return mode <= static_cast<std::uint32_t>(Mode::off) ? static_cast<Mode>(mode) : Mode::enforce;
 }
 
 Unavailable PolicySegment::on_unavailable() const noexcept {
-    return load(image_->on_unavailable) == static_cast<std::uint32_t>(Unavailable::deny) ? Unavailable::deny
+    return load(image().on_unavailable) == static_cast<std::uint32_t>(Unavailable::deny) ? Unavailable::deny
                                                                                          : Unavailable::allow;
 }
 
 int PolicySegment::deny_errno() const noexcept {
-    const auto number = static_cast<int>(load(image_->deny_errno));
+    const auto number = static_cast<int>(load(image().deny_errno));
     return number == EAGAIN || number == ENOMEM ? number : EDQUOT;
 }
 
 LogLevel PolicySegment::log_level() const noexcept {
-    return static_cast<LogLevel>(std::min(load(image_->log_level), static_cast<std::uint32_t>(LogLevel::debug)));
+    return static_cast<LogLevel>(std::min(load(image().log_level), static_cast<std::uint32_t>(LogLevel::debug)));
 }
 
 LogTarget PolicySegment::log_target() const noexcept {
-    return static_cast<LogTarget>(std::min(load(image_->log_target), static_cast<std::uint32_t>(LogTarget::file)));
+    return static_cast<LogTarget>(std::min(load(image().log_target), static_cast<std::uint32_t>(LogTarget::file)));
 }
 
 std::string PolicySegment::log_file() const {
-    return {image_->log_file, strnlen(image_->log_file, sizeof image_->log_file)};
+    return {image().log_file, strnlen(image().log_file, sizeof image().log_file)};
 }
 
 const PolicyRow* PolicySegment::row(Scope scope, std::string_view device) const noexcept {
-    for (const auto& row : rows_of(*image_, scope)) {
+    for (const auto& row : rows_of(image(), scope)) {
         if (name_of(row).empty()) return nullptr;
         if (name_of(row) == device) return &row;
     }
@@ -194,7 +182,7 @@ std::uint64_t PolicySegment::limit(Scope scope, std::string_view device, Resourc
 
 Result<void> PolicySegment::set(Scope scope, std::string_view device, Resource resource, std::uint64_t limit) {
     if (!valid_device(device)) return bad_device(device);
-    for (auto& row : rows_of(*image_, scope)) {
+    for (auto& row : rows_of(writable_image(), scope)) {
         const bool fresh = name_of(row).empty();
         if (!fresh && name_of(row) != device) continue;
         if (fresh) fill_row(row, unset_row());
@@ -204,14 +192,14 @@ Result<void> PolicySegment::set(Scope scope, std::string_view device, Resource r
             std::fill(std::begin(row.device) + 1, std::end(row.device), '\0');
             std::copy(device.begin() + 1, device.end(), row.device + 1);
             std::atomic_ref<char>(row.device[0]).store(device.front());
-            add(image_->generation, 1);
         }
+        add(writable_image().generation, 1);
         return {};
     }
     return Error{fmt::format("no room for limits of another device: all {} rows of the policy are taken", policy_rows)};
 }
 
-void PolicySegment::set_mode(Mode mode) noexcept { store(image_->mode, static_cast<std::uint32_t>(mode)); }
+void PolicySegment::set_mode(Mode mode) noexcept { store(writable_image().mode, static_cast<std::uint32_t>(mode)); }
 
 Policy PolicySegment::decompile() const {
     Policy policy;
@@ -221,8 +209,8 @@ Policy PolicySegment::decompile() const {
     policy.log_level = log_level();
     policy.log_target = log_target();
     policy.log_file = log_file();
-    policy.process = decompile_rows(image_->process);
-    policy.tenant = decompile_rows(image_->tenant);
+    policy.process = decompile_rows(image().process);
+    policy.tenant = decompile_rows(image().tenant);
     return policy;
 }
 

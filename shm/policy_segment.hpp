@@ -6,8 +6,9 @@
 //               tenant rows    (row_count × 256 bytes)
 //
 // A row is a device name and one limit per resource. Limits, mode and the other words are read
-// as single atomics at every charge, so a change is live at once. A new row is filled in before
-// its name length is published and `generation` goes up, so readers look for their rows again.
+// as single atomics at every charge, so a change is live at once. `generation` goes up
+// after each change of limits, so readers need to look at nothing else meanwhile; a new row is
+// filled in before the first byte of its name is published.
 // A whole new policy is a new file, renamed over the old one, whose `superseded` word then becomes
 // 1: readers open the path again.
 #pragma once
@@ -16,9 +17,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "policy/policy.hpp"
 #include "policy/result.hpp"
+#include "shm/mapping.hpp"
 
 namespace rdmaquota {
 
@@ -65,14 +68,11 @@ public:
     // Needs write permission on the directory.
     static Result<void> publish(const std::string& path, const Policy& policy);
 
-    PolicySegment(PolicySegment&&) noexcept;
-    PolicySegment& operator=(PolicySegment&&) noexcept;
-    PolicySegment(const PolicySegment&) = delete;
-    ~PolicySegment();
+    const PolicyImage& image() const noexcept { return *static_cast<const PolicyImage*>(mapping_.address()); }
 
-    const PolicyImage& image() const noexcept { return *image_; }
-
-    std::uint64_t generation() const noexcept;  // goes up with every structural change
+    std::uint64_t generation() const noexcept;  // goes up with every change of limits
+    // There may be another one at the path: it was replaced, or its file was cut short, after which
+    // the limits stay as they were when it was opened.
     bool superseded() const noexcept;
     Mode mode() const noexcept;  // values that this version does not know read as enforce
     Unavailable on_unavailable() const noexcept;
@@ -96,8 +96,9 @@ public:
     Policy decompile() const;
 
 private:
-    explicit PolicySegment(PolicyImage* image) noexcept : image_(image) {}
-    PolicyImage* image_ = nullptr;
+    explicit PolicySegment(Mapping mapping) noexcept : mapping_(std::move(mapping)) {}
+    PolicyImage& writable_image() noexcept { return *static_cast<PolicyImage*>(mapping_.address()); }
+    Mapping mapping_;
 };
 
 // One limit cell of a mapped row, read as an atomic; `unset` for a null row.

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,8 +13,6 @@
 #pragma GCC diagnostic pop
 
 #include <fmt/core.h>
-
-#include "shm/atomic.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -49,8 +46,8 @@ Error unusable(const std::string& path, const std::string& why) {
 }
 
 Result<void> check(const std::string& path, const LedgerHeader& header) {
-    if (load(header.magic) != ledger_magic) return unusable(path, "it does not begin like one");
-    if (const auto version = load(header.layout_version); version != ledger_layout_version)
+    if (header.magic != ledger_magic) return unusable(path, "it does not begin like one");
+    if (const auto version = header.layout_version; version != ledger_layout_version)
         return unusable(path, fmt::format("its layout version is {}, this rdmaquota needs {}", version,
                                           ledger_layout_version));
     const bool same_numbers = header.header_bytes == sizeof(LedgerHeader) && header.total_bytes == sizeof(LedgerData) &&
@@ -58,6 +55,32 @@ Result<void> check(const std::string& path, const LedgerHeader& header) {
                               header.resource_slots == resource_slots && header.event_slots == event_slots;
     if (!same_numbers) return unusable(path, "its table sizes are not those of this rdmaquota");
     return {};
+}
+
+Result<void> check_file(const std::string& path, int fd) {
+    struct stat status {};
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+        static_cast<std::size_t>(status.st_size) != ledger_file_bytes)
+        return unusable(path, fmt::format("it has {} bytes instead of {}", status.st_size, ledger_file_bytes));
+    LedgerHeader header;
+    if (pread(fd, &header, sizeof header, ledger_offset) != static_cast<ssize_t>(sizeof header))
+        return Error{fmt::format("cannot read {}: {}", path, std::strerror(errno))};
+    return check(path, header);
+}
+
+// A descriptor that is the caller's to close.
+Result<int> open_checked(const std::string& path) {
+    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        const char* remedy = errno == ENOENT   ? "; run 'rdmaquota reload' as root to create it"
+                             : errno == EACCES ? "; its owner must make it writable for those who may charge"
+                                               : "";
+        return Error{fmt::format("cannot open the ledger {}: {}{}", path, std::strerror(errno), remedy)};
+    }
+    const auto checked = check_file(path, fd);
+    if (checked) return fd;
+    close(fd);
+    return Error{checked.error()};
 }
 
 }  // namespace
@@ -75,31 +98,25 @@ Result<void> create_ledger_file(const std::string& path, unsigned mode) {
     }
 }
 
-Result<Mapping> map_ledger_file(const std::string& path) {
-    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) {
-        const char* remedy = errno == ENOENT   ? "; run 'rdmaquota reload' as root to create it"
-                             : errno == EACCES ? "; its owner must make it writable for those who may charge"
-                                               : "";
-        return Error{fmt::format("cannot open the ledger {}: {}{}", path, std::strerror(errno), remedy)};
-    }
-    struct stat status {};
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
-        static_cast<std::size_t>(status.st_size) != ledger_file_bytes) {
-        close(fd);
-        return unusable(path, fmt::format("it has {} bytes instead of {}", status.st_size, ledger_file_bytes));
-    }
-    void* base = mmap(nullptr, ledger_file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    const int error = errno;
-    close(fd);
-    if (base == MAP_FAILED) return Error{fmt::format("cannot map {}: {}", path, std::strerror(error))};
+Result<void> inspect_ledger_file(const std::string& path) {
+    const auto fd = open_checked(path);
+    if (!fd) return Error{fd.error()};
+    close(*fd);
+    return {};
+}
 
-    auto* data = reinterpret_cast<LedgerData*>(static_cast<char*>(base) + ledger_offset);
-    if (const auto valid = check(path, data->header); !valid) {
-        munmap(base, ledger_file_bytes);
-        return Error{valid.error()};
-    }
-    return Mapping{base, data};
+Result<Mapping> map_ledger_file(const std::string& path) {
+    const auto fd = open_checked(path);
+    if (!fd) return Error{fd.error()};
+    auto mapping = Mapping::map(*fd, ledger_file_bytes, true, Mapping::AfterLoss::zeroes);
+    const int error = errno;
+    close(*fd);
+    if (!mapping) return Error{fmt::format("cannot map {}: {}", path, std::strerror(error))};
+    return mapping;
+}
+
+LedgerData* ledger_data(const Mapping& mapping) noexcept {
+    return reinterpret_cast<LedgerData*>(static_cast<char*>(mapping.address()) + ledger_offset);
 }
 
 }  // namespace rdmaquota

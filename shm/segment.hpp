@@ -12,6 +12,7 @@
 
 #include "policy/result.hpp"
 #include "shm/layout.hpp"
+#include "shm/mapping.hpp"
 
 namespace rdmaquota {
 
@@ -22,12 +23,13 @@ inline constexpr const char* ledger_object_name = "ledger";
 // Makes the whole file at `path`, which must not exist. Cleans up after a failure.
 Result<void> create_ledger_file(const std::string& path, unsigned mode);
 
-struct Mapping {
-    void* base;
-    LedgerData* data;
-};
+// The ledger's data within a mapping of its file.
+LedgerData* ledger_data(const Mapping& mapping) noexcept;
 
-// Maps an existing ledger file and checks size, magic, version and numbers.
+// Whether the file is a ledger of this version: size, magic, layout version and numbers.
+Result<void> inspect_ledger_file(const std::string& path);
+
+// Maps an existing ledger file after the same look.
 Result<Mapping> map_ledger_file(const std::string& path);
 
 }  // namespace rdmaquota

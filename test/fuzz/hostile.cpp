@@ -1,7 +1,8 @@
 // hostile [SECONDS]: one process writes over a live ledger, in several ways, while others open,
 // claim, charge, release, reap and list. None may crash or stay in one call for ten seconds; and
-// afterwards there is a way back. Some of the users are killed now and then, so that there are dead
-// to reap. Prints the longest call of each kind. Cutting the file while it is mapped is not done here.
+// afterwards there is a way back. Last it cuts the file short again and again, and makes a new one as
+// `rdmaquota reload` does. Some of the users are killed now and then, so that there are dead to reap;
+// one blocks SIGBUS. Prints the longest call of each kind.
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <iterator>
 #include <random>
 #include <span>
@@ -141,17 +143,28 @@ void mend_header(LedgerData& data, const LedgerHeader& whole) {
     std::memcpy(&data.header, &whole, offsetof(LedgerHeader, slots_used));
 }
 
+// Cuts the file short under its users; then the way back.
+void cut(const std::string& path, Random& random) {
+    const auto bytes = random() % 4 ? random() % ledger_file_bytes : 0;
+    if (truncate((path + "/ledger").c_str(), static_cast<off_t>(bytes)) != 0) _exit(3);
+    usleep(random() % 5000);
+    const auto aside = Ledger::set_aside_unusable(path);
+    if (!aside || aside->empty() || !Ledger::create(path, false)) _exit(4);
+    std::filesystem::remove_all(*aside);
+    usleep(random() % 5000);
+}
+
 [[noreturn]] void write_over(const std::string& path, std::uint64_t until, std::uint64_t seed) {
     const auto mapping = map_ledger_file(path + "/ledger");
     if (!mapping) _exit(2);
-    auto& data = *mapping->data;
+    auto& data = *ledger_data(*mapping);
     const LedgerHeader whole = data.header;
     Random random(seed);
     const auto start = now_ns();
-    const auto share = (until - start) / std::size(ways) + 1;
+    const auto share = (until - start) / (std::size(ways) + 1) + 1;
     for (std::uint64_t round = 0;; ++round) {
         const auto now = now_ns();
-        if (now >= until) _exit(0);
+        if ((now - start) / share >= std::size(ways)) break;
         for (int i = 0; i < 100; ++i) {
             ways[(now - start) / share](data, random);
             if (round % 8 != 0) mend_header(data, whole);
@@ -159,6 +172,9 @@ void mend_header(LedgerData& data, const LedgerHeader& whole) {
         }
         usleep(random() % 4 == 0 ? 200 : 0);
     }
+    mend_header(data, whole);
+    while (now_ns() < until) cut(path, random);
+    _exit(0);
 }
 
 Amounts some_amounts(Random& random) {
@@ -232,6 +248,13 @@ void use_once(const std::string& path, Progress& progress, Random& random) {
     if (random() % 4) ledger->retire(*owner);
 }
 
+void block_bus_errors() {
+    sigset_t bus_error;
+    sigemptyset(&bus_error);
+    sigaddset(&bus_error, SIGBUS);
+    sigprocmask(SIG_BLOCK, &bus_error, nullptr);
+}
+
 // In a child that ends with this program.
 template <class Body>
 pid_t start(const Body& body) {
@@ -249,7 +272,11 @@ pid_t start_user(const std::string& path, Progress& progress, std::uint64_t unti
     progress.call = Call::idle;
     return start([&] {
         Random random(seed);
-        while (now_ns() < until) use_once(path, progress, random);
+        if (seed % users == 0) block_bus_errors();
+        while (now_ns() < until) {
+            const BusErrorsAllowed allowed;
+            use_once(path, progress, random);
+        }
     });
 }
 
@@ -322,7 +349,7 @@ bool complain(const char* what) {
 bool way_back(const std::string& path) {
     {
         const auto mapping = map_ledger_file(path + "/ledger");
-        if (mapping) write_word(mapping->data->header.magic, 0);
+        if (mapping) write_word(ledger_data(*mapping)->header.magic, 0);
     }
     if (Ledger::open(path)) return complain("a broken header is taken for a good one");
     const auto aside = Ledger::set_aside_unusable(path);
@@ -357,8 +384,9 @@ int main(int count, char** arguments) {
     const auto until = now_ns() + seconds * second_ns;
     const pid_t writer = start([&] { write_over(path, until, seed); });
     bool well = watch(path, progress, until, seed);
-    kill(writer, SIGKILL);
-    waitpid(writer, nullptr, 0);
+    int status = 0;
+    waitpid(writer, &status, 0);
+    well = ended_well(status) && well;
     print_longest(progress);
     well = well && way_back(path);
     return well ? 0 : 1;

@@ -317,6 +317,34 @@ rdmaquota reload policy.toml > reload.out
 has "a reload replaces the ledger that cannot be used" "$(cat reload.out)" "it was moved to /run/rdmaquota/default.unusable."
 run "$objects" rc=2
 is "and the policy holds again" "$out" "rc: 1 of 2, then EDQUOT"
+start "$objects" rc=1 wait rc=5 drop=rc
+truncate -s 0 /run/rdmaquota/default/ledger
+proceed
+is "a program whose ledger is cut short goes on" "$(grep rc running)" "rc: 1 of 1
+rc: 5 of 5
+drop rc: 6"
+is "and is told so once" "$(grep -c "/run/rdmaquota/default was cut short while in use" running)" 1
+policy <<< 'version = 1
+on_unavailable = "deny"
+[tenant.default."*"]
+qp = 2'
+start "$objects" rc=1 wait rc=5 drop=rc
+truncate -s 0 /run/rdmaquota/default/ledger
+proceed
+is "under on_unavailable=deny it gets nothing more" "$(grep rc running)" "rc: 1 of 1
+rc: 0 of 5, then EDQUOT
+drop rc: 1"
+policy <<< 'version = 1
+[tenant.default."*"]
+qp = 2'
+start "$objects" rc=1 wait rc=5
+: > /run/rdmaquota/policy
+proceed
+is "a policy that is cut short goes on holding" "$(grep rc: running)" "rc: 1 of 1
+rc: 1 of 5, then EDQUOT"
+policy <<< 'version = 1
+[tenant.default."*"]
+qp = 1'
 rm -rf /run/rdmaquota/default
 run setpriv --reuid=65534 --regid=65534 --clear-groups "$objects" rc=2
 is "without a ledger an ordinary user's program works" "$out" "rc: 2 of 2"

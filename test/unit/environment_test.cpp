@@ -24,8 +24,8 @@ std::uint64_t of(const LimitRow& row, Resource resource) { return row[index(reso
 
 TEST_CASE("an empty environment tightens nothing") {
     const auto result = read({});
-    CHECK_FALSE(result.any_process);
-    CHECK_FALSE(result.any_tenant);
+    CHECK(result.process == unset_row());
+    CHECK(result.tenant == unset_row());
     CHECK(result.warnings.empty());
 }
 
@@ -35,8 +35,6 @@ TEST_CASE("RDMAQUOTA_LIMIT takes settings; the smaller of two holds") {
     CHECK(of(result.process, Resource::mr_bytes) == 1 << 20);
     CHECK(of(result.process, Resource::pd) == unset);
     CHECK(of(result.tenant, Resource::pd) == 3);
-    CHECK(result.any_process);
-    CHECK(result.any_tenant);
 }
 
 TEST_CASE("what cannot be read is ignored with a warning and the rest holds") {
@@ -71,7 +69,7 @@ TEST_CASE("the interceptor's names work when it is enabled") {
 
     set.insert_or_assign("RDMA_INTERCEPT_ENABLE", std::string(1, '0'));
     result = read(set);
-    CHECK_FALSE(result.any_process);
+    CHECK(result.process == unset_row());
     CHECK(result.log_file.empty());
 }
 
@@ -79,6 +77,6 @@ TEST_CASE("absurd interceptor numbers are ignored with a warning") {
     const auto result = read({{"RDMA_INTERCEPT_ENABLE", "1"},
                               {"RDMA_INTERCEPT_MAX_MR_PER_PROCESS", "-4"},
                               {"RDMA_INTERCEPT_MAX_MEMORY_PER_PROCESS", "18446744073709551615"}});
-    CHECK_FALSE(result.any_process);
+    CHECK(result.process == unset_row());
     CHECK(result.warnings.size() == 2);
 }

@@ -88,7 +88,7 @@ TEST_CASE("Boost finds the ledger by name where everyone else looks for it") {
     CHECK(*found.first == static_cast<Segment::handle_t>(ledger_offset));
     const auto mapping = map_ledger_file(directory / "ledger");
     REQUIRE(mapping);
-    CHECK(std::memcmp(segment.get_address_from_handle(*found.first), mapping.value().data, sizeof(LedgerHeader)) == 0);
+    CHECK(std::memcmp(segment.get_address_from_handle(*found.first), ledger_data(*mapping), sizeof(LedgerHeader)) == 0);
 }
 
 // From libibverbs/dummy_ops.c of the releases named.

@@ -1,0 +1,153 @@
+#include "shm/mapping.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include <sys/mman.h>
+
+namespace rdmaquota {
+
+namespace {
+
+std::atomic<GuardedRange*> ranges{nullptr};
+struct sigaction previous;
+
+GuardedRange* range_of(const void* address) noexcept {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    for (auto* range = ranges.load(); range; range = range->next) {
+        const auto begin = range->begin.load();
+        if (begin != 0 && at >= begin && at - begin < range->bytes.load()) return range;
+    }
+    return nullptr;
+}
+
+// Async-signal-safe: mmap(2) is a plain system call.
+bool replace(GuardedRange& range) noexcept {
+    auto* begin = reinterpret_cast<void*>(range.begin.load());
+    const auto bytes = range.bytes.load();
+    void* fresh = mmap(begin, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    if (fresh == MAP_FAILED) return false;
+    if (const void* copy = range.copy.load()) std::memcpy(begin, copy, bytes);
+    range.lost = true;
+    return true;
+}
+
+bool sent(const siginfo_t& info) noexcept { return info.si_code <= 0; }
+
+// What would have happened without us. A fault comes again when the handler returns, and then meets
+// the default action where it happened.
+void pass_on(int signal, siginfo_t* info, void* context) noexcept {
+    if (previous.sa_flags & SA_SIGINFO) return previous.sa_sigaction(signal, info, context);
+    const bool ignored = previous.sa_handler == SIG_IGN;
+    if (previous.sa_handler != SIG_DFL && !ignored) return previous.sa_handler(signal);
+    if (ignored && sent(*info)) return;
+    struct sigaction plain {};
+    plain.sa_handler = SIG_DFL;
+    sigaction(signal, &plain, nullptr);
+    if (sent(*info)) raise(signal);  // blocked until this handler returns
+}
+
+void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
+    const int saved = errno;
+    auto* range = sent(*info) ? nullptr : range_of(info->si_addr);
+    const bool replaced = range && replace(*range);
+    errno = saved;
+    if (!replaced) pass_on(signal, info, context);
+}
+
+// Once per process; a forked child inherits it. Flags and mask stay those of the handler before, such
+// as SA_ONSTACK in a Go program.
+void install_handler() noexcept {
+    static const bool installed = [] {
+        if (sigaction(SIGBUS, nullptr, &previous) != 0) return false;
+        const bool handled = previous.sa_flags & SA_SIGINFO ||
+                             (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN);
+        struct sigaction ours {};
+        if (handled) ours = previous;
+        ours.sa_sigaction = on_bus_error;
+        ours.sa_flags = (ours.sa_flags & ~static_cast<int>(SA_RESETHAND)) | SA_SIGINFO | SA_ONSTACK;
+        return sigaction(SIGBUS, &ours, nullptr) == 0;
+    }();
+    static_cast<void>(installed);
+}
+
+GuardedRange* free_range() noexcept {
+    for (auto* range = ranges.load(); range; range = range->next)
+        if (!range->taken.exchange(true)) return range;
+    auto* fresh = new (std::nothrow) GuardedRange;
+    if (!fresh) return nullptr;
+    fresh->next = ranges.load();
+    while (!ranges.compare_exchange_weak(fresh->next, fresh)) {
+    }
+    return fresh;
+}
+
+void release_range(GuardedRange& range) noexcept {
+    range.begin = 0;
+    std::free(const_cast<void*>(range.copy.exchange(nullptr)));
+    range.lost = false;
+    range.taken = false;
+}
+
+}  // namespace
+
+// The copy is taken with the guard already on.
+Mapping Mapping::map(int fd, std::size_t bytes, bool writable, AfterLoss after_loss) noexcept {
+    Mapping mapping;
+    const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+    void* address = mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED) return mapping;
+    mapping.address_ = address;
+    mapping.bytes_ = bytes;
+    install_handler();
+    mapping.range_ = free_range();
+    if (!mapping.range_) return mapping;
+    mapping.range_->bytes = bytes;
+    mapping.range_->begin = reinterpret_cast<std::uintptr_t>(address);
+    if (after_loss == AfterLoss::zeroes) return mapping;
+    if (void* copy = std::malloc(bytes)) {
+        std::memcpy(copy, address, bytes);
+        mapping.range_->copy = copy;
+    }
+    return mapping;
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : address_(std::exchange(other.address_, nullptr)), bytes_(other.bytes_), range_(std::exchange(other.range_, nullptr)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+    std::swap(address_, other.address_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(range_, other.range_);
+    return *this;
+}
+
+// The guard goes first, so that it never covers memory that is someone else's by then.
+Mapping::~Mapping() {
+    if (range_) release_range(*range_);
+    if (address_) munmap(address_, bytes_);
+}
+
+constinit thread_local BusErrorsAllowed::Thread BusErrorsAllowed::thread = Thread::unknown;
+
+void BusErrorsAllowed::unblock() noexcept {
+    sigset_t bus_error, before;
+    sigemptyset(&bus_error);
+    sigaddset(&bus_error, SIGBUS);
+    pthread_sigmask(SIG_UNBLOCK, &bus_error, &before);
+    blocked_ = sigismember(&before, SIGBUS) == 1;
+    thread = blocked_ ? Thread::blocks : Thread::takes;
+}
+
+void BusErrorsAllowed::block() noexcept {
+    sigset_t bus_error;
+    sigemptyset(&bus_error);
+    sigaddset(&bus_error, SIGBUS);
+    pthread_sigmask(SIG_BLOCK, &bus_error, nullptr);
+}
+
+}  // namespace rdmaquota

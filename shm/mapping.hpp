@@ -1,0 +1,86 @@
+// A shared file mapping that outlives its file's truncation.
+//
+// Whoever may charge a ledger may also cut its file short, and an administrator's slip (`> policy`)
+// does the same; the kernel then answers each access beyond the new end with SIGBUS, which ends
+// programs. It cannot be prevented: a file of tmpfs takes no seals (fcntl(2), F_ADD_SEALS: memfds
+// only), a sealed memfd needs a daemon that hands it out, and a look before each access is too late
+// for what happens after the look. So there is a handler for SIGBUS, the one signal handler of
+// rdmaquota: on a fault within a Mapping it lays private memory over it, marks it as lost and lets
+// the access go on. Everything else goes to the handler that was there before, or to the default action.
+//
+// Not covered: a program that sets a SIGBUS handler of its own later and does not pass on what it does
+// not know. A thread that blocks SIGBUS would be killed by the kernel all the same; BusErrorsAllowed
+// takes care of it.
+#pragma once
+
+#include <atomic>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+
+namespace rdmaquota {
+
+// What the handler knows of a Mapping. Linked once and never freed, since a handler may be walking the
+// list; one that is not taken is free for the next mapping.
+struct GuardedRange {
+    std::atomic<std::uintptr_t> begin{0};
+    std::atomic<std::size_t> bytes{0};
+    std::atomic<const void*> copy{nullptr};  // of `bytes`, what to show after a loss
+    std::atomic<bool> lost{false};
+    std::atomic<bool> taken{true};
+    GuardedRange* next = nullptr;
+};
+
+// Move-only; unmaps when destroyed. An empty one has no address.
+class Mapping {
+public:
+    enum class AfterLoss : unsigned char {
+        zeroes,
+        as_mapped,  // what the file held when it was mapped
+    };
+
+    // Maps `bytes` of the file from its start. Empty on failure, with errno set.
+    static Mapping map(int fd, std::size_t bytes, bool writable, AfterLoss after_loss) noexcept;
+
+    Mapping() noexcept = default;
+    Mapping(Mapping&& other) noexcept;
+    Mapping& operator=(Mapping&& other) noexcept;
+    Mapping(const Mapping&) = delete;
+    ~Mapping();
+
+    explicit operator bool() const noexcept { return address_ != nullptr; }
+    void* address() const noexcept { return address_; }
+
+    // The file was cut short, and what is read and written here since is this process's own.
+    bool lost() const noexcept { return range_ && range_->lost.load(std::memory_order_relaxed); }
+
+private:
+    void* address_ = nullptr;
+    std::size_t bytes_ = 0;
+    GuardedRange* range_ = nullptr;
+};
+
+// While it lives, this thread takes SIGBUS. Costs a system call in the first use by a thread, and two
+// in each use by a thread that blocked SIGBUS then.
+class BusErrorsAllowed {
+public:
+    BusErrorsAllowed() noexcept {
+        if (thread != Thread::takes) [[unlikely]]
+            unblock();
+    }
+    ~BusErrorsAllowed() {
+        if (blocked_) [[unlikely]]
+            block();
+    }
+    BusErrorsAllowed(const BusErrorsAllowed&) = delete;
+
+private:
+    enum class Thread : unsigned char { unknown, takes, blocks };
+    void unblock() noexcept;
+    void block() noexcept;
+
+    static constinit thread_local Thread thread;
+    bool blocked_ = false;
+};
+
+}  // namespace rdmaquota
