@@ -247,7 +247,17 @@ bandwidth() {
     sleep 2
     timeout 60 ib_send_bw -d rxe0 -x 1 -n 100 $address 2>&1 && wait $server
 }
-succeeds "ib_send_bw" bandwidth
+# It measures its clock first and gives up when a busy host makes that uneven.
+bandwidth_at_last() {
+    local output
+    for _ in 1 2 3 4; do
+        output=$(bandwidth) && return
+        [[ $output == *"Correlation coefficient"* ]] || break
+    done
+    echo "$output"
+    return 1
+}
+succeeds "ib_send_bw" bandwidth_at_last
 rdma_ping() {
     rping -s -C 3 -a $address > server.out 2>&1 &
     local server=$!
