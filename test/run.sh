@@ -7,6 +7,7 @@
 #   clang        the same sources with clang's warnings
 #   cli          the command line, without RDMA
 #   guest        the main job on rxe, in the guest, after an installation
+#   mlx5         the real libmlx5 on a simulated mlx5_0, in the guest, after an installation
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
 #   trixie, sid  the QP case under rdma-core 56.1 and 65.0
 #   storm        processes killed and stopped in mid-operation; RDMAQUOTA_STORM_SECONDS, 30
@@ -23,7 +24,7 @@ build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two lanes, since there are two cores and the guest keeps one busy.
 native=(unit provider cli clang storm model sanitize)
-guests=(uninstalled guest trixie sid)
+guests=(uninstalled guest mlx5 trixie sid)
 suites=("$@")
 passed=0 failed=0
 
@@ -106,6 +107,7 @@ run() {
         fuzz) tap bash "$repo/test/fuzz/run.sh" ;;
         provider) tap bash "$repo/test/integration/provider_test.sh" "$build" ;;
         guest) tap in_guest --install -- bash "$repo/test/integration/guest_test.sh" "$build" ;;
+        mlx5) tap in_guest --device both --install -- bash "$repo/test/integration/mlx5_test.sh" "$build" ;;
         uninstalled) tap in_guest -- bash "$repo/test/integration/uninstalled_test.sh" "$build" ;;
         trixie) tap in_root trixie 34 ;;
         sid) tap in_root sid 65 ;;

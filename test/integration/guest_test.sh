@@ -5,44 +5,12 @@ set -u
 here=$(dirname "$0")
 # shellcheck source=test/integration/tap.sh
 . "$here/tap.sh"
+# shellcheck source=test/integration/guest.sh
+. "$here/guest.sh"
+device=rxe0
 objects=$1/test/programs/verbs_objects
 data_path=$1/test/programs/data_path
 forker=$1/test/programs/forker
-work=$(mktemp -d)
-cd "$work" || exit 1
-
-# A fresh policy from standard input, live at once.
-policy() {
-    cat > policy.toml
-    rdmaquota reload policy.toml > /dev/null || not_ok "reload" "$(cat policy.toml)"
-}
-
-# run PROGRAM...: its output in $out, its stderr in $log, its status in $status
-run() {
-    out=$("$@" 2> log)
-    status=$?
-    log=$(cat log)
-}
-
-usage_of() { rdmaquota show --json | python3 -c '
-import json, sys
-device = json.load(sys.stdin)["tenants"][0]["devices"].get("rxe0", {})
-print(device.get(sys.argv[1], {}).get("usage", 0))' "$1"; }
-
-# start PROGRAM...: in the background, with its input from the pipe `keys`, until it waits
-start() {
-    rm -f keys running
-    mkfifo keys
-    "$@" < keys > running 2>&1 &
-    program=$!
-    exec 9> keys
-    for _ in $(seq 200); do
-        grep -q -e waiting -e ready running && return
-        sleep 0.05
-    done
-    not_ok "start $*" "$(cat running)"
-}
-proceed() { echo >&9; exec 9>&-; wait "$program"; }
 
 # --- creation, per tenant ----------------------------------------------------------------------
 policy <<< 'version = 1

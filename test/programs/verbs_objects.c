@@ -8,6 +8,8 @@
  *   cq=N[:ENTRIES]    create N CQs                  mr=N[:BYTES]    register N MRs
  *   cqx=N qpx=N       the same by the _ex entries   ctx=N           open N more contexts
  *   srq=N mw=N ah=N   create N SRQs, MWs, AHs       resize=ENTRIES  resize the last CQ
+ *   odp=N[:BYTES]     register N on-demand MRs      dm=N[:BYTES]    allocate N pieces of device memory
+ *   xrcd=N wq=N counters=N   that many of each; table=N (of the first WQ), flow=N (to the first UD QP)
  *   rereg=BYTES       re-register the last MR       drop=KIND       destroy all of that kind
  *   close             close the device with all that is alive, and open it again
  *   wait              print "waiting" and read a line of standard input
@@ -18,6 +20,7 @@
  * device.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,6 +100,65 @@ static void *make_pd(long unused) { (void)unused; return ibv_alloc_pd(context); 
 static void *make_cq(long entries) { return ibv_create_cq(context, (int)entries, NULL, NULL, 0); }
 static void *make_mr(long bytes) { return ibv_reg_mr(pd, buffer, (size_t)bytes, IBV_ACCESS_LOCAL_WRITE); }
 static void *make_mw(long unused) { (void)unused; return ibv_alloc_mw(pd, IBV_MW_TYPE_2); }
+static void *make_odp(long bytes)
+{
+	return ibv_reg_mr(pd, buffer, (size_t)bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+}
+
+static void *make_dm(long bytes)
+{
+	struct ibv_alloc_dm_attr attr = { .length = (size_t)bytes };
+	return ibv_alloc_dm(context, &attr);
+}
+
+static void *make_xrcd(long unused)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	(void)unused;
+	return ibv_open_xrcd(context, &attr);
+}
+
+static void *make_wq(long work_requests)
+{
+	struct ibv_wq_init_attr attr = {
+		.wq_type = IBV_WQT_RQ,
+		.max_wr = (uint32_t)work_requests,
+		.max_sge = 1,
+		.pd = pd,
+		.cq = cq,
+	};
+	return ibv_create_wq(context, &attr);
+}
+
+static void *make_counters(long unused)
+{
+	struct ibv_counters_init_attr attr = { 0 };
+	(void)unused;
+	return ibv_create_counters(context, &attr);
+}
+
+static void *first_of(const char *kind);
+
+static void *make_table(long unused)
+{
+	struct ibv_wq *wq = first_of("wq");
+	struct ibv_rwq_ind_table_init_attr attr = { .ind_tbl = &wq };
+	(void)unused;
+	return wq ? ibv_create_rwq_ind_table(context, &attr) : NULL;
+}
+
+static void *make_flow(long unused)
+{
+	struct ibv_flow_attr attr = { .type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(attr), .port = 1 };
+	struct ibv_qp *qp = first_of("ud");
+	(void)unused;
+	return qp ? ibv_create_flow(qp, &attr) : NULL;
+}
+
 static void *make_context(long unused) { (void)unused; return ibv_open_device(device); }
 
 static int end_qp(void *object) { return ibv_destroy_qp(object); }
@@ -106,6 +168,12 @@ static int end_mr(void *object) { return ibv_dereg_mr(object); }
 static int end_srq(void *object) { return ibv_destroy_srq(object); }
 static int end_mw(void *object) { return ibv_dealloc_mw(object); }
 static int end_ah(void *object) { return ibv_destroy_ah(object); }
+static int end_dm(void *object) { return ibv_free_dm(object); }
+static int end_xrcd(void *object) { return ibv_close_xrcd(object); }
+static int end_wq(void *object) { return ibv_destroy_wq(object); }
+static int end_table(void *object) { return ibv_destroy_rwq_ind_table(object); }
+static int end_flow(void *object) { return ibv_destroy_flow(object); }
+static int end_counters(void *object) { return ibv_destroy_counters(object); }
 static int end_context(void *object) { return ibv_close_device(object); }
 
 static struct pool pools[] = {
@@ -120,6 +188,13 @@ static struct pool pools[] = {
 	{ .kind = "srq", .make = make_srq, .end = end_srq, .argument = 16 },
 	{ .kind = "mw", .make = make_mw, .end = end_mw },
 	{ .kind = "ah", .make = make_ah, .end = end_ah },
+	{ .kind = "odp", .make = make_odp, .end = end_mr, .argument = 4096 },
+	{ .kind = "dm", .make = make_dm, .end = end_dm, .argument = 4096 },
+	{ .kind = "xrcd", .make = make_xrcd, .end = end_xrcd },
+	{ .kind = "wq", .make = make_wq, .end = end_wq, .argument = 16 },
+	{ .kind = "table", .make = make_table, .end = end_table },
+	{ .kind = "flow", .make = make_flow, .end = end_flow },
+	{ .kind = "counters", .make = make_counters, .end = end_counters },
 	{ .kind = "ctx", .make = make_context, .end = end_context },
 };
 
@@ -129,6 +204,13 @@ static struct pool *find_pool(const char *kind)
 		if (!strcmp(pools[i].kind, kind))
 			return &pools[i];
 	return NULL;
+}
+
+static void *first_of(const char *kind)
+{
+	struct pool *pool = find_pool(kind);
+
+	return pool->count ? pool->object[0] : NULL;
 }
 
 static int create(struct pool *pool, int wanted, long argument)

@@ -1,0 +1,191 @@
+#!/bin/bash
+# mlx5_test.sh BUILD: on mlx5_0, which the real libmlx5 drives and test/mlx5sim stands in for: what programs see is
+# libmlx5's, and what they create is charged. Runs as root in the guest with --device both, after an installation.
+set -u
+here=$(dirname "$0")
+# shellcheck source=test/integration/tap.sh
+. "$here/tap.sh"
+# shellcheck source=test/integration/guest.sh
+. "$here/guest.sh"
+# shellcheck disable=SC2034 # for usage_of
+device=mlx5_0
+programs=$1/test/programs
+objects() { "$programs/verbs_objects" -d mlx5_0 "$@"; }
+registration=/etc/libibverbs.d/rdmaquota.driver
+everything=(rc=3 uc=2 ud=2 qpx=2 pd=2 cq=2 cqx=2 mr=2 odp=2 srq=2 ah=2 mw=2 xrcd=2 wq=2 table=2 flow=2 counters=2 dm=2
+    ctx=2 cq=1:100 resize=300 resize=50 mr=1:4096 rereg=100000)
+away=(drop=flow drop=table drop=wq drop=rc drop=uc drop=ud drop=qpx drop=cq drop=cqx drop=mr drop=odp drop=srq drop=ah
+    drop=mw drop=xrcd drop=counters drop=dm drop=pd drop=ctx)
+
+# bare COMMAND...: as on a node without rdmaquota
+bare() {
+    mv $registration .
+    "$@"
+    local status=$?
+    mv rdmaquota.driver $registration
+    return $status
+}
+
+# same NAME COMMAND...: what it prints and its status are as without us
+same() {
+    local name=$1 with without
+    shift
+    with=$("$@" 2>&1; echo "status $?")
+    without=$(bare "$@" 2>&1; echo "status $?")
+    is "$name: as without us" "$with" "$without"
+}
+
+# knob FILE VALUE COMMAND...: of each simulated command
+knob() {
+    local command
+    for command in "${@:3}"; do echo "$2" > "/sys/kernel/debug/mlx5sim/$command/$1"; done
+}
+calls() { cat "/sys/kernel/debug/mlx5sim/$1/calls"; }
+
+# ledger: all that is in use on mlx5_0, as lines of name and amount, with its unit or limit
+ledger() { rdmaquota show | awk '$1 == "mlx5_0" && $3 != "0" { print $2, $3, $4 }'; }
+
+# until_waiting N: until the program that was started waits for the Nth time
+until_waiting() {
+    for _ in $(seq 200); do
+        [ "$(grep -c waiting running)" -ge "$1" ] && return
+        sleep 0.05
+    done
+    not_ok "waits for the time $1" "$(cat running)"
+}
+
+# --- delegation ---------------------------------------------------------------------------------
+policy <<< 'version = 1
+[tenant.default."*"]
+qp = 100000'
+same "ibv_devinfo" ibv_devinfo -v
+same "every kind of object" objects "${everything[@]}" "${away[@]}"
+same "libmlx5's own calls" "$programs/mlx5_calls" mlx5_0
+same "data-path functions" "$programs/data_path" mlx5_0
+functions=$("$programs/data_path" mlx5_0)
+is "and all that there are lie in libmlx5" "$(grep -v -e ': libmlx5' -e ': none' <<< "$functions")" ""
+has "as post_send does" "$functions" "post_send: libmlx5"
+calls=$("$programs/mlx5_calls" mlx5_0)
+has "mlx5dv_is_supported() is true" "$calls" "mlx5_0: mlx5dv_is_supported 1
+mlx5dv_open_device: made"
+has "mlx5dv_create_cq()" "$calls" "mlx5dv_create_cq: made"
+has "mlx5dv_create_qp()" "$calls" "mlx5dv_create_qp: made"
+
+# --- quotas ---------------------------------------------------------------------------------------
+# quota RESOURCE LIMIT SEEN STEP...: SEEN is what the last step prints
+quota() {
+    policy <<< "version = 1
+[tenant.default.mlx5_0]
+$1 = $2"
+    run objects "${@:4}"
+    is "$1" "${out##*$'\n'}" "$3, then EDQUOT"
+    has "$1: the line names it" "$log" "rdmaquota: $1 on mlx5_0 denied"
+}
+quota qp 2 "rc: 2 of 5" rc=5
+quota qp 2 "qpx: 2 of 5" qpx=5
+quota send_wr 20 "rc: 2 of 5" rc=5
+quota recv_wr 40 "wq: 2 of 5" wq=5
+quota pd 3 "pd: 2 of 5" pd=5
+quota cq 3 "cq: 2 of 5" cq=5
+quota cqe 100 "cqx: 2 of 5" cqx=5
+quota mr 2 "mr: 2 of 5" mr=5
+quota mr_bytes 8192 "mr: 2 of 5" odp=5:1048576 mr=5
+quota srq 2 "srq: 2 of 5" srq=5
+quota srq_wr 40 "srq: 2 of 5" srq=5
+quota ah 2 "ah: 2 of 5" ah=5
+quota mw 2 "mw: 2 of 5" mw=5
+quota xrcd 2 "xrcd: 2 of 5" xrcd=5
+quota wq 2 "wq: 2 of 5" wq=5
+quota rwq_ind 2 "table: 2 of 5" wq=1 table=5
+quota flow 2 "flow: 2 of 5" ud=1 flow=5
+quota counters 2 "counters: 2 of 5" counters=5
+quota dm 2 "dm: 2 of 5" dm=5
+quota dm_bytes 8192 "dm: 2 of 5" dm=5
+quota hca_handle 3 "ctx: 2 of 5" ctx=5
+quota hca_object 4 "pd: 2 of 5" pd=5
+is "nothing is left in use" "$(ledger)" ""
+policy <<< 'version = 1
+[tenant.default.mlx5_0]
+qp = 2'
+before=$(calls create_qp)
+run objects rc=5
+is "what is denied never reaches the driver" "$(($(calls create_qp) - before))" 2
+is "a limit of mlx5_0 is none of rxe0" "$("$programs/verbs_objects" -d rxe0 rc=5)" "rc: 5 of 5"
+policy <<< 'version = 1
+[tenant.default."*"]
+pd = 0'
+has "a program linked to libmlx5 is held to it beside another device" "$("$programs/mlx5_calls" mlx5_0 2> /dev/null)" \
+    "ibv_alloc_pd: EDQUOT"
+
+# --- the kernel's own numbers -----------------------------------------------------------------------
+policy <<< 'version = 1'
+mkdir /sys/fs/cgroup/probe
+start sh -c 'echo $$ > /sys/fs/cgroup/probe/cgroup.procs; exec "$@"' sh "$programs/verbs_objects" -d mlx5_0 \
+    "${everything[@]}" wait "${away[@]}" wait
+kernel() { sed -n "s/^mlx5_0 .*$1=\([0-9]*\).*/\1/p" /sys/fs/cgroup/probe/rdma.current; }
+# libmlx5 makes its doorbell pages (UARs) by commands that are not verbs; the kernel counts each as an object.
+uars() { echo $(($(calls alloc_uar) - $(calls dealloc_uar))); }
+tracked() { rdma resource show | sed -n 's/.*mlx5_0: \(.*\) cm_id 0 \(.*[0-9]\) *$/\1 \2/p'; }
+counted() { rdmaquota show | awk '$1 == "mlx5_0" { n[$2] = $3 } END {
+    print "pd", n["pd"] + 0, "cq", n["cq"] + 0, "qp", n["qp"] + 0, "mr", n["mr"] + 0, "ctx", n["hca_handle"] + 0,
+        "srq", n["srq"] + 0 }'; }
+for moment in "with every kind of object" "after destroying them"; do
+    is "hca_handle is the kernel's, $moment" "$(usage_of hca_handle)" "$(kernel hca_handle)"
+    is "hca_object is the kernel's but for UARs, $moment" "$(usage_of hca_object)" "$(($(kernel hca_object) - $(uars)))"
+    is "so are the kernel's tracked resources, $moment" "$(counted)" "$(tracked)"
+    [ "$moment" = "after destroying them" ] || { echo >&9; until_waiting 2; }
+done
+proceed
+is "and nothing is left" "$(ledger)$(tracked)" "pd 0 cq 0 qp 0 mr 0 ctx 0 srq 0"
+
+# --- commands that fail after the charge ------------------------------------------------------------
+creating=(create_qp create_cq reg_mr alloc_pd create_srq create_ah alloc_mw alloc_xrcd create_wq create_rwq_ind_table
+    create_flow create_counters alloc_dm)
+attempts=(rc=1 qpx=1 cq=1 cqx=1 mr=1 pd=1 srq=1 ah=1 mw=1 xrcd=1 wq=1 table=1 flow=1 counters=1 dm=1)
+start objects ud=1 wq=1 cq=1:100 mr=1 wait "${attempts[@]}" ctx=1 resize=1000 rereg=1000000 wait
+before=$(ledger)
+has "something is in use before" "$before" "mr_bytes 4 KiB"
+knob errno 28 "${creating[@]}" alloc_ucontext resize_cq rereg_mr
+echo >&9
+until_waiting 2
+is "a command that fails gives the charge back" "$(ledger)" "$before"
+knob errno 0 "${creating[@]}" alloc_ucontext resize_cq rereg_mr
+proceed
+is "and keeps its errno" "$(grep -c ENOSPC running)" $((${#attempts[@]} + 3))
+lacks "and is no denial" "$(cat running)" "denied"
+start objects rc=1 mr=1 wait drop=rc drop=mr wait drop=rc drop=mr wait
+before=$(ledger)
+has "a QP is in use" "$before" "qp 1 "
+knob errno 16 destroy_qp dereg_mr
+echo >&9
+until_waiting 2
+is "a destruction that fails keeps the charge" "$(ledger)" "$before"
+is "and its errno" "$(grep -c 'drop .*: 0, then EBUSY' running)" 2
+knob errno 0 destroy_qp dereg_mr
+echo >&9
+until_waiting 3
+is "one that then succeeds gives it back" "$(usage_of qp) $(usage_of mr)" "0 0"
+proceed
+
+# --- slow commands ------------------------------------------------------------------------------------
+policy <<< 'version = 1
+[tenant.default."*"]
+qp = 4'
+knob delay_ms 300 create_qp
+objects rc=3 > one 2> /dev/null &
+first=$!
+objects rc=3 > two 2> /dev/null
+wait $first
+# The one that is done gives back what it held, so at least four are made, never more than four at a time.
+is "two that create slowly share four QPs" "$(cat one two | sort | tail -n 1)" "rc: 3 of 3"
+knob delay_ms 4000 create_qp
+"$programs/verbs_objects" -d mlx5_0 rc=1 > killed 2>&1 &
+victim=$!
+for _ in $(seq 100); do [ "$(usage_of qp)" = 1 ] && break; sleep 0.05; done
+is "a creation under way is charged" "$(usage_of qp)" 1
+knob delay_ms 0 create_qp
+kill -9 $victim
+wait $victim 2> /dev/null
+is "killed in the middle of it: the charge is back" "$?$(ledger)" 137
+
+finish
