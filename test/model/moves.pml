@@ -115,6 +115,13 @@ inline try_charge() {
     doing = CHARGE;
     denied = NONE;
     k = 0;
+    pc = BEGIN
+}
+
+inline retry() {
+    doing = CHARGE;
+    denied = NONE;
+    k = 0;
     fits_after(NONE)
 }
 
@@ -364,7 +371,7 @@ inline reap_from() {
     t = t + (has_slot && t == slot_of[id]);
     if
     :: t < S -> pc = reap_look
-    :: t >= S && doing == PROVE -> t = 0; freed = 0; try_charge()
+    :: t >= S && doing == PROVE -> t = 0; freed = 0; retry()
     :: t >= S && doing == JUDGE -> t = 0; freed = 0; observe()
     :: else ->
         pc = (doing == JOIN_AGAIN && freed == 0 -> finished : claim_look);

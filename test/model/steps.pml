@@ -33,7 +33,7 @@ inline steps() {
     AT(claim_live) live[n] = true; slot_of[id] = n; owners[n]++; has_slot = true; n = 0; THEN(appear)
     AT(appear) devices_used = MAX(devices_used, DEVICE(id) + 1); go_on() }
 
-    // ---- ledger_charge.cpp: fits, totals_fit
+    // ---- ledger_charge.cpp: full_scope, full_total
     LOOK(fits_process) h_c = EXCEEDS(USAGE(slot_of[id], CELL(DEVICE(id), k)), LIMIT_PROCESS); fitted(PROCESS) }
     LOOK(fits_tenant) h_c = EXCEEDS(AMOUNT(gates[CELL(DEVICE(id), k)]), LIMIT_TENANT_OF(k)); fitted(TENANT) }
     LOOK(fits_process_total && j < devices_used) sum = sum + USAGE(slot_of[id], CELL(j, k)); j++ }
