@@ -13,7 +13,7 @@
 #   storm        processes killed and stopped in mid-operation; RDMAQUOTA_STORM_SECONDS, 30
 #   model        the Promela model of the ledger, searched exhaustively, and its mutants
 #   sanitize     the ledger's tests under ThreadSanitizer and AddressSanitizer
-#   fuzz         random bytes for the parsers and segments; only when named, for it finds new things
+#   fuzz         random bytes for the parsers and segments, and a ledger that is written over
 #   vm           the guest itself; only when named, for who changes test/vm
 #
 # RDMAQUOTA_BUILD names the build directory (default: build in the source tree). A suite that cannot
@@ -22,9 +22,8 @@ set -u
 repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
-# Two lanes, since there are two cores and the guest keeps one busy.
-native=(unit provider cli clang storm model sanitize)
-guests=(uninstalled guest mlx5 trixie sid)
+# Two at a time, since there are two cores and a guest keeps one busy; the longest first.
+by_default=(guest model sanitize mlx5 fuzz clang storm cli trixie sid uninstalled unit provider)
 suites=("$@")
 passed=0 failed=0
 
@@ -116,33 +115,38 @@ run() {
     esac
 }
 
-# lane SUITE...: runs them one after the other; ends with the lane's counts
-lane() {
-    for suite in "$@"; do
-        echo "# $suite"
-        SECONDS=0
-        run "$suite"
-        echo "# $suite took $SECONDS s"
+# shellcheck disable=SC2016 # expanded by the inner shell
+next_suite() { flock "$work/lock" sh -c 'head -n 1 "$1"; sed -i 1d "$1"' sh "$work/queue"; }
+
+# worker: runs suites of the queue until it is empty; what each says goes to a file of its name
+worker() {
+    local suite
+    while suite=$(next_suite) && [ -n "$suite" ]; do
+        passed=0 failed=0 SECONDS=0
+        {
+            run "$suite"
+            echo "# $suite took $SECONDS s"
+            echo "counts: $passed $failed"
+        } > "$work/$suite" 2>&1
     done
-    echo "lane: $passed $failed"
 }
 
-# add_lane FILE: shows a lane's output and adds its counts
-add_lane() {
+# add_suite NAME: shows what a suite said and adds its counts
+add_suite() {
     local p f
-    grep -v '^lane: ' "$1"
-    read -r _ p f < <(grep '^lane: ' "$1" || echo "lane: 0 1")
+    echo "# $1"
+    grep -v '^counts: ' "$work/$1"
+    read -r _ p f < <(grep '^counts: ' "$work/$1" || echo "counts: 0 1")
     passed=$((passed + p)) failed=$((failed + f))
 }
 
-both_lanes() {
+all_suites() {
     local work
     work=$(mktemp -d)
-    (passed=0 failed=0; lane "${guests[@]}") > "$work/guests" 2>&1 &
-    (passed=0 failed=0; lane "${native[@]}") > "$work/native" 2>&1
-    add_lane "$work/native"
+    printf '%s\n' "${by_default[@]}" > "$work/queue"
+    (worker) & (worker)
     wait
-    add_lane "$work/guests"
+    for suite in "${by_default[@]}"; do add_suite "$suite"; done
     rm -r "$work"
 }
 
@@ -150,7 +154,7 @@ both_lanes() {
 one "the build is configured" configure
 one "g++ builds without a warning" build
 if [ $failed = 0 ] && [ ${#suites[@]} = 0 ]; then
-    both_lanes
+    all_suites
 elif [ $failed = 0 ]; then
     for suite in "${suites[@]}"; do run "$suite"; done
 fi

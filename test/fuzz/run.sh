@@ -1,15 +1,21 @@
 #!/bin/bash
 # run.sh [SECONDS_PER_TARGET]: builds the fuzz targets with clang, AddressSanitizer and
-# UndefinedBehaviorSanitizer, runs each on its corpus and then for some seconds (default 10), and lets
-# a hostile process write over a live ledger for as long. An input that breaks a target is kept and
-# named; `TARGET INPUT` in the build directory runs it again. The last line is 'N passed, N failed'.
+# UndefinedBehaviorSanitizer, runs each on its corpus and then on new inputs: 20,000 of a fixed seed, or
+# as many as fit into the seconds given. A hostile process writes over a live ledger for as long (else
+# 10 s). An input that breaks a target is kept and named; `TARGET INPUT` in the build directory runs it
+# again. The last line is 'N passed, N failed'.
 #
 # RDMAQUOTA_BUILD names the build directory (default: build in the source tree); new inputs are kept
 # in its fuzz/corpus.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../sanitize/ninja.sh"
-seconds=${1:-10}
+if [ $# = 0 ]; then
+    extent="20,000 inputs" limit=(-runs=20000 -seed=1)
+else
+    extent="$1 s of inputs" limit=(-max_total_time="$1")
+fi
+hostile_seconds=${1:-10}
 work=${RDMAQUOTA_BUILD:-$repo/build}/fuzz
 passed=0 failed=0
 
@@ -52,16 +58,17 @@ check() {
 
 fuzz() {
     mkdir -p "$work/corpus/$1"
-    "$work/targets/$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
+    "$work/targets/$1" "${limit[@]}" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
         -artifact_prefix="$work/$1-" "$work/corpus/$1" "$here/corpus/$1"
 }
 
 check "the fuzz targets are built" build
 if [ $failed = 0 ]; then
     for target in policy_text settings policy_segment ledger_segment; do
-        check "$target: $seconds s of inputs" fuzz $target
+        check "$target: corpus and $extent" fuzz $target
     done
-    check "users of a ledger that is written over for $seconds s" "$work/targets/hostile" "$seconds"
+    check "users of a ledger that is written over and cut for $hostile_seconds s" \
+        "$work/targets/hostile" "$hostile_seconds"
     [ $failed != 0 ] || sed -n "s/^#/    #/p" "$work/log"
 fi
 printf '%d passed, %d failed\n' "$passed" "$failed"
