@@ -91,7 +91,7 @@ in_root() {
     local root
     root=$("$repo/test/vm/roots.sh" "$1") || return 77
     printf 'version = 1\n[tenant.default."*"]\nqp = 2\n' > "$build/two_qps.toml"
-    in_guest --install --root "$root" --env "RDMAQUOTA_POLICY=$build/two_qps.toml" -- \
+    in_guest --device both --install --root "$root" --env "RDMAQUOTA_POLICY=$build/two_qps.toml" -- \
         bash "$repo/test/integration/root_test.sh" "$build" "$2"
 }
 

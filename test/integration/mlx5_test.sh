@@ -69,7 +69,11 @@ calls=$("$programs/mlx5_calls" mlx5_0)
 has "mlx5dv_is_supported() is true" "$calls" "mlx5_0: mlx5dv_is_supported 1
 mlx5dv_open_device: made"
 has "mlx5dv_create_cq()" "$calls" "mlx5dv_create_cq: made"
-has "mlx5dv_create_qp()" "$calls" "mlx5dv_create_qp: made"
+for call in mlx5dv_create_qp mlx5dv_create_wq mlx5dv_create_mkey mlx5dv_devx_obj_create mlx5dv_devx_umem_reg; do
+    has "$call()" "$calls" "$call: made"
+done
+has "what DEVX registers is really pinned" "$calls" "pinned 1040 KiB
+mlx5dv_devx_umem_dereg: 0, pinned 16 KiB"
 
 # --- quotas ---------------------------------------------------------------------------------------
 # quota RESOURCE LIMIT SEEN STEP...: SEEN is what the last step prints

@@ -1,6 +1,6 @@
 #!/bin/bash
-# root_test.sh BUILD PABI: the QP case under another release of rdma-core; runs in the guest in that
-# release's root file system, which has neither our CLI's libraries nor python.
+# root_test.sh BUILD PABI: the QP case under another release of rdma-core, on rxe0 and mlx5_0; runs in the guest in
+# that release's root file system, which has neither our CLI's libraries nor python.
 set -u
 # shellcheck source=test/integration/tap.sh
 . "$(dirname "$0")/tap.sh"
@@ -12,4 +12,21 @@ drop rc: 2
 uc: 2 of 5, then EDQUOT
 ud: 0 of 1, then EDQUOT"
 has "the denial line" "$(cat /tmp/log)" "rdmaquota: qp on rxe0 denied (EDQUOT): tenant default uses 2 of 2"
+
+# libmlx5 of that release, on the simulated mlx5_0
+out=$("$objects" -d mlx5_0 rc=5 drop=rc cq=2 mr=2 srq=2 ah=2 dm=2 2> /tmp/log)
+is "2 of 5 QPs on mlx5_0" "$out" "rc: 2 of 5, then EDQUOT
+drop rc: 2
+cq: 2 of 2
+mr: 2 of 2
+srq: 2 of 2
+ah: 2 of 2
+dm: 2 of 2"
+calls=$("$1/test/programs/mlx5_calls" mlx5_0)
+has "mlx5dv_is_supported() is true" "$calls" "mlx5_0: mlx5dv_is_supported 1
+mlx5dv_open_device: made"
+functions=$("$1/test/programs/data_path" mlx5_0)
+mv /etc/libibverbs.d/rdmaquota.driver /tmp
+is "libmlx5's own calls are as without us" "$calls" "$("$1/test/programs/mlx5_calls" mlx5_0)"
+is "so are the data-path functions" "$functions" "$("$1/test/programs/data_path" mlx5_0)"
 finish

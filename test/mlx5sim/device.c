@@ -142,11 +142,12 @@ static int alloc_ucontext(struct ib_ucontext *ib, struct ib_udata *udata)
 		error = sim_request(udata, &request, sizeof(request));
 	if (error)
 		return error;
-	if (request.flags || request.comp_mask || !(request.lib_caps & MLX5_LIB_CAP_DYN_UAR))
+	if (request.flags & ~MLX5_IB_ALLOC_UCTX_DEVX || request.comp_mask || !(request.lib_caps & MLX5_LIB_CAP_DYN_UAR))
 		return -EOPNOTSUPP;
 	context->uar = alloc_page(GFP_KERNEL | __GFP_ZERO);
 	if (!context->uar)
 		return -ENOMEM;
+	context->devx = request.flags & MLX5_IB_ALLOC_UCTX_DEVX;
 	mutex_init(&context->mutex);
 	xa_init_flags(&context->dms, XA_FLAGS_ALLOC);
 	error = sim_respond(udata, &response, sizeof(response));

@@ -21,6 +21,7 @@ static const struct ib_device_ops sim_ops = {
 static const struct uapi_definition sim_defs[] = {
 	UAPI_DEF_CHAIN(sim_device_defs),
 	UAPI_DEF_CHAIN(sim_memory_defs),
+	UAPI_DEF_CHAIN(sim_devx_defs),
 	{},
 };
 

@@ -41,7 +41,8 @@
 	X(create_qp) X(modify_qp) X(query_qp) X(destroy_qp) \
 	X(create_srq) X(modify_srq) X(query_srq) X(destroy_srq) X(alloc_xrcd) X(dealloc_xrcd) \
 	X(create_wq) X(modify_wq) X(destroy_wq) X(create_rwq_ind_table) X(destroy_rwq_ind_table) \
-	X(create_flow) X(destroy_flow) X(create_counters) X(destroy_counters) X(read_counters)
+	X(create_flow) X(destroy_flow) X(create_counters) X(destroy_counters) X(read_counters) \
+	X(devx_general) X(devx_create) X(devx_modify) X(devx_query) X(devx_destroy) X(devx_umem_reg) X(devx_umem_dereg)
 
 enum sim_command {
 #define X(name) sim_##name,
@@ -54,12 +55,13 @@ enum sim_command {
 struct sim_context {
 	struct ib_ucontext ib;
 	struct page *uar;
+	bool devx;
 	struct mutex mutex;
 	struct xarray dms;
 };
 
 /* The kinds of objects that have numbers of their own. */
-enum sim_kind { sim_pds, sim_mkeys, sim_cqs, sim_qps, sim_srqs, sim_xrcds, sim_rqts, sim_kind_count };
+enum sim_kind { sim_pds, sim_mkeys, sim_cqs, sim_qps, sim_srqs, sim_xrcds, sim_rqts, sim_umems, sim_others };
 
 /* knobs.c. sim_begin() is what every command calls first: it returns 0, or the negative errno to fail with. */
 int sim_begin(enum sim_command command);
@@ -76,6 +78,6 @@ int sim_respond(struct ib_udata *udata, const void *response, size_t bytes);
 
 /* Each file's ops and ioctl methods. */
 extern const struct ib_device_ops sim_device_ops, sim_memory_ops, sim_queue_ops, sim_steering_ops;
-extern const struct uapi_definition sim_device_defs[], sim_memory_defs[];
+extern const struct uapi_definition sim_device_defs[], sim_memory_defs[], sim_devx_defs[];
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct ibv_pd *pd;
 
@@ -24,6 +25,20 @@ static void *answer(const char *what, void *object)
 {
 	printf("%s: %s\n", what, object ? "made" : strerrorname_np(errno));
 	return object;
+}
+
+/* What the kernel has pinned for this process: `VmPin` counts long-term pins. */
+static long pinned_kib(void)
+{
+	FILE *status = fopen("/proc/self/status", "r");
+	char line[128];
+	long kib = -1;
+
+	while (status && fgets(line, sizeof(line), status))
+		sscanf(line, "VmPin: %ld", &kib);
+	if (status)
+		fclose(status);
+	return kib;
 }
 
 static void query(struct ibv_context *context)
@@ -171,9 +186,90 @@ static void make_dm(struct ibv_context *context)
 	printf("ibv_free_dm: %d\n", ibv_free_dm(dm));
 }
 
+/* DEVX: `opcode` begins a command, an answer's third word is the object's number, all big-endian. */
+static struct mlx5dv_devx_obj *create_by_opcode(struct ibv_context *context, unsigned opcode, uint32_t *number)
+{
+	unsigned char in[64] = { (unsigned char)(opcode >> 8), (unsigned char)opcode }, out[64] = { 0 };
+	struct mlx5dv_devx_obj *object = mlx5dv_devx_obj_create(context, in, sizeof(in), out, sizeof(out));
+
+	*number = (uint32_t)out[9] << 16 | (uint32_t)out[10] << 8 | out[11];
+	return object;
+}
+
+static void make_devx(struct ibv_context *context)
+{
+	static const unsigned opcodes[] = { 0x200 /* MKEY */, 0x400 /* CQ */, 0x500 /* QP */, 0x904 /* SQ */, 0x908 /* RQ */,
+					    0x90c /* RMP */, 0x912 /* TIS */, 0xa00 /* any */, 0xfff /* none */ };
+	unsigned char in[64] = { 0x05, 0x0b /* QUERY_QP */ }, out[64];
+
+	for (size_t i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); ++i) {
+		uint32_t number;
+		struct mlx5dv_devx_obj *object = answer("mlx5dv_devx_obj_create", create_by_opcode(context, opcodes[i], &number));
+
+		if (!object)
+			continue;
+		printf("of %#x: number %u, ", opcodes[i], number);
+		printf("query %d, ", mlx5dv_devx_obj_query(object, in, sizeof(in), out, sizeof(out)));
+		printf("modify %d, ", mlx5dv_devx_obj_modify(object, in, sizeof(in), out, sizeof(out)));
+		printf("destroy %d\n", mlx5dv_devx_obj_destroy(object));
+	}
+}
+
+static void pin_memory(struct ibv_context *context)
+{
+	enum { bytes = 1 << 20 };
+	void *memory = aligned_alloc(4096, bytes);
+	struct mlx5dv_devx_umem *umem =
+		answer("mlx5dv_devx_umem_reg", mlx5dv_devx_umem_reg(context, memory, bytes, IBV_ACCESS_LOCAL_WRITE));
+
+	if (umem) {
+		printf("number %u, pinned %ld KiB\n", umem->umem_id, pinned_kib());
+		printf("mlx5dv_devx_umem_dereg: %d", mlx5dv_devx_umem_dereg(umem));
+		printf(", pinned %ld KiB\n", pinned_kib());
+	}
+	answer("mlx5dv_devx_umem_reg of nothing", mlx5dv_devx_umem_reg(context, NULL, bytes, IBV_ACCESS_LOCAL_WRITE));
+	free(memory);
+}
+
+static void make_mkey(void)
+{
+	struct mlx5dv_mkey_init_attr attr = {
+		.pd = pd,
+		.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT,
+		.max_entries = 3,
+	};
+	struct mlx5dv_mkey *mkey = answer("mlx5dv_create_mkey", mlx5dv_create_mkey(&attr));
+
+	if (!mkey)
+		return;
+	printf("%u entries, key %#x\n", attr.max_entries, mkey->lkey);
+	printf("mlx5dv_destroy_mkey: %d\n", mlx5dv_destroy_mkey(mkey));
+}
+
+static void make_wq(struct ibv_context *context, struct ibv_cq *cq)
+{
+	struct ibv_wq_init_attr attr = { .wq_type = IBV_WQT_RQ, .max_wr = 10, .max_sge = 1, .pd = pd, .cq = cq };
+	struct ibv_wq *wq = answer("mlx5dv_create_wq", mlx5dv_create_wq(context, &attr, NULL));
+
+	if (wq)
+		printf("ibv_destroy_wq: %d\n", ibv_destroy_wq(wq));
+}
+
+/* A second handle of the device and of the PD, as another process gets it by a socket. */
+static void import(struct ibv_context *context)
+{
+	struct ibv_context *second = answer("ibv_import_device", ibv_import_device(dup(context->cmd_fd)));
+	struct ibv_pd *again = second ? answer("ibv_import_pd", ibv_import_pd(second, pd->handle)) : NULL;
+
+	if (again)
+		ibv_unimport_pd(again);
+	if (second)
+		printf("ibv_close_device of the second: %d\n", ibv_close_device(second));
+}
+
 static struct ibv_context *open_device(const char *name)
 {
-	struct mlx5dv_context_attr attr = { 0 };
+	struct mlx5dv_context_attr attr = { .flags = MLX5DV_CONTEXT_FLAGS_DEVX };
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *context = NULL;
 
@@ -204,6 +300,11 @@ int main(int argc, char **argv)
 	make_qps(context, cq);
 	describe_pd_and_srq();
 	make_dm(context);
+	make_wq(context, cq);
+	make_mkey();
+	make_devx(context);
+	pin_memory(context);
+	import(context);
 	printf("ibv_destroy_cq: %d\n", ibv_destroy_cq(cq));
 	printf("ibv_dealloc_pd: %d\n", ibv_dealloc_pd(pd));
 	printf("ibv_close_device: %d\n", ibv_close_device(context));

@@ -170,6 +170,7 @@ check "arguments" passes_arguments
 check "environment and directory" passes_environment
 check "system, devices and isolation" is_a_system
 check "ibv_rc_pingpong and rping" pings
+check "--device both" guest --device both -- sh -c 'ibv_devinfo -d rxe0 && ibv_devinfo -d mlx5_0'
 cp blob1 stdout.in
 check "--out" writes_out
 check "--icount" counts_instructions
