@@ -1,9 +1,10 @@
 #!/bin/sh
-# guest.sh BUILD PAIRS REPEATS: the part of the table that needs a real device; run.sh starts it in the guest that
-# counts instructions as time, with rdmaquota installed and far limits. Prints "guest.VARIANT.FIGURE VALUE" lines.
+# guest.sh BUILD PAIRS REPEATS DEVICE NAME: the part of the table that needs a device of the kernel, the guest's only one;
+# run.sh starts it in the guest that counts instructions as time, with rdmaquota installed and far limits. Prints
+# "NAME.VARIANT.FIGURE VALUE" lines.
 # Variants by turns: bare (not registered), ours, and rdmacg (bare, and limited by the kernel's rdma cgroup).
 set -eu
-build=$1/test/bench pairs=$2 repeats=$3
+build=$1/test/bench pairs=$2 repeats=$3 device=$4 name=$5
 registration=/etc/libibverbs.d/rdmaquota.driver
 group=/sys/fs/cgroup/rdmaquota-bench
 
@@ -23,11 +24,11 @@ tagged() { # VARIANT COMMAND...
     tag=$1
     shift
     "$@" >/run/bench.out
-    sed "s/^/guest.$tag./" /run/bench.out
+    sed "s/^/$name.$tag./" /run/bench.out
 }
 
 mkdir -p $group
-echo 'rxe0 hca_handle=100000 hca_object=1000000' >$group/rdma.max
+echo "$device hca_handle=100000 hca_object=1000000" >$group/rdma.max
 
 # The kernel numbers objects upwards and its tables get deeper on the way, up to the 4096th; and files are read once.
 switch bare
@@ -50,6 +51,6 @@ while [ $i -lt "$repeats" ]; do
 done
 
 switch ours
-rdmaquota set rxe0 qp=1000 >/dev/null
+rdmaquota set "$device" qp=1000 >/dev/null
 tagged ours "$build/bench_verbs_death" 1000
-echo "guest.ours.guest_death.usage $(rdmaquota show --json | tr -d ' \n' | sed -n 's/.*"qp":{"usage":\([0-9]*\).*/\1/p')"
+echo "$name.ours.guest_death.usage $(rdmaquota show --json | tr -d ' \n' | sed -n 's/.*"qp":{"usage":\([0-9]*\).*/\1/p')"

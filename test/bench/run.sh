@@ -5,7 +5,7 @@
 #
 #   charge     charge and release, one thread: nanoseconds, and instructions where valgrind is installed
 #   processes  1 to 64 processes charging one tenant: per second, and the slowest one's share
-#   objects    creating and destroying objects on rxe, in instructions (in the guest)
+#   objects    creating and destroying objects on rxe and a simulated mlx5, in instructions (in the guest)
 #   open       listing, opening and closing a device (on a fake one, and in the guest)
 #   death      the charge after the kill -9 of a holder of 1,000 QPs (and in the guest)
 #   start      300 processes that open, charge and end (fake device)
@@ -93,11 +93,11 @@ on_fake_device() {
         "$here/device.sh" "$build" "$(choose 41 15)" "$(choose 7 2)"
 }
 
-in_guest() {
+in_guest() { # KIND DEVICE NAME
     printf 'version = 1\n[process."*"]\nqp = 1000000\nmr_bytes = "1TiB"\n[tenant.default."*"]\nqp = 2000000\n' \
         >"$build/far_limits.toml"
-    "$repo/test/vm/run.sh" --icount --install --env "RDMAQUOTA_POLICY=$build/far_limits.toml" -- \
-        sh "$here/guest.sh" "$build" "$(choose 800 200)" "$(choose 5 3)"
+    "$repo/test/vm/run.sh" --device "$1" --icount --install --env "RDMAQUOTA_POLICY=$build/far_limits.toml" -- \
+        sh "$here/guest.sh" "$build" "$(choose 800 200)" "$(choose 5 3)" "$2" "$3"
 }
 
 if ! build_all >"$scratch/build" 2>&1; then
@@ -111,7 +111,8 @@ wanted processes && measure processes "$programs/bench_processes" --runs "$(choo
 wanted denial && measure denial "$programs/bench_denial" --runs "$(choose 101 31)"
 wanted death && measure death "$programs/bench_death" --runs "$(choose 51 21)"
 wanted open start memory && measure device on_fake_device
-wanted objects open death && measure guest in_guest
+wanted objects open death && measure guest in_guest rxe rxe0 guest
+wanted objects open && measure mlx5 in_guest mlx5sim mlx5_0 mlx5
 
 build_type=$(meson introspect --buildoptions "$build" 2>/dev/null |
     python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "buildtype"))')
