@@ -61,6 +61,7 @@ struct Policy {
     Mode mode = Mode::enforce;
     Unavailable on_unavailable = Unavailable::allow;
     int deny_errno = 0;  // an errno number; 0 is read as EDQUOT
+    bool clamp_device_attr = false;  // device attributes tell what the quota leaves, not what the device has
     LogLevel log_level = LogLevel::warning;
     LogTarget log_target = LogTarget::standard_error;
     std::string log_file;  // for LogTarget::file, an absolute path

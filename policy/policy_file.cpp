@@ -66,13 +66,14 @@ public:
 
 private:
     void root_entry(const toml::key& key, const toml::node& node) {
-        static constexpr std::array<std::string_view, 7> known{"version", "mode",    "on_unavailable", "deny_errno",
-                                                               "log",     "process", "tenant"};
+        static constexpr std::array<std::string_view, 8> known{"version",           "mode", "on_unavailable", "deny_errno",
+                                                               "clamp_device_attr", "log",  "process",        "tenant"};
         auto& policy = merge_.policy;
         if (key == "version") return version(node);
         if (key == "mode") return word(key, node, parse_mode, policy.mode);
         if (key == "on_unavailable") return word(key, node, parse_unavailable, policy.on_unavailable);
         if (key == "deny_errno") return word(key, node, parse_deny_errno, policy.deny_errno);
+        if (key == "clamp_device_attr") return flag(key, node, policy.clamp_device_attr);
         if (key == "log") return log(key, node);
         if (key == "process") return scope(key, node, policy.process);
         if (key == "tenant") return tenants(key, node);
@@ -93,6 +94,13 @@ private:
         const auto value = parse(text->get());
         if (!value) return fail(node, value.error());
         into = value.value();
+    }
+
+    void flag(const toml::key& key, const toml::node& node, bool& into) {
+        const auto* value = node.as_boolean();
+        if (value == nullptr)
+            return fail(node, fmt::format("{} is {}; write true or false", key.str(), kind_of(node)));
+        into = value->get();
     }
 
     void log(const toml::key& key, const toml::node& node) {

@@ -1,5 +1,6 @@
 #include "provider/context.hpp"
 
+#include <algorithm>
 #include <array>
 #include <new>
 
@@ -187,6 +188,49 @@ void Context::release_accounts(AccountMask charged, const Amounts& amounts) noex
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (charged & (1U << i))
             accounts_.account[i]->ledger().release(accounts_.account[i]->owner(), device_index_[i], amounts);
+}
+
+bool Context::clamps(std::size_t i) noexcept {
+    if (!usable_[i] || accounts_.account[i]->ledger().lost()) return false;
+    const auto& policy = accounts_.account[i]->policy();
+    return policy.clamp_device_attr() && policy.mode() == Mode::enforce;
+}
+
+bool Context::clamps() noexcept {
+    bool any = false;
+    for (std::size_t i = 0; i < accounts_.count; ++i) {
+        if (!clamps(i)) continue;
+        any = true;
+        accounts_.account[i]->ledger().reap();  // what the dead held is room
+    }
+    return any;
+}
+
+std::uint64_t Context::room(std::size_t i, Resource resource) noexcept {
+    auto& account = *accounts_.account[i];
+    Limits limits;
+    limits_[i].read(account.policy(), device_, Amounts{}.add(resource, 1), &limits);
+    return account.ledger().room(account.owner(), device_index_[i], resource, limits);
+}
+
+// What is held counts as well: who asks again after creating some sees the same maximum.
+std::uint64_t Context::most(Resource resource) noexcept {
+    std::uint64_t least = unlimited;
+    for (std::size_t i = 0; i < accounts_.count; ++i) {
+        if (!clamps(i)) continue;
+        const auto more = std::min(room(i, resource), room(i, Resource::hca_object));
+        const auto held = accounts_.account[i]->ledger().usage(accounts_.account[i]->owner().slot(), device_index_[i],
+                                                               resource);
+        if (more != unlimited) least = std::min(least, held + more);
+    }
+    return least;
+}
+
+std::uint64_t Context::largest(Resource resource) noexcept {
+    std::uint64_t least = unlimited;
+    for (std::size_t i = 0; i < accounts_.count; ++i)
+        if (clamps(i)) least = std::min(least, room(i, resource));
+    return least;
 }
 
 }  // namespace rdmaquota::provider

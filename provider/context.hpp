@@ -43,6 +43,12 @@ public:
     bool charge_more(const Receipt& receipt, const Amounts& amounts) noexcept;
     void release_part(const Receipt& receipt, const Amounts& amounts) noexcept;
 
+    // For device attributes, where the policy clamps them and enforces limits; `unlimited` where nothing
+    // is to be clamped. A moment's view.
+    bool clamps() noexcept;
+    std::uint64_t most(Resource resource) noexcept;     // that this process can come to hold on the device
+    std::uint64_t largest(Resource resource) noexcept;  // that one more object can ask for
+
     Receipts& receipts() noexcept { return receipts_; }
 
     OpPointer real(Op op) const noexcept { return real_[static_cast<std::size_t>(op)]; }
@@ -56,6 +62,8 @@ private:
     bool admit_denied(std::size_t i, const Amounts& amounts, const Denial& denial, int error) noexcept;
     void release_accounts(AccountMask charged, const Amounts& amounts) noexcept;
     bool counts(std::size_t i) noexcept;
+    bool clamps(std::size_t i) noexcept;
+    std::uint64_t room(std::size_t i, Resource resource) noexcept;
 
     std::string device_;
     pid_t pid_;  // of the process that opened it; a forked child has only a copy

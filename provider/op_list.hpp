@@ -7,7 +7,7 @@
 //   resize   changes what an object costs; wrapped
 //   import   makes or drops a handle of a kernel object that another context was charged for, as by
 //            the kernel's rdma cgroup; left alone
-//   observe  changes no count; left alone until there is something to observe
+//   observe  changes no count; wrapped to count deeds (activity) or to change what is told
 //   pass     left alone: the data path, queries, and what creates no object of the kernel. So are
 //            alloc_td (mlx5 gives it a UAR, which it keeps for the context like those of its QPs) and
 //            alloc_buf (plain or DMA-heap memory; registering it is charged)
@@ -38,7 +38,7 @@
     X(attach_mcast, 34, pass) \
     X(bind_mw, 34, pass) \
     X(close_xrcd, 34, release) \
-    X(cq_event, 34, observe) \
+    X(cq_event, 34, pass) \
     X(create_ah, 34, charge) \
     X(create_comp_cntr, 65, charge) \
     X(create_counters, 34, charge) \
@@ -80,7 +80,7 @@
     X(inc_err_comp_cntr, 65, pass) \
     X(modify_cq, 34, pass) \
     X(modify_flow_action_esp, 34, pass) \
-    X(modify_qp, 34, observe) \
+    X(modify_qp, 34, pass) \
     X(modify_qp_rate_limit, 34, pass) \
     X(modify_srq, 34, resize) \
     X(modify_wq, 34, pass) \

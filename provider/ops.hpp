@@ -20,10 +20,11 @@ std::span<const Wrapper> ah_ops() noexcept;
 std::span<const Wrapper> flow_ops() noexcept;
 std::span<const Wrapper> dm_ops() noexcept;
 std::span<const Wrapper> context_ops() noexcept;
+std::span<const Wrapper> device_ops() noexcept;
 
 inline auto all_ops() noexcept {
-    return std::array{pd_ops(), mr_ops(), mw_ops(),   cq_ops(), qp_ops(),     srq_ops(),
-                      wq_ops(), ah_ops(), flow_ops(), dm_ops(), context_ops()};
+    return std::array{pd_ops(), mr_ops(), mw_ops(),   cq_ops(), qp_ops(),      srq_ops(),
+                      wq_ops(), ah_ops(), flow_ops(), dm_ops(), context_ops(), device_ops()};
 }
 
 // One kernel object of a type.

@@ -174,6 +174,10 @@ public:
 
     void release(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept;
 
+    // How much more of `resource` the owner can charge as far as one look tells; `unlimited` where no
+    // limit holds.
+    std::uint64_t room(const Owner& owner, std::uint32_t device, Resource resource, const Limits& limits) const noexcept;
+
     // Gives back what dead owners held. Returns how many slots were freed.
     unsigned reap() noexcept;
 

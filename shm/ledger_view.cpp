@@ -1,4 +1,5 @@
 // Listings for people and tools. Each word is read by itself: a moment's view, not a proof.
+#include <algorithm>
 #include <cstring>
 
 #include "shm/atomic.hpp"
@@ -33,6 +34,19 @@ std::vector<OwnerView> Ledger::owners() const {
 
 std::uint64_t Ledger::usage(std::uint32_t slot, std::uint32_t device, Resource resource) const noexcept {
     return slot < owner_slots && device < device_slots ? load(data_->slots[slot].usage[device][index(resource)]) : 0;
+}
+
+std::uint64_t Ledger::room(const Owner& owner, std::uint32_t device, Resource resource,
+                           const Limits& limits) const noexcept {
+    std::uint64_t room = unlimited;
+    const auto leave = [&room](std::uint64_t limit, std::uint64_t used) {
+        if (limit != unlimited) room = std::min(room, limit - std::min(limit, used));
+    };
+    leave(limits.process, usage(owner.slot(), device, resource));
+    leave(limits.tenant, gate(device, resource));
+    leave(limits.process_total, slot_total(owner.slot(), resource));
+    leave(limits.tenant_total, gate_total(resource));
+    return room;
 }
 
 std::uint64_t Ledger::tenant_usage(std::uint32_t device, Resource resource) const noexcept {

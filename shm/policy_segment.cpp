@@ -62,6 +62,7 @@ Result<void> compile(const Policy& policy, PolicyImage& image) {
     image.mode = static_cast<std::uint32_t>(policy.mode);
     image.on_unavailable = static_cast<std::uint32_t>(policy.on_unavailable);
     image.deny_errno = static_cast<std::uint32_t>(policy.deny_errno ? policy.deny_errno : EDQUOT);
+    image.clamp_device_attr = policy.clamp_device_attr ? 1 : 0;
     image.log_level = static_cast<std::uint32_t>(policy.log_level);
     image.log_target = static_cast<std::uint32_t>(policy.log_target);
     std::copy(policy.log_file.begin(), policy.log_file.end(), image.log_file);
@@ -153,6 +154,8 @@ int PolicySegment::deny_errno() const noexcept {
     return number == EAGAIN || number == ENOMEM ? number : EDQUOT;
 }
 
+bool PolicySegment::clamp_device_attr() const noexcept { return load(image_->clamp_device_attr) != 0; }
+
 LogLevel PolicySegment::log_level() const noexcept {
     return static_cast<LogLevel>(std::min(load(image().log_level), static_cast<std::uint32_t>(LogLevel::debug)));
 }
@@ -206,6 +209,7 @@ Policy PolicySegment::decompile() const {
     policy.mode = mode();
     policy.on_unavailable = on_unavailable();
     policy.deny_errno = deny_errno();
+    policy.clamp_device_attr = clamp_device_attr();
     policy.log_level = log_level();
     policy.log_target = log_target();
     policy.log_file = log_file();

@@ -1,7 +1,7 @@
 // The compiled policy: one file that root writes and every application maps read-only.
 //
 //   byte 0      magic, layout_version, file_bytes
-//        24     generation, superseded, mode, on_unavailable, deny_errno, log…
+//        24     generation, superseded, mode, on_unavailable, deny_errno, log…, clamp_device_attr
 //       320     process rows   (row_count × 256 bytes)
 //               tenant rows    (row_count × 256 bytes)
 //
@@ -26,7 +26,7 @@
 namespace rdmaquota {
 
 inline constexpr std::uint64_t policy_magic = 0x31594c50'51414d52;  // "RMAQPLY1", little-endian
-inline constexpr std::uint32_t policy_layout_version = 1;
+inline constexpr std::uint32_t policy_layout_version = 2;
 inline constexpr std::size_t resource_slots = 24;  // room for resources in every row, 3 cache lines
 inline constexpr std::size_t policy_rows = 34;     // 32 devices, "*" and "total"
 
@@ -48,7 +48,9 @@ struct PolicyImage {
     std::uint32_t log_level;
     std::uint32_t log_target;
     char log_file[256];
-    std::uint64_t reserved[2];
+    std::uint32_t clamp_device_attr;
+    std::uint32_t reserved0;
+    std::uint64_t reserved[1];
     PolicyRow process[policy_rows];
     PolicyRow tenant[policy_rows];
 };
@@ -77,6 +79,7 @@ public:
     Mode mode() const noexcept;  // values that this version does not know read as enforce
     Unavailable on_unavailable() const noexcept;
     int deny_errno() const noexcept;  // always one of EDQUOT, EAGAIN, ENOMEM
+    bool clamp_device_attr() const noexcept;
     LogLevel log_level() const noexcept;
     LogTarget log_target() const noexcept;
     std::string log_file() const;

@@ -55,13 +55,14 @@ TEST_CASE("the ledger's layout is version 1") {
     CHECK(ops_end == 65535);
 }
 
-TEST_CASE("the policy's layout is version 1") {
-    CHECK(policy_layout_version == 1);
+TEST_CASE("the policy's layout is version 2") {
+    CHECK(policy_layout_version == 2);
     CHECK(offsetof(PolicyImage, layout_version) == 8);
     CHECK(offsetof(PolicyImage, generation) == 16);
     CHECK(offsetof(PolicyImage, superseded) == 24);
     CHECK(offsetof(PolicyImage, deny_errno) == 36);
     CHECK(offsetof(PolicyImage, log_file) == 48);
+    CHECK(offsetof(PolicyImage, clamp_device_attr) == 304);
     CHECK(offsetof(PolicyImage, process) == 320);
     CHECK(offsetof(PolicyImage, tenant) == 320 + 34 * 256);
     CHECK(sizeof(PolicyImage) == 320 + 68 * 256);

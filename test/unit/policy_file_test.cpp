@@ -77,6 +77,7 @@ version = 1
 mode = "audit"
 on_unavailable = "deny"
 deny_errno = "ENOMEM"
+clamp_device_attr = true
 log = { level = "debug", target = "file", file = "/var/log/q" }
 [process."*"]
 qp = 100
@@ -89,6 +90,7 @@ qp = "max"
     CHECK(policy.mode == Mode::audit);
     CHECK(policy.on_unavailable == Unavailable::deny);
     CHECK(policy.deny_errno == ENOMEM);
+    CHECK(policy.clamp_device_attr);
     CHECK(policy.log_level == LogLevel::debug);
     CHECK(policy.log_target == LogTarget::file);
     CHECK(policy.log_file == "/var/log/q");
@@ -121,6 +123,7 @@ TEST_CASE("errors name file, line, column and a remedy") {
         {"version = 1\nmode = \"enforced\"", "p.toml:2:8: ", "choose one of enforce, audit, off"},
         {"version = 1\nmode = enforce", "p.toml:2:8: ", "must be quoted"},
         {"version = 1\nmode = 3", "p.toml:2:8: ", "word in quotes"},
+        {"version = 1\nclamp_device_attr = 1", "p.toml:2:21: ", "write true or false"},
         {"version = 1\ndeny_errno = \"EPERM\"", "p.toml:2:14: ", "EDQUOT, EAGAIN, ENOMEM"},
         {"version = 1\n[log]\nlevel = \"loud\"", "p.toml:3:9: ", "choose one of none"},
         {"version = 1\n[log]\nlevl = \"info\"", "p.toml:3:1: ", "did you mean 'level'?"},

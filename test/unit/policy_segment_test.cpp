@@ -18,6 +18,7 @@ Policy sample() {
     policy.mode = Mode::audit;
     policy.on_unavailable = Unavailable::deny;
     policy.deny_errno = EAGAIN;
+    policy.clamp_device_attr = true;
     policy.log_target = LogTarget::file;
     policy.log_file = "/var/log/rdmaquota";
     row_for(policy.process, "*")[index(Resource::qp)] = 100;
@@ -39,6 +40,8 @@ TEST_CASE("a compiled policy reads as it was written") {
     CHECK(policy.on_unavailable() == Unavailable::deny);
     CHECK(policy.deny_errno() == EAGAIN);
     CHECK(policy.log_file() == "/var/log/rdmaquota");
+    CHECK(policy.clamp_device_attr());
+    CHECK(policy.decompile().clamp_device_attr);
     CHECK(policy.limit(Scope::process, "rxe0", Resource::qp) == 100);
     CHECK(policy.limit(Scope::tenant, "rxe0", Resource::qp) == unlimited);
     CHECK(policy.limit(Scope::tenant, "mlx5_0", Resource::qp) == 1000);

@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <cstring>
+
 #include "wrapped_context.hpp"
 
 using namespace rdmaquota;
@@ -46,6 +48,48 @@ struct Mr {
     }
 };
 
+// A device that has a thousand of everything, or nothing.
+int real_query_device(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex* attr, std::size_t bytes) {
+    std::memset(attr, 0, bytes);
+    auto& base = attr->orig_attr;
+    for (auto* field : {&base.max_qp, &base.max_qp_wr, &base.max_cq, &base.max_cqe, &base.max_mr, &base.max_pd,
+                        &base.max_mw, &base.max_ah, &base.max_srq_wr})
+        *field = 1000;
+    base.max_mr_size = UINT64_MAX;
+    if (bytes < sizeof *attr) return 0;
+    attr->max_wq_type_rq = attr->rss_caps.max_rwq_indirection_tables = 1000;
+    attr->max_dm_size = 1000;
+    return 0;
+}
+
+ibv_device_attr_ex query(WrappedContext& context, std::size_t bytes = sizeof(ibv_device_attr_ex)) {
+    ibv_device_attr_ex attr{};
+    std::memset(&attr, 0x5a, sizeof attr);
+    const auto op = context.wrapped(Op::query_device_ex, real_query_device);
+    REQUIRE(op(&context.verbs, nullptr, &attr, bytes) == 0);
+    return attr;
+}
+
+Policy clamping(Mode mode = Mode::enforce) {
+    Policy policy;
+    policy.clamp_device_attr = true;
+    policy.mode = mode;
+    auto& tenant = row_for(policy.tenant, "*");
+    tenant[index(Resource::mr)] = 5;
+    tenant[index(Resource::mr_bytes)] = 10000;
+    tenant[index(Resource::send_wr)] = 70;
+    tenant[index(Resource::cqe)] = 2000;
+    tenant[index(Resource::srq)] = 2;
+    auto& process = row_for(policy.process, "fake0");
+    process[index(Resource::recv_wr)] = 60;
+    process[index(Resource::wq)] = 4;
+    process[index(Resource::dm_bytes)] = 512;
+    auto& total = row_for(policy.tenant, "total");
+    total[index(Resource::hca_object)] = 8;
+    total[index(Resource::cq)] = 3;
+    return policy;
+}
+
 constexpr int translation = IBV_REREG_MR_CHANGE_TRANSLATION;
 constexpr int access_only = IBV_REREG_MR_CHANGE_ACCESS;
 constexpr int demand = IBV_ACCESS_ON_DEMAND;
@@ -63,7 +107,7 @@ TEST_CASE("the wrapped ops are those whose class says so") {
     for (std::size_t i = 0; i < op_count; ++i) {
         INFO(op_table[i].name);
         const auto kind = op_table[i].kind;
-        CHECK(wrapped[i] == (kind == OpClass::charge_ || kind == OpClass::release_ || kind == OpClass::resize_));
+        CHECK(wrapped[i] == (kind != OpClass::pass_ && kind != OpClass::import_));
     }
 }
 
@@ -87,4 +131,54 @@ TEST_CASE("a region on demand pins nothing, also when it moves") {
     CHECK(mr.change(access_only, 0, IBV_ACCESS_LOCAL_WRITE) == 12288);
     CHECK(mr.change(access_only, 0, demand) == 0);
     CHECK(mr.change(translation | access_only, 8192, 0) == 8192);
+}
+
+TEST_CASE("device attributes tell what the quota leaves") {
+    WrappedContext context(clamping());
+    const auto attr = query(context);
+    CHECK(attr.orig_attr.max_mr == 5);
+    CHECK(attr.orig_attr.max_mr_size == 10000);
+    CHECK(attr.orig_attr.max_qp_wr == 60);
+    CHECK(attr.orig_attr.max_cq == 3);
+    CHECK(attr.orig_attr.max_cqe == 1000);
+    CHECK(attr.orig_attr.max_qp == 8);  // by hca_object
+    CHECK(attr.orig_attr.max_srq == 0);  // the device has none
+    CHECK(attr.max_wq_type_rq == 4);
+    CHECK(attr.rss_caps.max_rwq_indirection_tables == 8);
+    CHECK(attr.max_dm_size == 512);
+}
+
+TEST_CASE("what the process holds is part of how many, not of how large") {
+    WrappedContext context(clamping());
+    const Mr mr(context, 4096, 0);
+    const auto attr = query(context);
+    CHECK(attr.orig_attr.max_mr == 5);
+    CHECK(attr.orig_attr.max_mr_size == 10000 - 4096);
+    CHECK(attr.orig_attr.max_pd == 7);  // one hca_object less
+
+    auto ledger = Ledger::open(ledger_path(context.directory.path()));
+    REQUIRE(ledger);
+    auto other = ledger->claim(identity_of_self());
+    REQUIRE(other);
+    const Limits none[Amounts::capacity];
+    REQUIRE_FALSE(ledger->charge(*other, *ledger->device_index("fake0"), Amounts{}.add(Resource::mr, 3), none));
+    CHECK(query(context).orig_attr.max_mr == 2);
+    ledger->retire(*other);
+    CHECK(query(context).orig_attr.max_mr == 5);
+}
+
+TEST_CASE("a caller with a shorter struct gets no byte more") {
+    WrappedContext context(clamping());
+    const auto attr = query(context, sizeof(ibv_device_attr));
+    CHECK(attr.orig_attr.max_mr == 5);
+    CHECK(attr.max_wq_type_rq == 0x5a5a5a5a);
+    CHECK(attr.max_dm_size == 0x5a5a5a5a5a5a5a5a);
+}
+
+TEST_CASE("without clamping, and in audit mode, the device's attributes stay") {
+    auto policy = clamping(GENERATE(Mode::enforce, Mode::audit, Mode::off));
+    policy.clamp_device_attr = policy.mode != Mode::enforce;
+    WrappedContext context(policy);
+    CHECK(query(context).orig_attr.max_mr == 1000);
+    CHECK(query(context).orig_attr.max_mr_size == UINT64_MAX);
 }

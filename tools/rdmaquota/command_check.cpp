@@ -38,6 +38,7 @@ void print_policy(const Policy& policy) {
     Table table({"  mode", "", std::string(name(policy.mode))}, {Align::left, Align::left, Align::left});
     table.add({"  denial", "", std::string(deny_errno_name(policy.deny_errno))});
     table.add({"  on_unavailable", "", std::string(name(policy.on_unavailable))});
+    if (policy.clamp_device_attr) table.add({"  device attributes", "", "no more than the quota leaves"});
     table.add({"  log", "", printable(log_words(policy))});
     add_scope(table, "each process", policy.process);
     add_scope(table, "tenant default", policy.tenant);

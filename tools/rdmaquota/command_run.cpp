@@ -28,6 +28,7 @@ struct Options {
     std::vector<std::string> tenant_limits;
     std::string mode;
     std::string deny_errno;
+    bool clamp_device_attr = false;
 };
 
 Result<void> add_limits(ScopeLimits& scope, const std::vector<std::string>& settings) {
@@ -53,6 +54,7 @@ Result<Policy> policy_of(const Options& options) {
         if (!number) return Error{number.error()};
         policy.deny_errno = number.value();
     }
+    policy.clamp_device_attr = options.clamp_device_attr;
     return policy;
 }
 
@@ -148,6 +150,8 @@ void add_run(CLI::App& app, Session& session) {
         ->add_option("--deny-errno", options->deny_errno,
                      "What a denied call reports: EDQUOT (default), EAGAIN, ENOMEM")
         ->type_name("ERRNO");
+    command->add_flag("--clamp-device-attr", options->clamp_device_attr,
+                      "Let device attributes tell no more than the quota leaves");
     command->footer("Resources: " + resource_names() + ".\nExample: rdmaquota run --limit qp=2 -- ibv_rc_pingpong");
     command->fallthrough(false)->prefix_command();
     command->callback([options, command, &session] { session.status = run(*options, command->remaining(), session); });
