@@ -190,6 +190,19 @@ void Context::release_accounts(AccountMask charged, const Amounts& amounts) noex
             accounts_.account[i]->ledger().release(accounts_.account[i]->owner(), device_index_[i], amounts);
 }
 
+void Context::count_cq_event() noexcept {
+    const BusErrorsAllowed allowed;
+    for (std::size_t i = 0; i < accounts_.count; ++i)
+        if (counts(i)) accounts_.account[i]->ledger().count_cq_event(accounts_.account[i]->owner(), device_index_[i]);
+}
+
+void Context::count_qp_change(unsigned state, bool failed) noexcept {
+    const BusErrorsAllowed allowed;
+    for (std::size_t i = 0; i < accounts_.count; ++i)
+        if (counts(i))
+            accounts_.account[i]->ledger().count_qp_change(accounts_.account[i]->owner(), device_index_[i], state, failed);
+}
+
 bool Context::clamps(std::size_t i) noexcept {
     if (!usable_[i] || accounts_.account[i]->ledger().lost()) return false;
     const auto& policy = accounts_.account[i]->policy();

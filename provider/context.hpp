@@ -49,6 +49,10 @@ public:
     std::uint64_t most(Resource resource) noexcept;     // that this process can come to hold on the device
     std::uint64_t largest(Resource resource) noexcept;  // that one more object can ask for
 
+    // Activity, for every account that counts.
+    void count_cq_event() noexcept;
+    void count_qp_change(unsigned state, bool failed) noexcept;
+
     Receipts& receipts() noexcept { return receipts_; }
 
     OpPointer real(Op op) const noexcept { return real_[static_cast<std::size_t>(op)]; }

@@ -38,7 +38,7 @@
     X(attach_mcast, 34, pass) \
     X(bind_mw, 34, pass) \
     X(close_xrcd, 34, release) \
-    X(cq_event, 34, pass) \
+    X(cq_event, 34, observe) \
     X(create_ah, 34, charge) \
     X(create_comp_cntr, 65, charge) \
     X(create_counters, 34, charge) \
@@ -80,7 +80,7 @@
     X(inc_err_comp_cntr, 65, pass) \
     X(modify_cq, 34, pass) \
     X(modify_flow_action_esp, 34, pass) \
-    X(modify_qp, 34, pass) \
+    X(modify_qp, 34, observe) \
     X(modify_qp_rate_limit, 34, pass) \
     X(modify_srq, 34, resize) \
     X(modify_wq, 34, pass) \

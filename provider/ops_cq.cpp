@@ -26,11 +26,20 @@ int resize_cq(ibv_cq* cq, int entries) noexcept {
     return status == -1 ? errno : status;
 }
 
+// Called by ibv_get_cq_event; polling does not come here.
+void cq_event(ibv_cq* cq) noexcept {
+    Context* context = Context::find(cq->context);
+    if (!context) return;
+    context->count_cq_event();
+    real_op(*context, Op::cq_event, cq_event)(cq);
+}
+
 const Wrapper table[] = {
     wrapper(Op::create_cq, create_cq),
     wrapper(Op::create_cq_ex, create_cq_ex),
     wrapper(Op::destroy_cq, destroy_cq),
     wrapper(Op::resize_cq, resize_cq),
+    wrapper(Op::cq_event, cq_event),
 };
 
 }  // namespace

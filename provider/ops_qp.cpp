@@ -26,11 +26,21 @@ ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) noexcept {
 
 int destroy_qp(ibv_qp* qp) noexcept { return destroy(qp->context, Op::destroy_qp, destroy_qp, qp); }
 
+int modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) noexcept {
+    Context* context = Context::find(qp->context);
+    if (!context) return EINVAL;
+    const int status = real_op(*context, Op::modify_qp, modify_qp)(qp, attr, mask);
+    const KeepErrno keep;
+    if (mask & IBV_QP_STATE) context->count_qp_change(static_cast<unsigned>(attr->qp_state), status != 0);
+    return status;
+}
+
 const Wrapper table[] = {
     wrapper(Op::create_qp, create_qp),
     wrapper(Op::create_qp_ex, create_qp_ex),
     wrapper(Op::open_qp, open_qp),
     wrapper(Op::destroy_qp, destroy_qp),
+    wrapper(Op::modify_qp, modify_qp),
 };
 
 }  // namespace

@@ -10,6 +10,8 @@
 //   +20480     Event[1024]      denials and repairs, a ring
 //   +217088    SlotState[4096]  which slots are taken, apart from them so that a search is short
 //   +233472    Slot[4096]       one per owner: identity, ops word, usage u64[32][24]
+//   +25661440  PastActivity[32] what ended owners did on each device
+//   +25665536  Activity         [4096][32], what each owner did on each device
 //
 // Every word that more than one process writes is a u64 or u32 accessed with std::atomic_ref.
 // Nothing here holds a pointer, and every index that is read from here is checked before use:
@@ -29,7 +31,7 @@
 namespace rdmaquota {
 
 inline constexpr std::uint64_t ledger_magic = 0x31524744'51414d52;  // "RMAQDGR1", little-endian
-inline constexpr std::uint32_t ledger_layout_version = 1;
+inline constexpr std::uint32_t ledger_layout_version = 2;
 
 inline constexpr std::uint32_t device_slots = 32;
 inline constexpr std::uint32_t owner_slots = 4096;
@@ -124,6 +126,27 @@ struct Slot {
 };
 static_assert(sizeof(Slot) == 64 + device_slots * sizeof(CellRow));
 
+// The states that modify_qp can ask for, numbered as enum ibv_qp_state (libibverbs/verbs.h).
+inline constexpr std::size_t qp_states = 7;
+
+// Counts of one owner on one device, a cache line that only its own threads write, apart from the
+// slot that everyone reads. They stop at their largest value.
+struct Activity {
+    std::uint64_t cq_events;             // completion events taken from a channel
+    std::uint32_t qp_to[qp_states];      // state changes by modify_qp, by the state asked for
+    std::uint32_t qp_failed[qp_states];  // those that failed or were denied
+};
+static_assert(sizeof(Activity) == 64);
+
+// The same of all owners that have ended.
+struct PastActivity {
+    std::uint64_t cq_events;
+    std::uint64_t qp_to[qp_states];
+    std::uint64_t qp_failed[qp_states];
+    std::uint64_t reserved;
+};
+static_assert(sizeof(PastActivity) == 128);
+
 struct LedgerData {
     LedgerHeader header;
     DeviceEntry devices[device_slots];
@@ -132,6 +155,8 @@ struct LedgerData {
     Event events[event_slots];
     SlotState states[owner_slots];
     Slot slots[owner_slots];
+    PastActivity past_activity[device_slots];
+    Activity activity[owner_slots][device_slots];
 
     // Leaves the file's zeroes as they are, so that unused slots never take memory.
     LedgerData() noexcept {}
@@ -142,5 +167,7 @@ static_assert(offsetof(LedgerData, peaks) == 14336);
 static_assert(offsetof(LedgerData, events) == 20480);
 static_assert(offsetof(LedgerData, states) == 217088);
 static_assert(offsetof(LedgerData, slots) == 233472);
+static_assert(offsetof(LedgerData, past_activity) == 25661440);
+static_assert(offsetof(LedgerData, activity) == 25665536);
 
 }  // namespace rdmaquota

@@ -178,6 +178,11 @@ public:
     // limit holds.
     std::uint64_t room(const Owner& owner, std::uint32_t device, Resource resource, const Limits& limits) const noexcept;
 
+    // Counts a deed of the owner: a completion event, or a QP that modify_qp took (or failed to take) to
+    // `state`, numbered as enum ibv_qp_state; other numbers are not counted. Touches nobody else's words.
+    void count_cq_event(const Owner& owner, std::uint32_t device) noexcept;
+    void count_qp_change(const Owner& owner, std::uint32_t device, unsigned state, bool failed) noexcept;
+
     // Gives back what dead owners held. Returns how many slots were freed.
     unsigned reap() noexcept;
 
@@ -196,6 +201,9 @@ public:
     std::uint64_t tenant_usage(std::uint32_t device, Resource resource) const noexcept;  // sum over slots
     std::uint64_t gate(std::uint32_t device, Resource resource) const noexcept;
     std::uint64_t peak(std::uint32_t device, Resource resource) const noexcept;
+
+    PastActivity activity(std::uint32_t slot, std::uint32_t device) const noexcept;
+    PastActivity tenant_activity(std::uint32_t device) const noexcept;  // of all owners, ended ones included
 
     const std::string& path() const noexcept { return path_; }
     LedgerData& data() noexcept { return *data_; }  // for tests and repair tools
@@ -239,6 +247,7 @@ private:
     bool reap_slot(const LockFile&, std::uint32_t slot, bool report) noexcept;
     void report_death(std::uint32_t slot) noexcept;
     void empty_slot(std::uint32_t slot) noexcept;
+    void keep_activity(std::uint32_t slot) noexcept;
 
     std::string path_;
     Mapping mapping_;

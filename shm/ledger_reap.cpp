@@ -102,6 +102,7 @@ void Ledger::empty_slot(std::uint32_t number) noexcept {
             const auto amount = load(slot.usage[device][r]);
             if (amount != 0) lower(number, device, static_cast<Resource>(r), amount);
         }
+    keep_activity(number);
     store(slot.ops, (load(slot.ops) | ops_in_flight_mask) + 1);
     step("empty_end");
     store(data_->states[number], SlotState::free);

@@ -154,7 +154,7 @@ int PolicySegment::deny_errno() const noexcept {
     return number == EAGAIN || number == ENOMEM ? number : EDQUOT;
 }
 
-bool PolicySegment::clamp_device_attr() const noexcept { return load(image_->clamp_device_attr) != 0; }
+bool PolicySegment::clamp_device_attr() const noexcept { return load(image().clamp_device_attr) != 0; }
 
 LogLevel PolicySegment::log_level() const noexcept {
     return static_cast<LogLevel>(std::min(load(image().log_level), static_cast<std::uint32_t>(LogLevel::debug)));

@@ -13,8 +13,8 @@
 
 using namespace rdmaquota;
 
-TEST_CASE("the ledger's layout is version 1") {
-    CHECK(ledger_layout_version == 1);
+TEST_CASE("the ledger's layout is version 2") {
+    CHECK(ledger_layout_version == 2);
     CHECK(ledger_magic == 0x3152474451414d52ULL);
     CHECK(offsetof(LedgerHeader, magic) == 0);
     CHECK(offsetof(LedgerHeader, layout_version) == 8);
@@ -33,7 +33,12 @@ TEST_CASE("the ledger's layout is version 1") {
     CHECK(offsetof(LedgerData, events) == 20480);
     CHECK(offsetof(LedgerData, states) == 217088);
     CHECK(offsetof(LedgerData, slots) == 233472);
-    CHECK(sizeof(LedgerData) == 233472 + 4096 * 6208);
+    CHECK(offsetof(LedgerData, past_activity) == 233472 + 4096 * 6208);
+    CHECK(offsetof(LedgerData, activity) == 25661440 + 32 * 128);
+    CHECK(sizeof(LedgerData) == 25665536 + 4096 * 32 * 64);
+    CHECK(offsetof(Activity, qp_to) == 8);
+    CHECK(offsetof(Activity, qp_failed) == 36);
+    CHECK(offsetof(PastActivity, qp_failed) == 64);
     CHECK(offsetof(DeviceEntry, name) == 8);
     CHECK(sizeof(DeviceEntry) == 128);
     CHECK(offsetof(Slot, ops) == 0);

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include <fcntl.h>
@@ -212,4 +213,46 @@ TEST_CASE_METHOD(LedgerFixture, "identity names this process") {
     CHECK(self.pid == static_cast<std::uint32_t>(getpid()));
     CHECK(self.comm == "unit_tests");
     CHECK(self.start_time > 0);
+}
+
+TEST_CASE_METHOD(LedgerFixture, "what a process did is kept for its device when it ends") {
+    auto ledger = open();
+    const auto device = *ledger.device_index("rxe0");
+    auto owner = claim(ledger);
+    ledger.count_cq_event(owner, device);
+    ledger.count_qp_change(owner, device, 1, false);
+    ledger.count_qp_change(owner, device, 2, true);
+    ledger.count_qp_change(owner, device, 7, false);  // no state
+    CHECK(ledger.activity(owner.slot(), device).qp_to[1] == 1);
+    CHECK(ledger.activity(owner.slot(), device).qp_failed[2] == 1);
+    {
+        Child child([&] {
+            auto its = *ledger.claim(identity_of_self());
+            for (int i = 0; i < 5; ++i) ledger.count_cq_event(its, device);
+            new Owner(std::move(its));
+        });
+        CHECK(ledger.tenant_activity(device).cq_events == 6);
+    }
+    CHECK(ledger.reap() == 1);
+    CHECK(ledger.tenant_activity(device).cq_events == 6);
+
+    const auto slot = owner.slot();
+    ledger.retire(owner);
+    CHECK(ledger.activity(slot, device).cq_events == 0);
+    const auto all = ledger.tenant_activity(device);
+    CHECK(all.cq_events == 6);
+    CHECK(all.qp_to[1] == 1);
+    CHECK(all.qp_failed[2] == 1);
+    CHECK(std::accumulate(std::begin(all.qp_to), std::end(all.qp_to), 0ULL) == 1);
+}
+
+TEST_CASE_METHOD(LedgerFixture, "counts stop at their largest value") {
+    auto ledger = open();
+    const auto device = *ledger.device_index("rxe0");
+    auto owner = claim(ledger);
+    ledger.data().activity[owner.slot()][device].qp_to[3] = UINT32_MAX - 1;
+    ledger.count_qp_change(owner, device, 3, false);
+    ledger.count_qp_change(owner, device, 3, false);
+    CHECK(ledger.activity(owner.slot(), device).qp_to[3] == UINT32_MAX);
+    CHECK(ledger.activity(owner.slot(), device).qp_to[4] == 0);
 }

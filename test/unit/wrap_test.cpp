@@ -48,6 +48,11 @@ struct Mr {
     }
 };
 
+int real_modify_qp(ibv_qp*, ibv_qp_attr*, int) { return fake_status; }
+
+int events_seen;
+void real_cq_event(ibv_cq*) { ++events_seen; }
+
 // A device that has a thousand of everything, or nothing.
 int real_query_device(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex* attr, std::size_t bytes) {
     std::memset(attr, 0, bytes);
@@ -181,4 +186,36 @@ TEST_CASE("without clamping, and in audit mode, the device's attributes stay") {
     WrappedContext context(policy);
     CHECK(query(context).orig_attr.max_mr == 1000);
     CHECK(query(context).orig_attr.max_mr_size == UINT64_MAX);
+}
+
+TEST_CASE("state changes and completion events are counted, unless the mode is off") {
+    Policy policy;
+    policy.mode = GENERATE(Mode::enforce, Mode::audit, Mode::off);
+    const unsigned counted = policy.mode == Mode::off ? 0 : 1;
+    WrappedContext context(policy);
+    const auto modify = context.wrapped(Op::modify_qp, real_modify_qp);
+    const auto cq_event = context.wrapped(Op::cq_event, real_cq_event);
+    ibv_qp qp{};
+    ibv_cq cq{};
+    qp.context = cq.context = &context.verbs;
+    ibv_qp_attr attr{};
+
+    attr.qp_state = IBV_QPS_RTR;
+    fake_status = 0;
+    CHECK(modify(&qp, &attr, IBV_QP_STATE) == 0);
+    CHECK(modify(&qp, &attr, IBV_QP_ACCESS_FLAGS) == 0);  // no change of state
+    fake_status = ENETUNREACH;
+    attr.qp_state = IBV_QPS_RTS;
+    CHECK(modify(&qp, &attr, IBV_QP_STATE) == ENETUNREACH);
+    events_seen = 0;
+    cq_event(&cq);
+    CHECK(events_seen == 1);
+
+    auto ledger = Ledger::open(ledger_path(context.directory.path()));
+    REQUIRE(ledger);
+    const auto activity = ledger->tenant_activity(*ledger->device_index("fake0"));
+    CHECK(activity.qp_to[IBV_QPS_RTR] == counted);
+    CHECK(activity.qp_to[IBV_QPS_RTS] == 0);
+    CHECK(activity.qp_failed[IBV_QPS_RTS] == counted);
+    CHECK(activity.cq_events == counted);
 }

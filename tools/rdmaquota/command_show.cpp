@@ -30,14 +30,30 @@ Json to_json(const std::vector<DeviceView>& devices, bool with_peak) {
     return result;
 }
 
+Json to_json(const std::vector<ActivityView>& activity) {
+    // By number of enum ibv_qp_state.
+    static constexpr const char* states[qp_states] = {"reset", "init", "rtr", "rts", "sqd", "sqe", "err"};
+    Json result = Json::object();
+    for (const auto& [device, counts] : activity) {
+        auto& entry = result[device];
+        entry["cq_events"] = counts.cq_events;
+        for (std::size_t state = 0; state < qp_states; ++state)
+            entry["qp"][states[state]] = {{"done", counts.qp_to[state]}, {"failed", counts.qp_failed[state]}};
+    }
+    return result;
+}
+
 void print_json(const TenantView& tenant) {
     Json processes = Json::array();
     for (const auto& process : tenant.processes)
-        processes.push_back(
-            {{"pid", process.pid}, {"comm", process.comm}, {"devices", to_json(process.devices, false)}});
+        processes.push_back({{"pid", process.pid},
+                             {"comm", process.comm},
+                             {"devices", to_json(process.devices, false)},
+                             {"activity", to_json(process.activity)}});
     const Json one{{"name", tenant.name},
                    {"mode", name(tenant.mode)},
                    {"devices", to_json(tenant.devices, true)},
+                   {"activity", to_json(tenant.activity)},
                    {"processes", std::move(processes)}};
     fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", Json::array({one})}}));
 }

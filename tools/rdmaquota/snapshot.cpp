@@ -66,9 +66,23 @@ std::vector<DeviceView> read_tenant(const Ledger& ledger, const PolicySegment& p
     return views;
 }
 
+bool any(const PastActivity& counts) {
+    const auto set = [](std::uint64_t count) { return count != 0; };
+    return set(counts.cq_events) || std::any_of(std::begin(counts.qp_to), std::end(counts.qp_to), set) ||
+           std::any_of(std::begin(counts.qp_failed), std::end(counts.qp_failed), set);
+}
+
+std::vector<ActivityView> read_activity(const Ledger& ledger, const std::function<PastActivity(std::uint32_t)>& read) {
+    std::vector<ActivityView> views;
+    for (const auto& [number, name] : ledger.devices())
+        if (const auto counts = read(number); any(counts)) views.push_back({name, counts});
+    return views;
+}
+
 // Of a process only what it uses.
 ProcessView read_process(const Ledger& ledger, const PolicySegment& policy, const OwnerView& owner) {
-    ProcessView process{owner.identity.pid, owner.identity.comm, {}};
+    ProcessView process{owner.identity.pid, owner.identity.comm, {}, {}};
+    process.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.activity(owner.slot, device); });
     const auto in_use = [&process](DeviceView view) {
         std::erase_if(view.resources, [](const ResourceView& resource) { return resource.usage == 0; });
         keep(process.devices, std::move(view));
@@ -90,7 +104,8 @@ ProcessView read_process(const Ledger& ledger, const PolicySegment& policy, cons
 }  // namespace
 
 TenantView take_snapshot(const Ledger& ledger, const PolicySegment& policy) {
-    TenantView tenant{std::string(default_tenant), policy.mode(), read_tenant(ledger, policy), {}};
+    TenantView tenant{std::string(default_tenant), policy.mode(), read_tenant(ledger, policy), {}, {}};
+    tenant.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.tenant_activity(device); });
     for (const auto& owner : ledger.owners()) tenant.processes.push_back(read_process(ledger, policy, owner));
     std::sort(tenant.processes.begin(), tenant.processes.end(),
               [](const ProcessView& a, const ProcessView& b) { return a.pid < b.pid; });

@@ -24,16 +24,24 @@ struct DeviceView {
     std::vector<ResourceView> resources;
 };
 
+// What was done on a device, from the first process on or since this process opened it.
+struct ActivityView {
+    std::string device;  // not yet safe to print
+    PastActivity counts;
+};
+
 struct ProcessView {
     std::uint32_t pid;
     std::string comm;  // not yet safe to print
     std::vector<DeviceView> devices;
+    std::vector<ActivityView> activity;  // devices with any
 };
 
 struct TenantView {
     std::string name;
     Mode mode;
     std::vector<DeviceView> devices;     // with what has usage, limit or peak
+    std::vector<ActivityView> activity;  // devices with any
     std::vector<ProcessView> processes;  // by pid
 };
 
