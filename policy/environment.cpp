@@ -14,15 +14,18 @@ class Reader {
 public:
     Reader(EnvironmentLookup lookup, Tightening& into) : lookup_(lookup), into_(into) {}
 
-    void settings(const char* variable, LimitRow& row) {
+    void settings(const char* variable, LimitRow& row, ScopeLimits& devices) {
         std::string_view rest = text(variable);
         while (!rest.empty()) {
             const auto comma = std::min(rest.find(','), rest.size());
-            const auto setting = parse_setting(rest.substr(0, comma));
-            if (setting)
-                lower(row, setting.value().resource, setting.value().limit);
+            const auto placed = parse_placed_setting(rest.substr(0, comma));
+            if (!placed)
+                warn(variable, placed.error());
+            else if (placed->device == any_device || placed->device == total_device)
+                warn(variable, fmt::format("name a device instead of '{}', or none for all", placed->device));
             else
-                warn(variable, setting.error());
+                lower(placed->device.empty() ? row : row_for(devices, placed->device), placed->setting.resource,
+                      placed->setting.limit);
             rest.remove_prefix(std::min(comma + 1, rest.size()));
         }
     }
@@ -103,8 +106,8 @@ Tightening read_environment(EnvironmentLookup lookup) {
     Tightening result;
     Reader reader(lookup, result);
     read_interceptor_names(reader, result);
-    reader.settings("RDMAQUOTA_LIMIT", result.process);
-    reader.settings("RDMAQUOTA_TENANT_LIMIT", result.tenant);
+    reader.settings("RDMAQUOTA_LIMIT", result.process, result.process_devices);
+    reader.settings("RDMAQUOTA_TENANT_LIMIT", result.tenant, result.tenant_devices);
     reader.log_level("RDMAQUOTA_LOG_LEVEL");
     reader.log_file("RDMAQUOTA_LOG_FILE");
     return result;

@@ -2,7 +2,8 @@
 // smaller of the node's limit and the environment's holds.
 //
 //   RDMAQUOTA_LIMIT         "qp=2,mr_bytes=1GiB"   this process, sum over devices
-//   RDMAQUOTA_TENANT_LIMIT  the same for the tenant as this process sees it
+//   RDMAQUOTA_TENANT_LIMIT  the same for the tenant as this process sees it; in both, DEVICE:RES=N is a
+//                           limit for that device or port, as in "mlx5_0/1:qp=4"
 //   RDMAQUOTA_LOG_LEVEL     none|error|warning|info|debug
 //   RDMAQUOTA_LOG_FILE      a file to append to instead of the policy's log target
 //
@@ -23,6 +24,8 @@ namespace rdmaquota {
 struct Tightening {
     LimitRow process = unset_row();  // sum over devices
     LimitRow tenant = unset_row();   // sum over devices
+    ScopeLimits process_devices;     // what is set for single devices and ports
+    ScopeLimits tenant_devices;
     std::optional<LogLevel> log_level;
     std::string log_file;               // empty: as the policy says
     std::vector<std::string> warnings;  // values that were ignored, one line each

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 
 #include <fmt/core.h>
 
@@ -48,13 +49,54 @@ Result<E> parse_in(const std::array<Name<E>, N>& names, std::string_view text, s
 
 }  // namespace
 
-bool valid_device(std::string_view name) noexcept {
-    if (name == any_device) return true;
+namespace {
+
+bool valid_name(std::string_view name) noexcept {
     const auto accepted = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
                c == '.' || c == ':';
     };
-    return !name.empty() && name.size() < device_name_bytes && std::all_of(name.begin(), name.end(), accepted);
+    return !name.empty() && std::all_of(name.begin(), name.end(), accepted);
+}
+
+// 1 to 255, as ibv_qp_attr has room for.
+bool valid_port(std::string_view text) noexcept {
+    unsigned number = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return status == std::errc{} && end == text.data() + text.size() && !text.starts_with('0') && number <= 255;
+}
+
+}  // namespace
+
+bool valid_device(std::string_view name) noexcept {
+    if (name == any_device) return true;
+    if (name.size() >= device_name_bytes) return false;
+    const auto slash = name.find('/');
+    if (slash == name.npos) return valid_name(name);
+    const auto device = name.substr(0, slash);
+    return device != total_device && valid_name(device) && valid_port(name.substr(slash + 1));
+}
+
+Result<void> check_place(std::string_view device, Resource resource) {
+    if (!is_port(device) || resource == Resource::qp) return {};
+    return Error{fmt::format("{0} is no resource of a port: at '{1}' only qp can be limited; write {0} for the device "
+                             "'{2}'",
+                             info(resource).name, device, device.substr(0, device.find('/')))};
+}
+
+Result<PlacedSetting> parse_placed_setting(std::string_view text) {
+    const auto colon = text.substr(0, text.find('=')).rfind(':');
+    PlacedSetting result;
+    if (colon != text.npos) {
+        result.device = text.substr(0, colon);
+        if (!valid_device(result.device)) return Error{fmt::format("'{}' is no device name", printable(result.device))};
+        text.remove_prefix(colon + 1);
+    }
+    const auto setting = parse_setting(text);
+    if (!setting) return Error{setting.error()};
+    if (const auto placed = check_place(result.device, setting->resource); !placed) return Error{placed.error()};
+    result.setting = *setting;
+    return result;
 }
 
 LimitRow& row_for(ScopeLimits& scope, std::string_view device) {

@@ -33,8 +33,21 @@ inline constexpr std::string_view total_device = "total";  // the sum over devic
 // As the kernel's IB_DEVICE_NAME_MAX (include/uapi/rdma/rdma_netlink.h), with its final NUL.
 inline constexpr std::size_t device_name_bytes = 64;
 
-// True for "*", "total" and what the kernel takes as a device name.
+// True for "*", "total", what the kernel takes as a device name, and a port of one: "mlx5_0/1".
 bool valid_device(std::string_view name) noexcept;
+
+// Of a valid device: whether it is a port. Neither "*" nor "total" mean ports.
+constexpr bool is_port(std::string_view device) noexcept { return device.find('/') != device.npos; }
+
+// A port is where QPs are bound; nothing else belongs to one. The error says where to write the limit.
+Result<void> check_place(std::string_view device, Resource resource);
+
+// "RES=N", or "DEVICE:RES=N" with a valid device; `device` is empty where none is named.
+struct PlacedSetting {
+    std::string device;
+    Setting setting;
+};
+Result<PlacedSetting> parse_placed_setting(std::string_view text);
 
 using LimitRow = std::array<std::uint64_t, resource_count>;
 constexpr LimitRow unset_row() noexcept {

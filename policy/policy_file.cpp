@@ -173,16 +173,18 @@ private:
                         fmt::format("{} needs a device; write it below a table such as [process.\"*\"]", device.str()));
         if (!valid_device(device.str()))
             return fail(device,
-                        fmt::format("'{}' is no device name; write one such as mlx5_0, or \"*\" for each device, or "
-                                    "total for their sum",
+                        fmt::format("'{}' is no device name; write one such as mlx5_0, a port such as \"mlx5_0/1\", \"*\" for each "
+                                    "device, or total for their sum",
                                     device.str()));
         if (const auto* table = as_table(device, rows))
-            for (const auto& [resource, limit] : *table) limit_entry(resource, limit, row_for(limits, device.str()));
+            for (const auto& [resource, limit] : *table)
+                limit_entry(device.str(), resource, limit, row_for(limits, device.str()));
     }
 
-    void limit_entry(const toml::key& key, const toml::node& node, LimitRow& row) {
+    void limit_entry(std::string_view device, const toml::key& key, const toml::node& node, LimitRow& row) {
         const auto resource = find_resource(key.str());
         if (!resource) return unknown("resource", key, resource_list());
+        if (const auto placed = check_place(device, *resource); !placed) return fail(key, placed.error());
         const auto limit = read_limit(*resource, node);
         if (!limit) return fail(node, limit.error());
         row[index(*resource)] = limit.value();

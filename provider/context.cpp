@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <utility>
 
 #include <unistd.h>
 
@@ -84,20 +85,11 @@ void Context::unlock_all() noexcept {
     table_mutex.unlock();
 }
 
-Context::Context(std::string device) : device_(std::move(device)), pid_(getpid()), accounts_(join_accounts()) {
-    const BusErrorsAllowed allowed;
-    for (std::size_t i = 0; i < accounts_.count; ++i) {
-        const auto index = accounts_.account[i]->ledger().device_index(device_);
-        usable_[i] = index.has_value();
-        device_index_[i] = index.value_or(0);
-        if (index) continue;
-        const auto& policy = accounts_.account[i]->policy();
-        say(LogLevel::warning, fmt::format("the ledger has no room for device {}: it knows {} already; move {} away and "
-                                           "run 'rdmaquota reload' when no program uses it",
-                                           device_, device_slots, accounts_.account[i]->ledger().path()));
-        accounts_.denied |= policy.on_unavailable() == Unavailable::deny;
-        accounts_.deny_errno = policy.deny_errno();
-    }
+Context::Context(std::string device)
+    : pid_(getpid()), accounts_(join_accounts()), device_(std::move(device), accounts_) {
+    if (device_.deny_errno() == 0) return;
+    accounts_.denied = true;
+    accounts_.deny_errno = device_.deny_errno();
 }
 
 Context::~Context() {
@@ -106,40 +98,41 @@ Context::~Context() {
         if (!inherited) release(*receipt);
     if (handle_receipt && !inherited) release(*handle_receipt);
     const BusErrorsAllowed allowed;
+    for (Port* port = ports_.load(); port;) delete std::exchange(port, port->next);
     if (!inherited) leave_accounts();
 }
 
 // Whether account `i` counts new objects at all.
 bool Context::counts(std::size_t i) noexcept {
-    return usable_[i] && accounts_.account[i]->policy().mode() != Mode::off;
+    return device_.usable(i) && accounts_.account[i]->policy().mode() != Mode::off;
 }
 
 // False: denied, with errno set. In audit mode what exceeds a limit is charged all the same.
-bool Context::charge_account(std::size_t i, const Amounts& amounts) noexcept {
+bool Context::charge_account(std::size_t i, Place& place, const Amounts& amounts) noexcept {
     auto& account = *accounts_.account[i];
     const auto& policy = account.policy();
     Limits limits[Amounts::capacity];
-    if (policy.mode() != Mode::off) limits_[i].read(policy, device_, amounts, limits);
-    const auto denial = account.ledger().charge(account.owner(), device_index_[i], amounts, limits);
+    if (policy.mode() != Mode::off) place.limits(policy, i, amounts, limits);
+    const auto denial = account.ledger().charge(account.owner(), place.index(i), amounts, limits);
     if (!denial && !account.ledger().lost()) [[likely]]
         return true;
     const int error = policy.deny_errno();
-    const bool admitted = account.ledger().lost() ? account.admits_uncounted() : admit_denied(i, amounts, *denial, error);
+    const bool admitted = account.ledger().lost() ? account.admits_uncounted() : admit_denied(i, place, amounts, *denial, error);
     if (!admitted) errno = error;
     return admitted;
 }
 
 // Reports a denial; true when the mode only asks for the report.
-bool Context::admit_denied(std::size_t i, const Amounts& amounts, const Denial& denial, int error) noexcept {
+bool Context::admit_denied(std::size_t i, Place& place, const Amounts& amounts, const Denial& denial, int error) noexcept {
     auto& account = *accounts_.account[i];
     const auto mode = account.policy().mode();
     try {
-        report(account, device_index_[i], device_, denial, mode, error);
+        report(account, place.index(i), place.name(), denial, mode, error);
     } catch (...) {  // no memory: denied without a word
     }
     if (mode != Mode::audit) return false;
     const Limits none[Amounts::capacity];
-    return !account.ledger().charge(account.owner(), device_index_[i], amounts, none);
+    return !account.ledger().charge(account.owner(), place.index(i), amounts, none);
 }
 
 std::unique_ptr<Receipt> Context::charge(const Amounts& amounts) noexcept {
@@ -147,13 +140,13 @@ std::unique_ptr<Receipt> Context::charge(const Amounts& amounts) noexcept {
     const BusErrorsAllowed allowed;
     std::unique_ptr<Receipt> receipt(new (std::nothrow) Receipt);
     if (!receipt || accounts_.denied) {
-        if (receipt) report_unavailable(device_, accounts_.deny_errno);
+        if (receipt) report_unavailable(device_.name(), accounts_.deny_errno);
         errno = receipt ? accounts_.deny_errno : ENOMEM;
         return nullptr;
     }
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (counts(i)) receipt->charged = static_cast<AccountMask>(receipt->charged | (1U << i));
-    if (!charge_accounts(receipt->charged, amounts)) return nullptr;
+    if (!charge_accounts(device_, receipt->charged, amounts)) return nullptr;
     receipt->amounts = amounts;
     errno = saved;
     return receipt;
@@ -161,16 +154,16 @@ std::unique_ptr<Receipt> Context::charge(const Amounts& amounts) noexcept {
 
 bool Context::charge_more(const Receipt& receipt, const Amounts& amounts) noexcept {
     const BusErrorsAllowed allowed;
-    return charge_accounts(receipt.charged, amounts);
+    return charge_accounts(device_, receipt.charged, amounts);
 }
 
-bool Context::charge_accounts(AccountMask wanted, const Amounts& amounts) noexcept {
+bool Context::charge_accounts(Place& place, AccountMask wanted, const Amounts& amounts) noexcept {
     AccountMask done = 0;
     for (std::size_t i = 0; i < accounts_.count; ++i) {
-        if (!(wanted & (1U << i))) continue;
-        if (!charge_account(i, amounts)) {
+        if (!(wanted & (1U << i)) || !place.usable(i)) continue;
+        if (!charge_account(i, place, amounts)) {
             const int error = errno;
-            release_accounts(done, amounts);
+            release_accounts(place, done, amounts);
             errno = error;
             return false;
         }
@@ -181,30 +174,64 @@ bool Context::charge_accounts(AccountMask wanted, const Amounts& amounts) noexce
 
 void Context::release_part(const Receipt& receipt, const Amounts& amounts) noexcept {
     const BusErrorsAllowed allowed;
-    release_accounts(receipt.charged, amounts);
+    release_accounts(device_, receipt.charged, amounts);
 }
 
-void Context::release_accounts(AccountMask charged, const Amounts& amounts) noexcept {
+void Context::release_accounts(Place& place, AccountMask charged, const Amounts& amounts) noexcept {
     for (std::size_t i = 0; i < accounts_.count; ++i)
-        if (charged & (1U << i))
-            accounts_.account[i]->ledger().release(accounts_.account[i]->owner(), device_index_[i], amounts);
+        if (charged & (1U << i) && place.usable(i))
+            accounts_.account[i]->ledger().release(accounts_.account[i]->owner(), place.index(i), amounts);
+}
+
+void Context::release(const Receipt& receipt) noexcept {
+    release_part(receipt, receipt.amounts);
+    if (receipt.port != 0) unbind(receipt, receipt.port);
+}
+
+// Two threads that come first may enter the same port twice, which is two names for the same cells.
+Place* Context::port(unsigned number) noexcept {
+    for (Port* port = ports_.load(); port; port = port->next)
+        if (port->number == number) return &port->place;
+    try {
+        auto* fresh = new Port{{fmt::format("{}/{}", device_.name(), number), accounts_}, number, ports_.load()};
+        while (!ports_.compare_exchange_weak(fresh->next, fresh)) {
+        }
+        return &fresh->place;
+    } catch (...) {  // no memory
+        return nullptr;
+    }
+}
+
+bool Context::bind(const Receipt& receipt, unsigned number) noexcept {
+    const BusErrorsAllowed allowed;
+    Place* place = port(number);
+    const int error = place ? place->deny_errno() : ENOMEM;
+    if (error == 0) return charge_accounts(*place, receipt.charged, Amounts{}.add(Resource::qp, 1));
+    if (place) report_unavailable(place->name(), error);
+    errno = error;
+    return false;
+}
+
+void Context::unbind(const Receipt& receipt, unsigned number) noexcept {
+    const BusErrorsAllowed allowed;
+    if (Place* place = port(number)) release_accounts(*place, receipt.charged, Amounts{}.add(Resource::qp, 1));
 }
 
 void Context::count_cq_event() noexcept {
     const BusErrorsAllowed allowed;
     for (std::size_t i = 0; i < accounts_.count; ++i)
-        if (counts(i)) accounts_.account[i]->ledger().count_cq_event(accounts_.account[i]->owner(), device_index_[i]);
+        if (counts(i)) accounts_.account[i]->ledger().count_cq_event(accounts_.account[i]->owner(), device_.index(i));
 }
 
 void Context::count_qp_change(unsigned state, bool failed) noexcept {
     const BusErrorsAllowed allowed;
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (counts(i))
-            accounts_.account[i]->ledger().count_qp_change(accounts_.account[i]->owner(), device_index_[i], state, failed);
+            accounts_.account[i]->ledger().count_qp_change(accounts_.account[i]->owner(), device_.index(i), state, failed);
 }
 
 bool Context::clamps(std::size_t i) noexcept {
-    if (!usable_[i] || accounts_.account[i]->ledger().lost()) return false;
+    if (!device_.usable(i) || accounts_.account[i]->ledger().lost()) return false;
     const auto& policy = accounts_.account[i]->policy();
     return policy.clamp_device_attr() && policy.mode() == Mode::enforce;
 }
@@ -222,8 +249,8 @@ bool Context::clamps() noexcept {
 std::uint64_t Context::room(std::size_t i, Resource resource) noexcept {
     auto& account = *accounts_.account[i];
     Limits limits;
-    limits_[i].read(account.policy(), device_, Amounts{}.add(resource, 1), &limits);
-    return account.ledger().room(account.owner(), device_index_[i], resource, limits);
+    device_.limits(account.policy(), i, Amounts{}.add(resource, 1), &limits);
+    return account.ledger().room(account.owner(), device_.index(i), resource, limits);
 }
 
 // What is held counts as well: who asks again after creating some sees the same maximum.
@@ -232,7 +259,7 @@ std::uint64_t Context::most(Resource resource) noexcept {
     for (std::size_t i = 0; i < accounts_.count; ++i) {
         if (!clamps(i)) continue;
         const auto more = std::min(room(i, resource), room(i, Resource::hca_object));
-        const auto held = accounts_.account[i]->ledger().usage(accounts_.account[i]->owner().slot(), device_index_[i],
+        const auto held = accounts_.account[i]->ledger().usage(accounts_.account[i]->owner().slot(), device_.index(i),
                                                                resource);
         if (more != unlimited) least = std::min(least, held + more);
     }

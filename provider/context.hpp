@@ -11,8 +11,8 @@
 #include <infiniband/verbs.h>
 
 #include "provider/account.hpp"
-#include "provider/device_limits.hpp"
 #include "provider/libibverbs.hpp"
+#include "provider/place.hpp"
 #include "provider/receipts.hpp"
 
 namespace rdmaquota::provider {
@@ -36,12 +36,17 @@ public:
     // Charges all accounts or none. On success a receipt to be filed or refunded; on denial null,
     // with errno set to what the program shall see and the denial logged and recorded.
     std::unique_ptr<Receipt> charge(const Amounts& amounts) noexcept;
-    void release(const Receipt& receipt) noexcept { release_part(receipt, receipt.amounts); }
+    void release(const Receipt& receipt) noexcept;
 
     // For an object that grows or shrinks: charges or releases `amounts` in those accounts that its
     // receipt was charged to. The receipt's own amounts are the caller's to change.
     bool charge_more(const Receipt& receipt, const Amounts& amounts) noexcept;
     void release_part(const Receipt& receipt, const Amounts& amounts) noexcept;
+
+    // Charges and releases a QP at a port that the device has, in those accounts that its receipt was
+    // charged to. The receipt's port is the caller's to change.
+    bool bind(const Receipt& receipt, unsigned port) noexcept;
+    void unbind(const Receipt& receipt, unsigned port) noexcept;
 
     // For device attributes, where the policy clamps them and enforces limits; `unlimited` where nothing
     // is to be clamped. A moment's view.
@@ -59,22 +64,28 @@ public:
     void set_real(Op op, OpPointer pointer) noexcept { real_[static_cast<std::size_t>(op)] = pointer; }
 
     std::unique_ptr<Receipt> handle_receipt;  // for the context itself
+    std::atomic<unsigned> ports = 0;          // of the device; 0 until they are asked for
 
 private:
-    bool charge_accounts(AccountMask wanted, const Amounts& amounts) noexcept;
-    bool charge_account(std::size_t i, const Amounts& amounts) noexcept;
-    bool admit_denied(std::size_t i, const Amounts& amounts, const Denial& denial, int error) noexcept;
-    void release_accounts(AccountMask charged, const Amounts& amounts) noexcept;
+    struct Port {
+        Place place;
+        unsigned number;
+        Port* next;
+    };
+
+    bool charge_accounts(Place& place, AccountMask wanted, const Amounts& amounts) noexcept;
+    bool charge_account(std::size_t i, Place& place, const Amounts& amounts) noexcept;
+    bool admit_denied(std::size_t i, Place& place, const Amounts& amounts, const Denial& denial, int error) noexcept;
+    void release_accounts(Place& place, AccountMask charged, const Amounts& amounts) noexcept;
+    Place* port(unsigned number) noexcept;
     bool counts(std::size_t i) noexcept;
     bool clamps(std::size_t i) noexcept;
     std::uint64_t room(std::size_t i, Resource resource) noexcept;
 
-    std::string device_;
     pid_t pid_;  // of the process that opened it; a forked child has only a copy
     Accounts accounts_;
-    std::uint32_t device_index_[Accounts::capacity] = {};
-    bool usable_[Accounts::capacity] = {};
-    DeviceLimits limits_[Accounts::capacity];
+    Place device_;
+    std::atomic<Port*> ports_ = nullptr;  // those that a QP was bound to
     Receipts receipts_;
     OpPointer real_[op_count] = {};
 };

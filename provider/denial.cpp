@@ -17,14 +17,19 @@ bool of_total(LimitScope scope) noexcept {
     return scope == LimitScope::process_total || scope == LimitScope::tenant_total;
 }
 
-// A total that the environment set cannot be raised by the administrator's command.
-bool from_environment(const Denial& denial) {
-    const auto& row = of_process(denial.scope) ? environment().process : environment().tenant;
-    return of_total(denial.scope) && row[index(denial.resource)] == denial.limit;
+// A limit that the environment set cannot be raised by the administrator's command.
+bool from_environment(std::string_view device, const Denial& denial) {
+    const auto& own = environment();
+    const auto r = index(denial.resource);
+    if (of_total(denial.scope)) return (of_process(denial.scope) ? own.process : own.tenant)[r] == denial.limit;
+    const auto& devices = of_process(denial.scope) ? own.process_devices : own.tenant_devices;
+    return std::any_of(devices.begin(), devices.end(), [&](const auto& entry) {
+        return entry.device == device && entry.limits[r] == denial.limit;
+    });
 }
 
 std::string remedy(std::string_view device, const Denial& denial, const std::string& directory) {
-    if (from_environment(denial)) return "the limit comes from an environment variable of this program";
+    if (from_environment(device, denial)) return "the limit comes from an environment variable of this program";
     const bool node = directory == system_directory;
     const auto needed = std::min(denial.used + denial.requested, max_amount);
     return fmt::format("to allow it: rdmaquota {}set {} {}={}{}", node ? "" : fmt::format("--dir {} ", directory),

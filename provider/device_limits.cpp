@@ -7,31 +7,53 @@
 namespace rdmaquota::provider {
 namespace {
 
-// The limit rows that matter for one device; null where the policy has none.
+const LimitRow* find_row(const ScopeLimits& scope, std::string_view device) noexcept {
+    for (const auto& entry : scope)
+        if (entry.device == device) return &entry.limits;
+    return nullptr;
+}
+
+// The limit rows that matter for one device or port, the policy's and the environment's; null where there
+// is none. Neither "*" nor a sum over devices means ports.
 struct Rows {
     const PolicyRow* own;
     const PolicyRow* any;
     const PolicyRow* total;
+    const LimitRow* own_tightening;
+    const LimitRow* total_tightening;
 
     Rows(const PolicySegment& policy, Scope scope, std::string_view device) noexcept
-        : own(policy.row(scope, device)), any(policy.row(scope, any_device)), total(policy.row(scope, total_device)) {}
+        : own(policy.row(scope, device)),
+          any(is_port(device) ? nullptr : policy.row(scope, any_device)),
+          total(is_port(device) ? nullptr : policy.row(scope, total_device)),
+          own_tightening(find_row(scope == Scope::process ? environment().process_devices
+                                                          : environment().tenant_devices,
+                                  device)),
+          total_tightening(is_port(device)            ? nullptr
+                           : scope == Scope::process ? &environment().process
+                                                     : &environment().tenant) {}
 };
 
 std::uint64_t or_unlimited(std::uint64_t limit) noexcept { return limit == unset ? unlimited : limit; }
 
+std::uint64_t tightened(std::uint64_t limit, const LimitRow* row, Resource resource) noexcept {
+    return row ? std::min(limit, or_unlimited((*row)[index(resource)])) : limit;
+}
+
 // A row of its own goes before "*".
 std::uint64_t of_device(const Rows& rows, Resource resource) noexcept {
     const auto limit = load_limit(rows.own, resource);
-    return or_unlimited(limit != unset ? limit : load_limit(rows.any, resource));
+    return tightened(or_unlimited(limit != unset ? limit : load_limit(rows.any, resource)), rows.own_tightening,
+                     resource);
 }
 
-std::uint64_t of_total(const Rows& rows, Resource resource, const LimitRow& tightening) noexcept {
-    return std::min(or_unlimited(load_limit(rows.total, resource)), or_unlimited(tightening[index(resource)]));
+std::uint64_t of_total(const Rows& rows, Resource resource) noexcept {
+    return tightened(or_unlimited(load_limit(rows.total, resource)), rows.total_tightening, resource);
 }
 
 Limits limits_of(const Rows& process, const Rows& tenant, Resource resource) noexcept {
-    return {of_device(process, resource), of_total(process, resource, environment().process),
-            of_device(tenant, resource), of_total(tenant, resource, environment().tenant)};
+    return {of_device(process, resource), of_total(process, resource), of_device(tenant, resource),
+            of_total(tenant, resource)};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The limits of one account for one device, resolved from the policy's rows and the environment so
+// The limits of one account for one device or port, resolved from the policy's rows and the environment so
 // that a charge reads a few words. Brought up to date at the next charge after a change.
 #pragma once
 

@@ -4,7 +4,7 @@
 //
 //   charge   creates an object; wrapped, charged before the real call
 //   release  destroys one; wrapped, released after the real call
-//   resize   changes what an object costs; wrapped
+//   resize   changes what an object costs, or where; wrapped
 //   import   makes or drops a handle of a kernel object that another context was charged for, as by
 //            the kernel's rdma cgroup; left alone
 //   observe  changes no count; wrapped to count deeds (activity) or to change what is told
@@ -80,7 +80,7 @@
     X(inc_err_comp_cntr, 65, pass) \
     X(modify_cq, 34, pass) \
     X(modify_flow_action_esp, 34, pass) \
-    X(modify_qp, 34, observe) \
+    X(modify_qp, 34, resize) \
     X(modify_qp_rate_limit, 34, pass) \
     X(modify_srq, 34, resize) \
     X(modify_wq, 34, pass) \

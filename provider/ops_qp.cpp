@@ -26,10 +26,47 @@ ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) noexcept {
 
 int destroy_qp(ibv_qp* qp) noexcept { return destroy(qp->context, Op::destroy_qp, destroy_qp, qp); }
 
+// A device without that port refuses the call itself; its number must not take room in the ledger.
+bool has_port(Context& context, ibv_context* verbs, unsigned port) noexcept {
+    using Query = int(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex*, std::size_t);
+    if (context.ports == 0) {
+        ibv_device_attr_ex attr{};
+        const auto query = reinterpret_cast<Query*>(context.real(Op::query_device_ex));
+        if (query(verbs, nullptr, &attr, sizeof attr.orig_attr) == 0) context.ports = attr.orig_attr.phys_port_cnt;
+    }
+    return port >= 1 && port <= context.ports;
+}
+
+// A QP is counted at the port that it was last bound to until it is destroyed: the kernel lists it there
+// also in RESET. Its alternate path binds it nowhere. A second handle of a shared QP is no QP.
+template <class Call>
+int rebind(Context& context, const void* qp, std::uint8_t port, Call call) noexcept {
+    auto receipt = context.receipts().take(qp);
+    if (!receipt) return call();
+    const auto before = receipt->port;
+    const bool moves = port != before && receipt->amounts.of(Resource::qp) != 0;
+    if (moves && !context.bind(*receipt, port)) {
+        const int error = errno;
+        context.receipts().file(std::move(receipt), qp);
+        return errno = error;
+    }
+    const int status = call();
+    const KeepErrno keep;
+    if (moves) {
+        const auto left = status == 0 ? before : port;
+        if (left != 0) context.unbind(*receipt, left);
+        if (status == 0) receipt->port = port;
+    }
+    context.receipts().file(std::move(receipt), qp);
+    return status;
+}
+
 int modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) noexcept {
     Context* context = Context::find(qp->context);
     if (!context) return EINVAL;
-    const int status = real_op(*context, Op::modify_qp, modify_qp)(qp, attr, mask);
+    const auto call = [&] { return real_op(*context, Op::modify_qp, modify_qp)(qp, attr, mask); };
+    const bool binds = mask & IBV_QP_PORT && has_port(*context, qp->context, attr->port_num);
+    const int status = binds ? rebind(*context, qp, attr->port_num, call) : call();
     const KeepErrno keep;
     if (mask & IBV_QP_STATE) context->count_qp_change(static_cast<unsigned>(attr->qp_state), status != 0);
     return status;

@@ -20,6 +20,7 @@ struct Receipt {
     Receipt* next = nullptr;
     const void* object = nullptr;
     AccountMask charged = 0;
+    std::uint8_t port = 0;  // where a QP is bound and charged, 0 for none
     Amounts amounts;
 };
 

@@ -4,7 +4,7 @@
 //   "ledger" at a fixed offset, see shm/segment.hpp)
 //
 //   +0         LedgerHeader     magic, version, sizes, cursors
-//   +4096      DeviceEntry[32]  which device has which index
+//   +4096      DeviceEntry[32]  which device or port has which index
 //   +8192      gates            u64[32][24]   tag:12 | amount:52
 //   +14336     peaks            u64[32][24]   highest amount a gate had
 //   +20480     Event[1024]      denials and repairs, a ring
@@ -60,8 +60,9 @@ struct LedgerHeader {
 };
 static_assert(sizeof(LedgerHeader) == 4096);
 
-// Claimed for good by setting `key` (a hash of the name, never 0) with one compare-and-swap; the
-// name is written after that, by whoever needs it and with the same bytes.
+// A device, or a port of one (see is_port), whose cells are apart from its device's. Claimed for good by
+// setting `key` (a hash of the name, never 0, odd for a port) with one compare-and-swap; the name is
+// written after that, by whoever needs it and with the same bytes.
 struct DeviceEntry {
     std::uint64_t key;
     char name[device_name_bytes];

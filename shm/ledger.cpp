@@ -162,11 +162,13 @@ void Ledger::retire(Owner& owner) noexcept {
     if (file) reap_slot(file.value(), owner.slot(), false);
 }
 
-// FNV-1a; two names of one node with the same 64-bit hash would share an entry.
+// FNV-1a with its lowest bit telling a port; two names of one node with the same hash would share an
+// entry.
 static std::uint64_t key_of(std::string_view name) noexcept {
     std::uint64_t key = 0xcbf29ce484222325;
     for (const char c : name) key = (key ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    return key ? key : 1;
+    key = (key & ~std::uint64_t{1}) | (is_port(name) ? 1 : 0);
+    return key ? key : 2;
 }
 
 std::optional<std::uint32_t> Ledger::device_index(std::string_view name) noexcept {

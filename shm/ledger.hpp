@@ -165,7 +165,8 @@ public:
     // that happens at the child's end.
     void retire(Owner& owner) noexcept;
 
-    // The index of a device in this ledger, entered when new; none when all 32 are taken.
+    // The index of a device or port in this ledger, entered when new; none when all 32 are taken.
+    // Ports are in no sum over devices.
     std::optional<std::uint32_t> device_index(std::string_view name) noexcept;
 
     // All or nothing. `limits` has one entry per amount. nullopt: charged.
@@ -221,6 +222,7 @@ private:
 
     std::uint32_t slots_used() const noexcept;
     std::uint32_t devices_used() const noexcept;
+    bool in_sums(std::uint32_t device) const noexcept;
     bool try_claim(std::uint32_t slot, const Identity& identity, std::optional<Owner>& owner) noexcept;
 
     LimitScope full_scope(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount,

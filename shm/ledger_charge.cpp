@@ -79,15 +79,19 @@ Denial denial_of(const Amounts& amounts, const Limits* limits, std::size_t i, Li
 
 }  // namespace
 
+bool Ledger::in_sums(std::uint32_t device) const noexcept { return (load(data_->devices[device].key) & 1) == 0; }
+
 std::uint64_t Ledger::gate_total(Resource resource) const noexcept {
     std::uint64_t sum = 0;
-    for (std::uint32_t i = 0; i < devices_used(); ++i) sum += amount_of(load(data_->gates[i][index(resource)]));
+    for (std::uint32_t i = 0; i < devices_used(); ++i)
+        if (in_sums(i)) sum += amount_of(load(data_->gates[i][index(resource)]));
     return sum;
 }
 
 std::uint64_t Ledger::slot_total(std::uint32_t slot, Resource resource) const noexcept {
     std::uint64_t sum = 0;
-    for (std::uint32_t i = 0; i < devices_used(); ++i) sum += load(data_->slots[slot].usage[i][index(resource)]);
+    for (std::uint32_t i = 0; i < devices_used(); ++i)
+        if (in_sums(i)) sum += load(data_->slots[slot].usage[i][index(resource)]);
     return sum;
 }
 
@@ -227,7 +231,7 @@ std::uint64_t Ledger::usage_behind(std::uint32_t device, const Denial& denial, c
     std::uint64_t sum = 0;
     for (std::uint32_t d = 0; d < devices_used(); ++d) {
         correct(d, denial.resource, snapshot);
-        sum += snapshot.used[d];
+        if (in_sums(d)) sum += snapshot.used[d];
     }
     return sum;
 }

@@ -32,7 +32,7 @@ auto& rows_of(Image& image, Scope scope) noexcept {
 std::string_view name_of(const PolicyRow& row) noexcept { return {row.device, strnlen(row.device, sizeof row.device)}; }
 
 Error bad_device(std::string_view name) {
-    return {fmt::format("'{}' is no device name: write a name such as mlx5_0, \"*\" or total", printable(name))};
+    return {fmt::format("'{}' is no device name: write a name such as mlx5_0, a port such as mlx5_0/1, \"*\" or total", printable(name))};
 }
 
 void fill_row(PolicyRow& row, const LimitRow& limits) {
@@ -179,6 +179,7 @@ const PolicyRow* PolicySegment::row(Scope scope, std::string_view device) const 
 std::uint64_t PolicySegment::limit(Scope scope, std::string_view device, Resource resource) const noexcept {
     const auto own = load_limit(row(scope, device), resource);
     if (own != unset) return own;
+    if (is_port(device)) return unlimited;
     const auto any = load_limit(row(scope, any_device), resource);
     return any != unset ? any : unlimited;
 }

@@ -28,7 +28,7 @@ namespace rdmaquota {
 inline constexpr std::uint64_t policy_magic = 0x31594c50'51414d52;  // "RMAQPLY1", little-endian
 inline constexpr std::uint32_t policy_layout_version = 2;
 inline constexpr std::size_t resource_slots = 24;  // room for resources in every row, 3 cache lines
-inline constexpr std::size_t policy_rows = 34;     // 32 devices, "*" and "total"
+inline constexpr std::size_t policy_rows = 34;     // 32 devices and ports, "*" and "total"
 
 struct PolicyRow {
     char device[device_name_bytes];        // NUL-terminated; empty: this and later rows are unused
@@ -87,7 +87,8 @@ public:
     // The row of exactly this name, or nullptr. Valid while the segment is mapped.
     const PolicyRow* row(Scope scope, std::string_view device) const noexcept;
 
-    // What holds for `device`: its own row, else the row "*", else unlimited. Not for "total".
+    // What holds for `device`: its own row, else the row "*" unless it is a port, else unlimited. Not
+    // for "total".
     std::uint64_t limit(Scope scope, std::string_view device, Resource resource) const noexcept;
 
     // Live change of one limit; `limit` may be `unset`. Writable mappings only. Fails when all rows

@@ -8,6 +8,7 @@
 #   cli          the command line, without RDMA
 #   guest        the main job on rxe, in the guest, after an installation
 #   mlx5         the real libmlx5 on a simulated mlx5_0, in the guest, after an installation
+#   objects      device attributes, QP states and ports on rxe, in the guest
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
 #   trixie, sid  the QP case under rdma-core 56.1 and 65.0
 #   storm        processes killed and stopped in mid-operation; RDMAQUOTA_STORM_SECONDS, 30
@@ -23,7 +24,7 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two at a time, since there are two cores and a guest keeps one busy; the longest first.
-by_default=(guest model sanitize mlx5 fuzz clang storm cli trixie sid uninstalled unit provider)
+by_default=(guest model sanitize mlx5 fuzz objects clang storm cli trixie sid uninstalled unit provider)
 suites=("$@")
 passed=0 failed=0
 
@@ -107,6 +108,7 @@ run() {
         provider) tap bash "$repo/test/integration/provider_test.sh" "$build" ;;
         guest) tap in_guest --install -- bash "$repo/test/integration/guest_test.sh" "$build" ;;
         mlx5) tap in_guest --device both --install -- bash "$repo/test/integration/mlx5_test.sh" "$build" ;;
+        objects) tap in_guest --install -- bash "$repo/test/integration/objects_test.sh" "$build" ;;
         uninstalled) tap in_guest -- bash "$repo/test/integration/uninstalled_test.sh" "$build" ;;
         trixie) tap in_root trixie 34 ;;
         sid) tap in_root sid 65 ;;

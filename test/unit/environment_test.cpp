@@ -80,3 +80,20 @@ TEST_CASE("absurd interceptor numbers are ignored with a warning") {
     CHECK(result.process == unset_row());
     CHECK(result.warnings.size() == 2);
 }
+
+TEST_CASE("a limit may be for a device or a port alone") {
+    const auto result = read({{"RDMAQUOTA_LIMIT", "mlx5_0/1:qp=2,mlx5_0/1:qp=3,a:b:cq=5"},
+                              {"RDMAQUOTA_TENANT_LIMIT", "rxe0:pd=3,rxe0/1:pd=1,total:qp=1,x y:qp=1"}});
+    CHECK(result.process == unset_row());
+    REQUIRE(result.process_devices.size() == 2);
+    CHECK(result.process_devices[0].device == "mlx5_0/1");
+    CHECK(of(result.process_devices[0].limits, Resource::qp) == 2);
+    CHECK(result.process_devices[1].device == "a:b");
+    CHECK(of(result.process_devices[1].limits, Resource::cq) == 5);
+    REQUIRE(result.tenant_devices.size() == 1);
+    CHECK(of(result.tenant_devices[0].limits, Resource::pd) == 3);
+    REQUIRE(result.warnings.size() == 3);
+    CHECK_THAT(result.warnings[0], Catch::Contains("pd is no resource of a port"));
+    CHECK_THAT(result.warnings[1], Catch::Contains("total"));
+    CHECK_THAT(result.warnings[2], Catch::Contains("no device name"));
+}

@@ -227,9 +227,9 @@ TEST_CASE_METHOD(LedgerFixture, "what a process did is kept for its device when 
     CHECK(ledger.activity(owner.slot(), device).qp_failed[2] == 1);
     {
         Child child([&] {
-            auto its = *ledger.claim(identity_of_self());
-            for (int i = 0; i < 5; ++i) ledger.count_cq_event(its, device);
-            new Owner(std::move(its));
+            auto its = ledger.claim(identity_of_self());
+            for (int i = 0; i < 5; ++i) ledger.count_cq_event(*its, device);
+            new Owner(std::move(*its));
         });
         CHECK(ledger.tenant_activity(device).cq_events == 6);
     }

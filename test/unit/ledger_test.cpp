@@ -223,7 +223,7 @@ TEST_CASE_METHOD(LedgerFixture, "a ledger that cannot be used is refused with on
     }
     SECTION("another layout version") {
         open().data().header.layout_version = 9;
-        CHECK_THAT(refusal(), Catch::Contains("layout version is 9, this rdmaquota needs 1"));
+        CHECK_THAT(refusal(), Catch::Contains("layout version is 9, this rdmaquota needs 2"));
     }
     SECTION("other sizes") {
         open().data().header.owner_slots = 1 << 30;
@@ -246,4 +246,28 @@ TEST_CASE("a ledger cannot be made where there is no directory") {
     const auto made = Ledger::create("/nonexistent/rdmaquota/default", true);
     REQUIRE_FALSE(made);
     CHECK_THAT(made.error(), Catch::Contains("/nonexistent/rdmaquota/default"));
+}
+
+TEST_CASE_METHOD(LedgerFixture, "ports have cells of their own, in no sum over devices") {
+    auto ledger = open();
+    auto owner = claim(ledger);
+    const auto device = *ledger.device_index("rxe0");
+    const auto port = *ledger.device_index("rxe0/1");
+    REQUIRE(port != device);
+    Limits total;
+    total.process_total = total.tenant_total = 2;
+    const Limits none[1];
+    CHECK_FALSE(ledger.charge(owner, port, qps(5), none));
+    CHECK_FALSE(ledger.charge(owner, device, qps(2), &total));
+    CHECK(ledger.room(owner, device, Resource::qp, total) == 0);
+    const auto denial = ledger.charge(owner, device, qps(1), &total);
+    REQUIRE(denial);
+    CHECK(denial->proved);
+    CHECK(denial->used == 2);
+    CHECK(ledger.tenant_usage(port, Resource::qp) == 5);
+    total.process_total = unlimited;
+    const auto by_tenant = ledger.charge(owner, device, qps(1), &total);
+    REQUIRE(by_tenant);
+    CHECK(by_tenant->proved);
+    CHECK(by_tenant->used == 2);
 }

@@ -132,6 +132,10 @@ TEST_CASE("errors name file, line, column and a remedy") {
         {"version = 1\n[process]\nqp = 1", "p.toml:3:1: ", "[process.\"*\"]"},
         {"version = 1\n[process.*]\nqp = 1", "p.toml:2:10: ", "write \"*\""},
         {"version = 1\n[process.\"a b\"]\nqp = 1", "p.toml:2:10: ", "no device name"},
+        {"version = 1\n[process.\"mlx5_0/0\"]\nqp = 1", "p.toml:2:10: ", "no device name"},
+        {"version = 1\n[process.\"*/1\"]\nqp = 1", "p.toml:2:10: ", "no device name"},
+        {"version = 1\n[tenant.default.\"mlx5_0/1\"]\nqp = 1\nmr = 1", "p.toml:4:1: ",
+         "mr is no resource of a port: at 'mlx5_0/1' only qp can be limited; write mr for the device 'mlx5_0'"},
         {"version = 1\nprocess = 3", "p.toml:2:11: ", "must be a table"},
         {"version = 1\n[[process]]", "p.toml:2:1: ", "must be a table"},
         {"version = 1\n[tenant.blue.\"*\"]\nqp = 1", "p.toml:2:9: ", "one tenant 'default'"},
@@ -322,4 +326,14 @@ TEST_CASE("persist of a broken or missing file changes nothing") {
     CHECK_FALSE(persist_policy(path, {{PolicyTable::process, "*", Resource::qp, 2}}));
     CHECK(contents(path) == "version = 1\nbroken\n");
     CHECK_FALSE(persist_policy(directory / "none.toml", {{PolicyTable::process, "*", Resource::qp, 2}}));
+}
+
+TEST_CASE("a port is a device key") {
+    for (const auto* name : {"mlx5_0/1", "rxe0/255", "a:b/2"}) CHECK(valid_device(name));
+    for (const auto* name : {"mlx5_0/0", "mlx5_0/01", "mlx5_0/256", "mlx5_0/", "/1", "mlx5_0/1/1", "mlx5_0/-1", "total/1"})
+        CHECK_FALSE(valid_device(name));
+    const auto policy = good("version = 1\n[tenant.default.\"mlx5_0/1\"]\nqp = 3\n");
+    CHECK(limit_in(policy.tenant, "mlx5_0/1", Resource::qp) == 3);
+    CHECK(edited("version = 1\n", {PolicyTable::process, "mlx5_0/1", Resource::qp, 4}) ==
+          "version = 1\n\n[process.\"mlx5_0/1\"]\nqp = 4\n");
 }

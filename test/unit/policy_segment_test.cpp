@@ -45,6 +45,7 @@ TEST_CASE("a compiled policy reads as it was written") {
     CHECK(policy.limit(Scope::process, "rxe0", Resource::qp) == 100);
     CHECK(policy.limit(Scope::tenant, "rxe0", Resource::qp) == unlimited);
     CHECK(policy.limit(Scope::tenant, "mlx5_0", Resource::qp) == 1000);
+    CHECK(policy.limit(Scope::tenant, "mlx5_0/1", Resource::qp) == unlimited);  // "*" means no ports
     CHECK(policy.limit(Scope::tenant, "mlx5_0", Resource::mr) == unlimited);
     CHECK(policy.decompile().tenant.size() == 2);
 }

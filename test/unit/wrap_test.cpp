@@ -53,6 +53,14 @@ int real_modify_qp(ibv_qp*, ibv_qp_attr*, int) { return fake_status; }
 int events_seen;
 void real_cq_event(ibv_cq*) { ++events_seen; }
 
+ibv_qp fake_qp[3];
+int qps_made;
+ibv_qp* real_create_qp(ibv_pd* pd, ibv_qp_init_attr*) {
+    fake_qp[qps_made].context = pd->context;
+    return &fake_qp[qps_made++];
+}
+int real_destroy_qp(ibv_qp*) { return 0; }
+
 // A device that has a thousand of everything, or nothing.
 int real_query_device(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex* attr, std::size_t bytes) {
     std::memset(attr, 0, bytes);
@@ -61,6 +69,7 @@ int real_query_device(ibv_context*, const ibv_query_device_ex_input*, ibv_device
                         &base.max_mw, &base.max_ah, &base.max_srq_wr})
         *field = 1000;
     base.max_mr_size = UINT64_MAX;
+    base.phys_port_cnt = 2;
     if (bytes < sizeof *attr) return 0;
     attr->max_wq_type_rq = attr->rss_caps.max_rwq_indirection_tables = 1000;
     attr->max_dm_size = 1000;
@@ -218,4 +227,107 @@ TEST_CASE("state changes and completion events are counted, unless the mode is o
     CHECK(activity.qp_to[IBV_QPS_RTS] == 0);
     CHECK(activity.qp_failed[IBV_QPS_RTS] == counted);
     CHECK(activity.cq_events == counted);
+}
+
+namespace {
+
+// QPs of a device with two ports.
+struct TwoPorts {
+    WrappedContext context;
+    ibv_pd pd{};
+
+    explicit TwoPorts(std::uint64_t limit = unset) : context(policy(limit)) {
+        pd.context = &context.verbs;
+        qps_made = fake_status = 0;
+        context.wrapped(Op::query_device_ex, real_query_device);
+        for (int i = 0; i < 3; ++i) {
+            ibv_qp_init_attr attr{};
+            REQUIRE(context.wrapped(Op::create_qp, real_create_qp)(&pd, &attr));
+        }
+    }
+
+    static Policy policy(std::uint64_t limit) {
+        Policy policy;
+        policy.log_level = LogLevel::none;
+        row_for(policy.tenant, "fake0/1")[index(Resource::qp)] = limit;
+        row_for(policy.tenant, "*")[index(Resource::qp)] = 3;
+        row_for(policy.process, "total")[index(Resource::qp)] = 3;
+        return policy;
+    }
+
+    int modify(int qp, int mask, int port, int alternate = 0) {
+        ibv_qp_attr attr{};
+        attr.qp_state = IBV_QPS_INIT;
+        attr.port_num = static_cast<std::uint8_t>(port);
+        attr.alt_port_num = static_cast<std::uint8_t>(alternate);
+        return context.wrapped(Op::modify_qp, real_modify_qp)(&fake_qp[qp], &attr, mask);
+    }
+    int bind(int qp, int port) { return modify(qp, IBV_QP_STATE | IBV_QP_PORT, port); }
+    std::uint64_t at(int port) const { return context.usage(Resource::qp, "fake0/" + std::to_string(port)); }
+};
+
+}  // namespace
+
+TEST_CASE("a QP counts at the port that it is bound to") {
+    TwoPorts device;
+    CHECK(device.bind(0, 1) == 0);
+    CHECK(device.bind(1, 1) == 0);
+    CHECK(device.at(1) == 2);
+    CHECK(device.context.usage(Resource::qp) == 3);
+    CHECK(device.context.usage(Resource::hca_object, "fake0/1") == 0);
+
+    CHECK(device.bind(1, 1) == 0);  // where it is already
+    CHECK(device.bind(0, 2) == 0);
+    CHECK(device.modify(1, IBV_QP_ALT_PATH, 0, 2) == 0);
+    CHECK(device.modify(1, IBV_QP_STATE, 2) == 0);  // the port is not asked for
+    CHECK(device.at(1) == 1);
+    CHECK(device.at(2) == 1);
+
+    fake_status = EINVAL;
+    CHECK(device.bind(0, 1) == EINVAL);
+    CHECK(device.bind(2, 1) == EINVAL);
+    CHECK(device.at(1) == 1);
+    CHECK(device.at(2) == 1);
+
+    fake_status = 0;
+    device.context.wrapped(Op::destroy_qp, real_destroy_qp)(&fake_qp[0]);
+    CHECK(device.at(2) == 0);
+    CHECK(device.at(1) == 1);
+}
+
+TEST_CASE("a port that the device has not takes no room in the ledger") {
+    TwoPorts device;
+    CHECK(device.bind(0, 3) == 0);
+    CHECK(device.bind(0, 0) == 0);
+    auto ledger = Ledger::open(ledger_path(device.context.directory.path()));
+    REQUIRE(ledger);
+    CHECK(ledger->devices().size() == 1);
+}
+
+TEST_CASE("a port's limit denies the binding and leaves the QP where it was") {
+    TwoPorts device(1);
+    CHECK(device.bind(0, 1) == 0);
+    CHECK(device.bind(1, 2) == 0);
+    errno = 0;
+    CHECK(device.bind(1, 1) == EDQUOT);
+    CHECK(errno == EDQUOT);
+    CHECK(device.bind(2, 1) == EDQUOT);
+    CHECK(device.at(1) == 1);
+    CHECK(device.at(2) == 1);
+
+    auto ledger = Ledger::open(ledger_path(device.context.directory.path()));
+    REQUIRE(ledger);
+    const auto events = ledger->events(0);
+    REQUIRE(events.size() == 2);
+    CHECK(ledger->devices()[events[0].second.device].second == "fake0/1");
+    CHECK(ledger->tenant_activity(*ledger->device_index("fake0")).qp_failed[IBV_QPS_INIT] == 2);
+}
+
+TEST_CASE("closing the device gives back what its ports held") {
+    TwoPorts device;
+    CHECK(device.bind(0, 1) == 0);
+    CHECK(device.bind(1, 2) == 0);
+    delete Context::remove(&device.context.verbs);
+    CHECK(device.at(1) == 0);
+    CHECK(device.at(2) == 0);
 }

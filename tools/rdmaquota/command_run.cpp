@@ -33,9 +33,10 @@ struct Options {
 
 Result<void> add_limits(ScopeLimits& scope, const std::vector<std::string>& settings) {
     for (const auto& text : settings) {
-        const auto setting = parse_setting(text);
-        if (!setting) return Error{setting.error()};
-        row_for(scope, any_device)[index(setting.value().resource)] = setting.value().limit;
+        const auto placed = parse_placed_setting(text);
+        if (!placed) return Error{placed.error()};
+        row_for(scope, placed->device.empty() ? any_device : placed->device)[index(placed->setting.resource)] =
+            placed->setting.limit;
     }
     return {};
 }

@@ -54,6 +54,7 @@ Result<Request> read_request(const std::vector<std::string>& words) {
     for (auto word = std::find_if(words.begin(), words.end(), is_setting); word != words.end(); ++word) {
         const auto setting = parse_setting(*word);
         if (!setting) return Error{setting.error()};
+        if (const auto placed = check_place(request->device, setting->resource); !placed) return Error{placed.error()};
         request->settings.push_back(setting.value());
     }
     return request;
@@ -91,10 +92,11 @@ void warn_of_unknown_device(const std::string& device, const Session& session) {
     auto known = machine_devices();
     if (const auto ledger = Ledger::open(ledger_path(session.directory)))
         for (const auto& [number, name] : ledger.value().devices()) known.push_back(name);
-    if (std::find(known.begin(), known.end(), device) != known.end()) return;
+    if (std::find(known.begin(), known.end(), device.substr(0, device.find('/'))) != known.end()) return;
     std::sort(known.begin(), known.end());
     known.erase(std::unique(known.begin(), known.end()), known.end());
     std::string names;
+    std::erase_if(known, is_port);
     for (const auto& name : known) names += (names.empty() ? "" : ", ") + name;
     warn(fmt::format("warning: no device '{}' is known here{}{}; the limit waits for it", device,
                      names.empty() ? "" : ", only ", names));
@@ -140,7 +142,7 @@ void add_set(CLI::App& app, Session& session) {
     auto* command = app.add_subcommand("set", "Change limits; running programs feel it at once");
     command
         ->add_option("[TENANT] DEVICE RESOURCE=N", options->words,
-                     "What to limit: a device, '*' for each or total for their sum; N as in 10, 10k, 4GiB, max")
+                     "What to limit: a device, a port of it (mlx5_0/1), '*' for each device or total for their sum; N as in 10, 10k, 4GiB, max")
         ->required()
         ->type_name("");
     command->add_flag("--process", options->process, "Limit each process instead of the tenant as a whole");

@@ -51,7 +51,7 @@ std::vector<DeviceView> read_tenant(const Ledger& ledger, const PolicySegment& p
     for (const auto& [number, name] : devices)
         keep(views, read_device(name, [&, at = number, &device = name](Resource r) {
                  const auto usage = ledger.tenant_usage(at, r);
-                 sums[index(r)] += usage;
+                 if (!is_port(device)) sums[index(r)] += usage;
                  return ResourceView{r, usage, policy.limit(Scope::tenant, device, r), ledger.peak(at, r)};
              }));
     for (const auto& name : unused_devices(devices, policy))
@@ -91,7 +91,7 @@ ProcessView read_process(const Ledger& ledger, const PolicySegment& policy, cons
     for (const auto& [number, name] : ledger.devices())
         in_use(read_device(name, [&, at = number, &device = name](Resource r) {
             const auto usage = ledger.usage(owner.slot, at, r);
-            sums[index(r)] += usage;
+            if (!is_port(device)) sums[index(r)] += usage;
             return ResourceView{r, usage, policy.limit(Scope::process, device, r), {}};
         }));
     in_use(read_device(std::string(total_device), [&](Resource r) {
