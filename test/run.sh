@@ -1,5 +1,6 @@
 #!/bin/bash
-# run.sh [SUITE...]: installs what is missing, builds, and runs every test, or the suites named.
+# run.sh [--long] [SUITE...]: installs what is missing, builds, and runs every test, or the suites
+# named. --long: storms for two hours, each fuzz target for half an hour, and the larger models.
 # The last line is 'N passed, N failed'.
 #
 #   unit         each module alone
@@ -11,7 +12,7 @@
 #   objects      device attributes, QP states and ports on rxe, in the guest
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
 #   trixie, sid  the QP case under rdma-core 56.1 and 65.0
-#   storm        processes killed and stopped in mid-operation; RDMAQUOTA_STORM_SECONDS, 30
+#   storm        processes killed and stopped in mid-operation; one minute at random
 #   model        the Promela model of the ledger, searched exhaustively, and its mutants
 #   sanitize     the ledger's tests under ThreadSanitizer and AddressSanitizer
 #   fuzz         random bytes for the parsers and segments, and a ledger that is written over
@@ -24,7 +25,12 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two at a time, since there are two cores and a guest keeps one busy; the longest first.
-by_default=(guest model sanitize mlx5 fuzz objects clang storm cli trixie sid uninstalled unit provider)
+by_default=(guest model sanitize mlx5 fuzz objects storm clang cli trixie sid uninstalled unit provider)
+long=''
+if [ "${1:-}" = --long ]; then
+    long=--long
+    shift
+fi
 suites=("$@")
 passed=0 failed=0
 
@@ -101,10 +107,10 @@ run() {
         unit) tap unit_tests ;;
         clang) one "clang builds without a warning" clang_build ;;
         cli) tap bash "$repo/test/integration/cli_test.sh" "$build" ;;
-        storm) tap "$build/test/storm/storm" --seconds "${RDMAQUOTA_STORM_SECONDS:-30}" ;;
-        model) tap bash "$repo/test/model/run.sh" ;;
+        storm) tap "$build/test/storm/storm" --seconds "$([ $long ] && echo 7200 || echo 60)" ;;
+        model) tap bash "$repo/test/model/run.sh" $long ;;
         sanitize) tap bash "$repo/test/sanitize/run.sh" ;;
-        fuzz) tap bash "$repo/test/fuzz/run.sh" ;;
+        fuzz) tap bash "$repo/test/fuzz/run.sh" ${long:+1800} ;;
         provider) tap bash "$repo/test/integration/provider_test.sh" "$build" ;;
         guest) tap in_guest --install -- bash "$repo/test/integration/guest_test.sh" "$build" ;;
         mlx5) tap in_guest --device both --install -- bash "$repo/test/integration/mlx5_test.sh" "$build" ;;
