@@ -1,0 +1,70 @@
+#!/bin/bash
+# pyverbs_test.sh: rdma-core's own pyverbs tests have the same outcome, test by test, with rdmaquota
+# as without. Runs as root in the guest after an installation.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/integration/tap.sh
+. "$here/tap.sh"
+shipped=/usr/share/doc/rdma-core/tests
+driver=/etc/libibverbs.d/rdmaquota.driver
+work=$(mktemp -d)
+cd "$work" || exit 1
+
+[ -e $shipped/__init__.py ] || { echo "SKIP: no $shipped (package python3-pyverbs, with its documentation)" >&2; exit 77; }
+cp -r $shipped tests && gunzip tests/*.gz
+
+# Every resource has a limit, so that each charge is a compared one, and none is ever reached.
+{
+    echo 'version = 1'
+    for row in process tenant.default; do
+        echo "[$row.\"*\"]"
+        for name in hca_handle hca_object pd mr mw cq cqe qp send_wr recv_wr srq srq_wr ah xrcd wq rwq_ind flow \
+            counters dm; do echo "$name = 1000000"; done
+        printf 'mr_bytes = "100GiB"\ndm_bytes = "100GiB"\n'
+    done
+} > generous.toml
+rdmaquota reload generous.toml > /dev/null || not_ok "the generous policy" "$(rdmaquota reload generous.toml 2>&1)"
+
+# outcomes FILE [NAME...]
+outcomes() {
+    timeout 240 /usr/bin/python3 "$here/pyverbs_outcomes.py" "$work/tests" "$@" > "$1.log" 2>&1
+    local status=$?
+    [ $status = 0 ] || echo "the run itself: status $status" >> "$1"
+}
+without() {
+    mv $driver "$work/driver"
+    outcomes "$@"
+    mv "$work/driver" $driver
+}
+
+outcomes with
+peaks=$(rdmaquota show --json)
+without without
+
+# A test whose outcome differs is tried again both ways: some of them depend on the time that they take.
+differing() { diff <(sort with) <(sort without) | sed -n 's/^[<>] \(tests[^\t]*\)\t.*/\1/p' | sort -u; }
+for _ in 1 2; do
+    mapfile -t names < <(differing)
+    [ ${#names[@]} -gt 0 ] || break
+    outcomes again "${names[@]}"
+    without again_without "${names[@]}"
+    for run in with without; do
+        again=again${run#with}
+        again=${again/out/_without}
+        grep -v -F -f <(printf '%s\t\n' "${names[@]}") $run > kept
+        cat kept "$again" > $run
+    done
+    echo "# tried again: ${names[*]}"
+done
+
+count() { grep -c "	$2\$" "$1"; }
+echo "# with: $(count with pass) pass, $(count with skip) skip, $(count with fail) fail, $(count with error) error"
+is "the tests have the same outcomes with rdmaquota as without" "$(sort with)" "$(sort without)"
+is "more than 60 of them pass" "$(($(count with pass) > 60))" 1
+is "rdmaquota counted their objects, and nothing is left" "$(python3 -c '
+import json, sys
+device = json.loads(sys.argv[1])["tenants"][0]["devices"]["rxe0"]
+used = [name for name in ("hca_handle", "pd", "cq", "qp", "mr", "srq", "mw", "ah") if not device[name]["peak"]]
+left = {name: cell["usage"] for name, cell in device.items() if cell["usage"]}
+print("no peak:", used, "left:", left)' "$peaks")" "no peak: [] left: {}"
+finish
