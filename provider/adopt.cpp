@@ -76,6 +76,7 @@ void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexce
 // Takes over cmd_fd like the real function, and like it closes it on failure.
 void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) noexcept {
     const auto* real = find_adopted(device);
+    Context::end_closed();
     auto record = make_record(device);
     auto receipt = record ? record->charge(Amounts{}.add(Resource::hca_handle, 1)) : nullptr;
     if (!real || !receipt) {

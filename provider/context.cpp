@@ -27,6 +27,9 @@ struct Chunk {
 Chunk first_chunk;
 std::mutex table_mutex;  // held by who adds or removes, never by who finds
 
+// Closed contexts whose file the kernel still has, and with it their objects; under table_mutex.
+Context* closed_contexts = nullptr;
+
 template <class Visit>
 Chunk::Entry* find_entry(Visit visit) noexcept {
     for (Chunk* chunk = &first_chunk; chunk; chunk = chunk->next.load())
@@ -77,12 +80,46 @@ Context* Context::remove(const ibv_context* context) noexcept {
 
 void Context::lock_all() noexcept {
     table_mutex.lock();
-    for_each_record([](Context& record) { record.receipts_.mutex().lock(); });
+    for_each_record([](Context& record) {
+        record.resizing_.lock();
+        record.receipts_.mutex().lock();
+    });
 }
 
 void Context::unlock_all() noexcept {
-    for_each_record([](Context& record) { record.receipts_.mutex().unlock(); });
+    for_each_record([](Context& record) {
+        record.receipts_.mutex().unlock();
+        record.resizing_.unlock();
+    });
     table_mutex.unlock();
+}
+
+// A program that destroyed everything first leaves nothing to watch.
+void Context::watch_file(int cmd_fd) noexcept {
+    if (pid_ == getpid() && !receipts_.empty()) file_.begin(cmd_fd);
+}
+
+void Context::end(std::unique_ptr<Context> context) noexcept {
+    if (!context->file_.is_open()) return;
+    const std::lock_guard lock(table_mutex);
+    context->next_closed_ = closed_contexts;
+    closed_contexts = context.release();
+}
+
+bool Context::end_closed() noexcept {
+    const int saved = errno;
+    std::unique_lock lock(table_mutex);
+    auto* context = std::exchange(closed_contexts, nullptr);
+    lock.unlock();
+    bool ended = false;
+    while (context) {
+        std::unique_ptr<Context> first(context);
+        context = first->next_closed_;
+        ended |= !first->file_.is_open();
+        end(std::move(first));
+    }
+    errno = saved;
+    return ended;
 }
 
 Context::Context(std::string device)
@@ -113,7 +150,8 @@ bool Context::charge_account(std::size_t i, Place& place, const Amounts& amounts
     const auto& policy = account.policy();
     Limits limits[Amounts::capacity];
     if (policy.mode() != Mode::off) place.limits(policy, i, amounts, limits);
-    const auto denial = account.ledger().charge(account.owner(), place.index(i), amounts, limits);
+    auto denial = account.ledger().charge(account.owner(), place.index(i), amounts, limits);
+    if (denial && end_closed()) denial = account.ledger().charge(account.owner(), place.index(i), amounts, limits);
     if (!denial && !account.ledger().lost()) [[likely]]
         return true;
     const int error = policy.deny_errno();

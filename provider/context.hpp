@@ -11,6 +11,7 @@
 #include <infiniband/verbs.h>
 
 #include "provider/account.hpp"
+#include "provider/file_watch.hpp"
 #include "provider/libibverbs.hpp"
 #include "provider/place.hpp"
 #include "provider/receipts.hpp"
@@ -28,6 +29,13 @@ public:
     static Context* find(const ibv_context* context) noexcept;
     static void add(const ibv_context* context, Context* record);
     static Context* remove(const ibv_context* context) noexcept;
+
+    // A context is about to be closed, by closing `cmd_fd`, and has been. What the kernel then still has
+    // of it stays charged: the record ends in `end_closed`, when its open file is gone.
+    void watch_file(int cmd_fd) noexcept;
+    static void end(std::unique_ptr<Context> context) noexcept;
+    // Ends those closed contexts whose files are gone. True when there were any. Keeps errno.
+    static bool end_closed() noexcept;
 
     // Around a fork: holds every lock of every context.
     static void lock_all() noexcept;
@@ -60,6 +68,9 @@ public:
 
     Receipts& receipts() noexcept { return receipts_; }
 
+    // Held by who resizes an object, since what it costs in the end depends on the order.
+    std::mutex& resizing() noexcept { return resizing_; }
+
     OpPointer real(Op op) const noexcept { return real_[static_cast<std::size_t>(op)]; }
     void set_real(Op op, OpPointer pointer) noexcept { real_[static_cast<std::size_t>(op)] = pointer; }
 
@@ -87,6 +98,9 @@ private:
     Place device_;
     std::atomic<Port*> ports_ = nullptr;  // those that a QP was bound to
     Receipts receipts_;
+    std::mutex resizing_;
+    FileWatch file_;
+    Context* next_closed_ = nullptr;
     OpPointer real_[op_count] = {};
 };
 

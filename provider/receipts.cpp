@@ -73,4 +73,9 @@ std::unique_ptr<Receipt> Receipts::take_any() noexcept {
     return std::unique_ptr<Receipt>(found);
 }
 
+bool Receipts::empty() noexcept {
+    const std::lock_guard lock(mutex_);
+    return count_ == 0;
+}
+
 }  // namespace rdmaquota::provider

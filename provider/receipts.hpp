@@ -40,6 +40,8 @@ public:
     // Takes out any receipt; null when there is none left.
     std::unique_ptr<Receipt> take_any() noexcept;
 
+    bool empty() noexcept;
+
     std::mutex& mutex() noexcept { return mutex_; }
 
 private:

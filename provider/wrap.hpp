@@ -74,9 +74,10 @@ int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_ide
 
 // Resizes: `after` tells from what the object costs of `resource` what it will cost. What that is more
 // is charged before the call, what it is less is given back after it. Returns what the real op
-// returned, or -1 for a denial with errno set.
+// returned, or -1 for a denial with errno set. One at a time in a context: the receipt is out meanwhile.
 template <class After, class Call>
 int resize(Context& context, const void* object, Resource resource, After after, Call call) noexcept {
+    const std::lock_guard alone(context.resizing());
     auto receipt = context.receipts().take(object);
     if (!receipt) return call();
     const auto before = receipt->amounts.of(resource);

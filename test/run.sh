@@ -12,6 +12,7 @@
 #   objects      device attributes, QP states and ports on rxe, in the guest
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
 #   trixie, sid  the QP case under rdma-core 56.1 and 65.0
+#   oracle       random verbs calls, after which ledger and kernel agree; RDMAQUOTA_ORACLE_SEED, RDMAQUOTA_ORACLE_STEPS
 #   programs     real programs, with each resource that they use limited
 #   pyverbs      rdma-core's own pyverbs tests have the same outcomes with rdmaquota as without
 #   storm        processes killed and stopped in mid-operation; one minute at random
@@ -27,7 +28,7 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two at a time, since there are two cores and a guest keeps one busy; the longest first.
-by_default=(programs guest model sanitize pyverbs mlx5 fuzz objects storm clang cli trixie sid uninstalled unit provider)
+by_default=(programs guest model sanitize oracle pyverbs mlx5 fuzz objects storm clang cli trixie sid uninstalled unit provider)
 long=''
 if [ "${1:-}" = --long ]; then
     long=--long
@@ -118,6 +119,9 @@ run() {
         mlx5) tap in_guest --device both --install -- bash "$repo/test/integration/mlx5_test.sh" "$build" ;;
         objects) tap in_guest --install -- bash "$repo/test/integration/objects_test.sh" "$build" ;;
         uninstalled) tap in_guest -- bash "$repo/test/integration/uninstalled_test.sh" "$build" ;;
+        oracle) tap in_guest --install -- bash "$repo/test/oracle/run.sh" "$build" \
+            --seed "${RDMAQUOTA_ORACLE_SEED:-$RANDOM}" --steps "${RDMAQUOTA_ORACLE_STEPS:-3000}" \
+            single limits threads resizers processes unplug ;;
         programs) tap in_guest --install -- /usr/bin/python3 "$repo/test/integration/programs_test.py" ;;
         pyverbs) tap in_guest --install -- bash "$repo/test/integration/pyverbs_test.sh" ;;
         trixie) tap in_root trixie 34 ;;

@@ -28,7 +28,11 @@ has "the denial line names the command that allows it" "$log" "to allow it: rdma
 run "$objects" qpx=3
 is "create_qp_ex is charged too" "$out" "qpx: 2 of 3, then EDQUOT"
 run "$objects" rc=2 close rc=2
-is "closing a device with live objects gives them back" "$out" "rc: 2 of 2
+is "closing a device with live queues frees nothing on rxe, where they stay mapped" "$out" "rc: 2 of 2
+rc: 0 of 2, then EDQUOT"
+run "$objects" rc=2 drop=rc close rc=2
+is "closing a device without them does" "$out" "rc: 2 of 2
+drop rc: 2
 rc: 2 of 2"
 
 policy <<< 'version = 1

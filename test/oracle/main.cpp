@@ -1,0 +1,115 @@
+// oracle [--device NAME] [--no-kernel] [--seed N] [--steps N] [PHASE...]: random verbs calls, after which the ledger, the
+// kernel and the oracle's own account must agree. PHASE is single, limits, threads, resizers, processes or unplug;
+// all but unplug when none is named. The same seed and steps make the same calls. Runs as root, since it changes the
+// limits; the quota directory is the node's or RDMAQUOTA_DIR. The last line is 'N passed, N failed'.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernel.hpp"
+#include "phases.hpp"
+
+namespace oracle {
+namespace {
+
+// In memory that the phases' processes share.
+struct Counts {
+    unsigned passed = 0, failed = 0;
+};
+Counts& counts() {
+    static auto* const shared = static_cast<Counts*>(
+        mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    return *shared;
+}
+
+void play(const std::string& phase, const Stage& stage, Books& books) {
+    if (phase == "single")
+        single(stage, books, false);
+    else if (phase == "limits")
+        single(stage, books, true);
+    else if (phase == "threads")
+        threads(stage, books);
+    else if (phase == "resizers")
+        resizers(stage, books);
+    else if (phase == "processes")
+        processes(stage, books);
+    else if (phase == "unplug")
+        unplug(stage, books);
+    else
+        report(phase, "there is no such phase");
+}
+
+// A phase is a process of its own, after whose end nothing is left.
+void run(const std::string& phase, const Stage& stage, Books& books) {
+    const auto begin = std::time(nullptr);
+    std::fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        play(phase, stage, books);
+        std::fflush(stdout);
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    report(phase + " ends in order", status == 0 ? "" : fmt::format("wait status {:#x}", status));
+    report("and nothing of it is left", books.lasting_disagreement({}));
+    fmt::print("# {} took {} s\n", phase, std::time(nullptr) - begin);
+}
+
+}  // namespace
+
+void report(const std::string& name, const std::string& wrong, const std::string& story) {
+    ++(wrong.empty() ? counts().passed : counts().failed);
+    fmt::print("{} - {}\n", wrong.empty() ? "ok" : "not ok", name);
+    if (!wrong.empty()) fmt::print("    # {}\n{}", wrong, story);
+    std::fflush(stdout);
+}
+
+int finish() {
+    fmt::print("{} passed, {} failed\n", counts().passed, counts().failed);
+    return counts().failed ? 1 : 0;
+}
+
+ibv_device* find_device(const std::string& name) {
+    static ibv_device** const list = ibv_get_device_list(nullptr);
+    for (auto* device = list; device && *device; ++device)
+        if (name == ibv_get_device_name(*device)) return *device;
+    fmt::print(stderr, "oracle: no RDMA device {}\n", name);
+    std::exit(2);
+}
+
+}  // namespace oracle
+
+int main(int argc, char** argv) {
+    using namespace oracle;
+    Stage stage{"rxe0", true, static_cast<std::uint64_t>(std::time(nullptr)) % 1'000'000, 1000};
+    std::vector<std::string> phases;
+    for (int i = 1; i < argc; ++i) {
+        const std::string word = argv[i];
+        const bool more = i + 1 < argc;
+        if (word == "--device" && more)
+            stage.device = argv[++i];
+        else if (word == "--no-kernel")
+            stage.with_kernel = false;
+        else if (word == "--seed" && more)
+            stage.seed = std::strtoull(argv[++i], nullptr, 10);
+        else if (word == "--steps" && more)
+            stage.steps = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
+        else
+            phases.push_back(word);
+    }
+    if (phases.empty()) phases = {"single", "limits", "threads", "resizers", "processes"};
+    fmt::print("# to repeat this: --seed {} --steps {}\n", stage.seed, stage.steps);
+    std::fflush(stdout);
+    if (stage.with_kernel) enter_cgroup();
+    counts() = {};
+    Books books(stage.device, stage.with_kernel);
+    for (const auto& phase : phases) run(phase, stage, books);
+    return finish();
+}
