@@ -17,10 +17,11 @@ everything=(rc=3 uc=2 ud=2 qpx=2 pd=2 cq=2 cqx=2 mr=2 odp=2 srq=2 ah=2 mw=2 xrcd
 away=(drop=flow drop=table drop=wq drop=rc drop=uc drop=ud drop=qpx drop=cq drop=cqx drop=mr drop=odp drop=srq drop=ah
     drop=mw drop=xrcd drop=counters drop=dm drop=pd drop=ctx)
 
-# bare COMMAND...: as on a node without rdmaquota
+# bare COMMAND...: as on a node without rdmaquota: neither its registration nor the shadow of libmlx5
+real_dir=$(dirname "$(realpath "$(ldconfig -p | awk '$1 == "libibverbs.so.1" { print $NF; exit }')")")
 bare() {
     mv $registration .
-    "$@"
+    LD_LIBRARY_PATH=$real_dir "$@"
     local status=$?
     mv rdmaquota.driver $registration
     return $status

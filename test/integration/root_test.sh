@@ -22,11 +22,16 @@ mr: 2 of 2
 srq: 2 of 2
 ah: 2 of 2
 dm: 2 of 2"
+out=$("$1/test/programs/verbs_objects_mlx5" -d mlx5_0 rc=5 2>&1)
+has "and in a program that is linked to libmlx5" "$out" "rc: 2 of 5, then EDQUOT"
+has "which the loader gives ours" "$(ldd "$1/test/programs/verbs_objects_mlx5")" "libmlx5.so.1 => $(tail -n 1 \
+    /etc/ld.so.conf.d/00-rdmaquota.conf)"
 calls=$("$1/test/programs/mlx5_calls" mlx5_0)
 has "mlx5dv_is_supported() is true" "$calls" "mlx5_0: mlx5dv_is_supported 1
 mlx5dv_open_device: made"
 functions=$("$1/test/programs/data_path" mlx5_0)
-mv /etc/libibverbs.d/rdmaquota.driver /tmp
+mv /etc/libibverbs.d/rdmaquota.driver /etc/ld.so.conf.d/00-rdmaquota.conf /tmp
+ldconfig
 is "libmlx5's own calls are as without us" "$calls" "$("$1/test/programs/mlx5_calls" mlx5_0)"
 is "so are the data-path functions" "$functions" "$("$1/test/programs/data_path" mlx5_0)"
 finish
