@@ -83,7 +83,7 @@ END
 try "$rdmaquota" --version
 check "--version" grep -Eq '^rdmaquota [0-9]+\.[0-9]+\.[0-9]+$' out
 
-for command in run show set events check reload repair completion; do
+for command in run show set events check reload repair doctor completion; do
     try "$rdmaquota" $command --help
     check "$command --help" says "Usage: rdmaquota $command"
 done
@@ -347,6 +347,32 @@ check "run does not wait for what goes on in the background" test "$status" -eq 
 check "and says where its directory is" grep -q "live on under its limits; remove $XDG_RUNTIME_DIR/rdmaquota-run" err
 check "and keeps it" bash -c "! [[ -z \$(ls -A '$XDG_RUNTIME_DIR') ]]"
 rm -rf "${XDG_RUNTIME_DIR:?}"/*
+
+# --- doctor ---------------------------------------------------------------------------------------
+
+# What it says of a healthy node and of programs with devices is in early_test.sh.
+"$rdmaquota" reload "$default_policy" >/dev/null
+try "$rdmaquota" doctor
+check "doctor looks at policy and ledger" grep -q "^ok       ledger: $RDMAQUOTA_DIR/default is usable" out
+check "its status is that of its verdict" test "$status" -eq "$(grep -c 'this node has' out)"
+try "$rdmaquota" doctor --json
+check "doctor --json" python3 -c 'import json, sys; r = json.load(open("out")); sys.exit(r["version"] != 1 or not r["findings"] or (r["verdict"] != "ok") != any(f["level"] == "problem" for f in r["findings"]))'
+rm -r "$RDMAQUOTA_DIR"/default
+try "$rdmaquota" doctor
+check "doctor finds a missing ledger" grep -q '^problem  ledger: ' out
+check "and fails" test "$status" -eq 1
+"$rdmaquota" reload "$default_policy" >/dev/null
+try "$rdmaquota" doctor --pid $$
+check "doctor of a process without RDMA" says "ok       devices: it has none open"
+try "$rdmaquota" doctor --pid 4194304
+check "doctor of no process" grep -q '^problem  process: cannot look into process 4194304' out
+check "and it fails" test "$status" -eq 1
+try "$rdmaquota" doctor --pid none
+check "doctor of a wrong pid" refuses 2 "--pid"
+try "$rdmaquota" __complete do
+check "doctor is completed" prints "doctor"
+try "$rdmaquota" __complete doctor --
+check "and its options" grep -qx -- --pid out
 
 # --- completion -----------------------------------------------------------------------------------
 

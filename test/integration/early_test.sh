@@ -70,12 +70,97 @@ run "$programs/early" open=libmlx5.so.1 symbol=mlx5dv_create_qp@MLX5_1.99
 is "a symbol that the real one lacks stays missing" "$status" 1
 has "libmlx5's own calls know their device" "$("$programs/mlx5_calls" mlx5_0 2> /dev/null)" "mlx5dv_is_supported 1"
 
+# --- bad cases ------------------------------------------------------------------------------------------
+install -m 4755 "$programs/verbs_objects_mlx5" setuid_objects
+chmod 755 .
+held "setuid" "rc: 2 of 4, then EDQUOT" setpriv --reuid=65534 --clear-groups ./setuid_objects -d mlx5_0 rc=4
+
+# build_real NODE: in place of the real library one with a function in the version node NODE, as an upgrade may bring
+build_real() {
+    echo "$1 { global: upgraded; local: *; };" > upgrade.map
+    echo 'int upgraded(void); int upgraded(void) { return 42; }' | gcc -x c - -shared -fPIC -Wl,-soname,libmlx5.so.1 \
+        -Wl,--version-script=upgrade.map -o "$real_dir/libmlx5.so.1" || not_ok "build_real $1"
+}
+link=$(readlink "$real_dir/libmlx5.so.1")
+rm "$real_dir/libmlx5.so.1"
+build_real MLX5_1.60
+echo 'int upgraded(void); int main(void) { return upgraded(); }' | gcc -x c - -x none "$real_dir/libmlx5.so.1" -o upgraded
+run ./upgraded
+is "a program that asks for a version node of an upgraded library runs" "$status" 42
+is "it gets it through the shadow" "$(ldd ./upgraded | awk '$1 == "libmlx5.so.1" { print $3 }')" "$shadow"
+build_real MLX5_2.0
+run rdmaquota doctor
+has "doctor tells of a node that the shadow lacks" "$out" "lacks the version node MLX5_2.0"
+rm "$real_dir/libmlx5.so.1"
+run rdmaquota doctor
+has "doctor tells that the real library is missing" "$out" "problem  libmlx5.so.1: $real_dir/libmlx5.so.1 is missing"
+held "the real library's link missing, not linked to it" "rc: 2 of 4, then EDQUOT" "$programs/verbs_objects" -d mlx5_0 rc=4
+ln -s "$link" "$real_dir/libmlx5.so.1"
+
+# --- doctor ---------------------------------------------------------------------------------------------
+run rdmaquota doctor
+is "doctor finds no problem" "$status $(grep ^problem <<< "$out")" "0 "
+for line in "ok       provider mlx5: adopted" "ok       provider rxe: adopted" "private ABI 34" \
+    "ok       libmlx5.so.1: the loader gives programs $shadow" "ok       registration: " "ok       policy: " \
+    "ok       policy file: " "ok       ledger: " "ok       devices: mlx5_0" "ok       rdma cgroup: " \
+    "never are: statically linked programs"; do
+    has "doctor: $line" "$out" "$line"
+done
+has "doctor --json" "$(rdmaquota doctor --json)" '{"version":1,"verdict":"ok","findings":[{"level":"ok","subject":"libibverbs"'
+
+# sick NAME LINE COMMAND...: COMMAND exits with 1 and has LINE
+sick() {
+    run "${@:3}"
+    has "doctor: $1" "$out" "problem  $2"
+    is "doctor: $1: status" "$status" 1
+}
+sick "another libmlx5 by LD_LIBRARY_PATH" "libmlx5.so.1: not covered: the loader gives programs $real_dir/libmlx5.so.1" \
+    env LD_LIBRARY_PATH="$real_dir" rdmaquota doctor
+mv /etc/libibverbs.d/rdmaquota.driver .
+sick "no registration" "registration: " rdmaquota doctor
+mv rdmaquota.driver /etc/libibverbs.d/
+chmod 666 /run/rdmaquota/policy
+sick "a policy that all may write" "policy: " rdmaquota doctor
+chmod 644 /run/rdmaquota/policy
+
+policy <<< 'version = 1'
+start "$programs/verbs_objects_mlx5" -d mlx5_0 rc=3 cq=2 mr=2 wait
+run rdmaquota doctor --pid $program
+is "doctor --pid finds no problem" "$status $(grep ^problem <<< "$out")" "0 "
+has "it tells the owner" "$out" "(mlx5_0): owned by $real, adopted"
+has "the slot" "$out" "ok       owner slot: "
+has "and the counts" "$out" "ledger/kernel: hca_handle 1/1, pd 1/1, cq 3/3, qp 3/3, mr 2/2, srq 0/0"
+proceed
+LD_LIBRARY_PATH=$real_dir start "$programs/verbs_objects_mlx5" -d mlx5_0 rc=3 wait
+sick "a process that is not held" "descriptor 3 (mlx5_0): not covered: owned by $real, which is not adopted" rdmaquota doctor --pid $program
+has "its library" "$out" "problem  library: not covered: $real is loaded and not adopted"
+has "it has no slot" "$out" "problem  owner slot: none"
+proceed
+start sh -c 'exec 7<> /dev/infiniband/uverbs0; echo ready; read -r _'
+sick "a descriptor without libibverbs" "descriptor 7 (mlx5_0): not covered: no context" rdmaquota doctor --pid $program
+proceed
+start "$programs/static_program"
+sick "a statically linked program" "program: not covered: it is statically linked" rdmaquota doctor --pid $program
+proceed
+start "$programs/early" wait
+run rdmaquota doctor --pid $program
+is "a program without RDMA is fine" "$status" 0
+proceed
+
 # --- the other way round --------------------------------------------------------------------------------
 cp $conf kept
 rm $conf
 ldconfig
+sick "no shadow" "libmlx5.so.1: not covered: the loader gives programs" rdmaquota doctor
 is "without the shadow, one linked to libmlx5 is not held" "$("$programs/verbs_objects_mlx5" -d mlx5_0 rc=4)" "rc: 4 of 4"
 cp kept $conf
 ldconfig
+
+# --- uninstalling -----------------------------------------------------------------------------------------
+ninja -C "$1" uninstall > uninstalled || not_ok "uninstall" "$(tail -n 3 uninstalled)"
+ldconfig
+is "uninstalling leaves nothing of the shadows" \
+    "$(ls -d "${shadow_dir%/shadow}" $conf 2> /dev/null; ldconfig -p | grep rdmaquota)" ""
+is "a program that is linked to libmlx5 runs on" "$("$programs/verbs_objects_mlx5" -d mlx5_0 rc=4)" "rc: 4 of 4"
 
 finish

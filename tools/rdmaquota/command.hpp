@@ -32,6 +32,7 @@ void add_events(CLI::App& app, Session& session);
 void add_check(CLI::App& app, Session& session);
 void add_reload(CLI::App& app, Session& session);
 void add_repair(CLI::App& app, Session& session);
+void add_doctor(CLI::App& app, Session& session);
 void add_completion(CLI::App& app, Session& session);
 
 // Tells why on standard error, in one line, and returns the status.

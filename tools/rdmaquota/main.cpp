@@ -41,6 +41,7 @@ void describe(CLI::App& app, Session& session) {
     add_check(app, session);
     add_reload(app, session);
     add_repair(app, session);
+    add_doctor(app, session);
     add_completion(app, session);
     app.footer(
         "Each command has --help and a man page, such as rdmaquota-run(1); the policy file is rdmaquota.toml(5).");
@@ -56,8 +57,8 @@ void split_off_program(std::vector<std::string>& arguments, Session& session) {
 }
 
 int unknown_command(const std::vector<std::string>& arguments) {
-    static constexpr std::array<std::string_view, 8> known{"run",    "show",   "set",    "events",
-                                                           "check", "reload", "repair", "completion"};
+    static constexpr std::array<std::string_view, 9> known{"run",    "show",   "set",    "events",    "check",
+                                                           "reload", "repair", "doctor", "completion"};
     for (const auto& word : arguments)
         if (!word.starts_with('-'))
             return wrong_usage(
