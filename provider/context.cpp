@@ -1,7 +1,7 @@
+// Charging and releasing for a context; the table of contexts is in context_table.cpp, what is left of
+// device maxima in context_clamp.cpp.
 #include "provider/context.hpp"
 
-#include <algorithm>
-#include <array>
 #include <new>
 #include <utility>
 
@@ -12,115 +12,6 @@
 #include "provider/denial.hpp"
 
 namespace rdmaquota::provider {
-namespace {
-
-// Contexts by address: chunks that are only ever added, read without a lock. A node opens a few.
-struct Chunk {
-    struct Entry {
-        std::atomic<const ibv_context*> context{nullptr};
-        std::atomic<Context*> record{nullptr};
-    };
-    std::array<Entry, 32> entries;
-    std::atomic<Chunk*> next{nullptr};
-};
-
-Chunk first_chunk;
-std::mutex table_mutex;  // held by who adds or removes, never by who finds
-
-// Closed contexts whose file the kernel still has, and with it their objects; under table_mutex.
-Context* closed_contexts = nullptr;
-
-template <class Visit>
-Chunk::Entry* find_entry(Visit visit) noexcept {
-    for (Chunk* chunk = &first_chunk; chunk; chunk = chunk->next.load())
-        for (auto& entry : chunk->entries)
-            if (visit(entry)) return &entry;
-    return nullptr;
-}
-
-void append_chunk() {
-    auto* fresh = new Chunk;
-    Chunk* last = &first_chunk;
-    while (Chunk* next = last->next.load()) last = next;
-    last->next.store(fresh);
-}
-
-bool is_free(const Chunk::Entry& entry) noexcept { return !entry.record.load(); }
-
-template <class Act>
-void for_each_record(Act act) noexcept {
-    find_entry([&](const Chunk::Entry& entry) {
-        if (!is_free(entry)) act(*entry.record.load());
-        return false;
-    });
-}
-
-}  // namespace
-
-Context* Context::find(const ibv_context* context) noexcept {
-    auto* entry = find_entry([&](const Chunk::Entry& e) { return e.context.load(std::memory_order_acquire) == context; });
-    return entry ? entry->record.load() : nullptr;
-}
-
-void Context::add(const ibv_context* context, Context* record) {
-    const std::lock_guard lock(table_mutex);
-    Chunk::Entry* entry = nullptr;
-    while (!(entry = find_entry(is_free))) append_chunk();
-    entry->record.store(record);
-    entry->context.store(context, std::memory_order_release);
-}
-
-Context* Context::remove(const ibv_context* context) noexcept {
-    const std::lock_guard lock(table_mutex);
-    auto* entry = find_entry([&](const Chunk::Entry& e) { return e.context.load() == context; });
-    if (!entry) return nullptr;
-    entry->context.store(nullptr);
-    return entry->record.exchange(nullptr);
-}
-
-void Context::lock_all() noexcept {
-    table_mutex.lock();
-    for_each_record([](Context& record) {
-        record.resizing_.lock();
-        record.receipts_.mutex().lock();
-    });
-}
-
-void Context::unlock_all() noexcept {
-    for_each_record([](Context& record) {
-        record.receipts_.mutex().unlock();
-        record.resizing_.unlock();
-    });
-    table_mutex.unlock();
-}
-
-// A program that destroyed everything first leaves nothing to watch.
-void Context::watch_file(int cmd_fd) noexcept {
-    if (pid_ == getpid() && !receipts_.empty()) file_.begin(cmd_fd);
-}
-
-void Context::end(std::unique_ptr<Context> context) noexcept {
-    if (!context->file_.is_open()) return;
-    const std::lock_guard lock(table_mutex);
-    context->next_closed_ = closed_contexts;
-    closed_contexts = context.release();
-}
-
-bool Context::end_closed() noexcept {
-    const int saved = errno;
-    std::unique_lock lock(table_mutex);
-    auto* context = std::exchange(closed_contexts, nullptr);
-    lock.unlock();
-    bool ended = false;
-    while (context) {
-        std::unique_ptr<Context> first(context);
-        context = first->next_closed_;
-        ended |= !first->file_.is_open();
-        end(std::move(first));
-    }
-    errno = saved;
-    return ended;
-}
 
 Context::Context(std::string device)
     : pid_(getpid()), accounts_(join_accounts()), device_(std::move(device), accounts_) {
@@ -266,49 +157,6 @@ void Context::count_qp_change(unsigned state, bool failed) noexcept {
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (counts(i))
             accounts_.account[i]->ledger().count_qp_change(accounts_.account[i]->owner(), device_.index(i), state, failed);
-}
-
-bool Context::clamps(std::size_t i) noexcept {
-    if (!device_.usable(i) || accounts_.account[i]->ledger().lost()) return false;
-    const auto& policy = accounts_.account[i]->policy();
-    return policy.clamp_device_attr() && policy.mode() == Mode::enforce;
-}
-
-bool Context::clamps() noexcept {
-    bool any = false;
-    for (std::size_t i = 0; i < accounts_.count; ++i) {
-        if (!clamps(i)) continue;
-        any = true;
-        accounts_.account[i]->ledger().reap();  // what the dead held is room
-    }
-    return any;
-}
-
-std::uint64_t Context::room(std::size_t i, Resource resource) noexcept {
-    auto& account = *accounts_.account[i];
-    Limits limits;
-    device_.limits(account.policy(), i, Amounts{}.add(resource, 1), &limits);
-    return account.ledger().room(account.owner(), device_.index(i), resource, limits);
-}
-
-// What is held counts as well: who asks again after creating some sees the same maximum.
-std::uint64_t Context::most(Resource resource) noexcept {
-    std::uint64_t least = unlimited;
-    for (std::size_t i = 0; i < accounts_.count; ++i) {
-        if (!clamps(i)) continue;
-        const auto more = std::min(room(i, resource), room(i, Resource::hca_object));
-        const auto held = accounts_.account[i]->ledger().usage(accounts_.account[i]->owner().slot(), device_.index(i),
-                                                               resource);
-        if (more != unlimited) least = std::min(least, held + more);
-    }
-    return least;
-}
-
-std::uint64_t Context::largest(Resource resource) noexcept {
-    std::uint64_t least = unlimited;
-    for (std::size_t i = 0; i < accounts_.count; ++i)
-        if (clamps(i)) least = std::min(least, room(i, resource));
-    return least;
 }
 
 }  // namespace rdmaquota::provider
