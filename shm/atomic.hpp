@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace rdmaquota {
@@ -34,6 +35,24 @@ inline std::uint64_t subtract(std::uint64_t& word, std::uint64_t amount) noexcep
 template <class T>
 bool compare_exchange(T& word, T& expected, T desired) noexcept {
     return std::atomic_ref<T>(word).compare_exchange_strong(expected, desired);
+}
+
+// For what is only shown to people and decides nothing: copied word by word between shared memory and
+// an object of this process, so that a copy may mix old and new. T is a multiple of 8 bytes.
+using Word [[gnu::may_alias]] = std::uint64_t;
+
+template <class T>
+void show(T& shared, const T& own) noexcept {
+    static_assert(sizeof(T) % sizeof(Word) == 0);
+    for (std::size_t i = 0; i < sizeof(T) / sizeof(Word); ++i)
+        __atomic_store_n(reinterpret_cast<Word*>(&shared) + i, reinterpret_cast<const Word*>(&own)[i], __ATOMIC_RELAXED);
+}
+
+template <class T>
+void look(T& own, const T& shared) noexcept {
+    static_assert(sizeof(T) % sizeof(Word) == 0);
+    for (std::size_t i = 0; i < sizeof(T) / sizeof(Word); ++i)
+        reinterpret_cast<Word*>(&own)[i] = __atomic_load_n(reinterpret_cast<const Word*>(&shared) + i, __ATOMIC_RELAXED);
 }
 
 inline void raise_to(std::uint64_t& word, std::uint64_t value) noexcept {

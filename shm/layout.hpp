@@ -60,12 +60,16 @@ struct LedgerHeader {
 };
 static_assert(sizeof(LedgerHeader) == 4096);
 
+struct DeviceName {
+    char text[device_name_bytes];
+};
+
 // A device, or a port of one (see is_port), whose cells are apart from its device's. Claimed for good by
 // setting `key` (a hash of the name, never 0, odd for a port) with one compare-and-swap; the name is
 // written after that, by whoever needs it and with the same bytes.
 struct DeviceEntry {
     std::uint64_t key;
-    char name[device_name_bytes];
+    DeviceName name;
     std::uint64_t reserved[7];
 };
 static_assert(sizeof(DeviceEntry) == 128);
@@ -114,14 +118,19 @@ inline constexpr std::uint64_t ops_begin = 1;
 inline constexpr std::uint64_t ops_end = (1ULL << 16) - 1;
 inline constexpr std::uint64_t ops_in_flight_mask = (1ULL << 16) - 1;
 
-struct Slot {
-    std::uint64_t ops;
-    std::uint32_t pid;  // as the owner saw it; for people only, never decides liveness
-    std::uint32_t reserved0;
+// Who owns a slot, as the owner saw itself; for people only, never decides liveness.
+struct SlotOwner {
+    std::uint32_t pid;
+    std::uint32_t reserved;
     std::uint64_t start_time;  // clock ticks since boot, /proc/PID/stat field 22
     std::uint32_t uid;
     std::uint32_t claims;  // how often this slot was claimed
     char comm[comm_bytes];
+};
+
+struct Slot {
+    std::uint64_t ops;
+    SlotOwner owner;
     std::uint64_t reserved[2];
     CellRow usage[device_slots];
 };

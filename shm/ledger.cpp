@@ -137,12 +137,11 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
     step("claim_own");
 
     auto& slot = data_->slots[number];
-    slot.pid = identity.pid;
-    slot.uid = identity.uid;
-    slot.start_time = identity.start_time;
-    ++slot.claims;
-    std::memset(slot.comm, 0, sizeof slot.comm);
-    identity.comm.copy(slot.comm, sizeof slot.comm - 1);
+    SlotOwner before;
+    look(before, slot.owner);
+    SlotOwner now{identity.pid, 0, identity.start_time, identity.uid, before.claims + 1, {}};
+    identity.comm.copy(now.comm, sizeof now.comm - 1);
+    show(slot.owner, now);
     add(data_->header.claims, 1);
     step("claim_count");
     raise_to(data_->header.slots_used, number + 1);
@@ -178,8 +177,11 @@ std::optional<std::uint32_t> Ledger::device_index(std::string_view name) noexcep
         std::uint64_t found = 0;
         if (!compare_exchange(entry.key, found, key) && found != key) continue;
         step("appear");
-        if (name.compare(0, sizeof entry.name - 1, entry.name, strnlen(entry.name, sizeof entry.name)) != 0)
-            name.copy(entry.name, sizeof entry.name - 1);
+        DeviceName wanted{};
+        name.copy(wanted.text, sizeof wanted.text - 1);
+        DeviceName there;
+        look(there, entry.name);
+        if (std::memcmp(&there, &wanted, sizeof there) != 0) show(entry.name, wanted);
         return i;
     }
     return std::nullopt;

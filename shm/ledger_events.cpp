@@ -1,6 +1,5 @@
 // The ring of events: written by anyone, read by anyone, waited for by no one.
 #include <algorithm>
-#include <cstring>
 #include <ctime>
 
 #include "shm/atomic.hpp"
@@ -16,9 +15,10 @@ void Ledger::record(const Event& event) noexcept {
     clock_gettime(CLOCK_REALTIME, &time);
     store(entry.sequence, 2 * number + 1);
     step("record");
-    const auto* from = reinterpret_cast<const char*>(&event) + sizeof event.sequence;
-    std::memcpy(reinterpret_cast<char*>(&entry) + sizeof event.sequence, from, sizeof event - sizeof event.sequence);
-    entry.time_ns = static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+    Event whole = event;
+    whole.sequence = 2 * number + 1;
+    whole.time_ns = static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+    show(entry, whole);
     store(entry.sequence, 2 * number + 2);
 }
 
@@ -30,7 +30,7 @@ std::vector<std::pair<std::uint64_t, Event>> Ledger::events(std::uint64_t since)
         const auto& entry = data_->events[number % event_slots];
         if (load(entry.sequence) != 2 * number + 2) continue;  // half-written, or its writer died
         Event copy;
-        std::memcpy(&copy, &entry, sizeof copy);
+        look(copy, entry);
         if (load(entry.sequence) == 2 * number + 2) result.emplace_back(number, copy);
     }
     return result;

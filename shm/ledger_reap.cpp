@@ -79,13 +79,14 @@ bool Ledger::reap_slot(const LockFile& file, std::uint32_t number, bool report) 
 }
 
 void Ledger::report_death(std::uint32_t number) noexcept {
-    const auto& slot = data_->slots[number];
+    SlotOwner owner;
+    look(owner, data_->slots[number].owner);
     Event event{};
     event.kind = EventKind::reaped;
     event.device = device_slots;
     event.resource = resource_count;
-    event.pid = slot.pid;
-    std::copy(std::begin(slot.comm), std::end(slot.comm), event.comm);
+    event.pid = owner.pid;
+    std::copy(std::begin(owner.comm), std::end(owner.comm), event.comm);
     event.used = slot_total(number, Resource::hca_object);
     add(data_->header.reaped, 1);
     record(event);

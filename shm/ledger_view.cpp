@@ -17,7 +17,11 @@ std::string text_of(const char (&field)[N]) {
 
 std::vector<std::pair<std::uint32_t, std::string>> Ledger::devices() const {
     std::vector<std::pair<std::uint32_t, std::string>> result;
-    for (std::uint32_t i = 0; i < devices_used(); ++i) result.emplace_back(i, text_of(data_->devices[i].name));
+    for (std::uint32_t i = 0; i < devices_used(); ++i) {
+        DeviceName name;
+        look(name, data_->devices[i].name);
+        result.emplace_back(i, text_of(name.text));
+    }
     return result;
 }
 
@@ -26,7 +30,9 @@ std::vector<OwnerView> Ledger::owners() const {
     for (std::uint32_t i = 0; i < slots_used(); ++i) {
         if (load(data_->states[i]) != SlotState::live) continue;
         const auto& slot = data_->slots[i];
-        result.push_back({i, {slot.pid, slot.uid, slot.start_time, text_of(slot.comm)},
+        SlotOwner owner;
+        look(owner, slot.owner);
+        result.push_back({i, {owner.pid, owner.uid, owner.start_time, text_of(owner.comm)},
                           (load(slot.ops) & ops_in_flight_mask) != 0});
     }
     return result;

@@ -87,9 +87,10 @@ check_build() {
 }
 
 # Without randomized addresses, since ThreadSanitizer of clang 14 cannot live with those of newer
-# kernels. A child that forks and goes on is what some tests are about. thread.supp says what is not heard.
+# kernels. A child that forks and goes on is what some
+# tests are about.
 check_build thread -fsanitize=thread &&
-    run thread "TSAN_OPTIONS=log_path=$work/thread.log die_after_fork=0 suppressions=$here/thread.supp" setarch -R "$work/thread/unit_tests"
+    run thread "TSAN_OPTIONS=log_path=$work/thread.log die_after_fork=0" setarch -R "$work/thread/unit_tests"
 check_build address -fsanitize=address,undefined -fno-sanitize-recover=undefined &&
     run address "ASAN_OPTIONS=log_path=$work/address.log" "UBSAN_OPTIONS=log_path=$work/address.log print_stacktrace=1" \
         "$work/address/unit_tests"

@@ -42,10 +42,10 @@ TEST_CASE("the ledger's layout is version 2") {
     CHECK(offsetof(DeviceEntry, name) == 8);
     CHECK(sizeof(DeviceEntry) == 128);
     CHECK(offsetof(Slot, ops) == 0);
-    CHECK(offsetof(Slot, pid) == 8);
-    CHECK(offsetof(Slot, start_time) == 16);
-    CHECK(offsetof(Slot, uid) == 24);
-    CHECK(offsetof(Slot, comm) == 32);
+    CHECK(offsetof(Slot, owner) == 8);
+    CHECK(offsetof(Slot, owner.start_time) == 16);
+    CHECK(offsetof(Slot, owner.uid) == 24);
+    CHECK(offsetof(Slot, owner.comm) == 32);
     CHECK(offsetof(Slot, usage) == 64);
     CHECK(offsetof(Event, time_ns) == 8);
     CHECK(offsetof(Event, kind) == 16);
