@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <vector>
 
@@ -31,10 +32,25 @@ State& state() noexcept {
     return *instance;
 }
 
+// Where the program was at first, which is what a relative RDMAQUOTA_DIR means wherever it goes later.
+const std::string& starting_directory() {
+    static const auto* const directory = [] {
+        char here[PATH_MAX];
+        return new std::string(getcwd(here, sizeof here) ? here : ".");
+    }();
+    return *directory;
+}
+
+std::string own_directory() {
+    const char* own = secure_getenv("RDMAQUOTA_DIR");
+    if (!own || !*own || *own == '/') return own ? own : "";
+    return starting_directory() + '/' + own;
+}
+
 std::vector<std::string> directories() {
     std::vector<std::string> result;
-    const char* own = secure_getenv("RDMAQUOTA_DIR");
-    const bool has_own = own && *own && std::string_view(own) != system_directory;
+    const auto own = own_directory();
+    const bool has_own = !own.empty() && own != system_directory;
     // With a directory of its own, a process on a node without an installed policy needs no other.
     if (!has_own || access(system_directory, F_OK) == 0) result.emplace_back(system_directory);
     if (has_own) result.emplace_back(own);

@@ -36,13 +36,13 @@ bool Context::counts(std::size_t i) noexcept {
 }
 
 // False: denied, with errno set. In audit mode what exceeds a limit is charged all the same.
-bool Context::charge_account(std::size_t i, Place& place, const Amounts& amounts) noexcept {
+bool Context::charge_account(std::size_t i, Place& place, const Amounts& amounts, Retry retry) noexcept {
     auto& account = *accounts_.account[i];
     const auto& policy = account.policy();
     Limits limits[Amounts::capacity];
     if (policy.mode() != Mode::off) place.limits(policy, i, amounts, limits);
     auto denial = account.ledger().charge(account.owner(), place.index(i), amounts, limits);
-    if (denial && end_closed()) denial = account.ledger().charge(account.owner(), place.index(i), amounts, limits);
+    if (denial && retry == Retry::after_closed && end_closed()) denial = account.ledger().charge(account.owner(), place.index(i), amounts, limits);
     if (!denial && !account.ledger().lost()) [[likely]]
         return true;
     const int error = policy.deny_errno();
@@ -75,7 +75,7 @@ std::unique_ptr<Receipt> Context::charge(const Amounts& amounts) noexcept {
     }
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (counts(i)) receipt->charged = static_cast<AccountMask>(receipt->charged | (1U << i));
-    if (!charge_accounts(device_, receipt->charged, amounts)) return nullptr;
+    if (!charge_accounts(device_, receipt->charged, amounts, Retry::after_closed)) return nullptr;
     receipt->amounts = amounts;
     errno = saved;
     return receipt;
@@ -83,14 +83,14 @@ std::unique_ptr<Receipt> Context::charge(const Amounts& amounts) noexcept {
 
 bool Context::charge_more(const Receipt& receipt, const Amounts& amounts) noexcept {
     const BusErrorsAllowed allowed;
-    return charge_accounts(device_, receipt.charged, amounts);
+    return charge_accounts(device_, receipt.charged, amounts, Retry::never);
 }
 
-bool Context::charge_accounts(Place& place, AccountMask wanted, const Amounts& amounts) noexcept {
+bool Context::charge_accounts(Place& place, AccountMask wanted, const Amounts& amounts, Retry retry) noexcept {
     AccountMask done = 0;
     for (std::size_t i = 0; i < accounts_.count; ++i) {
         if (!(wanted & (1U << i)) || !place.usable(i)) continue;
-        if (!charge_account(i, place, amounts)) {
+        if (!charge_account(i, place, amounts, retry)) {
             const int error = errno;
             release_accounts(place, done, amounts);
             errno = error;
@@ -131,11 +131,24 @@ Place* Context::port(unsigned number) noexcept {
     }
 }
 
+bool Context::counts_port(unsigned number) noexcept {
+    for (Port* port = ports_.load(); port; port = port->next)
+        if (port->number == number) return true;
+    const BusErrorsAllowed allowed;
+    try {
+        const auto name = fmt::format("{}/{}", device_.name(), number);
+        for (std::size_t i = 0; i < accounts_.count; ++i)
+            if (DeviceLimits::named(accounts_.account[i]->policy(), name)) return true;
+    } catch (...) {  // no memory
+    }
+    return false;
+}
+
 bool Context::bind(const Receipt& receipt, unsigned number) noexcept {
     const BusErrorsAllowed allowed;
     Place* place = port(number);
     const int error = place ? place->deny_errno() : ENOMEM;
-    if (error == 0) return charge_accounts(*place, receipt.charged, Amounts{}.add(Resource::qp, 1));
+    if (error == 0) return charge_accounts(*place, receipt.charged, Amounts{}.add(Resource::qp, 1), Retry::never);
     if (place) report_unavailable(place->name(), error);
     errno = error;
     return false;

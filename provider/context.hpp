@@ -54,6 +54,8 @@ public:
     // Charges and releases a QP at a port that the device has, in those accounts that its receipt was
     // charged to. The receipt's port is the caller's to change.
     bool bind(const Receipt& receipt, unsigned port) noexcept;
+    // Whether QPs are counted at this port: since policy or environment first named it.
+    bool counts_port(unsigned port) noexcept;
     void unbind(const Receipt& receipt, unsigned port) noexcept;
 
     // For device attributes, where the policy clamps them and enforces limits; `unlimited` where nothing
@@ -68,7 +70,7 @@ public:
 
     Receipts& receipts() noexcept { return receipts_; }
 
-    // Held by who resizes an object, since what it costs in the end depends on the order.
+    // Held by who resizes an object or binds a QP, since what it costs in the end depends on the order.
     std::mutex& resizing() noexcept { return resizing_; }
 
     OpPointer real(Op op) const noexcept { return real_[static_cast<std::size_t>(op)]; }
@@ -84,8 +86,10 @@ private:
         Port* next;
     };
 
-    bool charge_accounts(Place& place, AccountMask wanted, const Amounts& amounts) noexcept;
-    bool charge_account(std::size_t i, Place& place, const Amounts& amounts) noexcept;
+    // Whether a denial looks first for closed contexts that can be ended. Not under a lock that fork takes.
+    enum class Retry : std::uint8_t { never, after_closed };
+    bool charge_accounts(Place& place, AccountMask wanted, const Amounts& amounts, Retry retry) noexcept;
+    bool charge_account(std::size_t i, Place& place, const Amounts& amounts, Retry retry) noexcept;
     bool admit_denied(std::size_t i, Place& place, const Amounts& amounts, const Denial& denial, int error) noexcept;
     void release_accounts(Place& place, AccountMask charged, const Amounts& amounts) noexcept;
     Place* port(unsigned number) noexcept;

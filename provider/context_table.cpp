@@ -90,9 +90,8 @@ void Context::unlock_all() noexcept {
     table_mutex.unlock();
 }
 
-// A program that destroyed everything first leaves nothing to watch.
 void Context::watch_file(int cmd_fd) noexcept {
-    if (pid_ == getpid() && !receipts_.empty()) file_.begin(cmd_fd);
+    if (pid_ == getpid() && (handle_receipt || !receipts_.empty())) file_.begin(cmd_fd);
 }
 
 void Context::end(std::unique_ptr<Context> context) noexcept {

@@ -58,6 +58,12 @@ Limits limits_of(const Rows& process, const Rows& tenant, Resource resource) noe
 
 }  // namespace
 
+bool DeviceLimits::named(const PolicySegment& policy, std::string_view device) noexcept {
+    const Rows process(policy, Scope::process, device);
+    const Rows tenant(policy, Scope::tenant, device);
+    return process.own || tenant.own || process.own_tightening || tenant.own_tightening;
+}
+
 void DeviceLimits::Cell::write(const Limits& limits) noexcept {
     process.store(limits.process, std::memory_order_relaxed);
     process_total.store(limits.process_total, std::memory_order_relaxed);

@@ -21,6 +21,9 @@ public:
         for (std::size_t i = 0; i < amounts.count; ++i) cells_[index(amounts.resource[i])].read(limits[i]);
     }
 
+    // Whether the policy or the environment says anything of just this device or port.
+    static bool named(const PolicySegment& policy, std::string_view device) noexcept;
+
 private:
     struct Cell {
         std::atomic<std::uint64_t> process;

@@ -39,13 +39,17 @@ bool has_port(Context& context, ibv_context* verbs, unsigned port) noexcept {
 
 // A QP is counted at the port that it was last bound to until it is destroyed: the kernel lists it there
 // also in RESET. Its alternate path binds it nowhere. A second handle of a shared QP is no QP.
+// One at a time in a context, since the receipt is out meanwhile.
 template <class Call>
 int rebind(Context& context, const void* qp, std::uint8_t port, Call call) noexcept {
+    Context::end_closed();
+    const std::lock_guard alone(context.resizing());
     auto receipt = context.receipts().take(qp);
     if (!receipt) return call();
     const auto before = receipt->port;
-    const bool moves = port != before && receipt->amounts.of(Resource::qp) != 0;
-    if (moves && !context.bind(*receipt, port)) {
+    const std::uint8_t after = context.counts_port(port) ? port : 0;  // 0: at none that is counted
+    const bool moves = after != before && receipt->amounts.of(Resource::qp) != 0;
+    if (moves && after != 0 && !context.bind(*receipt, after)) {
         const int error = errno;
         context.receipts().file(std::move(receipt), qp);
         return errno = error;
@@ -53,9 +57,9 @@ int rebind(Context& context, const void* qp, std::uint8_t port, Call call) noexc
     const int status = call();
     const KeepErrno keep;
     if (moves) {
-        const auto left = status == 0 ? before : port;
+        const auto left = status == 0 ? before : after;
         if (left != 0) context.unbind(*receipt, left);
-        if (status == 0) receipt->port = port;
+        if (status == 0) receipt->port = after;
     }
     context.receipts().file(std::move(receipt), qp);
     return status;

@@ -77,6 +77,7 @@ int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_ide
 // returned, or -1 for a denial with errno set. One at a time in a context: the receipt is out meanwhile.
 template <class After, class Call>
 int resize(Context& context, const void* object, Resource resource, After after, Call call) noexcept {
+    Context::end_closed();  // not while the lock is held, which fork takes after those of this
     const std::lock_guard alone(context.resizing());
     auto receipt = context.receipts().take(object);
     if (!receipt) return call();

@@ -94,7 +94,17 @@ Result<Ledger> Ledger::open(const std::string& path) {
 }
 
 Ledger::Ledger(std::string path, Mapping mapping) noexcept
-    : path_(std::move(path)), mapping_(std::move(mapping)), data_(ledger_data(mapping_)) {}
+    : path_(std::move(path)), mapping_(std::move(mapping)), data_(ledger_data(mapping_)) {
+    struct stat status {};
+    if (stat(data_path(path_).c_str(), &status) != 0) return;
+    device_ = status.st_dev;
+    inode_ = status.st_ino;
+}
+
+bool Ledger::in_place() const noexcept {
+    struct stat status {};
+    return stat(data_path(path_).c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+}
 
 Owner::Owner(Owner&& other) noexcept : slot_(other.slot_), hold_(std::exchange(other.hold_, nullptr)) {}
 
@@ -157,6 +167,7 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
 void Ledger::retire(Owner& owner) noexcept {
     LockFile::let_go(std::exchange(owner.hold_, nullptr));
     step("let_go");
+    if (!in_place()) return;
     const auto file = LockFile::open(lock_path(path_, owner.slot()));
     if (file) reap_slot(file.value(), owner.slot(), false);
 }

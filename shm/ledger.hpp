@@ -219,6 +219,9 @@ private:
     };
 
     Ledger(std::string path, Mapping mapping) noexcept;
+    // False when the directory was moved away: the lock files at the path are another ledger's then, and
+    // say nothing of the owners of this one. Nobody is taken for dead, and no denial is proved.
+    bool in_place() const noexcept;
 
     std::uint32_t slots_used() const noexcept;
     std::uint32_t devices_used() const noexcept;
@@ -254,6 +257,8 @@ private:
     std::string path_;
     Mapping mapping_;
     LedgerData* data_ = nullptr;  // in the mapping
+    std::uint64_t device_ = 0;    // of the data file, with its inode
+    std::uint64_t inode_ = 0;
 };
 
 }  // namespace rdmaquota

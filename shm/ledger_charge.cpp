@@ -196,7 +196,7 @@ std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, co
     const auto start = now_ns();
     for (;;) {
         denial.proved = is_own(denial.scope) ? own_usage_proves(slot, device, denial) : proves(device, denial);
-        if (denial.proved) return denial;
+        if (denial.proved || !in_place()) return denial;
         reap();
         if (retry(slot, device, amounts, limits, denial)) return std::nullopt;
         if (now_ns() - start > proof_wait_ns) return denial;

@@ -30,6 +30,7 @@ unsigned Ledger::reap() noexcept {
 
 // The owners of one lock file.
 unsigned Ledger::reap_group(std::uint32_t group) noexcept {
+    if (!in_place()) return 0;
     const auto first = group * owners_per_lock_file;
     const auto last = std::min(first + owners_per_lock_file, slots_used());
     std::optional<Result<LockFile>> file;
@@ -47,6 +48,7 @@ unsigned Ledger::reap_group(std::uint32_t group) noexcept {
 // so then, unless the slot was reaped and claimed in between, and then claims went up. False also
 // when the lock files cannot be opened.
 bool Ledger::all_alive(const Snapshot& snapshot) const noexcept {
+    if (!in_place()) return false;
     for (std::uint32_t group = 0; group < owner_slots / owners_per_lock_file; ++group) {
         static_assert(owners_per_lock_file == 64);
         const auto holders = snapshot.holders[group];

@@ -41,9 +41,11 @@ bool sent(const siginfo_t& info) noexcept { return info.si_code <= 0; }
 // What would have happened without us. A fault comes again when the handler returns, and then meets
 // the default action where it happened.
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
-    if (previous.sa_flags & SA_SIGINFO) return previous.sa_sigaction(signal, info, context);
-    const bool ignored = previous.sa_handler == SIG_IGN;
-    if (previous.sa_handler != SIG_DFL && !ignored) return previous.sa_handler(signal);
+    const auto once = previous;
+    if (previous.sa_flags & SA_RESETHAND) previous = {};  // the next one meets the default action
+    if (once.sa_flags & SA_SIGINFO) return once.sa_sigaction(signal, info, context);
+    const bool ignored = once.sa_handler == SIG_IGN;
+    if (once.sa_handler != SIG_DFL && !ignored) return once.sa_handler(signal);
     if (ignored && sent(*info)) return;
     struct sigaction plain {};
     plain.sa_handler = SIG_DFL;

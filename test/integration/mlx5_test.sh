@@ -204,8 +204,9 @@ objects rc=3 > one 2> /dev/null &
 first=$!
 objects rc=3 > two 2> /dev/null
 wait $first
-# The one that is done gives back what it held, so at least four are made, never more than four at a time.
-is "two that create slowly share four QPs" "$(cat one two | sort | tail -n 1)" "rc: 3 of 3"
+# Who is done first gives back what it held: four are made at least, or more, never more than four at a time.
+made=$(cat one two | awk '{ sum += $2 } END { print sum }')
+is "two that create slowly share four QPs" "$([ "$made" -ge 4 ] && echo shared)" shared
 knob delay_ms 4000 create_qp
 "$programs/verbs_objects" -d mlx5_0 rc=1 > killed 2>&1 &
 victim=$!

@@ -106,6 +106,12 @@ rdmaquota set rxe0/1 qp=0 > /dev/null
 run "$states" qp=1 init=1 init=2 drop qp=1
 is "denied or failed, the QP can be destroyed" "$out" "qp: ok init: EDQUOT init: EINVAL drop: ok qp: ok"
 policy <<< 'version = 1'
+start "$states" qp=1 init=1 wait
+is "a port that nobody limits is not counted" "$(at_port)" 0
+proceed
+policy <<< 'version = 1
+[tenant.default."rxe0/1"]
+qp = 9'
 start "$states" qp=1 init=1 qp=1 init=1 drop wait
 is "a destroyed QP leaves its port" "$(at_port) $(kernel_at_port)" "1 1"
 proceed

@@ -256,3 +256,16 @@ TEST_CASE_METHOD(LedgerFixture, "counts stop at their largest value") {
     CHECK(ledger.activity(owner.slot(), device).qp_to[3] == UINT32_MAX);
     CHECK(ledger.activity(owner.slot(), device).qp_to[4] == 0);
 }
+
+TEST_CASE_METHOD(LedgerFixture, "who has a ledger that was moved away is held to it still") {
+    auto ledger = open();
+    const auto owner = claim(ledger);
+    const auto device = *ledger.device_index("rxe0");
+    const Limits limit[] = {tenant_limit(2)};
+    REQUIRE_FALSE(ledger.charge(owner, device, qps(2), limit));
+    REQUIRE(Ledger::set_aside(path));
+    REQUIRE(Ledger::create(path, false));
+    CHECK(ledger.charge(owner, device, qps(1), limit));
+    CHECK(ledger.reap() == 0);
+    CHECK(ledger.usage(owner.slot(), device, Resource::qp) == 2);
+}

@@ -146,6 +146,16 @@ TEST_CASE("bus error: handled", "[.]") {
     static_cast<void>(*foreign_page(directory / "page"));
 }
 
+TEST_CASE("bus error: handled once", "[.]") {
+    struct sigaction once {};
+    once.sa_handler = [](int) {};  // comes back to the same fault
+    once.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGBUS, &once, nullptr);
+    open_a_ledger();
+    const TemporaryDirectory directory;
+    static_cast<void>(*foreign_page(directory / "page"));
+}
+
 TEST_CASE("bus error: sent", "[.]") {
     open_a_ledger();
     raise(SIGBUS);
@@ -161,6 +171,7 @@ TEST_CASE("bus error: sent and ignored", "[.]") {
 TEST_CASE("other bus errors end as they did before") {
     CHECK(outcome_of("bus error: by default") == -SIGBUS);
     CHECK(outcome_of("bus error: handled") == 42);
+    CHECK(outcome_of("bus error: handled once") == -SIGBUS);
     CHECK(outcome_of("bus error: sent") == -SIGBUS);
     CHECK(outcome_of("bus error: sent and ignored") == 43);
 }

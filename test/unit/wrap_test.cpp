@@ -250,6 +250,7 @@ struct TwoPorts {
         Policy policy;
         policy.log_level = LogLevel::none;
         row_for(policy.tenant, "fake0/1")[index(Resource::qp)] = limit;
+        row_for(policy.tenant, "fake0/2")[index(Resource::qp)] = 9;
         row_for(policy.tenant, "*")[index(Resource::qp)] = 3;
         row_for(policy.process, "total")[index(Resource::qp)] = 3;
         return policy;

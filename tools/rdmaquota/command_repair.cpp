@@ -1,4 +1,5 @@
 // rdmaquota repair: a ledger that is right again.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <memory>
@@ -38,12 +39,19 @@ void name_programs(const Ledger& ledger) {
                    printable(owner.identity.comm));
 }
 
+// The new ledger is for whom the old one was.
+bool for_everyone(const std::string& path) {
+    struct stat status {};
+    return ::stat(data_path(path).c_str(), &status) != 0 || (status.st_mode & S_IWOTH) != 0;
+}
+
 int replace(const std::string& path) {
+    const bool shared = for_everyone(path);
     auto old = Ledger::open(path);
     if (old) old->reap();
     const auto aside = Ledger::set_aside(path);
     if (!aside) return failed(aside.error());
-    if (const auto made = Ledger::create(path, true); !made) return failed(made.error());
+    if (const auto made = Ledger::create(path, shared); !made) return failed(made.error());
     fmt::print("a new ledger is in place; the old one is {}\n", *aside);
     if (old) name_programs(*old);
     return status_done;
@@ -63,10 +71,11 @@ int run(bool fresh, const Session& session) {
     if (::access(path.c_str(), F_OK) != 0)
         return failed(fmt::format("there is no ledger {}: run 'rdmaquota reload' to make it", path));
     if (fresh) return replace(path);
+    const bool shared = for_everyone(path);
     const auto aside = Ledger::set_aside_unusable(path);
     if (!aside) return failed(aside.error());
     if (!aside->empty()) {
-        if (const auto made = Ledger::create(path, true); !made) return failed(made.error());
+        if (const auto made = Ledger::create(path, shared); !made) return failed(made.error());
         fmt::print("the ledger could not be used; it was moved to {} and a new one made\n", *aside);
         return status_done;
     }
