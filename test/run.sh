@@ -29,7 +29,7 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two at a time, since there are two cores and a guest keeps one busy; the longest first.
-by_default=(programs guest model sanitize oracle pyverbs mlx5 early fuzz objects storm clang cli trixie sid uninstalled unit provider)
+by_default=(guest model programs pyverbs fuzz mlx5 early sanitize storm objects clang oracle trixie sid uninstalled cli unit provider)
 long=''
 if [ "${1:-}" = --long ]; then
     long=--long

@@ -1,6 +1,6 @@
 #!/bin/bash
 # run.sh [SECONDS_PER_TARGET]: builds the fuzz targets with clang, AddressSanitizer and
-# UndefinedBehaviorSanitizer, runs each on its corpus and then on new inputs: 20,000 of a fixed seed, or
+# UndefinedBehaviorSanitizer, runs each on its corpus and then on new inputs: 8,000 of a fixed seed, or
 # as many as fit into the seconds given. A hostile process writes over a live ledger for as long (else
 # 10 s). An input that breaks a target is kept and named; `TARGET INPUT` in the build directory runs it
 # again. The last line is 'N passed, N failed'.
@@ -11,7 +11,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../sanitize/ninja.sh"
 if [ $# = 0 ]; then
-    extent="20,000 inputs" limit=(-runs=20000 -seed=1)
+    extent="8,000 inputs" limit=(-runs=8000 -seed=1)
 else
     extent="$1 s of inputs" limit=(-max_total_time="$1")
 fi
