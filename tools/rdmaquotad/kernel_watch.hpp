@@ -1,0 +1,78 @@
+// What the kernel really made, for whom: the counts of a BPF program in the kernel, and what RDMA
+// netlink lists where that program cannot see.
+//
+// One thread. Nothing here throws or logs; what cannot be seen is told by `blind`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "policy/resource.hpp"
+#include "policy/result.hpp"
+
+namespace rdmaquota {
+
+using ResourceCounts = std::array<std::uint64_t, resource_count>;  // by index(Resource)
+
+// What one process made through device contexts that one process opened: its own, or, after a fork or
+// when the descriptor was passed on, another's.
+struct KernelUse {
+    std::uint32_t pid = 0;     // the process that made the objects, in the sidecar's pid namespace
+    std::uint32_t opener = 0;  // the process that opened the device, mostly the same
+    std::uint64_t cgroup = 0;  // id (as the inode number in cgroup2) of the group that was charged; 0: not known
+    std::string device;
+    ResourceCounts live{};     // only of resources that `knows`; the others are 0
+    ResourceCounts created{};  // since the program was attached
+    ResourceCounts destroyed{};
+    // Of live[hca_object], those that a provider makes for itself and no quota counts: driver-specific
+    // kinds such as libmlx5's doorbell pages and DEVX objects.
+    std::uint64_t driver_objects = 0;
+};
+
+struct KernelEvent {
+    enum class Kind : std::uint8_t {
+        opened,  // a process opened a device
+        ended,   // a process that had one open is gone, and its descriptors and locks with it
+    };
+    Kind kind;
+    std::uint32_t pid;
+};
+
+class KernelWatch {
+public:
+    // Loads and attaches the program. Never fails: what it cannot do is in `blind`. Needs CAP_BPF and
+    // CAP_PERFMON (or CAP_SYS_ADMIN), CAP_NET_ADMIN for netlink's pids; without them it works degraded.
+    static KernelWatch open();
+
+    KernelWatch(KernelWatch&&) noexcept;
+    KernelWatch& operator=(KernelWatch&&) noexcept;
+    ~KernelWatch();  // detaches; nothing stays in the kernel
+
+    // One line for each thing that cannot be seen and which figures are then not known; empty when all is.
+    const std::vector<std::string>& blind() const noexcept;
+
+    // The counts come from the BPF program. Otherwise they are what netlink lists.
+    bool attached() const noexcept;
+
+    // What programs ask for (send_wr, recv_wr, cqe, srq_wr) only their own process knows.
+    bool knows(Resource resource) const noexcept;
+
+    // Readable when `poll` has something to tell, for poll(2); -1 when there will never be.
+    int fd() const noexcept;
+
+    // Whatever happened since the last call, oldest first; does not wait.
+    std::vector<KernelEvent> poll();
+
+    // Who has what at this moment. Processes that hold nothing are left out.
+    Result<std::vector<KernelUse>> snapshot();
+
+private:
+    struct State;
+    explicit KernelWatch(std::unique_ptr<State> state) noexcept;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace rdmaquota
