@@ -1,16 +1,170 @@
 #include "tools/rdmaquotad/kernel_watch.hpp"
 
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
+#include <fmt/core.h>
+
+#include "tools/rdmaquotad/kernel_program.hpp"
+
 namespace rdmaquota {
+namespace {
+
+constexpr std::time_t seconds_between_tries = 10;
+
+// By kind of object in the kernel, except for those that count as hca_object alone.
+std::optional<Resource> resource_of(unsigned kind) {
+    using enum Resource;
+    switch (kind) {
+        case kind_handle: return hca_handle;
+        case kind_pd: return pd;
+        case kind_cq: return cq;
+        case kind_qp: return qp;
+        case kind_srq: return srq;
+        case kind_ah: return ah;
+        case kind_mr: return mr;
+        case kind_mw: return mw;
+        case kind_flow: return flow;
+        case kind_xrcd: return xrcd;
+        case kind_rwq_ind: return rwq_ind;
+        case kind_wq: return wq;
+        case kind_dm: return dm;
+        case kind_counters: return counters;
+        default: return std::nullopt;
+    }
+}
+
+// The kernel counts creation and destruction apart, and they are not read at one instant.
+std::uint64_t difference(std::uint64_t made, std::uint64_t gone) { return made > gone ? made - gone : 0; }
+
+void add(KernelUse& use, const kernel_use& counts, bool open) {
+    for (unsigned kind = 0; kind < kind_count; ++kind) {
+        const auto live = open ? difference(counts.created[kind], counts.destroyed[kind]) : 0;
+        const auto count = [&](Resource resource) {
+            use.created[index(resource)] += counts.created[kind];
+            use.destroyed[index(resource)] += counts.destroyed[kind];
+            use.live[index(resource)] += live;
+        };
+        if (const auto resource = resource_of(kind)) count(*resource);
+        if (kind != kind_handle) count(Resource::hca_object);
+        if (kind == kind_driver) use.driver_objects += live;
+    }
+    if (!open) return;
+    use.live[index(Resource::mr_bytes)] += counts.mr_bytes;
+    use.live[index(Resource::dm_bytes)] += counts.dm_bytes;
+}
+
+using Place = std::pair<std::uint32_t, std::string>;                        // process and device
+using Key = std::tuple<std::uint32_t, std::string, std::uint32_t>;          // and opener
+using Uses = std::map<Key, KernelUse>;
+
+KernelUse& use_of(Uses& uses, std::uint32_t pid, const std::string& device, std::uint32_t opener) {
+    auto& use = uses[{pid, device, opener}];
+    use.pid = pid;
+    use.device = device;
+    use.opener = opener;
+    return use;
+}
+
+// Netlink's word for what it lists, over all that the process holds on the device; the rest stays as counted.
+void correct(Uses& uses, const NetlinkUse& listed, bool bytes_only) {
+    auto& own = use_of(uses, listed.pid, listed.device, listed.pid);
+    const auto others = [&](Resource resource) {
+        std::uint64_t sum = 0;
+        for (const auto& [key, use] : uses)
+            if (use.pid == own.pid && use.opener != own.opener && use.device == own.device) sum += use.live[index(resource)];
+        return sum;
+    };
+    std::uint64_t objects = 0;
+    for (const auto& row : resource_table) {
+        if (!in_netlink(row.id) || (bytes_only && row.id != Resource::mr_bytes)) continue;
+        own.live[index(row.id)] = difference(listed.live[index(row.id)], others(row.id));
+        if (row.unit == Unit::count && row.id != Resource::hca_handle) objects += own.live[index(row.id)];
+    }
+    auto& all = own.live[index(Resource::hca_object)];
+    all = std::max(all, objects);
+}
+
+}  // namespace
 
 struct KernelWatch::State {
+    std::optional<KernelProgram> program;
     std::vector<std::string> blind;
+    std::time_t tried = 0;
+    std::uint64_t lost = 0;
+    std::set<Place> listed;       // whose figures are netlink's: they had a device open before the program ran
+    std::set<std::uint32_t> ended;  // not yet forgotten
+
+    void attach() {
+        tried = std::time(nullptr);
+        blind.clear();
+        auto attached = KernelProgram::attach(blind);
+        if (!attached)
+            return blind.push_back(fmt::format(
+                "{}: only what netlink lists is known (hca_handle, pd, cq, qp, mr, mr_bytes, srq), and the end of a "
+                "process is not seen", attached.error()));
+        program.emplace(std::move(*attached));
+        list_all();
+    }
+
+    // From now on netlink's word counts for all who have a device open at this moment.
+    void list_all() {
+        const auto found = netlink_snapshot();
+        if (!found) return;
+        for (const auto& use : *found) listed.emplace(use.pid, use.device);
+    }
+
+    void forget_ended() {
+        for (auto pid = ended.begin(); pid != ended.end();) {
+            if (kill(static_cast<pid_t>(*pid), 0) == 0 || errno != ESRCH) {
+                ++pid;
+                continue;
+            }
+            program->forget(*pid);
+            pid = ended.erase(pid);
+        }
+    }
+
+    // The processes whose MRs may have changed their length go to `bytes`.
+    Result<Uses> count(std::set<Place>& bytes) {
+        const auto entries = program->read();
+        if (!entries) return Error{entries.error()};
+        Uses uses;
+        for (const auto& [counts, open] : *entries) {
+            const std::string device(counts.device, strnlen(counts.device, sizeof counts.device));
+            auto& use = use_of(uses, counts.pid, device, counts.opener);
+            use.cgroup = counts.cgroup;
+            add(use, counts, open);
+            if (open && counts.reregistered) bytes.emplace(counts.pid, device);
+        }
+        return uses;
+    }
+
+    Result<void> correct_all(Uses& uses, const std::set<Place>& bytes) {
+        const auto found = netlink_snapshot();
+        if (!found) return Error{found.error()};
+        std::set<Place> still;
+        for (const auto& use : *found) {
+            const Place place{use.pid, use.device};
+            const bool all = !program || listed.contains(place);
+            if (all) still.insert(place);
+            if (all || bytes.contains(place)) correct(uses, use, !all);
+        }
+        listed = std::move(still);
+        return {};
+    }
 };
 
 KernelWatch KernelWatch::open() {
     auto state = std::make_unique<State>();
-    state->blind.emplace_back("this build cannot watch the kernel");
+    state->attach();
     return KernelWatch(std::move(state));
 }
 
@@ -20,10 +174,42 @@ KernelWatch& KernelWatch::operator=(KernelWatch&&) noexcept = default;
 KernelWatch::~KernelWatch() = default;
 
 const std::vector<std::string>& KernelWatch::blind() const noexcept { return state_->blind; }
-bool KernelWatch::attached() const noexcept { return false; }
-bool KernelWatch::knows(Resource) const noexcept { return false; }
-int KernelWatch::fd() const noexcept { return -1; }
-std::vector<KernelEvent> KernelWatch::poll() { return {}; }
-Result<std::vector<KernelUse>> KernelWatch::snapshot() { return std::vector<KernelUse>(); }
+bool KernelWatch::attached() const noexcept { return state_->program.has_value(); }
+int KernelWatch::fd() const noexcept { return attached() ? state_->program->fd() : -1; }
+
+bool KernelWatch::knows(Resource resource) const noexcept {
+    using enum Resource;
+    if (!attached()) return in_netlink(resource);
+    return resource != send_wr && resource != recv_wr && resource != cqe && resource != srq_wr;
+}
+
+std::vector<KernelEvent> KernelWatch::poll() {
+    std::vector<KernelEvent> events;
+    if (!attached()) return events;
+    for (const auto& event : state_->program->events()) {
+        events.push_back({event.ended ? KernelEvent::Kind::ended : KernelEvent::Kind::opened, event.pid});
+        if (event.ended) state_->ended.insert(event.pid);
+    }
+    return events;
+}
+
+Result<std::vector<KernelUse>> KernelWatch::snapshot() {
+    auto& state = *state_;
+    if (!attached() && std::time(nullptr) >= state.tried + seconds_between_tries) state.attach();
+    Uses uses;
+    std::set<Place> bytes;
+    if (attached()) {
+        state.forget_ended();
+        if (const auto lost = state.program->lost(); std::exchange(state.lost, lost) != lost) state.list_all();
+        auto counted = state.count(bytes);
+        if (!counted) return Error{counted.error()};
+        uses = std::move(*counted);
+    }
+    if (!attached() || !bytes.empty() || !state.listed.empty())
+        if (auto corrected = state.correct_all(uses, bytes); !corrected) return Error{corrected.error()};
+    std::vector<KernelUse> found;
+    for (auto& [key, use] : uses) found.push_back(std::move(use));
+    return found;
+}
 
 }  // namespace rdmaquota

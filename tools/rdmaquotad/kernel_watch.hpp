@@ -4,7 +4,6 @@
 // One thread. Nothing here throws or logs; what cannot be seen is told by `blind`.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,10 +11,9 @@
 
 #include "policy/resource.hpp"
 #include "policy/result.hpp"
+#include "tools/rdmaquotad/netlink_snapshot.hpp"
 
 namespace rdmaquota {
-
-using ResourceCounts = std::array<std::uint64_t, resource_count>;  // by index(Resource)
 
 // What one process made through device contexts that one process opened: its own, or, after a fork or
 // when the descriptor was passed on, another's.
@@ -44,7 +42,7 @@ struct KernelEvent {
 class KernelWatch {
 public:
     // Loads and attaches the program. Never fails: what it cannot do is in `blind`. Needs CAP_BPF and
-    // CAP_PERFMON (or CAP_SYS_ADMIN), CAP_NET_ADMIN for netlink's pids; without them it works degraded.
+    // CAP_PERFMON, or CAP_SYS_ADMIN; without them, or without type information in the kernel, there is netlink only.
     static KernelWatch open();
 
     KernelWatch(KernelWatch&&) noexcept;
@@ -54,19 +52,22 @@ public:
     // One line for each thing that cannot be seen and which figures are then not known; empty when all is.
     const std::vector<std::string>& blind() const noexcept;
 
-    // The counts come from the BPF program. Otherwise they are what netlink lists.
+    // The counts come from the program. Else they are what netlink lists, and there are no events. The program is
+    // tried again by `snapshot` every ten seconds, since the kernel loads ib_uverbs with the first device.
     bool attached() const noexcept;
 
-    // What programs ask for (send_wr, recv_wr, cqe, srq_wr) only their own process knows.
+    // What programs ask for (send_wr, recv_wr, cqe, srq_wr) only their own process knows; without the program, only
+    // what is `in_netlink`.
     bool knows(Resource resource) const noexcept;
 
-    // Readable when `poll` has something to tell, for poll(2); -1 when there will never be.
+    // Readable when `poll` has something to tell, for poll(2); -1 while not attached.
     int fd() const noexcept;
 
-    // Whatever happened since the last call, oldest first; does not wait.
+    // Whatever happened since the last call, oldest first; does not wait. A process may be told as ended more than
+    // once: each of its last threads could be the last.
     std::vector<KernelEvent> poll();
 
-    // Who has what at this moment. Processes that hold nothing are left out.
+    // Who has what at this moment, and what those who still run have made before.
     Result<std::vector<KernelUse>> snapshot();
 
 private:

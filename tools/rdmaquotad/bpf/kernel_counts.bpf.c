@@ -1,0 +1,402 @@
+// Counts, in the kernel, what processes make and destroy on RDMA devices.
+//
+// Why each hook is there. A creation comes by write(2) or by ioctl(2), through many handlers; all of them
+// end in the same few functions of drivers/infiniband/core/rdma_core.c:
+//
+//   alloc_commit_idr_uobject     an object is there to stay. The rdma cgroup charges every object of the class
+//                                uverbs_idr_class and no other, and this is the class's only commit function.
+//   destroy_hw_idr_uobject       the class's only way to destroy one: asked for, or because the file was closed,
+//                                the process died or the device went away. A creation that failed after all comes
+//                                here too, with RDMA_REMOVE_ABORT, and was not counted.
+//   alloc_abort_idr_uobject      a creation that failed: forget what was noted about it.
+//   ib_init_ucontext             a device was opened: the cgroup's hca_handle.
+//   uverbs_destroy_ufile_hw      a device's context is gone, and all of its objects with it.
+//   ib_umem_odp_get, ib_umem_odp_alloc_implicit   the MR that is being made pins nothing.
+//   ib_uverbs_open_qp            the QP that is being made is another handle of one that exists.
+//   ib_uverbs_rereg_mr           an MR may have changed its length in place.
+//   proc_exit_connector          a thread is gone, and its process's files and mappings with the last one; earlier
+//                                places in do_exit come before the kernel has closed them.
+//
+// rdma_restrack_add and _del, which look fit, do not see AHs, MWs, XRCDs, WQs, flows and device memory, and are not
+// reached by every destruction. rdmacg_try_charge and _uncharge see all, but not what kind an object is or whose.
+//
+// An object belongs to who made it. Most often that is who opened the device: then its file says whose it is when it
+// is destroyed, by whomever. Objects made by somebody else (after a fork, or when the descriptor was passed on) are
+// remembered one by one in `specials`.
+//
+// The fentry programs are the rule. The kprobes are for kernels that cannot attach to functions of modules so, and
+// the sidecar loads either these or those.
+#include <linux/bpf.h>
+#include <linux/ptrace.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "kernel_counts.h"
+#include "kernel_types.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 65536);
+    __type(key, u64);  // address of the struct ib_uverbs_file
+    __type(value, struct kernel_use);
+} openers SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 65536);
+    __type(key, struct guest_key);
+    __type(value, struct kernel_use);
+} guests SEC(".maps");
+
+struct special {
+    u32 pid;   // who made it; 0: the opener
+    u32 kind;
+    u64 bytes;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 262144);
+    __type(key, u64);  // address of the struct ib_uobject
+    __type(value, struct special);
+} specials SEC(".maps");
+
+// What the creation that a thread is in the middle of turned out to be.
+enum { mark_on_demand = 1, mark_second_handle = 2 };
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 16384);
+    __type(key, u64);  // thread
+    __type(value, u32);
+} marks SEC(".maps");
+
+// Processes whose end is of interest.
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 65536);
+    __type(key, u32);
+    __type(value, u32);
+} holders SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 1 << 18);
+} events SEC(".maps");
+
+u64 lost;      // changes that found no room in a map
+u64 any_mark;  // not 0: there was ever a mark, so that looking for one makes sense
+static const struct kernel_use nothing;
+
+static __always_inline u32 current_pid(void) { return bpf_get_current_pid_tgid() >> 32; }
+
+static __always_inline void lose(void) { __sync_fetch_and_add(&lost, 1); }
+
+static void tell(u32 ended, u32 pid) {
+    struct kernel_event *event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
+    if (!event) return lose();
+    event->ended = ended;
+    event->pid = pid;
+    bpf_ringbuf_submit(event, 0);
+}
+
+// Whom a new entry is about; the pid comes last, since it makes the entry count.
+static __always_inline void introduce(struct kernel_use *use, struct ib_device *device, u32 pid, u32 opener) {
+    u32 one = 1;
+    BPF_CORE_READ_STR_INTO(&use->device, device, name);
+    use->device_index = BPF_CORE_READ(device, index);
+    use->cgroup = bpf_get_current_cgroup_id();
+    use->opener = opener;
+    use->pid = pid;
+    bpf_map_update_elem(&holders, &pid, &one, BPF_ANY);
+}
+
+static __always_inline struct kernel_use *enter_opener(u64 file, struct ib_device *device, u32 pid) {
+    struct kernel_use *use;
+    bpf_map_update_elem(&openers, &file, &nothing, BPF_ANY);
+    use = bpf_map_lookup_elem(&openers, &file);
+    if (use)
+        introduce(use, device, pid, pid);
+    else
+        lose();
+    return use;
+}
+
+static __always_inline struct kernel_use *enter_guest(u64 file, u32 pid) {
+    struct guest_key key = {.file = file, .pid = pid};
+    struct kernel_use *use = bpf_map_lookup_elem(&guests, &key);
+    if (use) return use;
+    bpf_map_update_elem(&guests, &key, &nothing, BPF_NOEXIST);
+    use = bpf_map_lookup_elem(&guests, &key);
+    if (!use) lose();
+    return use;
+}
+
+static __always_inline u32 kind_of(u32 id) { return id < kind_second_handle ? id : kind_driver; }
+
+// The bytes that an object of this kind takes beside itself; 0 for most.
+static __always_inline u64 bytes_of(u32 kind, void *object) {
+    if (kind == kind_mr) {
+        struct ib_mr *mr = object;
+        return BPF_CORE_READ(mr, type) == bpf_core_enum_value(enum ib_mr_type, IB_MR_TYPE_DM) ? 0 : BPF_CORE_READ(mr, length);
+    }
+    if (kind == kind_dm) return BPF_CORE_READ((struct ib_dm *)object, length);
+    return 0;
+}
+
+static __always_inline void add_bytes(struct kernel_use *use, u32 kind, u64 bytes) {
+    if (bytes) __sync_fetch_and_add(kind == kind_mr ? &use->mr_bytes : &use->dm_bytes, bytes);
+}
+
+static __always_inline void count_created(struct kernel_use *use, u32 kind, u64 bytes) {
+    if (kind >= kind_count) return;
+    __sync_fetch_and_add(&use->created[kind], 1);
+    add_bytes(use, kind, bytes);
+}
+
+static __always_inline void count_destroyed(struct kernel_use *use, u32 kind, u64 bytes) {
+    if (kind >= kind_count) return;
+    __sync_fetch_and_add(&use->destroyed[kind], 1);
+    add_bytes(use, kind, -bytes);
+}
+
+static __always_inline u32 take_mark(void) {
+    u64 thread = bpf_get_current_pid_tgid();
+    u32 *mark, found;
+    if (!any_mark) return 0;
+    mark = bpf_map_lookup_elem(&marks, &thread);
+    if (!mark) return 0;
+    found = *mark;
+    bpf_map_delete_elem(&marks, &thread);
+    return found;
+}
+
+static __always_inline void set_mark(u32 mark) {
+    u64 thread = bpf_get_current_pid_tgid();
+    any_mark = 1;
+    if (bpf_map_update_elem(&marks, &thread, &mark, BPF_ANY)) lose();
+}
+
+// An object, as read from its struct ib_uobject.
+struct object {
+    u64 address;
+    u64 file;
+    u32 kind;
+    void *object;
+};
+
+static __always_inline void created(const struct object *it, struct ib_device *device) {
+    u32 pid = current_pid(), mark = take_mark();
+    struct special special = {.kind = it->kind};
+    u64 bytes = bytes_of(it->kind, it->object);
+    struct kernel_use *opener = bpf_map_lookup_elem(&openers, &it->file);
+    struct kernel_use *use;
+    if (!opener) {  // opened before this program ran, or unseen
+        opener = enter_opener(it->file, device, pid);
+        if (!opener) return;
+        count_created(opener, kind_handle, 0);
+    }
+    use = opener;
+    if (mark == mark_on_demand && it->kind == kind_mr) bytes = 0;
+    if (mark == mark_second_handle && it->kind == kind_qp) special.kind = kind_second_handle;
+    if (pid != opener->pid) {
+        special.pid = pid;
+        use = enter_guest(it->file, pid);
+        if (!use) return;
+        if (use->pid == 0) introduce(use, device, pid, opener->pid);
+    }
+    special.bytes = bytes;
+    if (special.pid || mark) {
+        if (bpf_map_update_elem(&specials, &it->address, &special, BPF_ANY))
+            lose();
+        else
+            __sync_fetch_and_add(&opener->special, 1);
+    }
+    count_created(use, special.kind, bytes);
+}
+
+static void destroyed_special(const struct object *it, struct kernel_use *opener, const struct special *special) {
+    struct guest_key key = {.file = it->file, .pid = special->pid};
+    struct kernel_use *use = special->pid ? bpf_map_lookup_elem(&guests, &key) : opener;
+    if (use) count_destroyed(use, special->kind, special->bytes);
+    bpf_map_delete_elem(&specials, &it->address);
+    __sync_fetch_and_add(&opener->special, -1);
+}
+
+static __always_inline void destroyed(const struct object *it) {
+    struct kernel_use *opener = bpf_map_lookup_elem(&openers, &it->file);
+    struct special *special;
+    if (!opener) return;
+    if (opener->special) {
+        special = bpf_map_lookup_elem(&specials, &it->address);
+        if (special) return destroyed_special(it, opener, special);
+    }
+    count_destroyed(opener, it->kind, bytes_of(it->kind, it->object));
+}
+
+static void opened(u64 file, struct ib_device *device) {
+    u32 pid = current_pid();
+    struct kernel_use *use = enter_opener(file, device, pid);
+    if (!use) return;
+    use->whole = 1;
+    count_created(use, kind_handle, 0);
+    tell(0, pid);
+}
+
+// Moves the totals of a file that is closed to where they outlive it. What it still held, the kernel has destroyed.
+static void closed(u64 file) {
+    struct kernel_use *use = bpf_map_lookup_elem(&openers, &file), *past;
+    if (!use) return;
+    past = enter_guest(use->device_index, use->pid);
+    if (past) {
+        for (u32 kind = 0; kind < kind_count; ++kind) {
+            __sync_fetch_and_add(&past->created[kind], use->created[kind]);
+            __sync_fetch_and_add(&past->destroyed[kind], use->created[kind]);
+        }
+        __builtin_memcpy(past->device, use->device, sizeof past->device);
+        past->device_index = use->device_index;
+        past->cgroup = use->cgroup;
+        past->opener = use->opener;
+        past->pid = use->pid;
+    }
+    bpf_map_delete_elem(&openers, &file);
+}
+
+static void exiting(struct task_struct *task) {
+    u32 pid = BPF_CORE_READ(task, tgid);
+    if (BPF_CORE_READ(task, signal, live.counter) == 0 && bpf_map_lookup_elem(&holders, &pid)) tell(1, pid);
+}
+
+// --- fentry and fexit ---------------------------------------------------------------------------
+
+// The pointer to struct uverbs_api_object cannot be followed without a helper: its type is in a module.
+static __always_inline struct object trusted_object(struct ib_uobject *uobject) {
+    struct object it = {(u64)uobject, (u64)uobject->ufile, 0, uobject->object};
+    it.kind = kind_of(BPF_CORE_READ(uobject->uapi_object, id));
+    return it;
+}
+
+SEC("fentry/alloc_commit_idr_uobject")
+int BPF_PROG(on_commit, struct ib_uobject *uobject) {
+    struct object it = trusted_object(uobject);
+    created(&it, uobject->context->device);
+    return 0;
+}
+
+// At the entry, since afterwards the object's length is gone; a destruction that failed is taken back.
+SEC("fentry/destroy_hw_idr_uobject")
+int BPF_PROG(on_destroy, struct ib_uobject *uobject, enum rdma_remove_reason why) {
+    struct object it = trusted_object(uobject);
+    if (why != bpf_core_enum_value(enum rdma_remove_reason, RDMA_REMOVE_ABORT)) destroyed(&it);
+    return 0;
+}
+
+SEC("fexit/destroy_hw_idr_uobject")
+int BPF_PROG(on_destroy_failed, struct ib_uobject *uobject, enum rdma_remove_reason why, void *attributes, int status) {
+    u32 kind;
+    u64 file;
+    struct kernel_use *use;
+    if (status == 0 || why == bpf_core_enum_value(enum rdma_remove_reason, RDMA_REMOVE_ABORT)) return 0;
+    kind = kind_of(BPF_CORE_READ(uobject, uapi_object, id));
+    file = (u64)uobject->ufile;
+    use = bpf_map_lookup_elem(&openers, &file);
+    if (!use) return 0;
+    if (kind < kind_count) __sync_fetch_and_add(&use->destroyed[kind], -1);
+    add_bytes(use, kind, bytes_of(kind, uobject->object));
+    return 0;
+}
+
+SEC("fentry/alloc_abort_idr_uobject")
+int BPF_PROG(on_abort) {
+    take_mark();
+    return 0;
+}
+
+SEC("fexit/ib_init_ucontext")
+int BPF_PROG(on_open, struct uverbs_attr_bundle *attributes, int status) {
+    if (status == 0) opened((u64)attributes->ufile, attributes->context->device);
+    return 0;
+}
+
+SEC("fexit/uverbs_destroy_ufile_hw")
+int BPF_PROG(on_close, struct ib_uverbs_file *file) {
+    if (!file->ucontext) closed((u64)file);
+    return 0;
+}
+
+SEC("fentry/ib_umem_odp_get")
+int BPF_PROG(on_demand) {
+    set_mark(mark_on_demand);
+    return 0;
+}
+
+SEC("fentry/ib_umem_odp_alloc_implicit")
+int BPF_PROG(on_demand_implicit) {
+    set_mark(mark_on_demand);
+    return 0;
+}
+
+SEC("fentry/ib_uverbs_open_qp")
+int BPF_PROG(on_open_qp) {
+    set_mark(mark_second_handle);
+    return 0;
+}
+
+SEC("fentry/ib_uverbs_rereg_mr")
+int BPF_PROG(on_rereg_mr, struct uverbs_attr_bundle *attributes) {
+    u64 file = (u64)attributes->ufile;
+    struct kernel_use *use = bpf_map_lookup_elem(&openers, &file);
+    if (use) use->reregistered = 1;
+    return 0;
+}
+
+SEC("fentry/proc_exit_connector")
+int BPF_PROG(on_exit, struct task_struct *task) {
+    exiting(task);
+    return 0;
+}
+
+// --- kprobes: in place of the above -------------------------------------------------------------
+
+static __always_inline struct object read_object(struct ib_uobject *uobject) {
+    struct object it = {(u64)uobject, (u64)BPF_CORE_READ(uobject, ufile),
+                        kind_of(BPF_CORE_READ(uobject, uapi_object, id)), BPF_CORE_READ(uobject, object)};
+    return it;
+}
+
+SEC("kprobe/alloc_commit_idr_uobject")
+int BPF_KPROBE(probe_commit, struct ib_uobject *uobject) {
+    struct object it = read_object(uobject);
+    created(&it, BPF_CORE_READ(uobject, context, device));
+    return 0;
+}
+
+SEC("kprobe/destroy_hw_idr_uobject")
+int BPF_KPROBE(probe_destroy, struct ib_uobject *uobject, enum rdma_remove_reason why) {
+    struct object it = read_object(uobject);
+    if (why != bpf_core_enum_value(enum rdma_remove_reason, RDMA_REMOVE_ABORT)) destroyed(&it);
+    return 0;
+}
+
+SEC("kprobe/ib_rdmacg_uncharge")
+int BPF_KPROBE(probe_close, struct ib_rdmacg_object *charge, void *device, enum rdmacg_resource_type resource) {
+    struct ib_ucontext *context = (void *)charge - bpf_core_field_offset(struct ib_ucontext, cg_obj);
+    if (resource == bpf_core_enum_value(enum rdmacg_resource_type, RDMACG_RESOURCE_HCA_HANDLE))
+        closed((u64)BPF_CORE_READ(context, ufile));
+    return 0;
+}
+
+SEC("kprobe/proc_exit_connector")
+int BPF_KPROBE(probe_exit, struct task_struct *task) {
+    exiting(task);
+    return 0;
+}

@@ -1,0 +1,233 @@
+#include "tools/rdmaquotad/kernel_program.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <initializer_list>
+#include <set>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <fmt/core.h>
+
+#include "kernel_counts.skel.h"
+
+namespace rdmaquota {
+namespace {
+
+enum class Way : std::uint8_t { fentry, kprobe };
+
+// The programs for one function of the kernel, and what is not known without it; null: nothing is.
+struct Hook {
+    Way way;
+    const char* module;  // null: the kernel itself
+    const char* function;
+    std::initializer_list<const char*> programs;
+    const char* unknown;
+};
+
+constexpr const char* late_return = "a process's end is not seen; its usage comes back a second later";
+
+const Hook hooks[] = {
+    {Way::fentry, "ib_uverbs", "alloc_commit_idr_uobject", {"on_commit"}, nullptr},
+    {Way::fentry, "ib_uverbs", "destroy_hw_idr_uobject", {"on_destroy", "on_destroy_failed"}, nullptr},
+    {Way::fentry, "ib_uverbs", "uverbs_destroy_ufile_hw", {"on_close"}, nullptr},
+    {Way::fentry, "ib_uverbs", "ib_init_ucontext", {"on_open"}, "hca_handle lacks open devices without objects"},
+    {Way::fentry, "ib_uverbs", "alloc_abort_idr_uobject", {"on_abort"},
+     "after a failed registration of on-demand memory the next one may be missing in mr_bytes"},
+    {Way::fentry, "ib_uverbs", "ib_umem_odp_get", {"on_demand"}, "mr_bytes counts on-demand memory"},
+    {Way::fentry, "ib_uverbs", "ib_umem_odp_alloc_implicit", {"on_demand_implicit"},
+     "mr_bytes counts implicit on-demand memory"},
+    {Way::fentry, "ib_uverbs", "ib_uverbs_open_qp", {"on_open_qp"}, "qp counts second handles of shared XRC QPs"},
+    {Way::fentry, "ib_uverbs", "ib_uverbs_rereg_mr", {"on_rereg_mr"}, "mr_bytes does not follow ibv_rereg_mr"},
+    {Way::fentry, nullptr, "proc_exit_connector", {"on_exit"}, late_return},
+    {Way::kprobe, "ib_uverbs", "alloc_commit_idr_uobject", {"probe_commit"}, nullptr},
+    {Way::kprobe, "ib_uverbs", "destroy_hw_idr_uobject", {"probe_destroy"}, nullptr},
+    {Way::kprobe, "ib_core", "ib_rdmacg_uncharge", {"probe_close"}, nullptr},
+    {Way::kprobe, nullptr, "proc_exit_connector", {"probe_exit"}, late_return},
+};
+constexpr const char* unknown_to_kprobes =
+    "fentry cannot be used here, kprobes are: hca_handle lacks open devices without objects, mr_bytes counts "
+    "on-demand memory and does not follow ibv_rereg_mr, qp counts second handles of shared XRC QPs";
+
+// The functions that fentry can attach to: those of which the kernel's type information tells.
+class KernelTypes {
+public:
+    KernelTypes() : kernel_(btf__load_vmlinux_btf()) {
+        if (kernel_) uverbs_ = btf__load_module_btf("ib_uverbs", kernel_);
+    }
+    ~KernelTypes() {
+        btf__free(uverbs_);
+        btf__free(kernel_);
+    }
+    KernelTypes(const KernelTypes&) = delete;
+
+    bool any() const { return kernel_ != nullptr; }
+    bool has(const Hook& hook) const {
+        const auto* types = hook.module ? uverbs_ : kernel_;
+        return types && btf__find_by_name_kind(types, hook.function, BTF_KIND_FUNC) > 0;
+    }
+
+private:
+    btf* kernel_;
+    btf* uverbs_ = nullptr;
+};
+
+std::string reason(int error) { return error == EPERM || error == EACCES ? "not permitted" : std::strerror(error); }
+
+Error no_hook(const Hook& hook, const std::string& why) {
+    return {fmt::format("{} cannot be watched by {}: {}", hook.function, hook.way == Way::fentry ? "fentry" : "kprobe", why)};
+}
+
+}  // namespace
+
+struct KernelProgram::Parts {
+    kernel_counts* skeleton = nullptr;
+    std::vector<bpf_link*> links;
+    ring_buffer* ring = nullptr;
+    std::vector<kernel_event> events;
+    std::set<u32> devices;  // their indexes, as far as seen
+
+    Parts() = default;
+    Parts(const Parts&) = delete;
+    ~Parts() {
+        for (auto* link : links) bpf_link__destroy(link);
+        ring_buffer__free(ring);
+        if (skeleton) kernel_counts::destroy(skeleton);
+    }
+
+    bpf_program* program(const char* name) const { return bpf_object__find_program_by_name(skeleton->obj, name); }
+
+    Result<void> load(Way way, const KernelTypes& types) {
+        skeleton = kernel_counts::open();
+        if (!skeleton) return Error{fmt::format("the BPF program cannot be read: {}", reason(errno))};
+        for (const auto& hook : hooks)
+            for (const char* name : hook.programs)
+                bpf_program__set_autoload(program(name), hook.way == way && (way == Way::kprobe || types.has(hook)));
+        if (const int status = kernel_counts::load(skeleton); status != 0)
+            return Error{fmt::format("the BPF program cannot be loaded: {}", reason(-status))};
+        return {};
+    }
+
+    Result<void> attach(const Hook& hook, const KernelTypes& types) {
+        if (hook.way == Way::fentry && !types.has(hook)) return no_hook(hook, "the kernel's type information has no such function, or the module is not loaded");
+        for (const char* name : hook.programs) {
+            auto* link = bpf_program__attach(program(name));
+            if (!link) return no_hook(hook, reason(errno));
+            links.push_back(link);
+        }
+        return {};
+    }
+
+    Result<void> attach(Way way, const KernelTypes& types, std::vector<std::string>& blind) {
+        if (auto loaded = load(way, types); !loaded) return loaded;
+        for (const auto& hook : hooks) {
+            if (hook.way != way) continue;
+            const auto attached = attach(hook, types);
+            if (attached) continue;
+            if (!hook.unknown) return attached;
+            blind.push_back(fmt::format("{}: {}", attached.error(), hook.unknown));
+        }
+        return listen();
+    }
+
+    Result<void> listen() {
+        const auto take = [](void* parts, void* data, std::size_t) {
+            static_cast<Parts*>(parts)->events.push_back(*static_cast<const kernel_event*>(data));
+            return 0;
+        };
+        ring = ring_buffer__new(bpf_map__fd(skeleton->maps.events), take, this, nullptr);
+        if (!ring) return Error{fmt::format("the BPF program's events cannot be read: {}", reason(errno))};
+        return {};
+    }
+};
+
+KernelProgram::KernelProgram(std::unique_ptr<Parts> parts) noexcept : parts_(std::move(parts)) {}
+KernelProgram::KernelProgram(KernelProgram&&) noexcept = default;
+KernelProgram& KernelProgram::operator=(KernelProgram&&) noexcept = default;
+KernelProgram::~KernelProgram() = default;
+
+Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind) {
+    libbpf_set_print([](libbpf_print_level, const char*, va_list) { return 0; });
+    const KernelTypes types;
+    if (!types.any()) return Error{"the kernel has no type information (/sys/kernel/btf/vmlinux)"};
+    std::string why;
+    for (const auto way : {Way::fentry, Way::kprobe}) {
+        auto parts = std::make_unique<Parts>();
+        std::vector<std::string> unseen;
+        const auto attached = parts->attach(way, types, unseen);
+        if (!attached) {
+            why += (why.empty() ? "" : "; ") + attached.error();
+            continue;
+        }
+        if (way == Way::kprobe) blind.push_back(fmt::format("{} ({})", unknown_to_kprobes, why));
+        blind.insert(blind.end(), unseen.begin(), unseen.end());
+        return KernelProgram(std::move(parts));
+    }
+    return Error{why};
+}
+
+int KernelProgram::fd() const noexcept { return ring_buffer__epoll_fd(parts_->ring); }
+
+std::vector<kernel_event> KernelProgram::events() {
+    ring_buffer__consume(parts_->ring);
+    return std::exchange(parts_->events, {});
+}
+
+namespace {
+
+// Everything in a map. Entries that come or go meanwhile may be missing; none comes twice.
+template <class Key>
+Result<void> read_map(const bpf_map* map, std::vector<std::pair<Key, kernel_use>>& found) {
+    constexpr std::uint32_t batch = 512;
+    std::vector<Key> keys(batch);
+    std::vector<kernel_use> uses(batch);
+    std::uint64_t position = 0;
+    for (bool first = true;; first = false) {
+        std::uint32_t count = batch;
+        const int status = bpf_map_lookup_batch(bpf_map__fd(map), first ? nullptr : &position, &position, keys.data(),
+                                                uses.data(), &count, nullptr);
+        if (status != 0 && status != -ENOENT) return Error{fmt::format("a BPF map cannot be read: {}", reason(-status))};
+        for (std::uint32_t i = 0; i < count; ++i)
+            if (uses[i].pid != 0) found.emplace_back(keys[i], uses[i]);
+        if (status == -ENOENT) return {};
+    }
+}
+
+}  // namespace
+
+Result<std::vector<KernelProgram::Entry>> KernelProgram::read() {
+    std::vector<std::pair<guest_key, kernel_use>> guests;
+    std::vector<std::pair<u64, kernel_use>> openers;
+    const auto& maps = parts_->skeleton->maps;
+    // In this order, so that a guest whose file is not found is one whose file is closed.
+    if (auto done = read_map(maps.guests, guests); !done) return Error{done.error()};
+    if (auto done = read_map(maps.openers, openers); !done) return Error{done.error()};
+    std::vector<Entry> entries;
+    std::set<u64> files;
+    for (const auto& [file, use] : openers) {
+        files.insert(file);
+        parts_->devices.insert(use.device_index);
+        entries.push_back({use, true});
+    }
+    for (const auto& [key, use] : guests) {
+        const bool past = key.file == use.device_index;
+        if (!past && !files.contains(key.file)) bpf_map__delete_elem(maps.guests, &key, sizeof key, 0);
+        entries.push_back({use, files.contains(key.file)});
+    }
+    return entries;
+}
+
+void KernelProgram::forget(u32 pid) {
+    const auto& maps = parts_->skeleton->maps;
+    bpf_map__delete_elem(maps.holders, &pid, sizeof pid, 0);
+    for (const auto device : parts_->devices) {
+        const guest_key key{device, pid, 0};
+        bpf_map__delete_elem(maps.guests, &key, sizeof key, 0);
+    }
+}
+
+u64 KernelProgram::lost() const noexcept { return parts_->skeleton->bss->lost; }
+
+}  // namespace rdmaquota
