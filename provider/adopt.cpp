@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include <pthread.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 
 #include "provider/device_ops.hpp"
 #include "provider/drivers.hpp"
+#include "provider/dv.hpp"
 #include "provider/ops.hpp"
 
 namespace rdmaquota::provider {
@@ -113,6 +115,12 @@ Result<void> adopt(void* handle) {
     return replaced;
 }
 
+// Of the provider that has just been adopted.
+Result<void> adopt_own_calls(void* handle) {
+    const std::string_view name = adopted[adopted_count - 1].table->name;
+    return name == "mlx5" ? adopt_mlx5dv(handle) : Result<void>();
+}
+
 void adopt_all() {
     auto found = Libibverbs::find();
     if (!found) return say(LogLevel::error, found.error() + "; nothing is limited in this process");
@@ -122,6 +130,8 @@ void adopt_all() {
         if (!handle) continue;
         if (const auto done = adopt(handle); !done)
             say(LogLevel::info, fmt::format("provider {} is left alone and not limited: {}", name, done.error()));
+        else if (const auto own = adopt_own_calls(handle); !own)
+            say(LogLevel::info, fmt::format("what provider {}'s own calls create is not limited: {}", name, own.error()));
     }
 }
 

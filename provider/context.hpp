@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <infiniband/verbs.h>
 
@@ -29,6 +30,10 @@ public:
     static Context* find(const ibv_context* context) noexcept;
     static void add(const ibv_context* context, Context* record);
     static Context* remove(const ibv_context* context) noexcept;
+
+    // The receipt of an object that does not tell its context, taken out, and the context; both null when
+    // none has one.
+    static std::pair<Context*, std::unique_ptr<Receipt>> take_receipt(const void* object) noexcept;
 
     // A context is about to be closed, by closing `cmd_fd`, and has been. What the kernel then still has
     // of it stays charged: the record ends in `end_closed`, when its open file is gone.

@@ -74,6 +74,16 @@ Context* Context::remove(const ibv_context* context) noexcept {
     return entry->record.exchange(nullptr);
 }
 
+// Under the lock, since others may be closing theirs; that of the object is not being closed.
+std::pair<Context*, std::unique_ptr<Receipt>> Context::take_receipt(const void* object) noexcept {
+    const std::lock_guard lock(table_mutex);
+    std::pair<Context*, std::unique_ptr<Receipt>> found;
+    for_each_record([&](Context& record) {
+        if (!found.second && (found.second = record.receipts_.take(object))) found.first = &record;
+    });
+    return found;
+}
+
 void Context::lock_all() noexcept {
     table_mutex.lock();
     for_each_record([](Context& record) {

@@ -12,6 +12,7 @@
 #include <infiniband/verbs.h>
 
 #include "policy/result.hpp"
+#include "provider/image.hpp"
 
 namespace rdmaquota::provider {
 
@@ -32,14 +33,14 @@ static_assert(sizeof(DeviceOps) == 72);
 
 struct FoundOps {
     DeviceOps* table;
-    bool read_only;  // in the provider's RELRO part
+    Image image;  // of the provider
 };
 
 // `handle` is a dlopen handle. Exactly one structure must fit: a name that is an identifier, every
 // pointer inside the same shared object, functions in its code. Errors say how many fitted.
 Result<FoundOps> find_device_ops(void* handle);
 
-// Replaces the two context functions; lifts and restores the protection of RELRO pages.
+// Replaces the two context functions.
 // `import_context` stays null where the provider has none.
 Result<void> replace_context_functions(const FoundOps& found, decltype(DeviceOps::alloc_context) alloc_context,
                                        decltype(DeviceOps::import_context) import_context);

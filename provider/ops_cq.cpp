@@ -4,15 +4,13 @@ namespace rdmaquota::provider {
 namespace {
 
 // The kernel takes the number of entries as an unsigned one; 0 and what is negative it refuses.
-Amounts cost(std::uint32_t entries) noexcept { return one(Resource::cq).add(Resource::cqe, entries); }
-
 ibv_cq* create_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector) noexcept {
-    return create(context, Op::create_cq, create_cq, cost(static_cast<std::uint32_t>(std::max(entries, 0))), context,
+    return create(context, Op::create_cq, create_cq, cq_cost(static_cast<std::uint32_t>(std::max(entries, 0))), context,
                   entries, channel, vector);
 }
 
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) noexcept {
-    return create(context, Op::create_cq_ex, create_cq_ex, cost(attr->cqe), context, attr);
+    return create(context, Op::create_cq_ex, create_cq_ex, cq_cost(attr->cqe), context, attr);
 }
 
 int destroy_cq(ibv_cq* cq) noexcept { return destroy(cq->context, Op::destroy_cq, destroy_cq, cq); }

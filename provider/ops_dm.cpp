@@ -11,8 +11,7 @@ namespace rdmaquota::provider {
 namespace {
 
 ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr) noexcept {
-    return create(context, Op::alloc_dm, alloc_dm, one(Resource::dm).add(Resource::dm_bytes, attr->length), context,
-                  attr);
+    return create(context, Op::alloc_dm, alloc_dm, dm_cost(*attr), context, attr);
 }
 
 int free_dm(ibv_dm* dm) noexcept { return destroy(dm->context, Op::free_dm, free_dm, dm); }

@@ -3,20 +3,12 @@
 namespace rdmaquota::provider {
 namespace {
 
-// Receive requests of a QP with an SRQ are the SRQ's. What is charged is what was asked for, also
-// when the provider rounds it up.
-Amounts cost(const ibv_qp_cap& cap, bool has_srq) noexcept {
-    return one(Resource::qp)
-        .add(Resource::send_wr, cap.max_send_wr)
-        .add(Resource::recv_wr, has_srq ? 0 : cap.max_recv_wr);
-}
-
 ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) noexcept {
-    return create(pd->context, Op::create_qp, create_qp, cost(attr->cap, attr->srq), pd, attr);
+    return create(pd->context, Op::create_qp, create_qp, qp_cost(attr->cap, attr->srq), pd, attr);
 }
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) noexcept {
-    return create(context, Op::create_qp_ex, create_qp_ex, cost(attr->cap, attr->srq), context, attr);
+    return create(context, Op::create_qp_ex, create_qp_ex, qp_cost(attr->cap, attr->srq), context, attr);
 }
 
 // A second handle of a shared XRC QP: an object of the kernel, but no new QP.

@@ -5,8 +5,7 @@ namespace rdmaquota::provider {
 namespace {
 
 ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr) noexcept {
-    return create(context, Op::create_wq, create_wq, one(Resource::wq).add(Resource::recv_wr, attr->max_wr), context,
-                  attr);
+    return create(context, Op::create_wq, create_wq, wq_cost(*attr), context, attr);
 }
 
 int destroy_wq(ibv_wq* wq) noexcept { return destroy(wq->context, Op::destroy_wq, destroy_wq, wq); }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -37,32 +38,36 @@ private:
     int saved_;
 };
 
-// Creates: charge, call, then file the receipt or give the charge back. `self` is the calling
-// wrapper, which has the real op's type.
+// Creates in a context of ours: charge, call, then file the receipt or give the charge back.
+template <class Object, class... Args>
+Object* create_charged(Context& context, Object* (*real)(Args...), const Amounts& amounts,
+                       std::type_identity_t<Args>... args) noexcept {
+    auto receipt = context.charge(amounts);
+    if (!receipt) return nullptr;
+    Object* object = real(args...);
+    const KeepErrno keep;
+    if (object)
+        context.receipts().file(std::move(receipt), object);
+    else
+        context.release(*receipt);
+    return object;
+}
+
+// Creates by an op. `self` is the calling wrapper, which has the real op's type.
 template <class Object, class... Args>
 Object* create(const ibv_context* verbs, Op op, Object* (*self)(Args...), const Amounts& amounts,
                std::type_identity_t<Args>... args) noexcept {
     Context* context = Context::find(verbs);
     if (!context) return errno = EINVAL, nullptr;  // not a context of ours: nothing to call
-    auto receipt = context->charge(amounts);
-    if (!receipt) return nullptr;
-    Object* object = real_op(*context, op, self)(args...);
-    const KeepErrno keep;
-    if (object)
-        context->receipts().file(std::move(receipt), object);
-    else
-        context->release(*receipt);
-    return object;
+    return create_charged(*context, real_op(*context, op, self), amounts, args...);
 }
 
-// Destroys: the receipt is taken out first, so that a new object at the same address finds its
-// place free, and put back when the real op fails.
+// Destroys what `receipt` is for, if there is one: it was taken out first, so that a new object at the
+// same address finds its place free, and is put back when the real function fails.
 template <class Object>
-int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_identity_t<Object>* object) noexcept {
-    Context* context = Context::find(verbs);
-    if (!context) return EINVAL;
-    auto receipt = context->receipts().take(object);
-    const int status = real_op(*context, op, self)(object);
+int destroy_charged(Context* context, std::unique_ptr<Receipt> receipt, int (*real)(Object*),
+                    std::type_identity_t<Object>* object) noexcept {
+    const int status = real(object);
     if (!receipt) return status;
     const KeepErrno keep;
     if (status == 0)
@@ -70,6 +75,14 @@ int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_ide
     else
         context->receipts().file(std::move(receipt), object);
     return status;
+}
+
+// Destroys by an op.
+template <class Object>
+int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_identity_t<Object>* object) noexcept {
+    Context* context = Context::find(verbs);
+    if (!context) return EINVAL;
+    return destroy_charged(context, context->receipts().take(object), real_op(*context, op, self), object);
 }
 
 // Resizes: `after` tells from what the object costs of `resource` what it will cost. What that is more

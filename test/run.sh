@@ -10,6 +10,7 @@
 #   guest        the main job on rxe, in the guest, after an installation
 #   early        programs that load libmlx5 before libibverbs, in the guest, after an installation
 #   mlx5         the real libmlx5 on a simulated mlx5_0, in the guest, after an installation
+#   dv           what libmlx5's own calls create, in the guest, after an installation
 #   objects      device attributes, QP states and ports on rxe, in the guest
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
 #   trixie, sid  the QP case under rdma-core 56.1 and 65.0
@@ -29,7 +30,7 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two at a time, since there are two cores and a guest keeps one busy; the longest first.
-by_default=(guest model programs pyverbs fuzz mlx5 early sanitize storm objects clang oracle trixie sid uninstalled cli unit provider)
+by_default=(guest model programs pyverbs fuzz mlx5 early dv sanitize storm objects clang oracle trixie sid uninstalled cli unit provider)
 long=''
 if [ "${1:-}" = --long ]; then
     long=--long
@@ -119,6 +120,7 @@ run() {
         guest) tap in_guest --install -- bash "$repo/test/integration/guest_test.sh" "$build" ;;
         mlx5) tap in_guest --device both --install -- bash "$repo/test/integration/mlx5_test.sh" "$build" ;;
         early) tap in_guest --device mlx5sim --install -- bash "$repo/test/integration/early_test.sh" "$build" ;;
+        dv) tap in_guest --device mlx5sim --install -- bash "$repo/test/integration/dv_test.sh" "$build" ;;
         objects) tap in_guest --install -- bash "$repo/test/integration/objects_test.sh" "$build" ;;
         uninstalled) tap in_guest -- bash "$repo/test/integration/uninstalled_test.sh" "$build" ;;
         oracle) tap in_guest --install -- bash "$repo/test/oracle/run.sh" "$build" \

@@ -10,7 +10,6 @@ here=$(dirname "$0")
 # shellcheck disable=SC2034 # for usage_of
 device=mlx5_0
 programs=$1/test/programs
-real_dir=$(dirname "$(realpath "$(ldconfig -p | awk '$1 == "libibverbs.so.1" { print $NF; exit }')")")
 real=$(realpath "$real_dir/libmlx5.so.1")
 conf=/etc/ld.so.conf.d/00-rdmaquota.conf
 shadow_dir=$(grep -v '^#' $conf)
@@ -60,11 +59,13 @@ is "nothing is left in use" "$(usage_of qp)" 0
 
 # --- the real library's symbols -----------------------------------------------------------------------
 for library in libmlx5.so.1 libmlx5.so "$programs/libmlx5_plugin.so"; do
-    is "symbols of ${library##*/} are the real one's" \
-        "$("$programs/early" "open=$library" symbol=mlx5dv_create_qp symbol=mlx5dv_init_obj@MLX5_1.0 symbol=mlx5dv_init_obj@MLX5_1.2 2>&1)" \
-        "mlx5dv_create_qp: $real
+    is "symbols of ${library##*/} are the real one's, but for what creates objects" \
+        "$("$programs/early" "open=$library" symbol=mlx5dv_open_device symbol=mlx5dv_init_obj@MLX5_1.0 \
+            symbol=mlx5dv_init_obj@MLX5_1.2 symbol=mlx5dv_create_qp@MLX5_1.3 2>&1)" \
+        "mlx5dv_open_device: $real
 mlx5dv_init_obj: $real
-mlx5dv_init_obj: $real"
+mlx5dv_init_obj: $real
+mlx5dv_create_qp: $real_dir/libibverbs/librdmaquota.so"
 done
 run "$programs/early" open=libmlx5.so.1 symbol=mlx5dv_create_qp@MLX5_1.99
 is "a symbol that the real one lacks stays missing" "$status" 1

@@ -4,6 +4,19 @@
 work=$(mktemp -d)
 cd "$work" || exit 1
 
+# What libibverbs loads us by, and where the real libraries are.
+registration=/etc/libibverbs.d/rdmaquota.driver
+real_dir=$(dirname "$(realpath "$(ldconfig -p | awk '$1 == "libibverbs.so.1" { print $NF; exit }')")")
+
+# bare COMMAND...: as on a node without rdmaquota: neither its registration nor the shadow libraries
+bare() {
+    mv $registration "$work"
+    LD_LIBRARY_PATH=$real_dir "$@"
+    local status=$?
+    mv "$work/rdmaquota.driver" $registration
+    return $status
+}
+
 # A fresh policy from standard input, live at once.
 policy() {
     cat > policy.toml
@@ -28,6 +41,26 @@ usage_of() {
     [[ ${cells%%'}}'*} =~ \"$1\":\{\"usage\":([0-9]+) ]] && echo "${BASH_REMATCH[1]}" || echo 0
 }
 
+# ledger: all that is in use on $device, as lines of name and amount, with its unit or limit
+ledger() { rdmaquota show | awk -v device="$device" '$1 == device && $3 != "0" { print $2, $3, $4 }'; }
+
+# knob FILE VALUE COMMAND...: of each command of mlx5sim
+knob() {
+    local command
+    for command in "${@:3}"; do echo "$2" > "/sys/kernel/debug/mlx5sim/$command/$1"; done
+}
+calls() { cat "/sys/kernel/debug/mlx5sim/$1/calls"; }
+# libmlx5 makes its doorbell pages (UARs) by commands that are not verbs; the kernel counts each as an object.
+uars() { echo $(($(calls alloc_uar) - $(calls dealloc_uar))); }
+
+# in_cgroup NAME PROGRAM...: in a cgroup of its own, whose objects `kernel NAME RESOURCE` tells, on $device
+in_cgroup() {
+    mkdir "/sys/fs/cgroup/$1"
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    sh -c 'echo $$ > "/sys/fs/cgroup/$1/cgroup.procs"; shift; exec "$@"' sh "$@"
+}
+kernel() { sed -n "s/^$device .*$2=\([0-9]*\).*/\1/p" "/sys/fs/cgroup/$1/rdma.current"; }
+
 # start PROGRAM...: in the background, with its input from the pipe `keys`, until it waits
 start() {
     rm -f keys running
@@ -40,5 +73,13 @@ start() {
         sleep 0.05
     done
     not_ok "start $*" "$(cat running)"
+}
+# until_waiting N: until the program that was started waits for the Nth time
+until_waiting() {
+    for _ in $(seq 200); do
+        [ "$(grep -c waiting running)" -ge "$1" ] && return
+        sleep 0.05
+    done
+    not_ok "waits for the time $1" "$(cat running)"
 }
 proceed() { echo >&9; exec 9>&-; wait "$program"; }

@@ -11,21 +11,10 @@ here=$(dirname "$0")
 device=mlx5_0
 programs=$1/test/programs
 objects() { "$programs/verbs_objects" -d mlx5_0 "$@"; }
-registration=/etc/libibverbs.d/rdmaquota.driver
 everything=(rc=3 uc=2 ud=2 qpx=2 pd=2 cq=2 cqx=2 mr=2 odp=2 srq=2 ah=2 mw=2 xrcd=2 wq=2 table=2 flow=2 counters=2 dm=2
     ctx=2 cq=1:100 resize=300 resize=50 mr=1:4096 rereg=100000)
 away=(drop=flow drop=table drop=wq drop=rc drop=uc drop=ud drop=qpx drop=cq drop=cqx drop=mr drop=odp drop=srq drop=ah
     drop=mw drop=xrcd drop=counters drop=dm drop=pd drop=ctx)
-
-# bare COMMAND...: as on a node without rdmaquota: neither its registration nor the shadow of libmlx5
-real_dir=$(dirname "$(realpath "$(ldconfig -p | awk '$1 == "libibverbs.so.1" { print $NF; exit }')")")
-bare() {
-    mv $registration .
-    LD_LIBRARY_PATH=$real_dir "$@"
-    local status=$?
-    mv rdmaquota.driver $registration
-    return $status
-}
 
 # same NAME COMMAND...: what it prints and its status are as without us
 same() {
@@ -34,25 +23,6 @@ same() {
     with=$("$@" 2>&1; echo "status $?")
     without=$(bare "$@" 2>&1; echo "status $?")
     is "$name: as without us" "$with" "$without"
-}
-
-# knob FILE VALUE COMMAND...: of each simulated command
-knob() {
-    local command
-    for command in "${@:3}"; do echo "$2" > "/sys/kernel/debug/mlx5sim/$command/$1"; done
-}
-calls() { cat "/sys/kernel/debug/mlx5sim/$1/calls"; }
-
-# ledger: all that is in use on mlx5_0, as lines of name and amount, with its unit or limit
-ledger() { rdmaquota show | awk '$1 == "mlx5_0" && $3 != "0" { print $2, $3, $4 }'; }
-
-# until_waiting N: until the program that was started waits for the Nth time
-until_waiting() {
-    for _ in $(seq 200); do
-        [ "$(grep -c waiting running)" -ge "$1" ] && return
-        sleep 0.05
-    done
-    not_ok "waits for the time $1" "$(cat running)"
 }
 
 # --- delegation ---------------------------------------------------------------------------------
@@ -147,19 +117,14 @@ has "a program linked to libmlx5 is held to it beside another device" "$("$progr
 
 # --- the kernel's own numbers -----------------------------------------------------------------------
 policy <<< 'version = 1'
-mkdir /sys/fs/cgroup/probe
-start sh -c 'echo $$ > /sys/fs/cgroup/probe/cgroup.procs; exec "$@"' sh "$programs/verbs_objects" -d mlx5_0 \
-    "${everything[@]}" wait "${away[@]}" wait
-kernel() { sed -n "s/^mlx5_0 .*$1=\([0-9]*\).*/\1/p" /sys/fs/cgroup/probe/rdma.current; }
-# libmlx5 makes its doorbell pages (UARs) by commands that are not verbs; the kernel counts each as an object.
-uars() { echo $(($(calls alloc_uar) - $(calls dealloc_uar))); }
+start in_cgroup probe "$programs/verbs_objects" -d mlx5_0 "${everything[@]}" wait "${away[@]}" wait
 tracked() { rdma resource show | sed -n 's/.*mlx5_0: \(.*\) cm_id 0 \(.*[0-9]\) *$/\1 \2/p'; }
 counted() { rdmaquota show | awk '$1 == "mlx5_0" { n[$2] = $3 } END {
     print "pd", n["pd"] + 0, "cq", n["cq"] + 0, "qp", n["qp"] + 0, "mr", n["mr"] + 0, "ctx", n["hca_handle"] + 0,
         "srq", n["srq"] + 0 }'; }
 for moment in "with every kind of object" "after destroying them"; do
-    is "hca_handle is the kernel's, $moment" "$(usage_of hca_handle)" "$(kernel hca_handle)"
-    is "hca_object is the kernel's but for UARs, $moment" "$(usage_of hca_object)" "$(($(kernel hca_object) - $(uars)))"
+    is "hca_handle is the kernel's, $moment" "$(usage_of hca_handle)" "$(kernel probe hca_handle)"
+    is "hca_object is the kernel's but for UARs, $moment" "$(usage_of hca_object)" "$(($(kernel probe hca_object) - $(uars)))"
     is "so are the kernel's tracked resources, $moment" "$(counted)" "$(tracked)"
     [ "$moment" = "after destroying them" ] || { echo >&9; until_waiting 2; }
 done

@@ -5,12 +5,9 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/integration/tap.sh
 . "$here/tap.sh"
+# shellcheck source=test/integration/guest.sh
+. "$here/guest.sh"
 shipped=/usr/share/doc/rdma-core/tests
-driver=/etc/libibverbs.d/rdmaquota.driver
-real_dir=$(dirname "$(realpath "$(ldconfig -p | awk '$1 == "libibverbs.so.1" { print $NF; exit }')")")
-work=$(mktemp -d)
-cd "$work" || exit 1
-
 [ -e $shipped/__init__.py ] || { echo "SKIP: no $shipped (package python3-pyverbs, with its documentation)" >&2; exit 77; }
 cp -r $shipped tests && gunzip tests/*.gz
 
@@ -32,16 +29,11 @@ outcomes() {
     local status=$?
     [ $status = 0 ] || echo "the run itself: status $status" >> "$1"
 }
-without() {
-    mv $driver "$work/driver"
-    # pyverbs also loads libmlx5 and its like: the real ones, not their shadows, which bring the provider along.
-    LD_LIBRARY_PATH=$real_dir outcomes "$@"
-    mv "$work/driver" $driver
-}
+# pyverbs also loads libmlx5 and its like: `bare` makes them the real ones, since their shadows bring the provider along.
 
 outcomes with
 peaks=$(rdmaquota show --json)
-without without
+bare outcomes without
 
 # A test whose outcome differs is tried again both ways: some of them depend on the time that they take.
 differing() { diff <(sort with) <(sort without) | sed -n 's/^[<>] \(tests[^\t]*\)\t.*/\1/p' | sort -u; }
@@ -49,7 +41,7 @@ for _ in 1 2; do
     mapfile -t names < <(differing)
     [ ${#names[@]} -gt 0 ] || break
     outcomes again "${names[@]}"
-    without again_without "${names[@]}"
+    bare outcomes again_without "${names[@]}"
     for run in with without; do
         again=again${run#with}
         again=${again/out/_without}

@@ -176,7 +176,14 @@ static int end_flow(void *object) { return ibv_destroy_flow(object); }
 static int end_counters(void *object) { return ibv_destroy_counters(object); }
 static int end_context(void *object) { return ibv_close_device(object); }
 
+#ifdef DV_CALLS
+#include "dv_kinds.h"
+#else
+#define DV_POOLS
+#endif
+
 static struct pool pools[] = {
+	DV_POOLS
 	{ .kind = "rc", .make = make_rc, .end = end_qp },
 	{ .kind = "uc", .make = make_uc, .end = end_qp },
 	{ .kind = "ud", .make = make_ud, .end = end_qp },
@@ -285,6 +292,12 @@ static int step(char *text)
 	}
 	if (!value)
 		return 2;
+#ifdef DV_BY_NAME
+	if (!strcmp(text, "load")) {
+		dv_library = dlopen(value, RTLD_NOW);
+		return dv_library ? 0 : report(dlerror(), ENOENT);
+	}
+#endif
 	if (!strcmp(text, "sleep"))
 		return sleep((unsigned)atoi(value)) != 0;
 	if (!strcmp(text, "drop"))
@@ -306,7 +319,7 @@ static int step(char *text)
 	if (!pool)
 		return 2;
 	char *argument = strchr(value, ':');
-	return create(pool, atoi(value), argument ? atol(argument + 1) : pool->argument);
+	return create(pool, atoi(value), argument ? strtol(argument + 1, NULL, 0) : pool->argument);
 }
 
 static struct ibv_device *find_device(const char *name)

@@ -1,0 +1,45 @@
+// The memory of one loaded shared object, and writing into what the loader has made read-only there.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <link.h>
+
+#include "policy/result.hpp"
+
+namespace rdmaquota::provider {
+
+struct Range {
+    std::uintptr_t begin;
+    std::uintptr_t end;
+    bool contains(std::uintptr_t address) const noexcept { return address >= begin && address < end; }
+};
+using Ranges = std::vector<Range>;
+
+template <class T>
+bool in(const Ranges& ranges, T* pointer) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    return std::any_of(ranges.begin(), ranges.end(), [&](const Range& range) { return range.contains(address); });
+}
+
+struct Image {
+    Ranges all;
+    Ranges code;
+    Ranges writable;
+    Ranges relro;  // writable until the loader was done; whole pages
+};
+
+// `info` is what dl_iterate_phdr tells of the object.
+Image image_of(const dl_phdr_info& info);
+
+// Of the object with that entry in the loader's list; empty for one that is not loaded.
+Image image_of(const link_map* object);
+
+// Writes one word of the image and leaves its page protected as it was. Other threads see the old word or
+// the new one.
+Result<void> write_word(const Image& image, void* place, std::uintptr_t word);
+
+}  // namespace rdmaquota::provider
