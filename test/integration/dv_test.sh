@@ -56,7 +56,7 @@ CREATE_RMP srq 0x90c
 END
 run "${objects[@]}" devx=5:0x912
 is "an object of another kind is none of these" "$out" "devx: 5 of 5"
-has "a denial is an event" "$(rdmaquota events | grep denied | tail -n 1)" "srq on mlx5_0"
+has "a denial is an event" "$(rdmaquota events | grep denied | tail -n 1)" "mlx5_0 srq  2 of 2 used, 1 more asked"
 policy <<< 'version = 1
 deny_errno = "ENOMEM"
 [tenant.default.mlx5_0]

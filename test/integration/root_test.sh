@@ -26,6 +26,15 @@ out=$("$1/test/programs/verbs_objects_mlx5" -d mlx5_0 rc=5 2>&1)
 has "and in a program that is linked to libmlx5" "$out" "rc: 2 of 5, then EDQUOT"
 has "which the loader gives ours" "$(ldd "$1/test/programs/verbs_objects_mlx5")" "libmlx5.so.1 => $(tail -n 1 \
     /etc/ld.so.conf.d/00-rdmaquota.conf)"
+is "and what libmlx5's own calls create there" \
+    "$("$1/test/programs/dv_objects" -d mlx5_0 dvqp=5 drop=dvqp devx=5:0x500 drop=devx mkey=3 umem=2 umemx=2 2> /dev/null)" \
+    "dvqp: 2 of 5, then EDQUOT
+drop dvqp: 2
+devx: 2 of 5, then EDQUOT
+drop devx: 2
+mkey: 3 of 3
+umem: 2 of 2
+umemx: 2 of 2"
 calls=$("$1/test/programs/mlx5_calls" mlx5_0)
 has "mlx5dv_is_supported() is true" "$calls" "mlx5_0: mlx5dv_is_supported 1
 mlx5dv_open_device: made"
