@@ -11,6 +11,7 @@
 #include "policy/limit.hpp"
 #include "policy/resource.hpp"
 #include "policy/result.hpp"
+#include "policy/sidecar.hpp"
 
 namespace rdmaquota {
 
@@ -80,6 +81,8 @@ struct Policy {
     std::string log_file;  // for LogTarget::file, an absolute path
     ScopeLimits process;   // each process by itself
     ScopeLimits tenant;    // tenant.default as a whole
+    std::vector<DynamicRule> dynamic;  // in the order of the file
+    Sidecar sidecar;
 };
 
 // Names as in the policy file. parse_* errors list what is accepted.

@@ -11,8 +11,6 @@
 
 namespace rdmaquota {
 
-enum class PolicyTable : std::uint8_t { process, tenant };
-
 struct LimitChange {
     PolicyTable table;
     std::string device;

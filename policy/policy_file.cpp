@@ -7,13 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <optional>
-#include <span>
 
 #include <fmt/core.h>
 
-#include "policy/did_you_mean.hpp"
-#include "policy/policy_toml.hpp"
+#include "policy/policy_sidecar.hpp"
+#include "policy/table_reader.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -31,43 +29,23 @@ struct Merge {
     std::string target_place;  // where log.target was last given
 };
 
-std::string kind_of(const toml::node& node) {
-    switch (node.type()) {
-        case toml::node_type::table:
-            return "a table";
-        case toml::node_type::array:
-            return "a list";
-        case toml::node_type::string:
-            return "a string";
-        case toml::node_type::integer:
-            return "a number";
-        case toml::node_type::floating_point:
-            return "a number with a fraction";
-        case toml::node_type::boolean:
-            return "true or false";
-        default:
-            return "a date or time";
-    }
-}
-
-// Reads one file into the merge. All errors are gathered and the one that comes first in the file
-// is told: tables are kept sorted by key, which is not the order in which a person reads.
-class FileReader {
+// Reads one file into the merge.
+class FileReader : public TableReader {
 public:
-    FileReader(const std::string& file, Merge& merge) : file_(file), merge_(merge) {}
+    FileReader(const std::string& file, Merge& merge) : TableReader(file), merge_(merge) {}
 
     Result<void> read(const toml::table& root, bool version_required) {
         for (const auto& [key, node] : root) root_entry(key, node);
         if (version_required && !root.contains("version"))
             fail({1, 1}, fmt::format("the version is missing; write version = {} at the top", newest_version));
-        if (error_) return Error{*error_};
-        return {};
+        return verdict();
     }
 
 private:
     void root_entry(const toml::key& key, const toml::node& node) {
-        static constexpr std::array<std::string_view, 8> known{"version",           "mode", "on_unavailable", "deny_errno",
-                                                               "clamp_device_attr", "log",  "process",        "tenant"};
+        static constexpr std::array<std::string_view, 10> known{
+            "version", "mode", "on_unavailable", "deny_errno", "clamp_device_attr",
+            "log",     "process", "tenant",     "dynamic",    "sidecar"};
         auto& policy = merge_.policy;
         if (key == "version") return version(node);
         if (key == "mode") return word(key, node, parse_mode, policy.mode);
@@ -77,6 +55,8 @@ private:
         if (key == "log") return log(key, node);
         if (key == "process") return scope(key, node, policy.process);
         if (key == "tenant") return tenants(key, node);
+        if (key == "dynamic") return read_dynamic(*this, node, policy.dynamic);
+        if (key == "sidecar") return read_sidecar(*this, key, node, policy.sidecar);
         unknown("key", key, known);
     }
 
@@ -84,23 +64,6 @@ private:
         const auto* number = node.as_integer();
         if (number == nullptr || number->get() != newest_version)
             fail(node, fmt::format("this rdmaquota reads version {0} only; write version = {0}", newest_version));
-    }
-
-    template <class T>
-    void word(const toml::key& key, const toml::node& node, Result<T> (*parse)(std::string_view), T& into) {
-        const auto* text = node.as_string();
-        if (text == nullptr)
-            return fail(node, fmt::format("{} is {}; write a word in quotes", key.str(), kind_of(node)));
-        const auto value = parse(text->get());
-        if (!value) return fail(node, value.error());
-        into = value.value();
-    }
-
-    void flag(const toml::key& key, const toml::node& node, bool& into) {
-        const auto* value = node.as_boolean();
-        if (value == nullptr)
-            return fail(node, fmt::format("{} is {}; write true or false", key.str(), kind_of(node)));
-        into = value->get();
     }
 
     void log(const toml::key& key, const toml::node& node) {
@@ -122,7 +85,7 @@ private:
     void log_target(const toml::key& key, const toml::node& node) {
         word(key, node, parse_log_target, merge_.policy.log_target);
         merge_.target_given = true;
-        merge_.target_place = place(file_, node.source().begin);
+        merge_.target_place = place(file(), node.source().begin);
     }
 
     void log_file(const toml::node& node) {
@@ -135,7 +98,7 @@ private:
                         fmt::format("the log file's path must be at most {} bytes long, without control characters",
                                     longest_log_file_bytes));
         merge_.policy.log_file = text->get();
-        merge_.file_place = place(file_, node.source().begin);
+        merge_.file_place = place(file(), node.source().begin);
     }
 
     void tenants(const toml::key& key, const toml::node& node) {
@@ -185,53 +148,10 @@ private:
         const auto resource = find_resource(key.str());
         if (!resource) return unknown("resource", key, resource_list());
         if (const auto placed = check_place(device, *resource); !placed) return fail(key, placed.error());
-        const auto limit = read_limit(*resource, node);
-        if (!limit) return fail(node, limit.error());
-        row[index(*resource)] = limit.value();
+        amount(*resource, node, row[index(*resource)]);
     }
 
-    static Result<std::uint64_t> read_limit(Resource resource, const toml::node& node) {
-        if (const auto* text = node.as_string()) return parse_limit(resource, text->get());
-        if (const auto* number = node.as_integer()) return parse_limit(resource, std::to_string(number->get()));
-        return Error{fmt::format("{} is {}; write a whole number, or a string such as {}", info(resource).name,
-                                 kind_of(node),
-                                 info(resource).unit == Unit::bytes ? "\"10GiB\" or \"max\"" : "\"10k\" or \"max\"")};
-    }
-
-    const toml::table* as_table(const toml::key& key, const toml::node& node) {
-        if (!node.is_table()) fail(node, fmt::format("{} is {}; it must be a table", key.str(), kind_of(node)));
-        return node.as_table();
-    }
-
-    void unknown(std::string_view what, const toml::key& key, std::span<const std::string_view> known) {
-        const auto guess = did_you_mean(key.str(), known);
-        if (!guess.empty()) return fail(key, fmt::format("unknown {} '{}'{}", what, key.str(), guess));
-        std::string names;
-        for (const auto name : known) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-        fail(key, fmt::format("unknown {} '{}'; choose one of {}", what, key.str(), names));
-    }
-
-    static std::span<const std::string_view> resource_list() {
-        static const auto names = [] {
-            std::array<std::string_view, resource_count> list;
-            for (const auto& row : resource_table) list[index(row.id)] = row.name;
-            return list;
-        }();
-        return names;
-    }
-
-    void fail(const toml::node& node, const std::string& message) { fail(node.source().begin, message); }
-    void fail(const toml::key& key, const std::string& message) { fail(key.source().begin, message); }
-    void fail(const toml::source_position& position, const std::string& message) {
-        if (error_ && !(position < error_position_)) return;
-        error_position_ = position;
-        error_ = place(file_, position) + message;
-    }
-
-    const std::string& file_;
     Merge& merge_;
-    toml::source_position error_position_{};
-    std::optional<std::string> error_;
 };
 
 Result<void> merge_text(Merge& merge, const std::string& text, const std::string& file, bool version_required) {

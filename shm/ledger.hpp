@@ -194,6 +194,7 @@ public:
     void record(const Event& event) noexcept;  // sequence and time are filled in
     // Whole events from number `since` on, oldest first; the ring holds the last 1024.
     std::vector<std::pair<std::uint64_t, Event>> events(std::uint64_t since) const;
+    std::uint64_t event_head() const noexcept;  // the number that the next event gets
 
     // Views for listings: a moment's reading, each word by itself.
     std::vector<std::pair<std::uint32_t, std::string>> devices() const;

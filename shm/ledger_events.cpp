@@ -36,4 +36,6 @@ std::vector<std::pair<std::uint64_t, Event>> Ledger::events(std::uint64_t since)
     return result;
 }
 
+std::uint64_t Ledger::event_head() const noexcept { return load(data_->header.event_head); }
+
 }  // namespace rdmaquota

@@ -8,7 +8,7 @@ packages=(
     g++ gcc meson ninja-build pkg-config libboost-dev libfmt-dev libibverbs-dev libcli11-dev
     libtomlplusplus-dev nlohmann-json3-dev
     # build, of the sidecar
-    bpftool clang libbpf-dev libnl-3-dev
+    bpftool clang libbpf-dev libmicrohttpd-dev libnl-3-dev libsystemd-dev
     # tests
     catch2 libclang-rt-14-dev spin python3
     # the programs that are tested, and the guest in which they run

@@ -11,6 +11,7 @@
 
 #include "policy/policy.hpp"
 #include "policy/result.hpp"
+#include "tools/rdmaquota/reload.hpp"
 
 namespace rdmaquota {
 
@@ -42,11 +43,5 @@ void warn(std::string_view message);
 
 // An error for every tenant but the default one, which is the only one of this version.
 Result<void> check_tenant(std::string_view tenant);
-
-// The policy file that `reload` reads and `set --persist` changes unless another one is named.
-std::string default_policy_file();
-
-// read_policy, and that the compiled policy has room for it.
-Result<Policy> load_policy(const std::string& path);
 
 }  // namespace rdmaquota

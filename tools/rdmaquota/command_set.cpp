@@ -1,11 +1,6 @@
 // rdmaquota set: changes limits of the running policy, and of the policy file when asked to.
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 
 #include <fmt/core.h>
@@ -13,9 +8,9 @@
 #include "policy/policy_edit.hpp"
 #include "shm/ledger.hpp"
 #include "shm/paths.hpp"
-#include "shm/policy_segment.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/devices.hpp"
+#include "tools/rdmaquota/set_limits.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -60,21 +55,6 @@ Result<Request> read_request(const std::vector<std::string>& words) {
     return request;
 }
 
-Result<PolicySegment> open_for_change(const std::string& path) {
-    if (::access(path.c_str(), W_OK) != 0 && errno != ENOENT)
-        return Error{fmt::format("cannot change the limits in {}: {}{}", path, std::strerror(errno),
-                                 ::geteuid() == 0 ? "" : "; run as root")};
-    return PolicySegment::open(path, true);
-}
-
-// A row for a new device may not be free; better to know before anything is changed.
-Result<void> check_room(const PolicySegment& policy, Scope scope, const std::string& device) {
-    const auto now = policy.decompile();
-    const auto& rows = scope == Scope::process ? now.process : now.tenant;
-    if (policy.row(scope, device) != nullptr || rows.size() < policy_rows) return {};
-    return Error{fmt::format("no room for limits of another device: all {} rows of the policy are taken", policy_rows)};
-}
-
 Result<void> persist(const Options& options, const Request& request, const Session& session) {
     if (options.file.empty() && session.directory != system_directory)
         return Error{fmt::format("{} does not come from {}; name its policy file with --file", session.directory,
@@ -102,21 +82,11 @@ void warn_of_unknown_device(const std::string& device, const Session& session) {
                      names.empty() ? "" : ", only ", names));
 }
 
-std::uint64_t limit_now(const PolicySegment& policy, Scope scope, const std::string& device, Resource resource) {
-    if (device != any_device && device != total_device) return policy.limit(scope, device, resource);
-    const auto limit = load_limit(policy.row(scope, device), resource);
-    return limit == unset ? unlimited : limit;
-}
-
-Result<void> apply(PolicySegment& policy, Scope scope, const Request& request) {
-    const auto who = scope == Scope::process ? std::string("each process") : "tenant " + request.tenant;
-    for (const auto& [resource, limit] : request.settings) {
-        const auto before = limit_now(policy, scope, request.device, resource);
-        if (auto done = policy.set(scope, request.device, resource, limit); !done) return done;
-        fmt::print("{} {}: {} -> {} ({})\n", request.device, info(resource).name, format_amount(resource, before),
-                   format_amount(resource, limit), who);
-    }
-    return {};
+void print_changes(const LimitRequest& request, const std::string& tenant, const std::vector<LimitDone>& done) {
+    const auto who = request.scope == Scope::process ? std::string("each process") : "tenant " + tenant;
+    for (const auto& change : done)
+        fmt::print("{} {}: {} -> {} ({})\n", request.device, info(change.resource).name,
+                   format_amount(change.resource, change.before), format_amount(change.resource, change.after), who);
 }
 
 int set(const Options& options, const Session& session) {
@@ -124,13 +94,16 @@ int set(const Options& options, const Session& session) {
     if (!request) return wrong_usage(request.error());
     if (const auto known = check_tenant(request.value().tenant); !known) return failed(known.error());
     const auto scope = options.process ? Scope::process : Scope::tenant;
-    auto policy = open_for_change(policy_path(session.directory));
+    auto policy = open_for_change(session.directory);
     if (!policy) return failed(policy.error());
     if (const auto room = check_room(policy.value(), scope, request.value().device); !room) return failed(room.error());
     if (options.persist)
         if (const auto saved = persist(options, request.value(), session); !saved) return failed(saved.error());
     warn_of_unknown_device(request.value().device, session);
-    if (const auto done = apply(policy.value(), scope, request.value()); !done) return failed(done.error());
+    const LimitRequest change{scope, request->device, request->settings};
+    const auto done = set_limits(policy.value(), change);
+    if (!done) return failed(done.error());
+    print_changes(change, request->tenant, *done);
     if (options.persist) fmt::print("saved in {}\n", options.file.empty() ? default_policy_file() : options.file);
     return status_done;
 }

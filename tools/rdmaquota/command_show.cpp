@@ -3,12 +3,10 @@
 #include <memory>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "shm/paths.hpp"
 #include "tools/rdmaquota/command.hpp"
-#include "tools/rdmaquota/json.hpp"
-#include "tools/rdmaquota/snapshot.hpp"
+#include "tools/rdmaquota/snapshot_json.hpp"
 #include "tools/rdmaquota/terminal.hpp"
 
 namespace rdmaquota {
@@ -18,45 +16,6 @@ struct Options {
     std::string tenant;
     bool json = false;
 };
-
-Json to_json(const std::vector<DeviceView>& devices, bool with_peak) {
-    Json result = Json::object();
-    for (const auto& device : devices)
-        for (const auto& view : device.resources) {
-            auto& entry = result[device.name][std::string(info(view.resource).name)];
-            entry = {{"usage", view.usage}, {"limit", limit_json(view.limit)}};
-            if (with_peak) entry["peak"] = view.peak ? Json(*view.peak) : Json(nullptr);
-        }
-    return result;
-}
-
-Json to_json(const std::vector<ActivityView>& activity) {
-    // By number of enum ibv_qp_state.
-    static constexpr const char* states[qp_states] = {"reset", "init", "rtr", "rts", "sqd", "sqe", "err"};
-    Json result = Json::object();
-    for (const auto& [device, counts] : activity) {
-        auto& entry = result[device];
-        entry["cq_events"] = counts.cq_events;
-        for (std::size_t state = 0; state < qp_states; ++state)
-            entry["qp"][states[state]] = {{"done", counts.qp_to[state]}, {"failed", counts.qp_failed[state]}};
-    }
-    return result;
-}
-
-void print_json(const TenantView& tenant) {
-    Json processes = Json::array();
-    for (const auto& process : tenant.processes)
-        processes.push_back({{"pid", process.pid},
-                             {"comm", process.comm},
-                             {"devices", to_json(process.devices, false)},
-                             {"activity", to_json(process.activity)}});
-    const Json one{{"name", tenant.name},
-                   {"mode", name(tenant.mode)},
-                   {"devices", to_json(tenant.devices, true)},
-                   {"activity", to_json(tenant.activity)},
-                   {"processes", std::move(processes)}};
-    fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", Json::array({one})}}));
-}
 
 void print_title(const Terminal& terminal, const TenantView& tenant) {
     fmt::print("{}", coloured(terminal, Colour::bold, "tenant " + tenant.name));
@@ -112,7 +71,7 @@ int show(const Options& options, const Session& session) {
     ledger->reap();
     const auto tenant = take_snapshot(ledger.value(), policy.value());
     if (options.json) {
-        print_json(tenant);
+        fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", Json::array({tenant_json(tenant)})}}));
         return status_done;
     }
     const auto terminal = standard_output();

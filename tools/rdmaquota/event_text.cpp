@@ -70,7 +70,9 @@ std::string words(const Event& event) {
     }
 }
 
-std::string time_text(std::uint64_t time_ns, bool for_people) {
+}  // namespace
+
+std::string event_time(std::uint64_t time_ns, bool for_people) {
     const auto seconds = static_cast<std::time_t>(time_ns / 1'000'000'000);
     std::tm parts{};
     for_people ? ::localtime_r(&seconds, &parts) : ::gmtime_r(&seconds, &parts);
@@ -81,10 +83,8 @@ std::string time_text(std::uint64_t time_ns, bool for_people) {
                       : fmt::format("{}T{}.{:09}Z", date, clock, fraction);
 }
 
-}  // namespace
-
 std::string event_line(const Event& event, const DeviceNames& devices) {
-    auto line = fmt::format("{} {:<11}", time_text(event.time_ns, true),
+    auto line = fmt::format("{} {:<11}", event_time(event.time_ns, true),
                             name_in(kinds, static_cast<std::uint32_t>(event.kind)));
     if (const auto device = device_name(event, devices)) line += " " + printable(*device);
     if (const auto resource = resource_of(event)) line += fmt::format(" {}", info(*resource).name);
@@ -95,7 +95,7 @@ Json event_json(std::uint64_t number, const Event& event, const DeviceNames& dev
     const auto device = device_name(event, devices);
     const auto resource = resource_of(event);
     return Json{{"number", number},
-                {"time", time_text(event.time_ns, false)},
+                {"time", event_time(event.time_ns, false)},
                 {"kind", name_in(kinds, static_cast<std::uint32_t>(event.kind))},
                 {"tenant", default_tenant},
                 {"device", device ? Json(*device) : Json(nullptr)},

@@ -1,0 +1,56 @@
+// What the policy asks of the sidecar, rdmaquotad. Programs under quota know nothing of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/limit.hpp"
+#include "policy/resource.hpp"
+#include "policy/result.hpp"
+
+namespace rdmaquota {
+
+// Whose limits a row or change is about.
+enum class PolicyTable : std::uint8_t { process, tenant };
+
+// What 100 % of a watched resource is.
+enum class CapacityOf : std::uint32_t {
+    limit,   // the configured tenant limit of the watched resource
+    node,    // the node's memory; for mr_bytes only
+    device,  // the maximum that the device tells; see device_capacity in tools/rdmaquotad
+    amount,  // what the rule says
+};
+
+// A rule by which a limit follows the node's state. Below 100, `factor` tightens, from the moment
+// usage reaches `above` per cent until it has fallen to `below`; over 100 it relaxes, from `below`
+// until `above`.
+struct DynamicRule {
+    std::string device = "*";  // a device, or "*": each device by itself
+    Resource watch{};          // its usage by all on the device
+    CapacityOf of = CapacityOf::limit;
+    std::uint64_t capacity = 0;  // for CapacityOf::amount
+    std::uint32_t above = 90;    // per cent of the capacity
+    std::uint32_t below = 70;
+    Resource limit{};                        // what is limited
+    PolicyTable scope = PolicyTable::tenant;
+    std::uint32_t factor = 50;  // per cent of the configured limit
+    std::uint64_t floor = 0;    // never less than this; also what holds when no limit is configured
+
+    bool tightens() const noexcept { return factor < 100; }
+    bool operator==(const DynamicRule&) const = default;
+};
+
+struct Sidecar {
+    std::uint32_t metrics_port = 0;  // on the loopback address; 0: no metrics over HTTP
+
+    bool operator==(const Sidecar&) const = default;
+};
+
+// Names as in the policy file.
+std::string_view name(PolicyTable) noexcept;
+std::string_view name(CapacityOf) noexcept;
+Result<PolicyTable> parse_policy_table(std::string_view);
+
+}  // namespace rdmaquota

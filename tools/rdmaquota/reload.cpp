@@ -1,0 +1,64 @@
+#include "tools/rdmaquota/reload.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/core.h>
+
+#include "policy/policy_file.hpp"
+#include "shm/ledger.hpp"
+#include "shm/paths.hpp"
+#include "shm/policy_segment.hpp"
+#include "tools/rdmaquota/config.hpp"
+#include "tools/rdmaquota/sidecar_files.hpp"
+
+namespace rdmaquota {
+namespace {
+
+Result<void> make_directory(const std::string& path) {
+    if (::mkdir(path.c_str(), 0755) == 0) {
+        if (::chmod(path.c_str(), 0755) == 0) return {};  // whatever the umask left of it
+    } else if (errno == EEXIST) {
+        return {};
+    }
+    return Error{
+        fmt::format("cannot create {}: {}{}", path, std::strerror(errno), ::geteuid() == 0 ? "" : "; run as root")};
+}
+
+}  // namespace
+
+std::string default_policy_file() { return fmt::format("{}/rdmaquota.toml", config::policy_dir); }
+
+Result<Policy> load_policy(const std::string& path) {
+    auto policy = read_policy(path);
+    if (!policy) return policy;
+    for (const auto* scope : {&policy->process, &policy->tenant})
+        if (scope->size() > policy_rows)
+            return Error{fmt::format("{}: names {} devices in one table; at most {} are possible", path, scope->size(),
+                                     policy_rows)};
+    return policy;
+}
+
+// Everything that can fail comes before the publication, which replaces the policy in one step.
+Result<Reloaded> reload_policy(const std::string& file, const std::string& directory) {
+    if (::access(file.c_str(), F_OK) != 0 && errno == ENOENT)
+        return Error{fmt::format("there is no policy file {}: copy {} there, or name another: rdmaquota reload FILE",
+                                 file, config::example_policy)};
+    const auto policy = load_policy(file);
+    if (!policy) return Error{policy.error()};
+    if (const auto made = make_directory(directory); !made) return Error{made.error()};
+    const auto aside = Ledger::set_aside_unusable(ledger_path(directory));
+    if (!aside) return Error{aside.error()};
+    if (const auto made = Ledger::create(ledger_path(directory), true); !made) return Error{made.error()};
+    if (const auto told = write_sidecar_policy(directory, policy.value()); !told) return Error{told.error()};
+    const auto published = PolicySegment::publish(policy_path(directory), policy.value());
+    if (!published) return Error{published.error()};
+    // All limits are the configured ones now.
+    if (const auto none = write_limit_changes(directory, {}); !none) return Error{none.error()};
+    return Reloaded{policy->mode, *aside};
+}
+
+}  // namespace rdmaquota

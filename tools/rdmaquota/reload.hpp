@@ -1,0 +1,26 @@
+// How a policy file becomes the running policy.
+#pragma once
+
+#include <string>
+
+#include "policy/policy.hpp"
+#include "policy/result.hpp"
+
+namespace rdmaquota {
+
+// The policy file that `reload` reads and `set --persist` changes unless another one is named.
+std::string default_policy_file();
+
+// read_policy, and that the compiled policy has room for it.
+Result<Policy> load_policy(const std::string& path);
+
+struct Reloaded {
+    Mode mode;
+    std::string ledger_moved_to;  // when the ledger could not be used and a new one was made; else empty
+};
+
+// Puts `file` in force in a quota directory, which is made when it is not there, with a ledger. An
+// error leaves the running policy as it was.
+Result<Reloaded> reload_policy(const std::string& file, const std::string& directory);
+
+}  // namespace rdmaquota

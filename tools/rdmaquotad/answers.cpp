@@ -1,0 +1,128 @@
+#include "tools/rdmaquotad/answers.hpp"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "tools/rdmaquota/event_text.hpp"
+#include "tools/rdmaquota/snapshot_json.hpp"
+
+namespace rdmaquota {
+namespace {
+
+// So that many clients cost no more than one: a snapshot looks at every slot.
+constexpr std::chrono::milliseconds stats_age{100};
+
+Text line(Json json) {
+    json["version"] = control_version;
+    return std::make_shared<const std::string>(dump(json) + "\n");
+}
+
+Text refusal(const std::string& why) { return line(Json{{"version", control_version}, {"error", why}}); }
+
+Json start() { return Json{{"version", control_version}}; }
+
+}  // namespace
+
+// With one tenant, the default one, every user's own tenant is that: all may read.
+Answer Answers::answer(const Peer& peer, std::string_view text) {
+    const auto request = parse_request(text);
+    if (!request) return {refusal(request.error())};
+    const auto kind = request->kind;
+    if (needs_privilege(kind) && !peer.privileged)
+        return {refusal(fmt::format("only root may ask for \"{}\"", name(kind)))};
+    const bool reads_ledger = kind != RequestKind::status && kind != RequestKind::reload;
+    if (reads_ledger && !sources_.node.usable()) return {refusal(sources_.node.missing())};
+    if (kind == RequestKind::stats) return {cached_stats()};
+    const auto json = give(peer, *request);
+    if (!json) return {refusal(json.error())};
+    return {line(*json), kind == RequestKind::subscribe};
+}
+
+Result<Json> Answers::give(const Peer& peer, const Request& request) {
+    switch (request.kind) {
+        case RequestKind::status:
+            return sources_.status();
+        case RequestKind::process:
+            return process(request.pid);
+        case RequestKind::events:
+            return events();
+        case RequestKind::history:
+            return sources_.history(request);
+        case RequestKind::set:
+            return set(peer, request);
+        case RequestKind::reload: {
+            const auto done = sources_.reload();
+            if (!done) return Error{done.error()};
+            auto json = start();
+            json["done"] = *done;
+            return json;
+        }
+        default: {
+            auto json = start();
+            json["subscribed"] = true;
+            return json;
+        }
+    }
+}
+
+Json Answers::stats() const {
+    auto& node = sources_.node;
+    auto json = start();
+    auto tenant = tenant_json(take_snapshot(node.ledger(), node.policy()));
+    tenant["changed_limits"] = Json::array();
+    for (const auto& change : limit_changes(node.directory(), node.policy()))
+        tenant["changed_limits"].push_back(to_json(node.policy(), change));
+    json["tenants"] = Json::array({std::move(tenant)});
+    return json;
+}
+
+Text Answers::cached_stats() {
+    const auto now = std::chrono::steady_clock::now();
+    if (!stats_ || now - stats_time_ > stats_age) {
+        stats_ = line(stats());
+        stats_time_ = now;
+    }
+    return stats_;
+}
+
+Result<Json> Answers::process(std::uint32_t pid) const {
+    auto& node = sources_.node;
+    const auto tenant = take_snapshot(node.ledger(), node.policy());
+    auto json = start();
+    json["processes"] = Json::array();
+    for (const auto& process : tenant.processes)
+        if (process.pid == pid) json["processes"].push_back(process_json(process));
+    if (json["processes"].empty()) return Error{fmt::format("no process {} is in the ledger", pid)};
+    return json;
+}
+
+Json Answers::events() const {
+    auto& ledger = sources_.node.ledger();
+    auto json = start();
+    json["events"] = Json::array();
+    const auto devices = ledger.devices();
+    for (const auto& [number, event] : ledger.events(0)) json["events"].push_back(event_json(number, event, devices));
+    for (const auto& event : sources_.events.all()) json["events"].push_back(to_json(event));
+    std::stable_sort(json["events"].begin(), json["events"].end(),
+                     [](const Json& a, const Json& b) { return a["time"] < b["time"]; });
+    return json;
+}
+
+Result<Json> Answers::set(const Peer& peer, const Request& request) {
+    auto& policy = sources_.node.policy();
+    if (!sources_.node.writable()) return Error{"this rdmaquotad may not change limits; run it as root"};
+    if (const auto room = check_room(policy, request.limits.scope, request.limits.device); !room)
+        return Error{room.error()};
+    const auto done = set_limits(policy, request.limits);
+    if (!done) return Error{done.error()};
+    stats_.reset();
+    auto json = start();
+    for (const auto& change : *done)
+        json["limits"][std::string(info(change.resource).name)] = {{"before", limit_json(change.before)},
+                                                                   {"after", limit_json(change.after)}};
+    log(Priority::notice, fmt::format("limits of {} set by uid {} pid {}", request.limits.device, peer.uid, peer.pid));
+    return json;
+}
+
+}  // namespace rdmaquota

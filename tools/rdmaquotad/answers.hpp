@@ -1,0 +1,43 @@
+// What the control socket answers. Requests and answers are in rdmaquotad(8).
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "tools/rdmaquota/json.hpp"
+#include "tools/rdmaquotad/control_socket.hpp"
+#include "tools/rdmaquotad/node.hpp"
+#include "tools/rdmaquotad/node_events.hpp"
+#include "tools/rdmaquotad/request.hpp"
+
+namespace rdmaquota {
+
+class Answers {
+public:
+    // What the answers are made of, and outlives them.
+    struct Sources {
+        Node& node;
+        const NodeEvents& events;
+        std::function<Json()> status;            // of the daemon
+        std::function<Json(const Request&)> history;
+        std::function<Result<std::string>()> reload;  // says what it did
+    };
+    explicit Answers(Sources sources) : sources_(std::move(sources)) {}
+
+    Answer answer(const Peer& peer, std::string_view line);
+
+private:
+    Result<Json> give(const Peer& peer, const Request& request);
+    Json stats() const;
+    Result<Json> process(std::uint32_t pid) const;
+    Json events() const;
+    Result<Json> set(const Peer& peer, const Request& request);
+    Text cached_stats();
+
+    Sources sources_;
+    Text stats_;
+    std::chrono::steady_clock::time_point stats_time_;
+};
+
+}  // namespace rdmaquota

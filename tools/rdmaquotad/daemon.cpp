@@ -1,0 +1,114 @@
+#include "tools/rdmaquotad/daemon.hpp"
+
+#include <csignal>
+
+#include <systemd/sd-daemon.h>
+
+#include <fmt/core.h>
+
+#include "tools/rdmaquota/event_text.hpp"
+#include "tools/rdmaquota/reload.hpp"
+#include "tools/rdmaquotad/log.hpp"
+
+namespace rdmaquota {
+namespace {
+
+using namespace std::chrono_literals;
+
+}  // namespace
+
+Daemon::Daemon(std::string directory, std::string policy_file)
+    : policy_file_(std::move(policy_file)),
+      node_(std::move(directory)),
+      answers_({node_, events_, [this] { return status(); }, [](const Request&) { return Json::object(); },
+                [this] { return reload(); }}),
+      control_(loop_, node_.directory() + "/control.sock",
+               [this](const Peer& peer, std::string_view line) { return answers_.answer(peer, line); }) {
+    events_.on_event([this](const NodeEvent& event) {
+        control_.broadcast(std::make_shared<const std::string>(
+            dump(Json{{"version", control_version}, {"event", to_json(event)}}) + "\n"));
+    });
+}
+
+int Daemon::run() {
+    start();
+    ::sd_notify(0, "READY=1");
+    const int status = loop_.run();
+    ::sd_notify(0, "STOPPING=1");
+    log(Priority::info, "ended");
+    return status;
+}
+
+void Daemon::start() {
+    signals_[0] = loop_.on_signal(SIGTERM, [this] { loop_.stop(0); });
+    signals_[1] = loop_.on_signal(SIGINT, [this] { loop_.stop(0); });
+    signals_[2] = loop_.on_signal(SIGHUP, [this] {
+        if (const auto done = reload(); !done) log(Priority::error, "reload: " + done.error());
+    });
+    if (const auto listening = control_.listen(); !listening) log(Priority::error, listening.error());
+    tick_ = loop_.every(1s, [this] { tick(); }, Urgency::first);
+    relay_ = loop_.every(100ms, [this] { relay_events(); });
+    log(Priority::info, fmt::format("runs for {}", node_.directory()));
+    tick();
+    if (node_.usable()) next_event_ = node_.ledger().event_head();
+}
+
+void Daemon::tick() {
+    if (node_.refresh()) new_policy();
+    if (node_.missing() != said_missing_) {
+        said_missing_ = node_.missing();
+        log(Priority::warning, said_missing_.empty() ? "policy and ledger are there" : "waiting: " + said_missing_);
+    }
+    if (!node_.usable()) return;
+    node_.ledger().reap();
+}
+
+void Daemon::new_policy() {
+    auto asked = read_sidecar_policy(node_.directory());
+    if (!asked) log(Priority::error, asked.error());
+    asked_ = asked ? std::move(*asked) : SidecarPolicy{};
+    if (!node_.writable()) log(Priority::warning, "limits can be watched but not changed: not run as root");
+}
+
+// The ledger's events, for those who subscribed.
+void Daemon::relay_events() {
+    if (!node_.usable()) return;
+    auto& ledger = node_.ledger();
+    const auto head = ledger.event_head();
+    if (head < next_event_) next_event_ = 0;  // another ledger
+    if (head == next_event_) return;
+    if (control_.subscribers() == 0) {
+        next_event_ = head;
+        return;
+    }
+    const auto devices = ledger.devices();
+    for (const auto& [number, event] : ledger.events(next_event_)) {
+        next_event_ = number + 1;
+        control_.broadcast(std::make_shared<const std::string>(
+            dump(Json{{"version", control_version}, {"event", event_json(number, event, devices)}}) + "\n"));
+    }
+}
+
+Result<std::string> Daemon::reload() {
+    ::sd_notify(0, "RELOADING=1");
+    const auto done = reload_policy(policy_file_, node_.directory());
+    ::sd_notify(0, "READY=1");
+    if (!done) return Error{done.error()};
+    tick();
+    auto said = fmt::format("{} is in force, mode {}", policy_file_, name(done->mode));
+    log(Priority::notice, said);
+    return said;
+}
+
+Json Daemon::status() const {
+    return Json{{"version", control_version},
+                {"sidecar", {{"directory", node_.directory()},
+                             {"missing", node_.missing()},
+                             {"may_change_limits", node_.writable()},
+                             {"clients", control_.clients()},
+                             {"subscribers", control_.subscribers()},
+                             {"dropped_clients", control_.dropped()},
+                             {"dynamic_rules", asked_.rules.size()}}}};
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,45 @@
+// rdmaquotad: the parts put together.
+#pragma once
+
+#include <string>
+
+#include "tools/rdmaquota/sidecar_files.hpp"
+#include "tools/rdmaquotad/answers.hpp"
+#include "tools/rdmaquotad/control_socket.hpp"
+#include "tools/rdmaquotad/loop.hpp"
+#include "tools/rdmaquotad/node.hpp"
+#include "tools/rdmaquotad/node_events.hpp"
+
+namespace rdmaquota {
+
+class Daemon {
+public:
+    // `policy_file` is what `reload` and SIGHUP put in force.
+    Daemon(std::string directory, std::string policy_file);
+
+    // Until SIGTERM or SIGINT. Returns the exit status.
+    int run();
+
+private:
+    void start();
+    void tick();
+    void new_policy();
+    void relay_events();
+    Result<std::string> reload();
+    Json status() const;
+
+    std::string policy_file_;
+    Loop loop_;
+    Node node_;
+    NodeEvents events_;
+    SidecarPolicy asked_;
+    std::string said_missing_;  // so that it is said once
+    std::uint64_t next_event_ = 0;
+    Answers answers_;
+    ControlSocket control_;
+    Loop::Source tick_;
+    Loop::Source relay_;
+    Loop::Source signals_[3];
+};
+
+}  // namespace rdmaquota

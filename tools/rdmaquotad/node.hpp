@@ -1,0 +1,45 @@
+// The quota directory as the daemon sees it: its ledger and its running policy, opened again when they
+// are replaced. Nothing that happens to them ends the daemon; it says what is missing and goes on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "shm/ledger.hpp"
+#include "shm/policy_segment.hpp"
+#include "tools/rdmaquota/sidecar_files.hpp"
+
+namespace rdmaquota {
+
+class Node {
+public:
+    explicit Node(std::string directory);
+
+    // Opens what was not there, was replaced or was cut short. True when the running policy is another
+    // one than before, or the first; limits that were changed in the old one are then the configured ones.
+    bool refresh();
+
+    const std::string& directory() const noexcept { return directory_; }
+    bool usable() const noexcept { return ledger_.has_value() && policy_.has_value(); }
+    const std::string& missing() const noexcept { return missing_; }  // why it is not usable, else empty
+
+    // Only while it is usable.
+    Ledger& ledger() noexcept { return *ledger_; }
+    PolicySegment& policy() noexcept { return *policy_; }
+    // Whether this daemon may change limits.
+    bool writable() const noexcept { return writable_; }
+
+private:
+    void open_ledger();
+    bool open_policy();
+
+    std::string directory_;
+    std::optional<Ledger> ledger_;
+    std::uint64_t ledger_inode_ = 0;
+    std::optional<PolicySegment> policy_;
+    bool writable_ = false;
+    std::string missing_;
+};
+
+}  // namespace rdmaquota
