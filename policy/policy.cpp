@@ -47,10 +47,6 @@ Result<E> parse_in(const std::array<Name<E>, N>& names, std::string_view text, s
     return Error{fmt::format("'{}' is no {}: choose one of {}", printable(text), what, accepted)};
 }
 
-}  // namespace
-
-namespace {
-
 bool valid_name(std::string_view name) noexcept {
     const auto accepted = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||

@@ -108,7 +108,7 @@ bool open_accounts(Accounts& accounts) {
             complete = false;
             continue;
         }
-        const bool deny = policy->on_unavailable() == Unavailable::deny && policy->mode() == Mode::enforce;
+        const bool deny = policy->denies_uncounted();
         const int deny_errno = policy->deny_errno();
         auto account = open_account(directory, std::move(*policy));
         if (account) {
@@ -163,13 +163,16 @@ const PolicySegment& Account::reopen_policy(const PolicySegment* current) noexce
 }
 
 bool Account::admits_uncounted() noexcept {
-    const bool denies = policy().on_unavailable() == Unavailable::deny && policy().mode() == Mode::enforce;
-    if (!said_lost_.exchange(true))
+    const bool denies = policy().denies_uncounted();
+    if (said_lost_.exchange(true)) return !denies;
+    try {
         say(LogLevel::warning,
             fmt::format("the ledger {} was cut short while in use; run 'rdmaquota reload' as root to replace it, and "
                         "start this program again to have it counted; until then {}",
                         ledger_.path(), denies ? "every object is denied (on_unavailable = deny)"
                                                : "its limits do not hold for this program"));
+    } catch (...) {  // no memory: without a word
+    }
     return !denies;
 }
 
@@ -182,7 +185,8 @@ Accounts join_accounts() {
         shared.current = {};
         shared.complete = false;
     }
-    if (shared.contexts == 0 || !shared.complete || any_lost(shared.current)) shared.complete = open_accounts(shared.current);
+    if (shared.contexts == 0 || !shared.complete || any_lost(shared.current))
+        shared.complete = open_accounts(shared.current);
     ++shared.contexts;
     const auto accounts = shared.current;
     const auto warnings = std::exchange(shared.warnings, {});

@@ -41,18 +41,21 @@ bool Context::charge_account(std::size_t i, Place& place, const Amounts& amounts
     const auto& policy = account.policy();
     Limits limits[Amounts::capacity];
     if (policy.mode() != Mode::off) place.limits(policy, i, amounts, limits);
-    auto denial = account.ledger().charge(account.owner(), place.index(i), amounts, limits);
-    if (denial && retry == Retry::after_closed && end_closed()) denial = account.ledger().charge(account.owner(), place.index(i), amounts, limits);
+    const auto charge = [&] { return account.ledger().charge(account.owner(), place.index(i), amounts, limits); };
+    auto denial = charge();
+    if (denial && retry == Retry::after_closed && end_closed()) denial = charge();
     if (!denial && !account.ledger().lost()) [[likely]]
         return true;
     const int error = policy.deny_errno();
-    const bool admitted = account.ledger().lost() ? account.admits_uncounted() : admit_denied(i, place, amounts, *denial, error);
+    const bool admitted =
+        account.ledger().lost() ? account.admits_uncounted() : admit_denied(i, place, amounts, *denial, error);
     if (!admitted) errno = error;
     return admitted;
 }
 
 // Reports a denial; true when the mode only asks for the report.
-bool Context::admit_denied(std::size_t i, Place& place, const Amounts& amounts, const Denial& denial, int error) noexcept {
+bool Context::admit_denied(std::size_t i, Place& place, const Amounts& amounts, const Denial& denial,
+                           int error) noexcept {
     auto& account = *accounts_.account[i];
     const auto mode = account.policy().mode();
     try {
@@ -67,7 +70,7 @@ bool Context::admit_denied(std::size_t i, Place& place, const Amounts& amounts, 
 std::unique_ptr<Receipt> Context::charge(const Amounts& amounts) noexcept {
     const int saved = errno;
     const BusErrorsAllowed allowed;
-    std::unique_ptr<Receipt> receipt(new (std::nothrow) Receipt);
+    auto receipt = receipts_.blank();
     if (!receipt || accounts_.denied) {
         if (receipt) report_unavailable(device_.name(), accounts_.deny_errno);
         errno = receipt ? accounts_.deny_errno : ENOMEM;
@@ -117,12 +120,24 @@ void Context::release(const Receipt& receipt) noexcept {
     if (receipt.port != 0) unbind(receipt, receipt.port);
 }
 
-// Two threads that come first may enter the same port twice, which is two names for the same cells.
-Place* Context::port(unsigned number) noexcept {
+std::string Context::port_name(unsigned number) const { return fmt::format("{}/{}", device_.name(), number); }
+
+Place* Context::known_port(unsigned number) noexcept {
     for (Port* port = ports_.load(); port; port = port->next)
         if (port->number == number) return &port->place;
+    return nullptr;
+}
+
+void Context::give_back(std::unique_ptr<Receipt> receipt) noexcept {
+    release(*receipt);
+    receipts_.discard(std::move(receipt));
+}
+
+// Two threads that come first may enter the same port twice, which is two names for the same cells.
+Place* Context::port(unsigned number) noexcept {
+    if (Place* known = known_port(number)) return known;
     try {
-        auto* fresh = new Port{{fmt::format("{}/{}", device_.name(), number), accounts_}, number, ports_.load()};
+        auto* fresh = new Port{{port_name(number), accounts_}, number, ports_.load()};
         while (!ports_.compare_exchange_weak(fresh->next, fresh)) {
         }
         return &fresh->place;
@@ -132,11 +147,10 @@ Place* Context::port(unsigned number) noexcept {
 }
 
 bool Context::counts_port(unsigned number) noexcept {
-    for (Port* port = ports_.load(); port; port = port->next)
-        if (port->number == number) return true;
+    if (known_port(number)) return true;
     const BusErrorsAllowed allowed;
     try {
-        const auto name = fmt::format("{}/{}", device_.name(), number);
+        const auto name = port_name(number);
         for (std::size_t i = 0; i < accounts_.count; ++i)
             if (DeviceLimits::named(accounts_.account[i]->policy(), name)) return true;
     } catch (...) {  // no memory
@@ -169,7 +183,8 @@ void Context::count_qp_change(unsigned state, bool failed) noexcept {
     const BusErrorsAllowed allowed;
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (counts(i))
-            accounts_.account[i]->ledger().count_qp_change(accounts_.account[i]->owner(), device_.index(i), state, failed);
+            accounts_.account[i]->ledger().count_qp_change(accounts_.account[i]->owner(), device_.index(i), state,
+                                                           failed);
 }
 
 }  // namespace rdmaquota::provider

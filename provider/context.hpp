@@ -50,6 +50,7 @@ public:
     // with errno set to what the program shall see and the denial logged and recorded.
     std::unique_ptr<Receipt> charge(const Amounts& amounts) noexcept;
     void release(const Receipt& receipt) noexcept;
+    void give_back(std::unique_ptr<Receipt> receipt) noexcept;  // releases, and keeps the receipt for the next object
 
     // For an object that grows or shrinks: charges or releases `amounts` in those accounts that its
     // receipt was charged to. The receipt's own amounts are the caller's to change.
@@ -75,8 +76,12 @@ public:
 
     Receipts& receipts() noexcept { return receipts_; }
 
-    // Held by who resizes an object or binds a QP, since what it costs in the end depends on the order.
-    std::mutex& resizing() noexcept { return resizing_; }
+    // Held by who resizes an object or binds a QP, since what it costs in the end depends on the order, and
+    // its receipt is out meanwhile. Not to be held by who ends closed contexts: fork takes their locks first.
+    std::unique_lock<std::mutex> lock_resizing() noexcept {
+        end_closed();
+        return std::unique_lock(resizing_);
+    }
 
     OpPointer real(Op op) const noexcept { return real_[static_cast<std::size_t>(op)]; }
     void set_real(Op op, OpPointer pointer) noexcept { real_[static_cast<std::size_t>(op)] = pointer; }
@@ -97,7 +102,9 @@ private:
     bool charge_account(std::size_t i, Place& place, const Amounts& amounts, Retry retry) noexcept;
     bool admit_denied(std::size_t i, Place& place, const Amounts& amounts, const Denial& denial, int error) noexcept;
     void release_accounts(Place& place, AccountMask charged, const Amounts& amounts) noexcept;
+    Place* known_port(unsigned number) noexcept;
     Place* port(unsigned number) noexcept;
+    std::string port_name(unsigned number) const;
     bool counts(std::size_t i) noexcept;
     bool clamps(std::size_t i) noexcept;
     std::uint64_t room(std::size_t i, Resource resource) noexcept;

@@ -34,8 +34,7 @@ bool has_port(Context& context, ibv_context* verbs, unsigned port) noexcept {
 // One at a time in a context, since the receipt is out meanwhile.
 template <class Call>
 int rebind(Context& context, const void* qp, std::uint8_t port, Call call) noexcept {
-    Context::end_closed();
-    const std::lock_guard alone(context.resizing());
+    const auto alone = context.lock_resizing();
     auto receipt = context.receipts().take(qp);
     if (!receipt) return call();
     const auto before = receipt->port;

@@ -16,7 +16,7 @@ Place::Place(std::string name, const Accounts& accounts) : name_(std::move(name)
         say(LogLevel::warning, fmt::format("the ledger has no room for device {}: it knows {} already; move {} away and "
                                            "run 'rdmaquota reload' when no program uses it",
                                            name_, device_slots, ledger.path()));
-        if (policy.on_unavailable() == Unavailable::deny && policy.mode() == Mode::enforce) deny_errno_ = policy.deny_errno();
+        if (policy.denies_uncounted()) deny_errno_ = policy.deny_errno();
     }
 }
 

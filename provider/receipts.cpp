@@ -1,6 +1,7 @@
 #include "provider/receipts.hpp"
 
 #include <cstdint>
+#include <new>
 #include <utility>
 
 namespace rdmaquota::provider {
@@ -28,6 +29,17 @@ Receipt* pop(Receipt*& chain, const void* object) noexcept {
 Receipts::~Receipts() {
     while (take_any()) {
     }
+    delete spare_.load();
+}
+
+std::unique_ptr<Receipt> Receipts::blank() noexcept {
+    Receipt* spare = spare_.exchange(nullptr, std::memory_order_acquire);
+    return std::unique_ptr<Receipt>(spare ? new (spare) Receipt : new (std::nothrow) Receipt);
+}
+
+void Receipts::discard(std::unique_ptr<Receipt> receipt) noexcept {
+    Receipt* none = nullptr;
+    if (spare_.compare_exchange_strong(none, receipt.get(), std::memory_order_release)) receipt.release();
 }
 
 // Objects come from malloc, 16 bytes apart at least; the multiplication spreads them.

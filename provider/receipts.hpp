@@ -4,6 +4,7 @@
 // exists. Thread-safe; the lock is process-local.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -30,6 +31,11 @@ public:
     Receipts(const Receipts&) = delete;
     ~Receipts();
 
+    // An empty receipt; null when there is no memory. One that was destroyed lately is used again, since
+    // programs that destroy go on to create.
+    std::unique_ptr<Receipt> blank() noexcept;
+    void discard(std::unique_ptr<Receipt> receipt) noexcept;
+
     // Files the receipt under `object`. Never fails: when there is no memory to grow, chains get
     // longer.
     void file(std::unique_ptr<Receipt> receipt, const void* object) noexcept;
@@ -51,6 +57,7 @@ private:
     std::mutex mutex_;
     std::vector<Receipt*> buckets_;
     std::size_t count_ = 0;
+    std::atomic<Receipt*> spare_ = nullptr;
     Receipt* unsorted_ = nullptr;  // filed while there was no memory for buckets
 };
 

@@ -49,7 +49,7 @@ Object* create_charged(Context& context, Object* (*real)(Args...), const Amounts
     if (object)
         context.receipts().file(std::move(receipt), object);
     else
-        context.release(*receipt);
+        context.give_back(std::move(receipt));
     return object;
 }
 
@@ -71,7 +71,7 @@ int destroy_charged(Context* context, std::unique_ptr<Receipt> receipt, int (*re
     if (!receipt) return status;
     const KeepErrno keep;
     if (status == 0)
-        context->release(*receipt);
+        context->give_back(std::move(receipt));
     else
         context->receipts().file(std::move(receipt), object);
     return status;
@@ -90,8 +90,7 @@ int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_ide
 // returned, or -1 for a denial with errno set. One at a time in a context: the receipt is out meanwhile.
 template <class After, class Call>
 int resize(Context& context, const void* object, Resource resource, After after, Call call) noexcept {
-    Context::end_closed();  // not while the lock is held, which fork takes after those of this
-    const std::lock_guard alone(context.resizing());
+    const auto alone = context.lock_resizing();
     auto receipt = context.receipts().take(object);
     if (!receipt) return call();
     const auto before = receipt->amounts.of(resource);

@@ -94,17 +94,9 @@ Result<Ledger> Ledger::open(const std::string& path) {
 }
 
 Ledger::Ledger(std::string path, Mapping mapping) noexcept
-    : path_(std::move(path)), mapping_(std::move(mapping)), data_(ledger_data(mapping_)) {
-    struct stat status {};
-    if (stat(data_path(path_).c_str(), &status) != 0) return;
-    device_ = status.st_dev;
-    inode_ = status.st_ino;
-}
+    : path_(std::move(path)), mapping_(std::move(mapping)), data_(ledger_data(mapping_)) {}
 
-bool Ledger::in_place() const noexcept {
-    struct stat status {};
-    return stat(data_path(path_).c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
-}
+bool Ledger::in_place() const noexcept { return mapping_.is_of(data_path(path_).c_str()); }
 
 Owner::Owner(Owner&& other) noexcept : slot_(other.slot_), hold_(std::exchange(other.hold_, nullptr)) {}
 
@@ -120,7 +112,7 @@ Owner::~Owner() { LockFile::let_go(hold_); }
 // file's worth of owners, by turns: so the dead do not pile up where nobody is ever denied.
 Result<Owner> Ledger::claim(const Identity& identity) {
     const auto groups = (slots_used() + owners_per_lock_file - 1) / owners_per_lock_file;
-    if (groups > 0) reap_group(static_cast<std::uint32_t>(add(data_->header.next_group, 1) % groups));
+    if (groups > 0 && in_place()) reap_group(static_cast<std::uint32_t>(add(data_->header.next_group, 1) % groups));
     for (int round = 0; round < 2; ++round) {
         std::optional<Owner> owner;
         for (std::uint32_t slot = 0; slot < owner_slots; ++slot) {

@@ -258,8 +258,6 @@ private:
     std::string path_;
     Mapping mapping_;
     LedgerData* data_ = nullptr;  // in the mapping
-    std::uint64_t device_ = 0;    // of the data file, with its inode
-    std::uint64_t inode_ = 0;
 };
 
 }  // namespace rdmaquota

@@ -23,6 +23,7 @@ std::uint32_t Ledger::devices_used() const noexcept {
 }
 
 unsigned Ledger::reap() noexcept {
+    if (!in_place()) return 0;
     unsigned freed = 0;
     for (std::uint32_t group = 0; group * owners_per_lock_file < slots_used(); ++group) freed += reap_group(group);
     return freed;
@@ -30,7 +31,6 @@ unsigned Ledger::reap() noexcept {
 
 // The owners of one lock file.
 unsigned Ledger::reap_group(std::uint32_t group) noexcept {
-    if (!in_place()) return 0;
     const auto first = group * owners_per_lock_file;
     const auto last = std::min(first + owners_per_lock_file, slots_used());
     std::optional<Result<LockFile>> file;

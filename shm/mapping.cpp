@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 namespace rdmaquota {
 
@@ -105,6 +106,11 @@ Mapping Mapping::map(int fd, std::size_t bytes, bool writable, AfterLoss after_l
     if (address == MAP_FAILED) return mapping;
     mapping.address_ = address;
     mapping.bytes_ = bytes;
+    struct stat status {};
+    if (fstat(fd, &status) == 0) {
+        mapping.device_ = status.st_dev;
+        mapping.inode_ = status.st_ino;
+    }
     install_handler();
     mapping.range_ = free_range();
     if (!mapping.range_) return mapping;
@@ -119,11 +125,17 @@ Mapping Mapping::map(int fd, std::size_t bytes, bool writable, AfterLoss after_l
 }
 
 Mapping::Mapping(Mapping&& other) noexcept
-    : address_(std::exchange(other.address_, nullptr)), bytes_(other.bytes_), range_(std::exchange(other.range_, nullptr)) {}
+    : address_(std::exchange(other.address_, nullptr)),
+      bytes_(other.bytes_),
+      device_(other.device_),
+      inode_(other.inode_),
+      range_(std::exchange(other.range_, nullptr)) {}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
     std::swap(address_, other.address_);
     std::swap(bytes_, other.bytes_);
+    std::swap(device_, other.device_);
+    std::swap(inode_, other.inode_);
     std::swap(range_, other.range_);
     return *this;
 }
@@ -132,6 +144,11 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
 Mapping::~Mapping() {
     if (range_) release_range(*range_);
     if (address_) munmap(address_, bytes_);
+}
+
+bool Mapping::is_of(const char* path) const noexcept {
+    struct stat status {};
+    return stat(path, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
 }
 
 constinit thread_local BusErrorsAllowed::Thread BusErrorsAllowed::thread = Thread::unknown;

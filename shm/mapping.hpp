@@ -51,12 +51,17 @@ public:
     explicit operator bool() const noexcept { return address_ != nullptr; }
     void* address() const noexcept { return address_; }
 
+    // Whether `path` is the file that was mapped.
+    bool is_of(const char* path) const noexcept;
+
     // The file was cut short, and what is read and written here since is this process's own.
     bool lost() const noexcept { return range_ && range_->lost.load(std::memory_order_relaxed); }
 
 private:
     void* address_ = nullptr;
     std::size_t bytes_ = 0;
+    dev_t device_ = 0;  // of the file, with its inode
+    ino_t inode_ = 0;
     GuardedRange* range_ = nullptr;
 };
 

@@ -78,6 +78,8 @@ public:
     bool superseded() const noexcept;
     Mode mode() const noexcept;  // values that this version does not know read as enforce
     Unavailable on_unavailable() const noexcept;
+    // Whether what cannot be counted is denied; only while limits are enforced.
+    bool denies_uncounted() const noexcept { return on_unavailable() == Unavailable::deny && mode() == Mode::enforce; }
     int deny_errno() const noexcept;  // always one of EDQUOT, EAGAIN, ENOMEM
     bool clamp_device_attr() const noexcept;
     LogLevel log_level() const noexcept;

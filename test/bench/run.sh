@@ -4,7 +4,9 @@
 # exit status is 0 unless a row could not be measured, which that row explains.
 #
 #   charge     charge and release, one thread: nanoseconds, and instructions where valgrind is installed
-#   processes  1 to 64 processes charging one tenant: per second, and the slowest one's share
+#   processes  1 to 64 processes charging one tenant: per second, and the slowest one's share (and in the guest,
+#              making PDs on rxe)
+#   receipts   what a process keeps for each live object: nanoseconds and bytes
 #   objects    creating and destroying objects on rxe and a simulated mlx5, in instructions (in the guest)
 #   open       listing, opening and closing a device (on a fake one, and in the guest)
 #   death      the charge after the kill -9 of a holder of 1,000 QPs (and in the guest)
@@ -23,7 +25,7 @@ repo=$(cd "$here/../.." && pwd -P)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 programs=$build/test/bench
-all_rows=(charge processes objects open death start denial memory)
+all_rows=(charge processes receipts objects open death start denial memory)
 json='' quick='' rows=()
 
 while [ $# -gt 0 ]; do
@@ -93,11 +95,12 @@ on_fake_device() {
         "$here/device.sh" "$build" "$(choose 41 15)" "$(choose 7 2)"
 }
 
-in_guest() { # KIND DEVICE NAME
+in_guest() { # DEVICE_OF_THE_GUEST SCRIPT AMOUNT REPEATS DEVICE NAME [OPTION]
     printf 'version = 1\n[process."*"]\nqp = 1000000\nmr_bytes = "1TiB"\n[tenant.default."*"]\nqp = 2000000\n' \
         >"$build/far_limits.toml"
-    "$repo/test/vm/run.sh" --device "$1" --icount --install --env "RDMAQUOTA_POLICY=$build/far_limits.toml" -- \
-        sh "$here/guest.sh" "$build" "$(choose 800 200)" "$(choose 5 3)" "$2" "$3"
+    # shellcheck disable=SC2086 # an option or none
+    "$repo/test/vm/run.sh" --device "$1" ${7-} --install --env "RDMAQUOTA_POLICY=$build/far_limits.toml" -- \
+        sh "$here/$2" "$build" "$3" "$4" "$5" "$6"
 }
 
 if ! build_all >"$scratch/build" 2>&1; then
@@ -111,8 +114,10 @@ wanted processes && measure processes "$programs/bench_processes" --runs "$(choo
 wanted denial && measure denial "$programs/bench_denial" --runs "$(choose 101 31)"
 wanted death && measure death "$programs/bench_death" --runs "$(choose 51 21)"
 wanted open start memory && measure device on_fake_device
-wanted objects open death && measure guest in_guest rxe rxe0 guest
-wanted objects open && measure mlx5 in_guest mlx5sim mlx5_0 mlx5
+wanted receipts && measure receipts "$programs/bench_receipts" --runs "$(choose 31 11)"
+wanted processes && measure many in_guest rxe guest_processes.sh "$(choose 3000 1000)" "$(choose 5 1)" rxe0 many
+wanted objects open death && measure guest in_guest rxe guest.sh "$(choose 800 200)" "$(choose 5 3)" rxe0 guest --icount
+wanted objects open && measure mlx5 in_guest mlx5sim guest.sh "$(choose 800 200)" "$(choose 5 3)" mlx5_0 mlx5 --icount
 
 build_type=$(meson introspect --buildoptions "$build" 2>/dev/null |
     python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "buildtype"))')

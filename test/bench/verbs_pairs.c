@@ -1,7 +1,8 @@
 /*
- * verbs_pairs PAIRS [KIND]: creates and destroys each kind of object, or that kind, and prints the mean ns of a pair, taken
- * over the middle half of groups of eight. In a guest that counts instructions as time, that is instructions. A verbs
- * program that knows nothing of quotas.
+ * verbs_pairs PAIRS [KIND | LIVE]: creates and destroys each kind of object that the device has, or that kind, and
+ * prints the mean ns of a pair, taken over the middle half of groups of eight. In a guest that counts instructions as
+ * time, that is instructions. LIVE is a number of MRs that are registered before. A verbs program that knows nothing of
+ * quotas.
  */
 #include <infiniband/verbs.h>
 #include <stdint.h>
@@ -40,6 +41,25 @@ static int pd_destroy(void *made) { return ibv_dealloc_pd(made); }
 static void *cq_create(void) { return ibv_create_cq(context, 16, NULL, NULL, 0); }
 static int cq_destroy(void *made) { return ibv_destroy_cq(made); }
 
+static void *mw_create(void) { return ibv_alloc_mw(pd, IBV_MW_TYPE_2); }
+static int mw_destroy(void *made) { return ibv_dealloc_mw(made); }
+static void *srq_create(void)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 16, .max_sge = 1 } };
+
+	return ibv_create_srq(pd, &attr);
+}
+static int srq_destroy(void *made) { return ibv_destroy_srq(made); }
+static void *ah_create(void)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .grh = { .sgid_index = 1, .hop_limit = 1 }, .port_num = 1 };
+
+	if (ibv_query_gid(context, 1, 1, &attr.grh.dgid))
+		return NULL;
+	return ibv_create_ah(pd, &attr);
+}
+static int ah_destroy(void *made) { return ibv_destroy_ah(made); }
+
 static const struct {
 	const char *name;
 	void *(*create)(void);
@@ -50,6 +70,9 @@ static const struct {
 	{ "mr_1m", mr_1m_create, mr_destroy },
 	{ "pd", pd_create, pd_destroy },
 	{ "cq", cq_create, cq_destroy },
+	{ "srq", srq_create, srq_destroy },
+	{ "mw", mw_create, mw_destroy },
+	{ "ah", ah_create, ah_destroy },
 };
 
 static unsigned long long now_ns(void)
@@ -91,7 +114,14 @@ static double middle_mean(const unsigned long long *sorted, size_t count)
 	return sum / (to - from);
 }
 
-static void measure(size_t kind, size_t pairs)
+static int has(size_t kind)
+{
+	void *made = kinds[kind].create();
+
+	return made && kinds[kind].destroy(made) == 0;
+}
+
+static void measure(size_t kind, size_t pairs, const char *figure)
 {
 	size_t groups = pairs / GROUP, i;
 	unsigned long long *ns = calloc(groups, sizeof(*ns));
@@ -109,7 +139,7 @@ static void measure(size_t kind, size_t pairs)
 		ns[i / GROUP] += now_ns() - start;
 	}
 	qsort(ns, groups, sizeof(*ns), ascending);
-	printf("pair.%s %.1f\n", kinds[kind].name, middle_mean(ns, groups) / GROUP);
+	printf("%s.%s %.1f\n", figure, kinds[kind].name, middle_mean(ns, groups) / GROUP);
 	free(ns);
 }
 
@@ -125,9 +155,20 @@ static char *huge_page(void)
 	return room;
 }
 
+static void register_live(size_t count)
+{
+	for (; count > 0; --count)
+		if (!mr_4k_create()) {
+			perror("ibv_reg_mr");
+			exit(1);
+		}
+}
+
 int main(int argc, char **argv)
 {
 	size_t pairs = argc > 1 ? strtoul(argv[1], NULL, 10) : 200;
+	size_t live = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
+	const char *only = argc > 2 && live == 0 ? argv[2] : NULL;
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
 	context = list && list[0] ? ibv_open_device(list[0]) : NULL;
@@ -137,8 +178,9 @@ int main(int argc, char **argv)
 		return 2;
 	memset(memory, 1, MR_MOST);
 	fill_holes(512);
+	register_live(live);
 	for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); ++kind)
-		if (argc < 3 || !strcmp(argv[2], kinds[kind].name))
-			measure(kind, pairs);
+		if ((!only || !strcmp(only, kinds[kind].name)) && has(kind))
+			measure(kind, pairs, live ? "pair_live" : "pair");
 	return 0;
 }

@@ -1,0 +1,29 @@
+# Shell functions for what is measured in the guest: its variants are bare (rdmaquota is installed but not registered),
+# ours, and rdmacg (bare, and limited by the kernel's rdma cgroup). Sourced with $name and $device set.
+# shellcheck shell=sh disable=SC2154
+
+registration=/etc/libibverbs.d/rdmaquota.driver
+group=/sys/fs/cgroup/rdmaquota-bench
+mkdir -p $group
+echo "$device hca_handle=100000 hca_object=1000000" >$group/rdma.max
+
+switch() {
+    case $1 in
+        ours) [ -e $registration ] || mv /run/rdmaquota.driver $registration ;;
+        *) [ ! -e $registration ] || mv $registration /run/rdmaquota.driver ;;
+    esac
+}
+
+# measure VARIANT COMMAND...: prints its figures as NAME.VARIANT.FIGURE
+measure() {
+    variant=$1
+    shift
+    switch "$variant"
+    if [ "$variant" = rdmacg ]; then
+        # shellcheck disable=SC2016 # expanded by the inner shell
+        sh -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' $group "$@"
+    else
+        "$@"
+    fi >/run/bench.out
+    sed "s/^/$name.$variant./" /run/bench.out
+}
