@@ -17,7 +17,7 @@
 #   oracle       random verbs calls, after which ledger and kernel agree; RDMAQUOTA_ORACLE_SEED, RDMAQUOTA_ORACLE_STEPS
 #   programs     real programs, with each resource that they use limited
 #   pyverbs      rdma-core's own pyverbs tests have the same outcomes with rdmaquota as without
-#   storm        processes killed and stopped in mid-operation; one minute at random
+#   storm        processes killed and stopped in mid-operation; two minutes at random
 #   model        the Promela model of the ledger, searched exhaustively, and its mutants
 #   sanitize     the ledger's tests under ThreadSanitizer and AddressSanitizer
 #   fuzz         random bytes for the parsers and segments, and a ledger that is written over
@@ -112,7 +112,7 @@ run() {
         unit) tap unit_tests ;;
         clang) one "clang builds without a warning" clang_build ;;
         cli) tap bash "$repo/test/integration/cli_test.sh" "$build" ;;
-        storm) tap "$build/test/storm/storm" --seconds "$([ $long ] && echo 7200 || echo 60)" ;;
+        storm) tap "$build/test/storm/storm" --seconds "$([ $long ] && echo 7200 || echo 120)" ;;
         model) tap bash "$repo/test/model/run.sh" $long ;;
         sanitize) tap bash "$repo/test/sanitize/run.sh" ;;
         fuzz) tap bash "$repo/test/fuzz/run.sh" ${long:+1800} ;;
