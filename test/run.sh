@@ -7,6 +7,7 @@
 #   provider     the provider beside a libibverbs that it does not know, without RDMA
 #   clang        the same sources with clang's warnings
 #   cli          the command line, without RDMA
+#   service      the sidecar's socket, rules and metrics, without RDMA; with a real Prometheus
 #   guest        the main job on rxe, in the guest, after an installation
 #   early        programs that load libmlx5 before libibverbs, in the guest, after an installation
 #   mlx5         the real libmlx5 on a simulated mlx5_0, in the guest, after an installation
@@ -30,7 +31,7 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two at a time, since there are two cores and a guest keeps one busy; the longest first.
-by_default=(guest model programs pyverbs fuzz mlx5 early dv sanitize storm objects clang oracle trixie sid uninstalled cli unit provider)
+by_default=(guest model programs pyverbs fuzz mlx5 early dv sanitize storm objects clang oracle trixie sid uninstalled service cli unit provider)
 long=''
 if [ "${1:-}" = --long ]; then
     long=--long
@@ -82,7 +83,7 @@ one() {
 
 unit_tests() {
     local output
-    output=$("$build/test/unit/unit_tests" 2>&1)
+    output=$("$build/test/unit/$1" 2>&1)
     sed -n -E -e 's/^All tests passed \(.* in ([0-9]+) test cases?\)$/\1 passed, 0 failed/p' \
         -e 's/^test cases: +[0-9]+ \| +([0-9]+) passed \| +([0-9]+) failed.*$/\1 passed, \2 failed/p' \
         -e 's/^test cases: +[0-9]+ \| +([0-9]+) failed$/0 passed, \1 failed/p' <<< "$output"
@@ -109,9 +110,13 @@ in_root() {
 
 run() {
     case $1 in
-        unit) tap unit_tests ;;
+        unit)
+            tap unit_tests unit_tests
+            [ ! -x "$build/test/unit/sidecar_tests" ] || tap unit_tests sidecar_tests
+            ;;
         clang) one "clang builds without a warning" clang_build ;;
         cli) tap bash "$repo/test/integration/cli_test.sh" "$build" ;;
+        service) tap /usr/bin/python3 "$repo/test/integration/service_test.py" "$build" ;;
         storm) tap "$build/test/storm/storm" --seconds "$([ $long ] && echo 7200 || echo 120)" ;;
         model) tap bash "$repo/test/model/run.sh" $long ;;
         sanitize) tap bash "$repo/test/sanitize/run.sh" ;;

@@ -83,7 +83,7 @@ END
 try "$rdmaquota" --version
 check "--version" grep -Eq '^rdmaquota [0-9]+\.[0-9]+\.[0-9]+$' out
 
-for command in run show set events check reload repair doctor completion; do
+for command in run show top set events check reload repair doctor completion; do
     try "$rdmaquota" $command --help
     check "$command --help" says "Usage: rdmaquota $command"
 done
@@ -208,6 +208,13 @@ try "$rdmaquota" show --json
 check "show --json escapes process names" json "d['tenants'][0]['processes'][0]['comm']=='bad\x1b[31m\nname'"
 kill -KILL "$user_pid"
 wait "$user_pid" 2>/dev/null
+
+try "$rdmaquota" top
+check "top without a terminal says what to use" refuses 1 "rdmaquota show"
+try "$rdmaquota" top --by colour
+check "top by what is no view" refuses 2 "tenant, device or process"
+try "$rdmaquota" show --history
+check "history without the sidecar says who keeps it" refuses 1 "systemctl start rdmaquotad"
 
 # --- events --follow ------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ struct Session {
 void add_run(CLI::App& app, Session& session);
 void add_show(CLI::App& app, Session& session);
 void add_set(CLI::App& app, Session& session);
+void add_top(CLI::App& app, Session& session);
 void add_events(CLI::App& app, Session& session);
 void add_check(CLI::App& app, Session& session);
 void add_reload(CLI::App& app, Session& session);

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -12,6 +13,7 @@
 #include "shm/ledger.hpp"
 #include "shm/paths.hpp"
 #include "tools/rdmaquota/command.hpp"
+#include "tools/rdmaquota/control_client.hpp"
 #include "tools/rdmaquota/event_text.hpp"
 
 namespace rdmaquota {
@@ -27,7 +29,7 @@ constexpr long poll_interval_ns = 100'000'000;
 // The ledger in a directory, and whether it is still that one.
 class Source {
 public:
-    explicit Source(std::string path) : path_(std::move(path)) {}
+    explicit Source(const std::string& directory) : directory_(directory), path_(ledger_path(directory)) {}
 
     Result<void> open() {
         inode_ = inode_now();
@@ -42,24 +44,44 @@ public:
     // the old one is watched on.
     bool replaced() const { return inode_now() != 0 && inode_now() != inode_; }
 
+    // With the events of the sidecar that came since the last call, if one runs, in the order of time.
     void print_new(bool json) {
+        std::multimap<std::string, std::string> lines;
         const auto devices = ledger_->devices();
         for (const auto& [number, event] : ledger_->events(next_)) {
             next_ = number + 1;
-            fmt::print("{}\n", json ? dump(event_json(number, event, devices)) : event_line(event, devices));
+            lines.emplace(event_time(event.time_ns, false),
+                          json ? dump(event_json(number, event, devices)) : event_line(event, devices));
         }
+        add_sidecar(json, lines);
+        for (const auto& [time, line] : lines) fmt::print("{}\n", line);
     }
 
 private:
+    void add_sidecar(bool json, std::multimap<std::string, std::string>& lines) {
+        const auto now = std::time(nullptr);
+        if (now == asked_) return;
+        asked_ = now;
+        const auto answer = ask_sidecar(directory_, Json{{"request", "events"}, {"since", next_of_sidecar_}});
+        if (!answer) return;
+        const auto next = answer->value("next", std::uint64_t{0});
+        for (const auto& event : answer->value("events", Json::array()))
+            lines.emplace(event.value("time", ""), json ? dump(event) : sidecar_line(event));
+        next_of_sidecar_ = next < next_of_sidecar_ ? 0 : next;  // a new sidecar counts from 0
+    }
+
     ino_t inode_now() const {
         struct stat status {};
         return ::stat(path_.c_str(), &status) == 0 ? status.st_ino : 0;
     }
 
+    std::string directory_;
     std::string path_;
     std::optional<Ledger> ledger_;
     std::uint64_t next_ = 0;
     ino_t inode_ = 0;
+    std::uint64_t next_of_sidecar_ = 0;
+    std::time_t asked_ = 0;
 };
 
 // True when the user has had enough.
@@ -84,7 +106,7 @@ int follow(Source& source, const Options& options) {
 }
 
 int events(const Options& options, const Session& session) {
-    Source source(ledger_path(session.directory));
+    Source source(session.directory);
     if (const auto opened = source.open(); !opened) return failed(opened.error());
     if (options.follow) return follow(source, options);
     source.print_new(options.json);

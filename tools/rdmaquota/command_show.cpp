@@ -6,6 +6,10 @@
 
 #include "shm/paths.hpp"
 #include "tools/rdmaquota/command.hpp"
+#include "tools/rdmaquota/control_client.hpp"
+#include "tools/rdmaquota/event_text.hpp"
+#include "tools/rdmaquota/show_history.hpp"
+#include "tools/rdmaquota/sidecar_files.hpp"
 #include "tools/rdmaquota/snapshot_json.hpp"
 #include "tools/rdmaquota/terminal.hpp"
 
@@ -15,6 +19,7 @@ namespace {
 struct Options {
     std::string tenant;
     bool json = false;
+    bool history = false;
 };
 
 void print_title(const Terminal& terminal, const TenantView& tenant) {
@@ -62,21 +67,47 @@ void print_processes(const Terminal& terminal, const TenantView& tenant) {
     table.print(terminal);
 }
 
+// Limits that the sidecar changed as the rules of the policy say.
+void print_changes(const PolicySegment& policy, const std::vector<ChangedLimit>& changes) {
+    if (!changes.empty()) fmt::print("\nat present not as configured\n");
+    for (const auto& change : changes)
+        fmt::print("  {} {} of {}: {} instead of {} since {}; {}\n", printable(change.device),
+                   info(change.resource).name, change.scope == Scope::process ? "each process" : "the tenant",
+                   format_amount(change.resource, change.limit),
+                   format_amount(change.resource, configured_limit(policy, change)),
+                   event_time(change.since_s * 1'000'000'000, true).substr(0, 19), printable(change.reason));
+}
+
+int history(const Options& options, const Session& session) {
+    const auto answer = ask_sidecar(session.directory, Json{{"request", "history"}});
+    if (!answer) return failed(answer.error());
+    if (options.json)
+        fmt::print("{}\n", dump(*answer));
+    else
+        print_history(standard_output(), *answer);
+    return status_done;
+}
+
 int show(const Options& options, const Session& session) {
     if (const auto known = check_tenant(options.tenant); !known) return failed(known.error());
+    if (options.history) return history(options, session);
     const auto policy = PolicySegment::open(policy_path(session.directory));
     if (!policy) return failed(policy.error());
     auto ledger = Ledger::open(ledger_path(session.directory));
     if (!ledger) return failed(ledger.error());
     ledger->reap();
     const auto tenant = take_snapshot(ledger.value(), policy.value());
+    const auto changes = limit_changes(session.directory, *policy);
     if (options.json) {
-        fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", Json::array({tenant_json(tenant)})}}));
+        auto json = tenant_json(tenant);
+        json["changed_limits"] = changes_json(*policy, changes);
+        fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", Json::array({std::move(json)})}}));
         return status_done;
     }
     const auto terminal = standard_output();
     print_title(terminal, tenant);
     print_devices(terminal, tenant);
+    print_changes(*policy, changes);
     print_processes(terminal, tenant);
     return status_done;
 }
@@ -89,6 +120,7 @@ void add_show(CLI::App& app, Session& session) {
     auto* command = app.add_subcommand("show", "Show usage, limits and peaks, and the processes behind them");
     command->add_option("TENANT", options->tenant, "Tenant; the only one of this version is 'default'")->type_name("");
     command->add_flag("--json", options->json, "Write JSON");
+    command->add_flag("--history", options->history, "Show how usage went, as rdmaquotad has seen it");
     command->callback([options, &session] { session.status = show(*options, session); });
 }
 

@@ -42,6 +42,7 @@ Words options(const CLI::App& app) {
 // The values of the option `name`; nothing where only the user knows.
 Words values(const std::string& name) {
     if (name == "--limit" || name == "--tenant-limit") return resources();
+    if (name == "--by") return {"tenant", "device", "process"};
     if (name == "--mode") return {"enforce", "audit", "off"};
     if (name == "--deny-errno") return {"EDQUOT", "EAGAIN", "ENOMEM"};
     return {};

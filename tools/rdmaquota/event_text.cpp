@@ -91,6 +91,16 @@ std::string event_line(const Event& event, const DeviceNames& devices) {
     return line + "  " + words(event);
 }
 
+std::string sidecar_line(const Json& event) {
+    std::tm parts{};
+    const auto time = event.value("time", "");
+    const char* rest = ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+    const auto seconds = static_cast<std::uint64_t>(::timegm(&parts));
+    const auto when = rest == nullptr ? time : event_time(seconds * 1'000'000'000, true).substr(0, 19) +
+                                                   std::string(rest).substr(0, 4);
+    return fmt::format("{} {:<11} {}", when, printable(event.value("kind", "")), printable(event.value("text", "")));
+}
+
 Json event_json(std::uint64_t number, const Event& event, const DeviceNames& devices) {
     const auto device = device_name(event, devices);
     const auto resource = resource_of(event);

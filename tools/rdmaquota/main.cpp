@@ -37,6 +37,7 @@ void describe(CLI::App& app, Session& session) {
     add_run(app, session);
     add_show(app, session);
     add_set(app, session);
+    add_top(app, session);
     add_events(app, session);
     add_check(app, session);
     add_reload(app, session);
@@ -57,8 +58,8 @@ void split_off_program(std::vector<std::string>& arguments, Session& session) {
 }
 
 int unknown_command(const std::vector<std::string>& arguments) {
-    static constexpr std::array<std::string_view, 9> known{"run",    "show",   "set",    "events",    "check",
-                                                           "reload", "repair", "doctor", "completion"};
+    static constexpr std::array<std::string_view, 10> known{"run",    "show",   "top",    "set",    "events",
+                                                            "check",  "reload", "repair", "doctor", "completion"};
     for (const auto& word : arguments)
         if (!word.starts_with('-'))
             return wrong_usage(

@@ -15,6 +15,8 @@
 
 #include <fmt/core.h>
 
+#include "tools/rdmaquota/event_text.hpp"
+
 namespace rdmaquota {
 namespace {
 
@@ -173,15 +175,17 @@ std::uint64_t configured_limit(const PolicySegment& policy, const ChangedLimit& 
     return any == unset ? unlimited : any;
 }
 
-Json to_json(const PolicySegment& policy, const ChangedLimit& change) {
-    const auto now = load_limit(policy.row(change.scope, change.device), change.resource);
-    return Json{{"scope", scope_name(change.scope)},
-                {"device", change.device},
-                {"resource", info(change.resource).name},
-                {"configured", limit_json(configured_limit(policy, change))},
-                {"limit", limit_json(now)},
-                {"reason", change.reason},
-                {"since", change.since_s}};
+Json changes_json(const PolicySegment& policy, const std::vector<ChangedLimit>& changes) {
+    Json list = Json::array();
+    for (const auto& change : changes)
+        list.push_back({{"scope", scope_name(change.scope)},
+                        {"device", change.device},
+                        {"resource", info(change.resource).name},
+                        {"configured", limit_json(configured_limit(policy, change))},
+                        {"limit", limit_json(load_limit(policy.row(change.scope, change.device), change.resource))},
+                        {"reason", change.reason},
+                        {"since", event_time(change.since_s * 1'000'000'000, false)}});
+    return list;
 }
 
 }  // namespace rdmaquota

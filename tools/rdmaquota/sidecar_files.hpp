@@ -45,6 +45,6 @@ std::vector<ChangedLimit> limit_changes(const std::string& directory, const Poli
 
 // The limit that would hold in the cell of `change` without it.
 std::uint64_t configured_limit(const PolicySegment& policy, const ChangedLimit& change);
-Json to_json(const PolicySegment& policy, const ChangedLimit& change);
+Json changes_json(const PolicySegment& policy, const std::vector<ChangedLimit>& changes);
 
 }  // namespace rdmaquota

@@ -17,17 +17,17 @@ namespace {
 
 constexpr std::size_t bar_cells = 12;
 
-std::size_t width(std::string_view text) {
-    return static_cast<std::size_t>(
-        std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
 Colour urgency(double fraction) {
     if (fraction >= 1) return Colour::red;
     return fraction >= 0.8 ? Colour::yellow : Colour::green;
 }
 
 }  // namespace
+
+std::size_t cells_of(std::string_view text) {
+    return static_cast<std::size_t>(
+        std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
 
 Terminal standard_output() {
     Terminal terminal;
@@ -69,7 +69,7 @@ void Table::add(std::vector<std::string> row) { rows_.push_back(std::move(row));
 void Table::print(const Terminal& terminal) const {
     std::vector<std::size_t> widths(alignment_.size(), 0);
     for (const auto& row : rows_)
-        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], cells_of(row[i]));
     for (const auto& row : rows_)
         fmt::print("{}\n",
                    &row == &rows_.front() ? coloured(terminal, Colour::bold, line(row, widths)) : line(row, widths));
@@ -78,7 +78,7 @@ void Table::print(const Terminal& terminal) const {
 std::string Table::line(const std::vector<std::string>& row, const std::vector<std::size_t>& widths) const {
     std::string text;
     for (std::size_t i = 0; i < row.size(); ++i) {
-        const std::string padding(widths[i] - width(row[i]), ' ');
+        const std::string padding(widths[i] - cells_of(row[i]), ' ');
         const bool last = i + 1 == row.size();
         if (alignment_[i] == Align::right) text += padding;
         text += row[i];

@@ -24,6 +24,9 @@ std::string coloured(const Terminal& terminal, Colour colour, std::string_view t
 // A bar of fixed width for `used` of `limit`, with the percentage behind it.
 std::string bar(const Terminal& terminal, std::uint64_t used, std::uint64_t limit);
 
+// How many cells of a terminal a text takes, one for each code point.
+std::size_t cells_of(std::string_view text);
+
 enum class Align { left, right };
 
 // Rows of cells, each column as wide as its widest cell. The last column may hold colours.

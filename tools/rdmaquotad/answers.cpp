@@ -1,10 +1,7 @@
 #include "tools/rdmaquotad/answers.hpp"
 
-#include <algorithm>
-
 #include <fmt/core.h>
 
-#include "tools/rdmaquota/event_text.hpp"
 #include "tools/rdmaquota/snapshot_json.hpp"
 
 namespace rdmaquota {
@@ -31,8 +28,9 @@ Answer Answers::answer(const Peer& peer, std::string_view text) {
     const auto kind = request->kind;
     if (needs_privilege(kind) && !peer.privileged)
         return {refusal(fmt::format("only root may ask for \"{}\"", name(kind)))};
-    const bool reads_ledger = kind != RequestKind::status && kind != RequestKind::reload;
-    if (reads_ledger && !sources_.node.usable()) return {refusal(sources_.node.missing())};
+    const bool works_without =
+        kind == RequestKind::status || kind == RequestKind::events || kind == RequestKind::reload;
+    if (!works_without && !sources_.node.usable()) return {refusal(sources_.node.missing())};
     if (kind == RequestKind::stats) return {cached_stats()};
     const auto json = give(peer, *request);
     if (!json) return {refusal(json.error())};
@@ -46,7 +44,7 @@ Result<Json> Answers::give(const Peer& peer, const Request& request) {
         case RequestKind::process:
             return process(request.pid);
         case RequestKind::events:
-            return events();
+            return events(request.since);
         case RequestKind::history:
             return sources_.history(request);
         case RequestKind::set:
@@ -70,9 +68,7 @@ Json Answers::stats() const {
     auto& node = sources_.node;
     auto json = start();
     auto tenant = tenant_json(take_snapshot(node.ledger(), node.policy()));
-    tenant["changed_limits"] = Json::array();
-    for (const auto& change : limit_changes(node.directory(), node.policy()))
-        tenant["changed_limits"].push_back(to_json(node.policy(), change));
+    tenant["changed_limits"] = changes_json(node.policy(), limit_changes(node.directory(), node.policy()));
     json["tenants"] = Json::array({std::move(tenant)});
     return json;
 }
@@ -97,15 +93,12 @@ Result<Json> Answers::process(std::uint32_t pid) const {
     return json;
 }
 
-Json Answers::events() const {
-    auto& ledger = sources_.node.ledger();
+Json Answers::events(std::uint64_t since) const {
     auto json = start();
     json["events"] = Json::array();
-    const auto devices = ledger.devices();
-    for (const auto& [number, event] : ledger.events(0)) json["events"].push_back(event_json(number, event, devices));
-    for (const auto& event : sources_.events.all()) json["events"].push_back(to_json(event));
-    std::stable_sort(json["events"].begin(), json["events"].end(),
-                     [](const Json& a, const Json& b) { return a["time"] < b["time"]; });
+    for (const auto& event : sources_.events.all())
+        if (event.number >= since) json["events"].push_back(to_json(event));
+    json["next"] = sources_.events.next();
     return json;
 }
 

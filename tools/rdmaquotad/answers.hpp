@@ -31,7 +31,7 @@ private:
     Result<Json> give(const Peer& peer, const Request& request);
     Json stats() const;
     Result<Json> process(std::uint32_t pid) const;
-    Json events() const;
+    Json events(std::uint64_t since) const;
     Result<Json> set(const Peer& peer, const Request& request);
     Text cached_stats();
 

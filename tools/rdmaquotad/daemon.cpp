@@ -1,6 +1,7 @@
 #include "tools/rdmaquotad/daemon.hpp"
 
 #include <csignal>
+#include <ctime>
 
 #include <systemd/sd-daemon.h>
 
@@ -8,22 +9,32 @@
 
 #include "tools/rdmaquota/event_text.hpp"
 #include "tools/rdmaquota/reload.hpp"
+#include "tools/rdmaquotad/capacity.hpp"
+#include "tools/rdmaquotad/history_json.hpp"
 #include "tools/rdmaquotad/log.hpp"
+#include "tools/rdmaquotad/metrics.hpp"
 
 namespace rdmaquota {
 namespace {
 
 using namespace std::chrono_literals;
 
+std::uint64_t now_s() { return static_cast<std::uint64_t>(std::time(nullptr)); }
+
 }  // namespace
 
 Daemon::Daemon(std::string directory, std::string policy_file)
     : policy_file_(std::move(policy_file)),
       node_(std::move(directory)),
-      answers_({node_, events_, [this] { return status(); }, [](const Request&) { return Json::object(); },
+      dynamic_(node_, events_, [this](const std::string& device, Resource resource) {
+          return node_.usage(device, resource);
+      }, capacity),
+      answers_({node_, events_, [this] { return status(); },
+                [this](const Request& request) { return history_json(history_, request, now_s()); },
                 [this] { return reload(); }}),
       control_(loop_, node_.directory() + "/control.sock",
-               [this](const Peer& peer, std::string_view line) { return answers_.answer(peer, line); }) {
+               [this](const Peer& peer, std::string_view line) { return answers_.answer(peer, line); }),
+      metrics_(loop_, [this] { return metrics(); }) {
     events_.on_event([this](const NodeEvent& event) {
         control_.broadcast(std::make_shared<const std::string>(
             dump(Json{{"version", control_version}, {"event", to_json(event)}}) + "\n"));
@@ -35,6 +46,7 @@ int Daemon::run() {
     ::sd_notify(0, "READY=1");
     const int status = loop_.run();
     ::sd_notify(0, "STOPPING=1");
+    dynamic_.restore();
     log(Priority::info, "ended");
     return status;
 }
@@ -54,19 +66,44 @@ void Daemon::start() {
 }
 
 void Daemon::tick() {
-    if (node_.refresh()) new_policy();
+    policy_is_new_ = node_.refresh() || policy_is_new_;
     if (node_.missing() != said_missing_) {
         said_missing_ = node_.missing();
         log(Priority::warning, said_missing_.empty() ? "policy and ledger are there" : "waiting: " + said_missing_);
     }
     if (!node_.usable()) return;
+    if (policy_is_new_) new_policy();
+    policy_is_new_ = false;
     node_.ledger().reap();
+    sample();
+    dynamic_.apply();
+    tell_status();
+}
+
+void Daemon::sample() {
+    const auto now = now_s();
+    auto& ledger = node_.ledger();
+    for (const auto& [number, device] : ledger.devices())
+        for (const auto& row : resource_table)
+            history_.add({std::string(default_tenant), device, row.id}, now, ledger.tenant_usage(number, row.id),
+                         ledger.peak(number, row.id));
+}
+
+// What `systemctl status` shows.
+void Daemon::tell_status() {
+    const auto status = fmt::format("STATUS={} dynamic rules, {} limits not as configured", dynamic_.rules(),
+                                    dynamic_.changes().size());
+    if (status != said_status_) ::sd_notify(0, status.c_str());
+    said_status_ = status;
 }
 
 void Daemon::new_policy() {
     auto asked = read_sidecar_policy(node_.directory());
     if (!asked) log(Priority::error, asked.error());
     asked_ = asked ? std::move(*asked) : SidecarPolicy{};
+    dynamic_.start(asked_.rules);
+    if (const auto listening = metrics_.listen(static_cast<std::uint16_t>(asked_.settings.metrics_port)); !listening)
+        log(Priority::error, listening.error());
     if (!node_.writable()) log(Priority::warning, "limits can be watched but not changed: not run as root");
 }
 
@@ -100,6 +137,18 @@ Result<std::string> Daemon::reload() {
     return said;
 }
 
+std::string Daemon::metrics() {
+    MetricsInput input;
+    if (node_.usable()) {
+        input.tenants.push_back(take_snapshot(node_.ledger(), node_.policy()));
+        input.ledger_events = node_.ledger().event_head();
+    }
+    input.events = events_.counts();
+    input.clients = control_.clients();
+    input.changed_limits = dynamic_.changes().size();
+    return metrics_text(input);
+}
+
 Json Daemon::status() const {
     return Json{{"version", control_version},
                 {"sidecar", {{"directory", node_.directory()},
@@ -108,7 +157,9 @@ Json Daemon::status() const {
                              {"clients", control_.clients()},
                              {"subscribers", control_.subscribers()},
                              {"dropped_clients", control_.dropped()},
-                             {"dynamic_rules", asked_.rules.size()}}}};
+                             {"dynamic_rules", asked_.rules.size()},
+                             {"changed_limits", dynamic_.changes().size()},
+                             {"metrics_port", asked_.settings.metrics_port}}}};
 }
 
 }  // namespace rdmaquota

@@ -6,7 +6,10 @@
 #include "tools/rdmaquota/sidecar_files.hpp"
 #include "tools/rdmaquotad/answers.hpp"
 #include "tools/rdmaquotad/control_socket.hpp"
+#include "tools/rdmaquotad/dynamic_limits.hpp"
+#include "tools/rdmaquotad/history.hpp"
 #include "tools/rdmaquotad/loop.hpp"
+#include "tools/rdmaquotad/metrics_server.hpp"
 #include "tools/rdmaquotad/node.hpp"
 #include "tools/rdmaquotad/node_events.hpp"
 
@@ -24,7 +27,10 @@ private:
     void start();
     void tick();
     void new_policy();
+    void sample();
     void relay_events();
+    void tell_status();
+    std::string metrics();
     Result<std::string> reload();
     Json status() const;
 
@@ -33,10 +39,15 @@ private:
     Node node_;
     NodeEvents events_;
     SidecarPolicy asked_;
+    bool policy_is_new_ = false;
     std::string said_missing_;  // so that it is said once
     std::uint64_t next_event_ = 0;
+    std::string said_status_;
+    History history_;
+    DynamicLimits dynamic_;
     Answers answers_;
     ControlSocket control_;
+    MetricsServer metrics_;
     Loop::Source tick_;
     Loop::Source relay_;
     Loop::Source signals_[3];

@@ -4,6 +4,8 @@
 #include <ctime>
 #include <system_error>
 
+#include "tools/rdmaquotad/log.hpp"
+
 namespace rdmaquota {
 
 struct Loop::Body : std::enable_shared_from_this<Loop::Body> {
@@ -23,27 +25,29 @@ int check(int result, const char* what) {
     return result;
 }
 
-// The copy keeps the callback alive while it runs, even when it destroys its own source.
-int ready(sd_event_source*, int, std::uint32_t events, void* data) {
+// The copy keeps the callback alive while it runs, even when it destroys its own source. An exception
+// must not pass through sd-event, which is C; whatever it was, the daemon ends and is started again.
+int call(sd_event_source* source, std::uint32_t events, void* data) noexcept {
     const auto body = static_cast<Loop::Body*>(data)->shared_from_this();
-    body->call(events);
+    try {
+        body->call(events);
+    } catch (const std::exception& error) {
+        log(Priority::error, error.what());
+        sd_event_exit(sd_event_source_get_event(source), 1);
+    }
     return 0;
 }
+
+int ready(sd_event_source* source, int, std::uint32_t events, void* data) { return call(source, events, data); }
 
 int due(sd_event_source* source, std::uint64_t, void* data) {
-    const auto body = static_cast<Loop::Body*>(data)->shared_from_this();
     // From now, not from when it was due: a suspended machine owes no ticks.
-    sd_event_source_set_time_relative(source, body->interval_us);
+    sd_event_source_set_time_relative(source, static_cast<Loop::Body*>(data)->interval_us);
     sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-    body->call(0);
-    return 0;
+    return call(source, 0, data);
 }
 
-int caught(sd_event_source*, const signalfd_siginfo*, void* data) {
-    const auto body = static_cast<Loop::Body*>(data)->shared_from_this();
-    body->call(0);
-    return 0;
-}
+int caught(sd_event_source* source, const signalfd_siginfo*, void* data) { return call(source, 0, data); }
 
 }  // namespace
 

@@ -23,6 +23,12 @@ bool Node::refresh() {
     return open_policy();
 }
 
+std::uint64_t Node::usage(const std::string& device, Resource resource) const {
+    for (const auto& [number, name] : ledger_->devices())
+        if (name == device) return ledger_->tenant_usage(number, resource);
+    return 0;
+}
+
 void Node::open_ledger() {
     const auto path = ledger_path(directory_);
     const auto inode = inode_of(data_path(path));

@@ -27,6 +27,8 @@ public:
     // Only while it is usable.
     Ledger& ledger() noexcept { return *ledger_; }
     PolicySegment& policy() noexcept { return *policy_; }
+    // What all processes together use on a device, by their own word; 0 for one that is not known.
+    std::uint64_t usage(const std::string& device, Resource resource) const;
     // Whether this daemon may change limits.
     bool writable() const noexcept { return writable_; }
 

@@ -14,6 +14,7 @@ void NodeEvents::emit(Priority priority, std::string_view kind, Json fields, std
     const auto time_ns =
         static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
     log(priority, fmt::format("{}: {}", kind, text));
+    ++counts_[std::string(kind)];
     ring_.push_back({next_++, time_ns, std::string(kind), std::move(fields), std::move(text)});
     if (ring_.size() > kept) ring_.pop_front();
     if (told_) told_(ring_.back());

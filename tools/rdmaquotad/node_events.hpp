@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -28,10 +29,13 @@ public:
 
     void emit(Priority priority, std::string_view kind, Json fields, std::string text);
     const std::deque<NodeEvent>& all() const noexcept { return ring_; }  // oldest first
+    std::uint64_t next() const noexcept { return next_; }  // number of the next one
+    const std::map<std::string, std::uint64_t>& counts() const noexcept { return counts_; }  // by kind
     void on_event(std::function<void(const NodeEvent&)> told) { told_ = std::move(told); }
 
 private:
     std::deque<NodeEvent> ring_;
+    std::map<std::string, std::uint64_t> counts_;
     std::uint64_t next_ = 0;
     std::function<void(const NodeEvent&)> told_;
 };

@@ -36,6 +36,14 @@ Result<void> read_process(const Json& json, Request& request) {
     return {};
 }
 
+Result<void> read_events(const Json& json, Request& request) {
+    const auto since = json.find("since");
+    if (since == json.end()) return {};
+    if (!since->is_number_unsigned()) return wrong("\"since\" must be the number of an event");
+    request.since = since->get<std::uint64_t>();
+    return {};
+}
+
 Result<void> read_history(const Json& json, Request& request) {
     if (const auto* device = text_of(json, "device")) request.device = *device;
     if (const auto* resource = text_of(json, "resource")) request.resource = *resource;
@@ -78,6 +86,8 @@ Result<void> read_rest(const Json& json, Request& request) {
     switch (request.kind) {
         case RequestKind::process:
             return read_process(json, request);
+        case RequestKind::events:
+            return read_events(json, request);
         case RequestKind::history:
             return read_history(json, request);
         case RequestKind::set:

@@ -19,6 +19,7 @@ enum class RequestKind : std::uint8_t { status, stats, process, events, subscrib
 struct Request {
     RequestKind kind{};
     std::uint32_t pid = 0;   // of `process`
+    std::uint64_t since = 0;  // of `events`: the first number that is wanted
     LimitRequest limits;     // of `set`
     std::string device;      // of `history`; empty: every one
     std::string resource;    // of `history`; empty: every one

@@ -1,0 +1,508 @@
+#!/usr/bin/python3
+"""The sidecar's service as clients, administrators and Prometheus meet it. Needs no RDMA: ledger_user plays
+the part of a program with verbs objects.
+
+    service_test.py BUILD_DIRECTORY
+"""
+import json
+import os
+import random
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+build = os.path.realpath(sys.argv[1])
+here = os.path.dirname(os.path.realpath(__file__))
+rdmaquota = f"{build}/tools/rdmaquota/rdmaquota"
+rdmaquotad = f"{build}/tools/rdmaquotad/rdmaquotad"
+ledger_user = f"{build}/test/integration/ledger_user"
+if not os.path.exists(rdmaquotad):
+    print("SKIP: this build has no rdmaquotad; see -Dsidecar", file=sys.stderr)
+    sys.exit(77)
+
+work = tempfile.mkdtemp()
+os.chmod(work, 0o755)
+os.chdir(work)
+directory = f"{work}/quota"
+control = f"{directory}/control.sock"
+environment = dict(os.environ, RDMAQUOTA_DIR=directory, LC_ALL="C.UTF-8", TZ="UTC")
+counts = {True: 0, False: 0}
+port = random.randrange(20000, 30000)
+
+
+def check(name, condition, seen=""):
+    counts[bool(condition)] += 1
+    print(("ok - " if condition else "not ok - ") + name)
+    if not condition:
+        for line in str(seen).splitlines():
+            print(f"    # {line}")
+
+
+def run(*command):
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def show():
+    return json.loads(run(rdmaquota, "show", "--json").stdout)["tenants"][0]
+
+
+def eventually(condition, seconds=10.0):
+    """What `condition` says at last, once it is true or the time is over."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value or time.monotonic() > end:
+            return value
+        time.sleep(0.05)
+
+
+class Client:
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(30)
+        self.socket.connect(control)
+        self.file = self.socket.makefile("rb")
+
+    def send(self, text):
+        self.socket.sendall(text if isinstance(text, bytes) else text.encode())
+
+    def line(self):
+        text = self.file.readline()
+        return json.loads(text) if text else None
+
+    def ask(self, request, **rest):
+        self.send(json.dumps(dict(version=1, request=request, **rest)) + "\n")
+        return self.line()
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+def ask(request, **rest):
+    client = Client()
+    try:
+        return client.ask(request, **rest)
+    finally:
+        client.close()
+
+
+class Daemon:
+    """rdmaquotad, started as systemd does: returns when it has said READY=1."""
+
+    def __init__(self):
+        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        notify.bind("notify")
+        notify.settimeout(20)
+        self.log = open("log", "ab")
+        self.process = subprocess.Popen([rdmaquotad, "--policy", "policy.toml"], stderr=self.log,
+                                        env=dict(environment, NOTIFY_SOCKET=f"{work}/notify"))
+        while "READY=1" not in notify.recv(4096).decode():
+            pass
+        notify.close()
+        os.unlink("notify")
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        status = self.process.wait(20)
+        self.log.close()
+        return status
+
+
+class User:
+    """A program that holds something until it is ended."""
+
+    def __init__(self, *what):
+        self.process = subprocess.Popen([ledger_user, *what], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=environment, text=True)
+        assert self.process.stdout.readline() == "ready\n"
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(20)
+
+
+def policy(text=""):
+    with open("policy.toml", "w") as file:
+        file.write('version = 1\n[process."*"]\nqp = 100\n[tenant.default."*"]\nqp = 1000\n' + text)
+
+
+def process_limit():
+    """The limit on QPs that a process on rxe0 is held to: what show says of one that holds a QP."""
+    processes = [p for p in show()["processes"] if "qp" in p["devices"].get("rxe0", {})]
+    return processes[0]["devices"]["rxe0"]["qp"]["limit"]
+
+
+rule = """
+[[dynamic]]
+device = "rxe0"
+watch = "qp"
+above = 50
+below = 20
+scope = "process"
+factor = 50
+floor = 4
+"""
+
+
+# --- starting -------------------------------------------------------------------------------------
+
+def starting():
+    none = run(rdmaquotad)
+    check("without a quota directory it says what to do",
+          none.returncode == 1 and "rdmaquota reload" in none.stderr and none.stderr.count("\n") == 1, none.stderr)
+    check("wrong usage", run(rdmaquotad, "--nonsense").returncode == 2)
+    os.mkdir(directory)
+    global daemon
+    policy()
+    daemon = Daemon()
+    check("it starts before there is a policy, and says what it waits for",
+          "rdmaquota reload" in ask("status")["sidecar"]["missing"])
+    check("and answers that to those who ask for figures", "rdmaquota reload" in ask("stats")["error"])
+    run(rdmaquota, "reload", "policy.toml")
+    check("and takes up the policy once it is there", eventually(lambda: ask("status")["sidecar"]["missing"] == ""))
+    second = run(rdmaquotad)
+    check("a second one refuses, and names the first",
+          second.returncode == 1 and f"already runs for {directory} as process {daemon.process.pid}" in second.stderr
+          and second.stderr.count("\n") == 1, second.stderr)
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+def requests():
+    user = User("rxe0", "qp=7")
+    time.sleep(0.2)
+    stats = ask("stats")
+    check("stats are those of show", stats["version"] == 1 and stats["tenants"][0]["devices"] == show()["devices"], stats)
+    process = ask("process", pid=user.process.pid)
+    check("stats of one process", process["processes"][0]["devices"]["rxe0"]["qp"] == {"usage": 7, "limit": 100}, process)
+    check("of one that is not there", "error" in ask("process", pid=1))
+    client = Client()
+    malformed = [b"\n", b"x\n", b"[]\n", b"{}\n", b'{"version":1}\n', b"\xff\xfe\n", b'{"version":1,"request":"stat"}\n',
+                 b'{"version":2,"request":"stats"}\n', b'{"version":1,"request":"set"}\n', b"[" * 9000 + b"\n",
+                 b'{"version":1,"request":"process","pid":"1"}\n', b"\0\0\n"]
+    refused = []
+    for line in malformed:
+        client.send(line)
+        refused.append(client.line())
+    check("each malformed request is refused with a reason", all(r and r["error"] for r in refused), refused)
+    check("and its client may go on", "tenants" in client.ask("stats"))
+    for byte in b'{"version":1,"request":"status"}\n':
+        client.send(bytes([byte]))
+    check("a request may come byte by byte", "sidecar" in client.line())
+    client.send(b'{"version":1,"request":"status"}\n' * 50)
+    check("requests may come ahead of their answers", all("sidecar" in client.line() for _ in range(50)))
+    client.send(b'{"version":1,"request":"status"' + b" " * (16384 - 32) + b"}\n")
+    check("a request of 16384 bytes is read", "sidecar" in client.line())
+    client.send(b" " * 20000)
+    answer = client.line()
+    check("a larger one ends the connection", "at most 16384" in answer["error"] and client.line() is None, answer)
+    client.close()
+    client = Client()
+    client.send(b'{"version":1,"request":"status"}\n')
+    client.socket.shutdown(socket.SHUT_WR)
+    check("a client that sends no more gets its answer", "sidecar" in client.line() and client.line() is None)
+    client.close()
+    user.end()
+
+
+def permissions():
+    if os.geteuid() != 0:
+        return
+    script = """if True:
+        import json, socket, sys
+        for request in sys.argv[2:]:
+            s = socket.socket(socket.AF_UNIX)
+            s.connect(sys.argv[1])
+            s.sendall(request.encode() + b"\\n")
+            print(s.makefile().readline().strip())
+    """
+    asked = ['{"version":1,"request":"stats"}', '{"version":1,"request":"reload"}',
+             '{"version":1,"request":"set","device":"rxe0","limits":{"qp":1}}']
+    lines = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", script, control,
+                *asked).stdout.splitlines()
+    check("every user may read", "tenants" in lines[0], lines)
+    check("only root may reload", "only root" in lines[1], lines)
+    check("only root may set", "only root" in lines[2], lines)
+
+
+def changing():
+    user = User("rxe0", "qp=1")
+    answer = ask("set", device="rxe0", limits={"qp": 10, "mr_bytes": "4GiB"})
+    check("set says what it changed", answer["limits"] == {"qp": {"before": 1000, "after": 10},
+                                                          "mr_bytes": {"before": None, "after": 4 << 30}}, answer)
+    check("and the limits hold", show()["devices"]["rxe0"]["qp"]["limit"] == 10)
+    check("set for each process", ask("set", device="rxe0", scope="process", limits={"qp": 3})["limits"]["qp"]["after"] == 3
+          and process_limit() == 3)
+    check("set of null lifts a limit", ask("set", device="rxe0", limits={"qp": None})["limits"]["qp"]["after"] is None)
+    check("reload", "in force" in ask("reload")["done"] and show()["devices"]["rxe0"]["qp"]["limit"] == 1000)
+    policy("[tenant.default.rxe0]\nqp = 77\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    check("SIGHUP reloads", eventually(lambda: show()["devices"]["rxe0"]["qp"]["limit"] == 77))
+    policy("[tenant.default.rxe0]\nqps = 78\n")
+    check("a broken policy is refused with its place", "policy.toml:7:1: unknown resource" in ask("reload")["error"])
+    check("and the one in force stays", show()["devices"]["rxe0"]["qp"]["limit"] == 77)
+    user.end()
+
+
+def subscribing():
+    client = Client()
+    check("subscribe", client.ask("subscribe")["subscribed"] is True)
+    User("rxe0", "qp=9").end()
+    event = client.line()["event"]
+    check("events come as they happen", (event["kind"], event["device"], event["used"]) == ("denied", "rxe0", 9), event)
+    check("a subscriber may ask on", "sidecar" in client.ask("status"))
+    client.close()
+
+
+# --- many, and ill-behaved ------------------------------------------------------------------------
+
+def crowd():
+    clients = [Client() for _ in range(500)]
+    for client in clients:
+        client.send('{"version":1,"request":"stats"}\n')
+    answers = [client.line() for client in clients]
+    check("500 clients at once are answered", all(a and "tenants" in a for a in answers))
+    check("and counted", eventually(lambda: ask("status")["sidecar"]["clients"] == 501), ask("status"))
+    for client in clients:
+        client.close()
+    check("and forgotten when they are gone", eventually(lambda: ask("status")["sidecar"]["clients"] == 1))
+    descriptors = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+    check("with their descriptors", descriptors < 40, descriptors)
+    clients = []
+    refused = None
+    for _ in range(1100):
+        client = Client()
+        client.socket.settimeout(5)
+        clients.append(client)
+    refused = clients[-1].line()
+    check("beyond 1024 it refuses", refused and "too many clients" in refused["error"], refused)
+    for client in clients:
+        client.close()
+    eventually(lambda: len(os.listdir(f"/proc/{daemon.process.pid}/fd")) < 40)
+
+
+def slow_reader():
+    client = Client()
+    client.socket.setblocking(False)
+    sent = 0
+    end = time.monotonic() + 15
+    dropped = False
+    while not dropped and time.monotonic() < end:
+        try:
+            sent += client.socket.send(b'{"version":1,"request":"stats"}\n' * 100)
+        except BlockingIOError:
+            dropped = bool(select.select([], [client.socket], [], 0.2)[1])
+        except (BrokenPipeError, ConnectionResetError):
+            dropped = True
+    check("others are served meanwhile", "tenants" in ask("stats"))
+    check("a client that does not read is dropped",
+          dropped and eventually(lambda: ask("status")["sidecar"]["dropped_clients"] == 1), ask("status"))
+    memory = int(open(f"/proc/{daemon.process.pid}/statm").read().split()[1]) * 4
+    check("and the sidecar has not grown by it", memory < 64 * 1024, f"{memory} KiB")
+    client.close()
+
+
+# --- dynamic rules --------------------------------------------------------------------------------
+
+def dynamic():
+    policy(rule)
+    ask("reload")
+    user = User("rxe0", "qp=600")
+    check("a rule tightens", eventually(lambda: process_limit() == 50), show())
+    change = show()["changed_limits"][0]
+    check("show --json says what is not as configured", (change["configured"], change["limit"]) == (100, 50)
+          and change["reason"] == "qp at 60 % of 1000, tightened from 50 % until 20 %", change)
+    check("and show", "rxe0 qp of each process: 50 instead of 100 since 20" in run(rdmaquota, "show").stdout)
+    lines = run(rdmaquota, "events").stdout
+    check("it is an event, with its reason", "tightened   qp of each process on rxe0: 100 -> 50; qp at 60 % of 1000" in lines,
+          lines)
+    run(rdmaquota, "set", "rxe0", "qp=40", "--process")
+    check("a limit that an administrator sets meanwhile counts as configured", eventually(lambda: process_limit() == 20))
+    ask("reload")
+    check("a reload begins again", eventually(lambda: process_limit() == 50))
+
+    daemon.end(signal.SIGKILL)
+    check("kill -9 leaves the limit as it was", process_limit() == 50 and len(show()["changed_limits"]) == 1)
+    start()
+    time.sleep(1.5)
+    check("one that is started again keeps it", process_limit() == 50 and len(show()["changed_limits"]) == 1)
+    daemon.end(signal.SIGKILL)
+    user.end()
+    user = User("rxe0", "qp=300")
+    start()
+    time.sleep(1.5)
+    check("also where the rule is neither above nor below", process_limit() == 50)
+    user.end()
+    user = User("rxe0", "qp=1")
+    check("and relaxes it", eventually(lambda: process_limit() == 100) and not show()["changed_limits"])
+
+    high = User("rxe0", "qp=700")
+    check("it is tightened again", eventually(lambda: process_limit() == 50))
+    check("an orderly end exits with 0", daemon.end() == 0)
+    check("and puts the configured limits back", process_limit() == 100 and not show()["changed_limits"])
+    check("and leaves no file of them, nor a socket",
+          not os.path.exists(f"{directory}/changed.json") and not os.path.exists(control))
+    start()
+    high.end()
+    user.end()
+
+
+def kills():
+    """Killed at random while a limit goes up and down, it leaves one of its two values."""
+    wrong = []
+    holder = User("rxe0", "qp=1")
+    for turn in range(12):
+        high = User("rxe0", "qp=700") if turn % 2 == 0 else None
+        time.sleep(random.uniform(0, 1.2))
+        daemon.end(signal.SIGKILL)
+        limit, changes = process_limit(), show()["changed_limits"]
+        if (limit, len(changes)) not in ((100, 0), (50, 1)):
+            wrong.append((limit, changes))
+        if high:
+            high.end()
+        start()
+    check("kill -9 at any moment leaves no limit half set", not wrong, wrong)
+    check("and the last one puts all right", eventually(lambda: process_limit() == 100) and not show()["changed_limits"])
+    holder.end()
+
+
+def start():
+    global daemon
+    daemon = Daemon()
+
+
+# --- history, ledger, metrics ---------------------------------------------------------------------
+
+def history():
+    user = User("rxe0", "qp=333", "mr_bytes=4GiB")
+    time.sleep(2.2)
+    answer = json.loads(run(rdmaquota, "show", "--history", "--json").stdout)
+    series = [s for s in answer["history"] if (s["device"], s["resource"]) == ("rxe0", "qp")][0]
+    check("history has usage and peak of seconds, minutes, hours",
+          [series[r]["period"] for r in ("seconds", "minutes", "hours")] == [1, 60, 3600]
+          and series["seconds"]["usage"][-1] == 333 and series["hours"]["peak"][-1] >= 333, series)
+    check("for what was asked", [s["resource"] for s in ask("history", device="rxe0", resource="mr_bytes")["history"]]
+          == ["mr_bytes"])
+    text = run(rdmaquota, "show", "--history").stdout
+    check("show --history draws it", "rxe0    mr_bytes  second  4 GiB  4 GiB" in text and "#" in text, text)
+    user.end()
+
+
+def new_ledger():
+    run(rdmaquota, "repair", "--new")
+    user = User("rxe5", "qp=5")
+    check("a ledger that is replaced is taken up",
+          eventually(lambda: "rxe5" in ask("stats")["tenants"][0]["devices"]), ask("stats"))
+    user.end()
+
+
+def metrics():
+    policy(f"[sidecar]\nmetrics_port = {port}\n")
+    ask("reload")
+    user = User("rxe0", "qp=42")
+
+    def scrape():
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            return answer.headers["Content-Type"], answer.read().decode()
+
+    kind, text = scrape()
+    check("metrics come as Prometheus text", kind.startswith("text/plain; version=0.0.4")
+          and 'rdmaquota_usage{tenant="default",device="rxe0",resource="qp"} 42\n' in text
+          and 'rdmaquota_limit{tenant="default",device="rxe0",resource="qp"} 1000\n' in text, text)
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)
+        check("elsewhere there is nothing", False)
+    except urllib.error.HTTPError as error:
+        check("elsewhere there is nothing", error.code == 404)
+    idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(16)]
+    check("connections that send nothing do not keep it from its work", "tenants" in ask("stats"))
+    for connection in idle:
+        connection.close()
+    real_prometheus(text)
+    policy()
+    ask("reload")
+
+    def refused():
+        try:
+            scrape()
+            return False
+        except OSError:
+            return True
+    check("a policy without a port ends it", eventually(refused))
+    user.end()
+
+
+def real_prometheus(text):
+    found = subprocess.run(["bash", f"{here}/prometheus.sh"], capture_output=True, text=True)
+    if found.returncode != 0:
+        print(f"# a real Prometheus: {found.stderr.strip()}")
+        check("Debian's prometheus can be had", os.environ.get("CI") != "true")
+        return
+    binaries = found.stdout.strip()
+    lint = subprocess.run([f"{binaries}/promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+    check("promtool finds no fault with the metrics", lint.returncode == 0 and not lint.stderr, lint.stderr)
+    with open("prometheus.yml", "w") as file:
+        file.write("global: {scrape_interval: 1s}\nscrape_configs: [{job_name: rdmaquota, static_configs: "
+                   f"[{{targets: ['127.0.0.1:{port}']}}]}}]\n")
+    server = subprocess.Popen([f"{binaries}/prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=tsdb",
+                               f"--web.listen-address=127.0.0.1:{port + 1}"], stderr=open("prometheus.log", "wb"))
+
+    def query():
+        try:
+            url = f"http://127.0.0.1:{port + 1}/api/v1/query?query=rdmaquota_usage"
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return [(r["metric"]["tenant"], r["metric"]["device"], r["metric"]["resource"], r["value"][1])
+                        for r in json.load(answer)["data"]["result"]]
+        except OSError:
+            return []
+    series = eventually(lambda: [s for s in query() if s == ("default", "rxe0", "qp", "42")], 60)
+    check("a real Prometheus scrapes them", bool(series), query())
+    server.terminate()
+    server.wait(20)
+
+
+# --- without root's power -------------------------------------------------------------------------
+
+def unprivileged():
+    if os.geteuid() != 0:
+        return
+    daemon.end()
+    os.chmod(directory, 0o777)  # so that the lock and the socket can be made there
+    os.unlink(f"{directory}/rdmaquotad.lock")
+    process = subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", rdmaquotad],
+                               stderr=open("log-nobody", "wb"), env=environment)
+    check("without root it runs for the node's directory and tells figures",
+          eventually(lambda: os.path.exists(control)) and "tenants" in ask("stats"), open("log-nobody").read())
+    check("but changes no limit, and says so", ask("status")["sidecar"]["may_change_limits"] is False
+          and "may not change limits" in ask("set", device="rxe0", limits={"qp": 1})["error"])
+    process.terminate()
+    check("and ends in order", process.wait(20) == 0)
+    os.unlink(f"{directory}/rdmaquotad.lock")
+    os.chmod(directory, 0o755)
+    start()
+
+
+try:
+    for part in (starting, requests, permissions, changing, subscribing, crowd, slow_reader, dynamic, kills, history,
+                 new_ledger, metrics, unprivileged):
+        part()
+    check("the last end is in order too", daemon.end() == 0)
+except BaseException as error:  # whatever it was, the counts come last
+    daemon_log = open("log", errors="replace").read() if os.path.exists("log") else ""
+    check(f"{type(error).__name__}: {error}", False, daemon_log[-2000:])
+    import traceback
+    traceback.print_exc()
+finally:
+    if "daemon" in globals() and daemon.process.poll() is None:
+        daemon.process.kill()
+    shutil.rmtree(work, ignore_errors=True)
+print(f"{counts[True]} passed, {counts[False]} failed")
+sys.exit(0 if counts[False] == 0 else 1)

@@ -1,0 +1,17 @@
+// One request to the sidecar, rdmaquotad, over the control socket of a quota directory.
+#pragma once
+
+#include <string>
+
+#include "policy/result.hpp"
+#include "tools/rdmaquota/json.hpp"
+
+namespace rdmaquota {
+
+std::string control_path(const std::string& directory);
+
+// The answer to {"version":1,"request":...}. An error when no sidecar runs, none answers within two
+// seconds, or it refuses, with its reason.
+Result<Json> ask_sidecar(const std::string& directory, Json request);
+
+}  // namespace rdmaquota

@@ -1,0 +1,43 @@
+// A terminal taken over for a live view: no echo, keys at once, the other screen of terminals that
+// have two. Given back as it was at the end, and while the program is stopped.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <termios.h>
+
+namespace rdmaquota {
+
+enum class Key { none, other, quit, up, down, left, right, resized };
+
+class Screen {
+public:
+    Screen();
+    Screen(const Screen&) = delete;
+    ~Screen();
+
+    std::size_t width() const noexcept { return width_; }
+    std::size_t height() const noexcept { return height_; }
+
+    // Draws the lines from the top and clears the rest, without flicker.
+    void draw(const std::vector<std::string>& lines) const;
+
+    // Waits for a key, at most so long; Key::other comes with its character. Ctrl-C, a hang-up, SIGTERM
+    // and q are Key::quit; Ctrl-Z stops the program and is Key::resized when it goes on.
+    Key wait(int milliseconds, char& character);
+
+private:
+    void enter();
+    void leave() const;
+    void measure();
+    Key caught();
+    static Key decode(const char* bytes, std::size_t size, char& character);
+
+    termios before_{};
+    int signals_ = -1;
+    std::size_t width_ = 80;
+    std::size_t height_ = 24;
+};
+
+}  // namespace rdmaquota
