@@ -88,6 +88,8 @@ void correct(Uses& uses, const NetlinkUse& listed, bool bytes_only) {
         own.live[index(row.id)] = difference(listed.live[index(row.id)], others(row.id));
         if (row.unit == Unit::count && row.id != Resource::hca_handle) objects += own.live[index(row.id)];
     }
+    if (bytes_only) return;
+    own.partial = true;
     auto& all = own.live[index(Resource::hca_object)];
     all = std::max(all, objects);
 }

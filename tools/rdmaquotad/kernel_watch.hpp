@@ -28,6 +28,9 @@ struct KernelUse {
     // Of live[hca_object], those that a provider makes for itself and no quota counts: driver-specific
     // kinds such as libmlx5's doorbell pages and DEVX objects.
     std::uint64_t driver_objects = 0;
+    // The device was opened before the program was attached: only what is `in_netlink` is whole, mr_bytes has
+    // on-demand memory in it, and hca_object may be too low.
+    bool partial = false;
 };
 
 struct KernelEvent {

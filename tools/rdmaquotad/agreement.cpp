@@ -1,0 +1,318 @@
+#include "tools/rdmaquotad/agreement.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+namespace rdmaquota {
+namespace {
+
+constexpr std::size_t looks_for_bypass = 3;
+constexpr std::size_t looks_for_leak = 6;
+constexpr unsigned looks_for_gate = 4;
+
+std::uint64_t more(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
+
+// A process may use contexts that another opened, and that one a third's: all have the same representative.
+class Groups {
+public:
+    explicit Groups(const std::vector<KernelUse>& uses) {
+        for (const auto& use : uses) {
+            const auto a = of(use.pid), b = of(use.opener);
+            parent_[std::max(a, b)] = std::min(a, b);
+        }
+    }
+    std::uint32_t of(std::uint32_t pid) {
+        const auto found = parent_.try_emplace(pid, pid).first->second;
+        return found == pid ? pid : parent_[pid] = of(found);
+    }
+    std::map<std::uint32_t, std::uint32_t> all() {
+        std::map<std::uint32_t, std::uint32_t> groups;
+        for (const auto& [pid, parent] : parent_) groups[pid] = parent;
+        for (auto& [pid, group] : groups) group = of(pid);
+        return groups;
+    }
+
+private:
+    std::map<std::uint32_t, std::uint32_t> parent_;
+};
+
+// What one excess weighs against another: objects, and pages of memory.
+std::uint64_t weight(Resource resource, std::uint64_t amount) {
+    return info(resource).unit == Unit::bytes ? (amount + 4095) / 4096 : amount;
+}
+
+}  // namespace
+
+std::string_view name(Finding::Kind kind) noexcept {
+    using enum Finding::Kind;
+    switch (kind) {
+        case bypass: return "bypass";
+        case bypass_ended: return "bypass_ended";
+        case bypass_limited: return "bypass_limited";
+        case bypass_killed: return "bypass_killed";
+        case bypass_kept: return "bypass_kept";
+        case leak: return "leak";
+        case leak_ended: return "leak_ended";
+    }
+    return "";
+}
+
+std::uint64_t Agreement::Excess::lasting(Resource resource, std::size_t looks) const {
+    std::uint64_t least = UINT64_MAX;
+    for (std::size_t back = 0; back < looks; ++back)
+        least = std::min(least, looks_[(now_ + kept - back) % kept][index(resource)]);
+    return least;
+}
+
+// Kernel and ledger of a group of processes on one device, in the name of one of them.
+struct Agreement::Side {
+    std::uint32_t pid = 0;         // the one with most objects and no slot of its own, if there is such a one
+    std::uint64_t pid_objects = 0;
+    bool pid_has_slot = true;
+    std::optional<Identity> identity;
+    bool partial = false;
+    ResourceCounts kernel{}, ledger{};
+};
+
+bool Agreement::is_ours(std::uint32_t slot) const {
+    return std::any_of(charged_.begin(), charged_.end(), [slot](const auto& entry) { return entry.second.owner.slot() == slot; });
+}
+
+Agreement::Sides Agreement::read(const std::vector<KernelUse>& uses, const Ledger& ledger) {
+    Groups groups(uses);
+    std::set<LedgerName> slots;
+    for (const auto& owner : ledger.owners())
+        if (!is_ours(owner.slot)) slots.insert({owner.identity.pid, owner.identity.start_time});
+    Sides sides;
+    std::set<std::uint32_t> pids;
+    for (const auto& use : uses) {
+        pids.insert(use.pid);
+        auto& side = sides[{groups.of(use.pid), use.device}];
+        const auto& identity = names_.of(use.pid);
+        const bool has_slot = identity && slots.contains({identity->pid, identity->start_time});
+        const auto objects = use.live[index(Resource::hca_object)];
+        if (side.pid == 0 || std::tuple(!has_slot, objects) > std::tuple(!side.pid_has_slot, side.pid_objects)) {
+            side.pid = use.pid;
+            side.identity = identity;
+            side.pid_objects = objects;
+            side.pid_has_slot = has_slot;
+        }
+        side.partial |= use.partial;
+        for (std::size_t r = 0; r < resource_count; ++r) side.kernel[r] += use.live[r];
+        side.kernel[index(Resource::hca_object)] -= std::min(use.driver_objects, objects);
+    }
+    auto all = groups.all();
+    for (const auto& [pid, group] : all) pids.insert(pid);
+    names_.keep_only(pids);
+    add_ledger(sides, all, ledger);
+    return sides;
+}
+
+// Owners of whom the kernel knows nothing stand for themselves, under the pid that they gave.
+void Agreement::add_ledger(Sides& sides, const std::map<std::uint32_t, std::uint32_t>& groups, const Ledger& ledger) {
+    std::map<LedgerName, std::uint32_t> by_name;
+    for (const auto& [pid, group] : groups)
+        if (const auto& identity = names_.of(pid)) by_name[{identity->pid, identity->start_time}] = group;
+    const auto devices = ledger.devices();
+    for (const auto& owner : ledger.owners()) {
+        if (is_ours(owner.slot)) continue;
+        const auto found = by_name.find({owner.identity.pid, owner.identity.start_time});
+        const auto group = found != by_name.end() ? found->second : owner.identity.pid;
+        for (const auto& [device, device_name] : devices) {
+            if (is_port(device_name)) continue;
+            for (const auto& row : resource_table) {
+                const auto used = ledger.usage(owner.slot, device, row.id);
+                if (used == 0) continue;
+                auto& side = sides[{group, device_name}];
+                if (side.pid == 0) {
+                    side.pid = owner.identity.pid;
+                    side.identity = owner.identity;
+                }
+                side.ledger[index(row.id)] += used;
+            }
+        }
+    }
+}
+
+void Agreement::compare(const Place& place, const Side& side, const KernelWatch& watch) {
+    auto& watched = watched_[place];
+    watched.seen = true;
+    watched.difference.pid = side.pid;
+    watched.difference.comm = side.identity ? side.identity->comm : "";
+    watched.difference.device = place.second;
+    watched.start_time = side.identity ? side.identity->start_time : 0;
+    watched.in_kernel = side.kernel;
+    watched.in_ledger = side.ledger;
+    for (const auto& row : resource_table) {
+        const auto i = index(row.id);
+        const bool known = watch.knows(row.id) &&
+                           (!side.partial || (in_netlink(row.id) && row.id != Resource::mr_bytes));
+        watched.kernel.set(row.id, known ? more(side.kernel[i], side.ledger[i]) : 0);
+        watched.ledger.set(row.id, known ? more(side.ledger[i], side.kernel[i]) : 0);
+    }
+}
+
+Difference Agreement::difference(const Watched& watched, bool bypass) const {
+    auto difference = watched.difference;
+    difference.cgroup = cgroup_of(difference.pid);
+    for (const auto& row : resource_table) {
+        const auto lasting = bypass ? watched.kernel.lasting(row.id, looks_for_bypass)
+                                    : watched.ledger.lasting(row.id, looks_for_leak);
+        if (lasting != 0)
+            difference.amounts.push_back({row.id, watched.in_kernel[index(row.id)], watched.in_ledger[index(row.id)]});
+    }
+    return difference;
+}
+
+void Agreement::judge(Watched& watched, std::vector<Finding>& found) {
+    std::uint64_t bypassed = 0;
+    bool leaked = false;
+    for (const auto& row : resource_table) {
+        bypassed += weight(row.id, watched.kernel.lasting(row.id, looks_for_bypass));
+        leaked |= watched.ledger.lasting(row.id, looks_for_leak) != 0;
+    }
+    if (bypassed != 0 && (watched.told == 0 || bypassed >= 2 * watched.told)) {
+        found.push_back({Finding::Kind::bypass, difference(watched, true), {}});
+        watched.told = bypassed;
+    }
+    if (bypassed == 0 && watched.told != 0) {
+        found.push_back({Finding::Kind::bypass_ended, watched.difference, {}});
+        if (watched.bounded) backstop_.put_back(watched.difference.cgroup, watched.difference.device);
+        watched.told = 0;
+        watched.acted = watched.bounded = false;
+    }
+    if (leaked != watched.leak_told)
+        found.push_back(leaked ? Finding{Finding::Kind::leak, difference(watched, false), {}}
+                               : Finding{Finding::Kind::leak_ended, watched.difference, {}});
+    watched.leak_told = leaked;
+}
+
+// Bounded by what the policy allows the tenant; where it says nothing, by what is in use.
+Result<void> Agreement::bound(Watched& watched, const PolicySegment& policy) {
+    auto& [pid, comm, device, cgroup, amounts] = watched.difference;
+    cgroup = cgroup_of(pid);
+    if (cgroup.empty()) return Error{"its cgroup is not known"};
+    if (backstop_.bounds(cgroup, device)) return {};
+    const auto used = backstop_.current(cgroup, device);
+    if (!used) return Error{used.error()};
+    const auto allowed = [&, &device = device](Resource resource, std::uint64_t now) {
+        const auto limit = policy.limit(Scope::tenant, device, resource);
+        return limit == unlimited ? now : limit;
+    };
+    auto set = backstop_.set(cgroup, device, {allowed(Resource::hca_handle, used->handle), allowed(Resource::hca_object, used->object)});
+    if (set) watched.bounded = true;
+    return set;
+}
+
+void Agreement::act(Watched& watched, const PolicySegment& policy, Bypass bypass, std::vector<Finding>& found) {
+    if (watched.told == 0 || watched.acted || policy.mode() != Mode::enforce) return;
+    const auto pid = watched.difference.pid;
+    watched.acted = true;
+    if (bypass == Bypass::limit) {
+        const auto done = bound(watched, policy);
+        found.push_back({done ? Finding::Kind::bypass_limited : Finding::Kind::bypass_kept, difference(watched, true),
+                         done ? "" : done.error()});
+    } else if (bypass == Bypass::kill) {
+        const bool killed = pid > 1 && pid != static_cast<std::uint32_t>(getpid()) && kill_process(pid, watched.start_time);
+        found.push_back({killed ? Finding::Kind::bypass_killed : Finding::Kind::bypass_kept, difference(watched, true),
+                         killed ? "" : "it cannot be killed"});
+    } else {
+        watched.acted = false;  // a policy that asks for more may come
+    }
+}
+
+// Each bypassing process has an owner slot, held by us, with what it has beyond its own.
+void Agreement::charge(Ledger& ledger) {
+    std::map<std::uint32_t, std::map<std::string, ResourceCounts>> wanted;
+    for (const auto& [place, watched] : watched_) {
+        if (watched.told == 0) continue;
+        auto& amounts = wanted[watched.difference.pid][place.second];
+        for (const auto& row : resource_table) amounts[index(row.id)] += watched.kernel.lasting(row.id, looks_for_bypass);
+    }
+    for (auto entry = charged_.begin(); entry != charged_.end();) {
+        if (wanted.contains(entry->first)) { ++entry; continue; }
+        ledger.retire(entry->second.owner);
+        entry = charged_.erase(entry);
+    }
+    for (const auto& [pid, devices] : wanted) {
+        auto charged = charged_.find(pid);
+        if (charged == charged_.end()) {
+            auto owner = ledger.claim(names_.of(pid).value_or(Identity{pid, 0, 0, "(ended)"}));
+            if (!owner) continue;
+            charged = charged_.emplace(pid, Charged{std::move(*owner), {}}).first;
+        }
+        for (const auto& [device, amounts] : devices) {
+            const auto number = ledger.device_index(device);
+            auto& held = charged->second.amounts[device];
+            for (const auto& row : resource_table) {
+                const auto i = index(row.id);
+                if (!number || held[i] == amounts[i]) continue;
+                const Limits none;
+                if (amounts[i] > held[i])
+                    (void)ledger.charge(charged->second.owner, *number, Amounts{}.add(row.id, amounts[i] - held[i]), &none);
+                else
+                    ledger.release(charged->second.owner, *number, Amounts{}.add(row.id, held[i] - amounts[i]));
+                held[i] = ledger.usage(charged->second.owner.slot(), *number, row.id);
+            }
+        }
+    }
+}
+
+// A gate that is too high for several looks was left so by a death in mid-operation, or is in use all the time;
+// reconciling tells which.
+void Agreement::correct_gates(Ledger& ledger) {
+    for (const auto& [device, device_name] : ledger.devices())
+        for (const auto& row : resource_table) {
+            auto& looks = loose_[{device, row.id}];
+            const bool loose = ledger.gate(device, row.id) != ledger.tenant_usage(device, row.id);
+            looks = loose ? looks + 1 : 0;
+            if (looks < looks_for_gate) continue;
+            if (ledger.reconcile(device, row.id) == Ledger::View::corrected) ++corrected_;
+            looks = 0;
+        }
+}
+
+std::vector<Finding> Agreement::look(const KernelWatch& watch, const std::vector<KernelUse>& uses, Ledger& ledger,
+                                     const PolicySegment& policy, Bypass bypass) {
+    std::vector<Finding> found;
+    if (std::exchange(ledger_, &ledger.data()) != &ledger.data()) charged_.clear();  // it is another ledger
+    correct_gates(ledger);
+    const auto sides = policy.mode() == Mode::off ? Sides{} : read(uses, ledger);
+    for (auto& [place, watched] : watched_) {
+        watched.seen = false;
+        watched.kernel.begin_look();
+        watched.ledger.begin_look();
+        watched.kernel.clear();
+        watched.ledger.clear();
+    }
+    for (const auto& [place, side] : sides) compare(place, side, watch);
+    for (auto& [place, watched] : watched_) {
+        judge(watched, found);
+        act(watched, policy, bypass, found);
+    }
+    if (bypass == Bypass::charge && policy.mode() == Mode::enforce) charge(ledger);
+    else end(ledger);
+    std::erase_if(watched_, [](const auto& entry) {
+        const auto& [place, watched] = entry;
+        return !watched.seen && watched.told == 0 && !watched.leak_told;
+    });
+    return found;
+}
+
+std::vector<Difference> Agreement::bypasses() const {
+    std::vector<Difference> now;
+    for (const auto& [place, watched] : watched_)
+        if (watched.told != 0) now.push_back(difference(watched, true));
+    return now;
+}
+
+void Agreement::end(Ledger& ledger) {
+    for (auto& [pid, charged] : charged_) ledger.retire(charged.owner);
+    charged_.clear();
+}
+
+}  // namespace rdmaquota

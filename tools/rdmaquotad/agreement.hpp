@@ -1,0 +1,130 @@
+// Whether kernel and ledger say the same of each process, and what is done when they do not.
+//
+// The two are read one after the other while programs run, so a difference counts only when it was there in
+// several looks in a row, and as much as there was in the least of them. Processes that use one another's device
+// contexts (after a fork, or when a descriptor was passed on) are compared together: the ledger charges who the
+// provider's account belongs to, the kernel who makes the system call.
+//
+//   kernel has more: a bypass. Reported; as the policy says also charged (the sidecar holds an owner slot in the
+//                    ledger for as long), bounded by the kernel (backstop.hpp), or ended.
+//   ledger has more: a leak. What the dead left is given back by reaping and reconciling; a living process that
+//                    was charged for more than it has is reported.
+//
+// One thread. Nothing here logs; what is to be told is returned.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policy/bypass.hpp"
+#include "shm/ledger.hpp"
+#include "shm/policy_segment.hpp"
+#include "tools/rdmaquotad/backstop.hpp"
+#include "tools/rdmaquotad/kernel_watch.hpp"
+#include "tools/rdmaquotad/process_names.hpp"
+
+namespace rdmaquota {
+
+struct Difference {
+    std::uint32_t pid = 0;
+    std::string comm;  // not yet safe to print; empty when the process is gone
+    std::string device;
+    std::string cgroup;  // its path; empty when it is not known
+    struct Amount {
+        Resource resource;
+        std::uint64_t kernel, ledger;
+    };
+    std::vector<Amount> amounts;  // the resources of which one has more
+};
+
+struct Finding {
+    enum class Kind : std::uint8_t {
+        bypass,         // began, or grew to twice of what was told
+        bypass_ended,   // no longer there
+        bypass_limited, bypass_killed,
+        bypass_kept,    // what the policy asks for cannot be done; `why`
+        leak, leak_ended,
+    };
+    Kind kind;
+    Difference difference;
+    std::string why;
+};
+std::string_view name(Finding::Kind) noexcept;  // one word
+
+class Agreement {
+public:
+    // Call `look` this often: a bypass is told after three looks.
+    static constexpr unsigned look_interval_ms = 250;
+
+    explicit Agreement(Backstop& backstop) : backstop_(backstop) {}
+
+    // `uses` was read from `watch` just before.
+    std::vector<Finding> look(const KernelWatch& watch, const std::vector<KernelUse>& uses, Ledger& ledger,
+                              const PolicySegment& policy, Bypass bypass);
+
+    std::vector<Difference> bypasses() const;  // at present
+    std::uint64_t corrected() const noexcept { return corrected_; }  // gates, so far
+
+    // Gives back what is charged for others; for an orderly end.
+    void end(Ledger& ledger);
+
+private:
+    using Place = std::pair<std::uint32_t, std::string>;  // process and device
+    // How much more one side had in each of the last looks.
+    class Excess {
+    public:
+        void begin_look() { now_ = (now_ + 1) % kept; }
+        void set(Resource resource, std::uint64_t excess) { looks_[now_][index(resource)] = excess; }
+        void clear() { looks_[now_] = {}; }
+        std::uint64_t lasting(Resource resource, std::size_t looks) const;  // the least of so many looks
+
+    private:
+        static constexpr std::size_t kept = 6;
+        std::array<ResourceCounts, kept> looks_{};
+        std::size_t now_ = 0;
+    };
+    struct Watched {
+        Excess kernel, ledger;
+        Difference difference;  // of the last look; without amounts
+        std::uint64_t start_time = 0;
+        ResourceCounts in_kernel{}, in_ledger{};
+        std::uint64_t told = 0;  // sum of the excess that was told; 0: nothing was
+        bool leak_told = false;
+        bool acted = false;
+        bool bounded = false;  // its cgroup, by us
+        bool seen = false;
+    };
+    struct Charged {
+        Owner owner;
+        std::map<std::string, ResourceCounts> amounts;  // by device
+    };
+    struct Side;
+    using Sides = std::map<Place, Side>;
+
+    bool is_ours(std::uint32_t slot) const;
+    Sides read(const std::vector<KernelUse>& uses, const Ledger& ledger);
+    void add_ledger(Sides& sides, const std::map<std::uint32_t, std::uint32_t>& groups, const Ledger& ledger);
+    void compare(const Place& place, const Side& side, const KernelWatch& watch);
+    Difference difference(const Watched& watched, bool bypass) const;
+    void judge(Watched& watched, std::vector<Finding>& found);
+    void act(Watched& watched, const PolicySegment& policy, Bypass bypass, std::vector<Finding>& found);
+    Result<void> bound(Watched& watched, const PolicySegment& policy);
+    void charge(Ledger& ledger);
+    void correct_gates(Ledger& ledger);
+
+    Backstop& backstop_;
+    ProcessNames names_;
+    std::map<Place, Watched> watched_;
+    std::map<std::uint32_t, Charged> charged_;  // by process
+    std::map<std::pair<std::uint32_t, Resource>, unsigned> loose_;  // gates that differed in looks in a row
+    const LedgerData* ledger_ = nullptr;
+    std::uint64_t corrected_ = 0;
+};
+
+}  // namespace rdmaquota

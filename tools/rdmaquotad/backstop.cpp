@@ -1,0 +1,150 @@
+#include "tools/rdmaquotad/backstop.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+namespace rdmaquota {
+namespace {
+
+std::uint64_t parse_count(const std::string& text) { return text == "max" ? unlimited : std::strtoull(text.c_str(), nullptr, 10); }
+
+std::string count_text(std::uint64_t count) { return count == unlimited ? "max" : std::to_string(count); }
+
+// The kernel takes a file of a cgroup in one write.
+Result<void> write_whole(const std::string& path, const std::string& text, int flags) {
+    const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0600);
+    const bool written = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    if (written) return {};
+    return Error{fmt::format("cannot write {}: {}", path, std::strerror(error))};
+}
+
+std::string file_text(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+std::map<std::string, HcaCounts> parse_hca_counts(const std::string& text) {
+    std::map<std::string, HcaCounts> found;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string device, word;
+        if (!(words >> device)) continue;
+        auto& counts = found[device];
+        while (words >> word) {
+            const auto equals = word.find('=');
+            if (equals == word.npos) continue;
+            if (word.starts_with("hca_handle=")) counts.handle = parse_count(word.substr(equals + 1));
+            if (word.starts_with("hca_object=")) counts.object = parse_count(word.substr(equals + 1));
+        }
+    }
+    return found;
+}
+
+Backstop::Backstop(std::string directory, std::string root) : path_(directory + "/backstop"), root_(std::move(root)) {}
+
+// A device that is not in the file is not bounded, and uses nothing.
+Result<HcaCounts> Backstop::read(const std::string& group, const char* name, const std::string& device) const {
+    const auto path = root_ + group + "/" + name;
+    if (access(path.c_str(), R_OK) != 0)
+        return Error{fmt::format("there is no {}: {}", path,
+                                 group == "/" ? "the root cgroup cannot be bounded"
+                                              : "enable the rdma controller in cgroup.subtree_control above it")};
+    const auto counts = parse_hca_counts(file_text(path));
+    const auto entry = counts.find(device);
+    if (entry != counts.end()) return entry->second;
+    return std::strcmp(name, "rdma.max") == 0 ? HcaCounts{} : HcaCounts{0, 0};
+}
+
+Result<HcaCounts> Backstop::current(const std::string& group, const std::string& device) const {
+    return read(group, "rdma.current", device);
+}
+
+Result<void> Backstop::write(const Place& place, const HcaCounts& bound) const {
+    return write_whole(root_ + place.first + "/rdma.max",
+                       fmt::format("{} hca_handle={} hca_object={}", place.second, count_text(bound.handle),
+                                   count_text(bound.object)), 0);
+}
+
+Result<void> Backstop::set(const std::string& group, const std::string& device, const HcaCounts& bound) {
+    const Place place{group, device};
+    const auto now = read(group, "rdma.max", device);
+    if (!now) return Error{now.error()};
+    const auto known = changes_.find(place);
+    if (known != changes_.end() && known->second.set == bound && *now == bound) return {};
+    // What somebody else wrote since is what is to be put back.
+    const bool ours = known != changes_.end() && *now == known->second.set;
+    changes_[place] = {ours ? known->second.found : *now, bound};
+    if (auto recorded = record(); !recorded) return recorded;
+    return write(place, bound);
+}
+
+void Backstop::put_back(const std::string& group, const std::string& device) {
+    const auto change = changes_.find({group, device});
+    if (change == changes_.end()) return;
+    const auto now = read(group, "rdma.max", device);
+    if (now && *now == change->second.set) (void)write(change->first, change->second.found);
+    changes_.erase(change);
+    (void)record();
+}
+
+void Backstop::put_back_all() {
+    for (const auto& [group, device] : all()) put_back(group, device);
+}
+
+bool Backstop::bounds(const std::string& group, const std::string& device) const { return changes_.contains({group, device}); }
+
+std::vector<std::pair<std::string, std::string>> Backstop::all() const {
+    std::vector<Place> places;
+    for (const auto& [place, change] : changes_) places.push_back(place);
+    return places;
+}
+
+// A line has the device, what was found, what was set, and the group, which may hold blanks.
+Result<void> Backstop::record() const {
+    if (changes_.empty()) {
+        unlink(path_.c_str());
+        return {};
+    }
+    std::string text;
+    for (const auto& [place, change] : changes_)
+        text += fmt::format("{} {} {} {} {} {}\n", place.second, count_text(change.found.handle),
+                            count_text(change.found.object), count_text(change.set.handle),
+                            count_text(change.set.object), place.first);
+    const auto temporary = path_ + ".tmp";
+    if (auto written = write_whole(temporary, text, O_CREAT | O_TRUNC | O_NOFOLLOW); !written) return written;
+    if (std::rename(temporary.c_str(), path_.c_str()) == 0) return {};
+    return Error{fmt::format("cannot write {}: {}", path_, std::strerror(errno))};
+}
+
+Result<void> Backstop::load() {
+    std::istringstream lines(file_text(path_));
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string device, group, count[4];
+        if (!(words >> device >> count[0] >> count[1] >> count[2] >> count[3]) || !std::getline(words >> std::ws, group))
+            return Error{fmt::format("{} cannot be understood; put rdma.max right by hand and remove it", path_)};
+        changes_[{group, device}] = {{parse_count(count[0]), parse_count(count[1])}, {parse_count(count[2]), parse_count(count[3])}};
+    }
+    return {};
+}
+
+std::string cgroup_of(std::uint32_t pid) {
+    std::istringstream lines(file_text(fmt::format("/proc/{}/cgroup", pid)));
+    for (std::string line; std::getline(lines, line);)
+        if (line.starts_with("0::")) return line.substr(3);
+    return {};
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,63 @@
+// The kernel's own bound beneath the quota: rdma.max of a cgroup, for hca_handle and hca_object.
+//
+// What a file said before it was changed is written to DIR/backstop first, and put back by `put_back`, by
+// an orderly end, or by the next daemon if this one was killed. A value that somebody else wrote meanwhile is
+// theirs and stays. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policy/limit.hpp"
+#include "policy/result.hpp"
+
+namespace rdmaquota {
+
+// One line of rdma.max or rdma.current; `unlimited` is "max".
+struct HcaCounts {
+    std::uint64_t handle = unlimited;
+    std::uint64_t object = unlimited;
+    bool operator==(const HcaCounts&) const = default;
+};
+
+// By device, from the text of rdma.max or rdma.current.
+std::map<std::string, HcaCounts> parse_hca_counts(const std::string& text);
+
+class Backstop {
+public:
+    // `directory` is the quota directory, `root` where cgroup2 is mounted.
+    explicit Backstop(std::string directory, std::string root = "/sys/fs/cgroup");
+
+    // Takes over what an earlier daemon recorded, as if this one had set it.
+    Result<void> load();
+
+    // Bounds the device in cgroup `group` ("/slurm/job_7"); `bound` replaces what was set here before. The error
+    // says what is missing: the root has no rdma.max, and others only with the rdma controller.
+    Result<void> set(const std::string& group, const std::string& device, const HcaCounts& bound);
+    void put_back(const std::string& group, const std::string& device);
+    void put_back_all();
+
+    bool bounds(const std::string& group, const std::string& device) const;
+    std::vector<std::pair<std::string, std::string>> all() const;  // group and device
+    Result<HcaCounts> current(const std::string& group, const std::string& device) const;  // rdma.current
+
+private:
+    using Place = std::pair<std::string, std::string>;
+    struct Change {
+        HcaCounts found, set;
+    };
+    Result<HcaCounts> read(const std::string& group, const char* file, const std::string& device) const;
+    Result<void> write(const Place& place, const HcaCounts& bound) const;
+    Result<void> record() const;
+
+    std::string path_, root_;
+    std::map<Place, Change> changes_;
+};
+
+// The cgroup2 path of a process, "/" for the root; empty when it is gone.
+std::string cgroup_of(std::uint32_t pid);
+
+}  // namespace rdmaquota
