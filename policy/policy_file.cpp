@@ -106,9 +106,29 @@ private:
         if (table == nullptr) return;
         for (const auto& [tenant, limits] : *table)
             if (tenant == default_tenant)
-                scope(tenant, limits, merge_.policy.tenant);
+                default_entries(tenant, limits);
             else
                 unknown_tenant(tenant, limits);
+    }
+
+    void default_entries(const toml::key& key, const toml::node& node) {
+        const auto* table = as_table(key, node);
+        if (table == nullptr) return;
+        for (const auto& [entry, value] : *table)
+            if (entry == "bypass" && !value.is_table())
+                word(entry, value, parse_bypass, merge_.policy.sidecar.bypass);
+            else if (entry == "backstop" && !value.is_table())
+                backstop(value);
+            else
+                scope_entry(entry, value, merge_.policy.tenant);
+    }
+
+    void backstop(const toml::node& node) {
+        const auto* text = node.as_string();
+        if (text == nullptr || !text->get().starts_with('/') || text->get().size() < 2 || text->get().ends_with('/') ||
+            text->get().find_first_of("\n\t") != std::string::npos || (text->get() + "/").find("/../") != std::string::npos)
+            return fail(node, "backstop is the path of a cgroup below the root, such as \"/slurm\"");
+        merge_.policy.sidecar.backstop = text->get();
     }
 
     void unknown_tenant(const toml::key& key, const toml::node& node) {

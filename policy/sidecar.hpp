@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policy/bypass.hpp"
 #include "policy/limit.hpp"
 #include "policy/resource.hpp"
 #include "policy/result.hpp"
@@ -44,6 +45,9 @@ struct DynamicRule {
 
 struct Sidecar {
     std::uint32_t metrics_port = 0;  // on the loopback address; 0: no metrics over HTTP
+    // Of tenant.default.
+    Bypass bypass = Bypass::report;
+    std::string backstop;  // path of the cgroup whose rdma.max follows the tenant's limits; empty: none
 
     bool operator==(const Sidecar&) const = default;
 };

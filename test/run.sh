@@ -18,6 +18,7 @@
 #   oracle       random verbs calls, after which ledger and kernel agree; RDMAQUOTA_ORACLE_SEED, RDMAQUOTA_ORACLE_STEPS
 #   programs     real programs, with each resource that they use limited
 #   pyverbs      rdma-core's own pyverbs tests have the same outcomes with rdmaquota as without
+#   sidecar      rdmaquotad sees what the kernel makes, in the guest
 #   storm        processes killed and stopped in mid-operation; two minutes at random
 #   model        the Promela model of the ledger, searched exhaustively, and its mutants
 #   sanitize     the ledger's tests under ThreadSanitizer and AddressSanitizer
@@ -31,7 +32,7 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two at a time, since there are two cores and a guest keeps one busy; the longest first.
-by_default=(guest model programs pyverbs fuzz mlx5 early dv sanitize storm objects clang oracle trixie sid uninstalled service cli unit provider)
+by_default=(guest model programs pyverbs fuzz mlx5 early dv sidecar sanitize storm objects clang oracle trixie sid uninstalled service cli unit provider)
 long=''
 if [ "${1:-}" = --long ]; then
     long=--long
@@ -131,6 +132,7 @@ run() {
         oracle) tap in_guest --install -- bash "$repo/test/oracle/run.sh" "$build" \
             --seed "${RDMAQUOTA_ORACLE_SEED:-$RANDOM}" --steps "${RDMAQUOTA_ORACLE_STEPS:-3000}" \
             single limits threads resizers processes unplug ;;
+        sidecar) tap in_guest --install -- bash "$repo/test/integration/sidecar_test.sh" "$build" ;;
         programs) tap in_guest --install -- /usr/bin/python3 "$repo/test/integration/programs_test.py" ;;
         pyverbs) tap in_guest --install -- bash "$repo/test/integration/pyverbs_test.sh" ;;
         trixie) tap in_root trixie 34 ;;

@@ -108,6 +108,15 @@ TEST_CASE("every resource can be limited") {
     }
 }
 
+TEST_CASE("a tenant says what the sidecar does for it") {
+    const auto policy = good("version = 1\n[tenant.default]\nbypass = \"limit\"\nbackstop = \"/slurm\"\nmlx5_0.qp = 3\n");
+    CHECK(policy.sidecar.bypass == Bypass::limit);
+    CHECK(policy.sidecar.backstop == "/slurm");
+    REQUIRE(policy.tenant.size() == 1);
+    CHECK(policy.tenant[0].device == "mlx5_0");
+    CHECK(good("version = 1\n").sidecar.bypass == Bypass::report);
+}
+
 TEST_CASE("errors name file, line, column and a remedy") {
     struct Case {
         std::string text;
@@ -140,6 +149,9 @@ TEST_CASE("errors name file, line, column and a remedy") {
         {"version = 1\n[[process]]", "p.toml:2:1: ", "must be a table"},
         {"version = 1\n[tenant.blue.\"*\"]\nqp = 1", "p.toml:2:9: ", "one tenant 'default'"},
         {"version = 1\n[tenant.default]\nmatch = []", "p.toml:3:1: ", "match"},
+        {"version = 1\n[tenant.default]\nbypass = \"ignore\"", "p.toml:3:10: ", "report, charge, limit or kill"},
+        {"version = 1\n[tenant.default]\nbackstop = \"slurm\"", "p.toml:3:12: ", "path of a cgroup"},
+        {"version = 1\n[tenant.default]\nbackstop = \"/slurm/../x\"", "p.toml:3:12: ", "path of a cgroup"},
         {"version = 1\n[tenant]\nqp = 1", "p.toml:3:1: ", "[tenant.default.\"*\"]"},
         {row("qps = 1"), "p.toml:3:1: ", "did you mean 'qp'?"},
         {row("widgets = 1"), "p.toml:3:1: ", "choose one of hca_object"},

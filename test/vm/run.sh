@@ -12,6 +12,7 @@
 #                      $RDMAQUOTA_MLX5SIM, else built when needed) or both
 #   --root DIR         run COMMAND in that root file system (see roots.sh); the repository, the build, the cache and
 #                      the current directory are seen there at their own paths
+#   --kernel RELEASE   boot the kernel of Debian trixie or sid instead of this machine's release; not with mlx5sim
 #   --icount           one CPU whose time is executed instructions: repeatable, to measure with
 #   --out DIR          a directory of this machine that the guest may write to, as /out
 #   --env NAME=VALUE   set a variable for COMMAND; else it has only LANG, LC_ALL, TERM, TZ and a root login's
@@ -27,13 +28,13 @@ set -eu
 . "$(dirname "$0")/common.sh"
 PATH=$PATH:/usr/sbin:/sbin
 
-install='' devices=rxe root='' icount='' out='' cpus='' mem=2G timeout=900 native='' variables=()
+install='' devices=rxe root='' icount='' out='' cpus='' mem=2G timeout=900 native='' kernel='' variables=()
 build=${RDMAQUOTA_BUILD:-$repo_dir/build}
 
 parse() {
     while [ $# -gt 0 ]; do
         case $1 in
-            --device | --root | --out | --env | --cpus | --mem | --timeout)
+            --device | --kernel | --root | --out | --env | --cpus | --mem | --timeout)
                 [ $# -ge 2 ] || wrong_usage "$1 needs a value" ;;
         esac
         case $1 in
@@ -42,6 +43,7 @@ parse() {
             --icount) icount=yes; shift ;;
             --native) native=yes; shift ;;
             --device) devices=$2; shift 2 ;;
+            --kernel) kernel=$2; shift 2 ;;
             --root) root=$2; shift 2 ;;
             --out) out=$2; shift 2 ;;
             --env) variables+=("$2"); shift 2 ;;
@@ -64,6 +66,8 @@ check() {
         both) devices="rxe mlx5sim" ;;
         *) wrong_usage "--device is rxe, mlx5sim or both, not '$devices'" ;;
     esac
+    case $kernel in '' | trixie | sid) ;; *) wrong_usage "--kernel is trixie or sid, not '$kernel'" ;; esac
+    [ -z "$kernel" ] || [ "$devices" = rxe ] || wrong_usage "--kernel goes with --device rxe only"
     [[ ${cpus:-1} =~ ^[1-9][0-9]*$ ]] || wrong_usage "--cpus needs a number, not '$cpus'"
     [[ $timeout =~ ^[1-9][0-9]*$ ]] || wrong_usage "--timeout needs seconds, not '$timeout'"
     [[ $mem =~ ^[1-9][0-9]*[MG]$ ]] || wrong_usage "--mem needs a size such as 2G, not '$mem'"
@@ -144,14 +148,14 @@ need rdma iproute2
 need cpio cpio
 need setpriv util-linux
 
-# prepared WHAT COMMAND: its output; ends with 77 when it is not possible here
+# prepared WHAT COMMAND...: its output; ends with 77 when it is not possible here
 prepared() {
     local status=0
-    "$2" || status=$?
+    "${@:2}" || status=$?
     [ $status = 0 ] || [ $status = 77 ] || { say "$1 could not be prepared"; status=125; }
     return $status
 }
-guest=$(prepared "the guest" "$vm_dir/prepare.sh")
+guest=$(prepared "the guest" "$vm_dir/prepare.sh" ${kernel:+"$kernel"})
 [[ $devices != *mlx5sim* ]] || [ -n "$mlx5sim" ] || mlx5sim=$(prepared "mlx5sim" "$repo_dir/test/mlx5sim/build.sh")
 # shellcheck source-path=SCRIPTDIR source=qemu.sh
 . "$vm_dir/qemu.sh"

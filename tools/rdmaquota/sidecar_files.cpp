@@ -102,6 +102,8 @@ SidecarPolicy sidecar_of(const Json& json) {
     SidecarPolicy policy;
     for (const auto& rule : json.at("dynamic")) policy.rules.push_back(rule_of(rule));
     policy.settings.metrics_port = json.at("metrics_port").get<std::uint32_t>();
+    if (const auto bypass = parse_bypass(json.at("bypass").get<std::string>())) policy.settings.bypass = *bypass;
+    policy.settings.backstop = json.at("backstop").get<std::string>();
     return policy;
 }
 
@@ -128,6 +130,8 @@ Result<void> write_sidecar_policy(const std::string& directory, const Policy& po
     for (const auto& rule : policy.dynamic) rules.push_back(rule_json(rule));
     return replace_file(sidecar_path(directory), Json{{"version", 1},
                                                       {"metrics_port", policy.sidecar.metrics_port},
+                                                      {"bypass", name(policy.sidecar.bypass)},
+                                                      {"backstop", policy.sidecar.backstop},
                                                       {"dynamic", std::move(rules)}});
 }
 

@@ -75,8 +75,23 @@ struct Agreement::Side {
     bool pid_has_slot = true;
     std::optional<Identity> identity;
     bool partial = false;
+    std::uint64_t driver_objects = 0;
     ResourceCounts kernel{}, ledger{};
 };
+
+namespace {
+
+// Objects of a driver's own kinds (DEVX) may have been charged as what they stand for, or not at all, such as
+// libmlx5's doorbell pages: between these two figures the ledger is right.
+std::pair<std::uint64_t, std::uint64_t> right_amounts(Resource resource, std::uint64_t kernel, std::uint64_t driver_objects) {
+    if (driver_objects == 0) return {kernel, kernel};
+    if (resource == Resource::hca_object) return {more(kernel, driver_objects), kernel};
+    if (resource == Resource::hca_handle) return {kernel, kernel};
+    return {kernel, info(resource).unit == Unit::bytes ? max_amount : kernel + driver_objects};
+}
+
+}  // namespace
+
 
 bool Agreement::is_ours(std::uint32_t slot) const {
     return std::any_of(charged_.begin(), charged_.end(), [slot](const auto& entry) { return entry.second.owner.slot() == slot; });
@@ -103,7 +118,7 @@ Agreement::Sides Agreement::read(const std::vector<KernelUse>& uses, const Ledge
         }
         side.partial |= use.partial;
         for (std::size_t r = 0; r < resource_count; ++r) side.kernel[r] += use.live[r];
-        side.kernel[index(Resource::hca_object)] -= std::min(use.driver_objects, objects);
+        side.driver_objects += use.driver_objects;
     }
     auto all = groups.all();
     for (const auto& [pid, group] : all) pids.insert(pid);
@@ -151,8 +166,9 @@ void Agreement::compare(const Place& place, const Side& side, const KernelWatch&
         const auto i = index(row.id);
         const bool known = watch.knows(row.id) &&
                            (!side.partial || (in_netlink(row.id) && row.id != Resource::mr_bytes));
-        watched.kernel.set(row.id, known ? more(side.kernel[i], side.ledger[i]) : 0);
-        watched.ledger.set(row.id, known ? more(side.ledger[i], side.kernel[i]) : 0);
+        const auto [least, most] = right_amounts(row.id, side.kernel[i], side.driver_objects);
+        watched.kernel.set(row.id, known ? more(least, side.ledger[i]) : 0);
+        watched.ledger.set(row.id, known ? more(side.ledger[i], most) : 0);
     }
 }
 

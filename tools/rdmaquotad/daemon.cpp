@@ -26,6 +26,7 @@ std::uint64_t now_s() { return static_cast<std::uint64_t>(std::time(nullptr)); }
 Daemon::Daemon(std::string directory, std::string policy_file)
     : policy_file_(std::move(policy_file)),
       node_(std::move(directory)),
+      kernel_(loop_, node_, events_),
       dynamic_(node_, events_, [this](const std::string& device, Resource resource) {
           return node_.usage(device, resource);
       }, capacity),
@@ -47,6 +48,7 @@ int Daemon::run() {
     const int status = loop_.run();
     ::sd_notify(0, "STOPPING=1");
     dynamic_.restore();
+    kernel_.end();
     log(Priority::info, "ended");
     return status;
 }
@@ -62,6 +64,7 @@ void Daemon::start() {
     relay_ = loop_.every(100ms, [this] { relay_events(); });
     log(Priority::info, fmt::format("runs for {}", node_.directory()));
     tick();
+    kernel_.start();
     if (node_.usable()) next_event_ = node_.ledger().event_head();
 }
 
@@ -104,6 +107,7 @@ void Daemon::new_policy() {
     dynamic_.start(asked_.rules);
     if (const auto listening = metrics_.listen(static_cast<std::uint16_t>(asked_.settings.metrics_port)); !listening)
         log(Priority::error, listening.error());
+    kernel_.new_policy(asked_.settings);
     if (!node_.writable()) log(Priority::warning, "limits can be watched but not changed: not run as root");
 }
 
@@ -159,7 +163,8 @@ Json Daemon::status() const {
                              {"dropped_clients", control_.dropped()},
                              {"dynamic_rules", asked_.rules.size()},
                              {"changed_limits", dynamic_.changes().size()},
-                             {"metrics_port", asked_.settings.metrics_port}}}};
+                             {"metrics_port", asked_.settings.metrics_port}}},
+                {"kernel", kernel_.status()}};
 }
 
 }  // namespace rdmaquota

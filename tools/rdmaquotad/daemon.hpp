@@ -8,6 +8,7 @@
 #include "tools/rdmaquotad/control_socket.hpp"
 #include "tools/rdmaquotad/dynamic_limits.hpp"
 #include "tools/rdmaquotad/history.hpp"
+#include "tools/rdmaquotad/kernel_side.hpp"
 #include "tools/rdmaquotad/loop.hpp"
 #include "tools/rdmaquotad/metrics_server.hpp"
 #include "tools/rdmaquotad/node.hpp"
@@ -38,6 +39,7 @@ private:
     Loop loop_;
     Node node_;
     NodeEvents events_;
+    KernelSide kernel_;
     SidecarPolicy asked_;
     bool policy_is_new_ = false;
     std::string said_missing_;  // so that it is said once

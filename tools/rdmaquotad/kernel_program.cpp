@@ -21,7 +21,6 @@ enum class Way : std::uint8_t { fentry, kprobe };
 // The programs for one function of the kernel, and what is not known without it; null: nothing is.
 struct Hook {
     Way way;
-    const char* module;  // null: the kernel itself
     const char* function;
     std::initializer_list<const char*> programs;
     const char* unknown;
@@ -30,48 +29,52 @@ struct Hook {
 constexpr const char* late_return = "a process's end is not seen; its usage comes back a second later";
 
 const Hook hooks[] = {
-    {Way::fentry, "ib_uverbs", "alloc_commit_idr_uobject", {"on_commit"}, nullptr},
-    {Way::fentry, "ib_uverbs", "destroy_hw_idr_uobject", {"on_destroy", "on_destroy_failed"}, nullptr},
-    {Way::fentry, "ib_uverbs", "uverbs_destroy_ufile_hw", {"on_close"}, nullptr},
-    {Way::fentry, "ib_uverbs", "ib_init_ucontext", {"on_open"}, "hca_handle lacks open devices without objects"},
-    {Way::fentry, "ib_uverbs", "alloc_abort_idr_uobject", {"on_abort"},
+    {Way::fentry, "alloc_commit_idr_uobject", {"on_commit"}, nullptr},
+    {Way::fentry, "destroy_hw_idr_uobject", {"on_destroy", "on_destroy_failed"}, nullptr},
+    {Way::fentry, "uverbs_destroy_ufile_hw", {"on_close"}, nullptr},
+    {Way::fentry, "ib_init_ucontext", {"on_open"}, "hca_handle lacks open devices without objects"},
+    {Way::fentry, "alloc_abort_idr_uobject", {"on_abort"},
      "after a failed registration of on-demand memory the next one may be missing in mr_bytes"},
-    {Way::fentry, "ib_uverbs", "ib_umem_odp_get", {"on_demand"}, "mr_bytes counts on-demand memory"},
-    {Way::fentry, "ib_uverbs", "ib_umem_odp_alloc_implicit", {"on_demand_implicit"},
+    {Way::fentry, "ib_umem_odp_get", {"on_demand"}, "mr_bytes counts on-demand memory"},
+    {Way::fentry, "ib_umem_odp_alloc_implicit", {"on_demand_implicit"},
      "mr_bytes counts implicit on-demand memory"},
-    {Way::fentry, "ib_uverbs", "ib_uverbs_open_qp", {"on_open_qp"}, "qp counts second handles of shared XRC QPs"},
-    {Way::fentry, "ib_uverbs", "ib_uverbs_rereg_mr", {"on_rereg_mr"}, "mr_bytes does not follow ibv_rereg_mr"},
-    {Way::fentry, nullptr, "proc_exit_connector", {"on_exit"}, late_return},
-    {Way::kprobe, "ib_uverbs", "alloc_commit_idr_uobject", {"probe_commit"}, nullptr},
-    {Way::kprobe, "ib_uverbs", "destroy_hw_idr_uobject", {"probe_destroy"}, nullptr},
-    {Way::kprobe, "ib_core", "ib_rdmacg_uncharge", {"probe_close"}, nullptr},
-    {Way::kprobe, nullptr, "proc_exit_connector", {"probe_exit"}, late_return},
+    {Way::fentry, "ib_uverbs_open_qp", {"on_open_qp"}, "qp counts second handles of shared XRC QPs"},
+    {Way::fentry, "ib_uverbs_rereg_mr", {"on_rereg_mr"}, "mr_bytes does not follow ibv_rereg_mr"},
+    {Way::fentry, "proc_exit_connector", {"on_exit"}, late_return},
+    {Way::kprobe, "alloc_commit_idr_uobject", {"probe_commit"}, nullptr},
+    {Way::kprobe, "destroy_hw_idr_uobject", {"probe_destroy"}, nullptr},
+    {Way::kprobe, "ib_rdmacg_uncharge", {"probe_close"}, nullptr},
+    {Way::kprobe, "proc_exit_connector", {"probe_exit"}, late_return},
 };
 constexpr const char* unknown_to_kprobes =
     "fentry cannot be used here, kprobes are: hca_handle lacks open devices without objects, mr_bytes counts "
     "on-demand memory and does not follow ibv_rereg_mr, qp counts second handles of shared XRC QPs";
 
-// The functions that fentry can attach to: those of which the kernel's type information tells.
+// The functions that fentry can attach to: those of which the kernel's type information tells, or that of the modules
+// in which they are in one kernel or another.
 class KernelTypes {
 public:
     KernelTypes() : kernel_(btf__load_vmlinux_btf()) {
-        if (kernel_) uverbs_ = btf__load_module_btf("ib_uverbs", kernel_);
+        if (!kernel_) return;
+        for (const char* module : {"ib_core", "ib_uverbs", "ib_uverbs_support"})
+            if (auto* types = btf__load_module_btf(module, kernel_)) modules_.push_back(types);
     }
     ~KernelTypes() {
-        btf__free(uverbs_);
+        for (auto* types : modules_) btf__free(types);
         btf__free(kernel_);
     }
     KernelTypes(const KernelTypes&) = delete;
 
     bool any() const { return kernel_ != nullptr; }
-    bool has(const Hook& hook) const {
-        const auto* types = hook.module ? uverbs_ : kernel_;
-        return types && btf__find_by_name_kind(types, hook.function, BTF_KIND_FUNC) > 0;
+    // A module's types include the kernel's own.
+    bool has(const char* function) const {
+        const auto in = [function](const btf* types) { return btf__find_by_name_kind(types, function, BTF_KIND_FUNC) > 0; };
+        return in(kernel_) || std::any_of(modules_.begin(), modules_.end(), in);
     }
 
 private:
     btf* kernel_;
-    btf* uverbs_ = nullptr;
+    std::vector<btf*> modules_;
 };
 
 std::string reason(int error) { return error == EPERM || error == EACCES ? "not permitted" : std::strerror(error); }
@@ -104,14 +107,14 @@ struct KernelProgram::Parts {
         if (!skeleton) return Error{fmt::format("the BPF program cannot be read: {}", reason(errno))};
         for (const auto& hook : hooks)
             for (const char* name : hook.programs)
-                bpf_program__set_autoload(program(name), hook.way == way && (way == Way::kprobe || types.has(hook)));
+                bpf_program__set_autoload(program(name), hook.way == way && (way == Way::kprobe || types.has(hook.function)));
         if (const int status = kernel_counts::load(skeleton); status != 0)
             return Error{fmt::format("the BPF program cannot be loaded: {}", reason(-status))};
         return {};
     }
 
     Result<void> attach(const Hook& hook, const KernelTypes& types) {
-        if (hook.way == Way::fentry && !types.has(hook)) return no_hook(hook, "the kernel's type information has no such function, or the module is not loaded");
+        if (hook.way == Way::fentry && !types.has(hook.function)) return no_hook(hook, "the kernel's type information has no such function, or the module is not loaded");
         for (const char* name : hook.programs) {
             auto* link = bpf_program__attach(program(name));
             if (!link) return no_hook(hook, reason(errno));

@@ -25,8 +25,7 @@ struct KernelUse {
     ResourceCounts live{};     // only of resources that `knows`; the others are 0
     ResourceCounts created{};  // since the program was attached
     ResourceCounts destroyed{};
-    // Of live[hca_object], those that a provider makes for itself and no quota counts: driver-specific
-    // kinds such as libmlx5's doorbell pages and DEVX objects.
+    // Of live[hca_object], those of a driver's own kinds, such as libmlx5's doorbell pages and DEVX objects.
     std::uint64_t driver_objects = 0;
     // The device was opened before the program was attached: only what is `in_netlink` is whole, mr_bytes has
     // on-demand memory in it, and hca_object may be too low.

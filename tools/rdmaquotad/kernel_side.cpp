@@ -1,0 +1,158 @@
+#include "tools/rdmaquotad/kernel_side.hpp"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/core.h>
+
+#include "policy/printable.hpp"
+#include "tools/rdmaquota/devices.hpp"
+
+namespace rdmaquota {
+namespace {
+
+std::string words(const Difference& difference) {
+    std::string text = fmt::format("pid {} ({}) on {}", difference.pid,
+                                   difference.comm.empty() ? "ended" : difference.comm, difference.device);
+    for (const auto& [resource, kernel, ledger] : difference.amounts)
+        text += fmt::format(", {}: {} in the kernel, {} charged", info(resource).name, format_amount(resource, kernel),
+                            format_amount(resource, ledger));
+    return text;
+}
+
+Priority priority_of(Finding::Kind kind) {
+    using enum Finding::Kind;
+    return kind == bypass_ended || kind == leak_ended ? Priority::info : Priority::warning;
+}
+
+Json counts_json(const ResourceCounts& counts) {
+    Json json = Json::object();
+    for (const auto& row : resource_table)
+        if (counts[index(row.id)] != 0) json[std::string(row.name)] = counts[index(row.id)];
+    return json;
+}
+
+}  // namespace
+
+Json to_json(const Difference& difference) {
+    Json resources = Json::object();
+    for (const auto& [resource, kernel, ledger] : difference.amounts)
+        resources[std::string(info(resource).name)] = {{"kernel", kernel}, {"ledger", ledger}};
+    return Json{{"pid", difference.pid},
+                {"comm", difference.comm},
+                {"device", difference.device},
+                {"cgroup", difference.cgroup},
+                {"resources", std::move(resources)}};
+}
+
+Json to_json(const KernelUse& use) {
+    return Json{{"pid", use.pid},
+                {"opener", use.opener},
+                {"cgroup", use.cgroup},
+                {"device", use.device},
+                {"live", counts_json(use.live)},
+                {"created", counts_json(use.created)},
+                {"destroyed", counts_json(use.destroyed)},
+                {"driver_objects", use.driver_objects},
+                {"partial", use.partial}};
+}
+
+KernelSide::KernelSide(Loop& loop, Node& node, NodeEvents& events)
+    : loop_(loop), node_(node), events_(events), watch_(KernelWatch::open()), backstop_(node.directory()), agreement_(backstop_) {}
+
+void KernelSide::start() {
+    if (const auto loaded = backstop_.load(); !loaded) log(Priority::error, loaded.error());
+    // What a daemon that was killed had bounded because of a bypass; it is bounded again if that goes on.
+    for (const auto& [group, device] : backstop_.all())
+        if (group != asked_.backstop) backstop_.put_back(group, device);
+    tick_ = loop_.every(std::chrono::milliseconds(Agreement::look_interval_ms), [this] { look(); }, Urgency::first);
+    watch_events();
+    look();
+}
+
+void KernelSide::new_policy(const Sidecar& asked) {
+    if (asked.backstop != asked_.backstop) {
+        for (const auto& [group, device] : backstop_.all())
+            if (group == asked_.backstop) backstop_.put_back(group, device);
+        said_unbounded_.clear();
+    }
+    asked_ = asked;
+}
+
+void KernelSide::end() {
+    if (node_.usable()) agreement_.end(node_.ledger());
+    backstop_.put_back_all();
+}
+
+// The descriptor comes when the program is attached, which may be later.
+void KernelSide::watch_events() {
+    if (fd_ == watch_.fd()) return;
+    fd_ = watch_.fd();
+    ready_ = loop_.watch(fd_, EPOLLIN, [this](std::uint32_t) { take_events(); }, Urgency::first);
+}
+
+void KernelSide::take_events() {
+    const auto events = watch_.poll();
+    const bool ended = std::any_of(events.begin(), events.end(),
+                                   [](const KernelEvent& event) { return event.kind == KernelEvent::Kind::ended; });
+    if (ended && node_.usable()) node_.ledger().reap();
+}
+
+void KernelSide::say_blind() {
+    if (watch_.blind() == said_blind_) return;
+    said_blind_ = watch_.blind();
+    for (const auto& line : *said_blind_) log(Priority::warning, "not seen: " + line);
+    if (said_blind_->empty()) log(Priority::info, "sees what the kernel makes");
+}
+
+void KernelSide::look() {
+    auto uses = watch_.snapshot();
+    say_blind();
+    watch_events();
+    if (!uses) {
+        if (std::exchange(said_unread_, uses.error()) != uses.error()) log(Priority::error, uses.error());
+        return;
+    }
+    uses_ = std::move(*uses);
+    if (!node_.usable()) return;
+    for (const auto& finding : agreement_.look(watch_, uses_, node_.ledger(), node_.policy(), asked_.bypass)) tell(finding);
+    bound_tenant();
+}
+
+void KernelSide::tell(const Finding& finding) {
+    auto fields = to_json(finding.difference);
+    fields["tenant"] = default_tenant;
+    if (!finding.why.empty()) fields["why"] = finding.why;
+    events_.emit(priority_of(finding.kind), name(finding.kind), std::move(fields),
+                 words(finding.difference) + (finding.why.empty() ? "" : ": " + finding.why));
+}
+
+// rdma.max follows the tenant's limits, also when they change.
+void KernelSide::bound_tenant() {
+    if (asked_.backstop.empty()) return;
+    std::string failure;
+    for (const auto& device : machine_devices()) {
+        const auto limit = [&](Resource resource) { return node_.policy().limit(Scope::tenant, device, resource); };
+        const HcaCounts bound{limit(Resource::hca_handle), limit(Resource::hca_object)};
+        const bool bounded = backstop_.bounds(asked_.backstop, device);
+        if (!bounded && bound == HcaCounts{}) continue;
+        if (const auto set = backstop_.set(asked_.backstop, device, bound); !set) failure = set.error();
+    }
+    if (std::exchange(said_unbounded_, failure) != failure && !failure.empty()) log(Priority::error, "backstop: " + failure);
+}
+
+Json KernelSide::status() const {
+    Json bypasses = Json::array(), bounds = Json::array();
+    for (const auto& bypass : agreement_.bypasses()) bypasses.push_back(to_json(bypass));
+    for (const auto& [group, device] : backstop_.all()) bounds.push_back({{"cgroup", group}, {"device", device}});
+    return Json{{"attached", watch_.attached()},
+                {"not_seen", watch_.blind()},
+                {"bypass", name(asked_.bypass)},
+                {"bypasses", std::move(bypasses)},
+                {"bounded", std::move(bounds)},
+                {"gates_corrected", agreement_.corrected()}};
+}
+
+}  // namespace rdmaquota

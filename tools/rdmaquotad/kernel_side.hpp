@@ -1,0 +1,57 @@
+// The daemon's side towards the kernel: gives back at once what an ended process held, keeps ledger and kernel in
+// agreement, and bounds the tenant's cgroup where the policy asks for it. What it finds goes to the events.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policy/sidecar.hpp"
+#include "tools/rdmaquota/json.hpp"
+#include "tools/rdmaquotad/agreement.hpp"
+#include "tools/rdmaquotad/backstop.hpp"
+#include "tools/rdmaquotad/kernel_watch.hpp"
+#include "tools/rdmaquotad/loop.hpp"
+#include "tools/rdmaquotad/node.hpp"
+#include "tools/rdmaquotad/node_events.hpp"
+
+namespace rdmaquota {
+
+class KernelSide {
+public:
+    KernelSide(Loop& loop, Node& node, NodeEvents& events);
+
+    void start();
+    void new_policy(const Sidecar& asked);
+    void end();  // orderly: what was changed is put back
+
+    const std::vector<KernelUse>& uses() const noexcept { return uses_; }  // of the last look
+    std::vector<Difference> bypasses() const { return agreement_.bypasses(); }
+    Json status() const;
+
+private:
+    void watch_events();
+    void take_events();
+    void look();
+    void tell(const Finding& finding);
+    void bound_tenant();
+    void say_blind();
+
+    Loop& loop_;
+    Node& node_;
+    NodeEvents& events_;
+    Sidecar asked_;
+    KernelWatch watch_;
+    Backstop backstop_;
+    Agreement agreement_;
+    std::vector<KernelUse> uses_;
+    int fd_ = -1;
+    Loop::Source ready_, tick_;
+    std::optional<std::vector<std::string>> said_blind_;
+    std::string said_unbounded_, said_unread_;
+};
+
+Json to_json(const KernelUse& use);
+Json to_json(const Difference& difference);
+
+}  // namespace rdmaquota
