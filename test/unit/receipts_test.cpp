@@ -43,6 +43,22 @@ TEST_CASE("100,000 receipts are all found again") {
     CHECK_FALSE(receipts.take_any());
 }
 
+TEST_CASE("a receipt that is used again is blank") {
+    Receipts receipts;
+    auto first = receipt(5);
+    first->charged = 1;
+    first->port = 2;
+    receipts.discard(std::move(first));
+    receipts.discard(receipt(6));  // one is enough to keep
+    for (int i = 0; i < 2; ++i) {
+        const auto next = receipts.blank();
+        REQUIRE(next);
+        CHECK(next->amounts.count == 0);
+        CHECK(next->charged == 0);
+        CHECK(next->port == 0);
+    }
+}
+
 TEST_CASE("threads file and take at the same time") {
     Receipts receipts;
     std::vector<std::thread> threads;

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include <cstring>
+#include <numeric>
 
 #include "wrapped_context.hpp"
 
@@ -216,6 +217,8 @@ TEST_CASE("state changes and completion events are counted, unless the mode is o
     fake_status = ENETUNREACH;
     attr.qp_state = IBV_QPS_RTS;
     CHECK(modify(&qp, &attr, IBV_QP_STATE) == ENETUNREACH);
+    attr.qp_state = static_cast<ibv_qp_state>(qp_states);  // no state: the kernel's to refuse
+    CHECK(modify(&qp, &attr, IBV_QP_STATE) == ENETUNREACH);
     events_seen = 0;
     cq_event(&cq);
     CHECK(events_seen == 1);
@@ -226,6 +229,10 @@ TEST_CASE("state changes and completion events are counted, unless the mode is o
     CHECK(activity.qp_to[IBV_QPS_RTR] == counted);
     CHECK(activity.qp_to[IBV_QPS_RTS] == 0);
     CHECK(activity.qp_failed[IBV_QPS_RTS] == counted);
+    CHECK(activity.qp_failed[IBV_QPS_RESET] == 0);
+    CHECK(std::accumulate(activity.qp_failed, activity.qp_failed + qp_states, 0U) == counted);
+    // What lies behind the last state of the first device is the second device's.
+    CHECK(ledger->tenant_activity(*ledger->device_index("fake0") + 1).cq_events == 0);
     CHECK(activity.cq_events == counted);
 }
 
@@ -236,7 +243,7 @@ struct TwoPorts {
     WrappedContext context;
     ibv_pd pd{};
 
-    explicit TwoPorts(std::uint64_t limit = unset) : context(policy(limit)) {
+    explicit TwoPorts(std::uint64_t limit = unset, const char* second = "fake0/2") : context(policy(limit, second)) {
         pd.context = &context.verbs;
         qps_made = fake_status = 0;
         context.wrapped(Op::query_device_ex, real_query_device);
@@ -246,11 +253,11 @@ struct TwoPorts {
         }
     }
 
-    static Policy policy(std::uint64_t limit) {
+    static Policy policy(std::uint64_t limit, const char* second) {
         Policy policy;
         policy.log_level = LogLevel::none;
         row_for(policy.tenant, "fake0/1")[index(Resource::qp)] = limit;
-        row_for(policy.tenant, "fake0/2")[index(Resource::qp)] = 9;
+        row_for(policy.tenant, second)[index(Resource::qp)] = 9;
         row_for(policy.tenant, "*")[index(Resource::qp)] = 3;
         row_for(policy.process, "total")[index(Resource::qp)] = 3;
         return policy;
@@ -296,8 +303,9 @@ TEST_CASE("a QP counts at the port that it is bound to") {
     CHECK(device.at(1) == 1);
 }
 
-TEST_CASE("a port that the device has not takes no room in the ledger") {
-    TwoPorts device;
+TEST_CASE("a port that the device has not, or that nobody names, takes no room in the ledger") {
+    TwoPorts device(unset, "fake0/1");
+    CHECK(device.bind(0, 2) == 0);
     CHECK(device.bind(0, 3) == 0);
     CHECK(device.bind(0, 0) == 0);
     auto ledger = Ledger::open(ledger_path(device.context.directory.path()));
