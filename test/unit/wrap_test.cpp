@@ -176,9 +176,18 @@ TEST_CASE("what the process holds is part of how many, not of how large") {
     auto other = ledger->claim(identity_of_self());
     REQUIRE(other);
     const Limits none[Amounts::capacity];
-    REQUIRE_FALSE(ledger->charge(*other, *ledger->device_index("fake0"), Amounts{}.add(Resource::mr, 3), none));
+    const auto charge_three = [&] {
+        return !ledger->charge(*other, *ledger->device_index("fake0"), Amounts{}.add(Resource::mr, 3), none);
+    };
+    REQUIRE(charge_three());
     CHECK(query(context).orig_attr.max_mr == 2);
     ledger->retire(*other);
+    CHECK(query(context).orig_attr.max_mr == 5);
+
+    other = ledger->claim(identity_of_self());
+    REQUIRE(other);
+    REQUIRE(charge_three());
+    other = Error{"as if it had been killed"};
     CHECK(query(context).orig_attr.max_mr == 5);
 }
 
