@@ -15,7 +15,8 @@ public:
 
     DynamicRule read() {
         for (const auto& [key, node] : table_) entry(key, node);
-        if (!watch_) reader_.fail(table_, "the rule does not say what it watches; write watch = \"mr_bytes\"");
+        if (!table_.contains("watch"))
+            reader_.fail(table_, "the rule does not say what it watches; write watch = \"mr_bytes\"");
         if (!limit_) limit_ = watch_;
         if (watch_ && limit_) amounts();
         check();

@@ -130,7 +130,7 @@ check "the default policy limits nothing" says "no limits"
 printf 'version = 1\n[process."*"]\nqps = 1\n' >broken.toml
 try "$rdmaquota" check broken.toml
 check "check of a broken policy names the place" refuses 1 "broken.toml:3:1: unknown resource 'qps'"
-head -c 4096 /dev/urandom >binary.toml
+{ printf '\377' && head -c 4096 /dev/urandom; } >binary.toml
 try "$rdmaquota" check binary.toml
 check "check of a binary" refuses 1 "binary.toml:1:"
 try "$rdmaquota" check .
@@ -138,6 +138,10 @@ check "check of a directory" refuses 1 "directory"
 { echo 'version = 1' && for i in {1..40}; do printf '[process.dev%d]\nqp = 1\n' "$i"; done; } >devices.toml
 try "$rdmaquota" check devices.toml
 check "check of too many devices" refuses 1 "at most 34"
+
+printf 'version = 1\n[[dynamic]]\nwatch = "mr_bytes"\nof = "node"\nscope = "process"\nlimit = "qp"\nfloor = 4\n' >rules.toml
+try "$rdmaquota" check rules.toml
+check "check tells what a rule means" says "rule for each process  each device  qp 50 % of it while mr_bytes is above 90 % of the node's memory, and until 70 %, but at least 4"
 
 # --- reload ---------------------------------------------------------------------------------------
 

@@ -34,6 +34,28 @@ std::string log_words(const Policy& policy) {
     return fmt::format("{} and worse to {}", name(policy.log_level), target);
 }
 
+std::string capacity_words(const DynamicRule& rule) {
+    if (rule.of == CapacityOf::amount) return format_amount(rule.watch, rule.capacity);
+    if (rule.of == CapacityOf::node) return "the node's memory";
+    return rule.of == CapacityOf::device ? "the device's maximum" : "the tenant's limit";
+}
+
+std::string rule_words(const DynamicRule& rule) {
+    const bool tightens = rule.tightens();
+    return fmt::format("{} {} % of it while {} is {} {} % of {}, and until {} %, but at least {}",
+                       info(rule.limit).name, rule.factor, info(rule.watch).name, tightens ? "above" : "below",
+                       tightens ? rule.above : rule.below, capacity_words(rule), tightens ? rule.below : rule.above,
+                       format_amount(rule.limit, rule.floor));
+}
+
+void add_sidecar(Table& table, const Policy& policy) {
+    for (const auto& rule : policy.dynamic)
+        table.add({rule.scope == PolicyTable::process ? "  rule for each process" : "  rule for tenant default",
+                   device_words(rule.device), rule_words(rule)});
+    if (policy.sidecar.metrics_port != 0)
+        table.add({"  metrics", "", fmt::format("http://127.0.0.1:{}/metrics", policy.sidecar.metrics_port)});
+}
+
 void print_policy(const Policy& policy) {
     Table table({"  mode", "", std::string(name(policy.mode))}, {Align::left, Align::left, Align::left});
     table.add({"  denial", "", std::string(deny_errno_name(policy.deny_errno))});
@@ -42,6 +64,7 @@ void print_policy(const Policy& policy) {
     table.add({"  log", "", printable(log_words(policy))});
     add_scope(table, "each process", policy.process);
     add_scope(table, "tenant default", policy.tenant);
+    add_sidecar(table, policy);
     table.print({});
 }
 
