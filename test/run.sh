@@ -18,6 +18,7 @@
 #   oracle       random verbs calls, after which ledger and kernel agree; RDMAQUOTA_ORACLE_SEED, RDMAQUOTA_ORACLE_STEPS
 #   programs     real programs, with each resource that they use limited
 #   pyverbs      rdma-core's own pyverbs tests have the same outcomes with rdmaquota as without
+#   kernels      what the sidecar's program sees in the kernels of Debian 12, 13 and sid
 #   sidecar      rdmaquotad sees what the kernel makes, in the guest
 #   storm        processes killed and stopped in mid-operation; two minutes at random
 #   model        the Promela model of the ledger, searched exhaustively, and its mutants
@@ -32,7 +33,7 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two at a time, since there are two cores and a guest keeps one busy; the longest first.
-by_default=(guest model programs pyverbs fuzz mlx5 early dv sidecar sanitize storm objects clang oracle trixie sid uninstalled service cli unit provider)
+by_default=(guest model programs pyverbs fuzz mlx5 early dv sidecar kernels sanitize storm objects clang oracle trixie sid uninstalled service cli unit provider)
 long=''
 if [ "${1:-}" = --long ]; then
     long=--long
@@ -101,6 +102,20 @@ build() { ninja -C "$build"; }
 
 in_guest() { "$repo/test/vm/run.sh" --timeout 900 "$@"; }
 
+# The counts of all three in one last line.
+on_kernels() {
+    local release output p f passed=0 failed=0
+    for release in '' trixie sid; do
+        output=$(in_guest ${release:+--kernel "$release"} -- bash "$repo/test/integration/kernel_test.sh" "$build")
+        case $? in 77) return 77 ;; esac
+        grep -v -E '^[0-9]+ passed, [0-9]+ failed$' <<< "$output" | sed "s/^\(not ok\|ok\) - /&${release:-bookworm}: /"
+        read -r p _ f _ < <(tail -n 1 <<< "$output")
+        [[ $output =~ [0-9]+\ passed,\ [0-9]+\ failed$ ]] || { echo "not ok - ${release:-bookworm} ended without its counts"; p=0 f=1; }
+        passed=$((passed + p)) failed=$((failed + f))
+    done
+    printf '%d passed, %d failed\n' $passed $failed
+}
+
 in_root() {
     local root
     root=$("$repo/test/vm/roots.sh" "$1") || return 77
@@ -132,6 +147,7 @@ run() {
         oracle) tap in_guest --install -- bash "$repo/test/oracle/run.sh" "$build" \
             --seed "${RDMAQUOTA_ORACLE_SEED:-$RANDOM}" --steps "${RDMAQUOTA_ORACLE_STEPS:-3000}" \
             single limits threads resizers processes unplug ;;
+        kernels) tap on_kernels ;;
         sidecar) tap in_guest --install -- bash "$repo/test/integration/sidecar_test.sh" "$build" ;;
         programs) tap in_guest --install -- /usr/bin/python3 "$repo/test/integration/programs_test.py" ;;
         pyverbs) tap in_guest --install -- bash "$repo/test/integration/pyverbs_test.sh" ;;

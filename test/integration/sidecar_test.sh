@@ -77,14 +77,14 @@ policy <<< 'version = 1
 [tenant.default]
 bypass = "charge"
 [tenant.default."*"]
-pd = 6'
+pd = 7'
 : > sidecar.log
 start "$programs/raw_uverbs" ioctl 5
 await 3 "pd: 5 in the kernel"
 sleep 0.3
 is "charge: what bypasses is in the ledger" "$(usage_of pd) $(usage_of hca_handle) $(usage_of hca_object)" "5 1 5"
 run "$programs/verbs_objects" pd=2
-is "and leaves others what is left" "$out" "pd: 1 of 2 EDQUOT"
+is "and leaves others what is left" "$out" "pd: 1 of 2, then EDQUOT"
 proceed
 await 3 "bypass_ended: pid $program "
 is "until it ends" "$(usage_of pd)" 0

@@ -115,7 +115,8 @@ make_base() {
         [ "$applet" = busybox ] || ln -s busybox "base/bin/$applet"
     done
     for module in $boot_modules; do
-        modprobe -d . -S "$1" --show-depends "$module"
+        # Newer kernels have some of them built in.
+        modprobe -d . -S "$1" --show-depends "$module" 2>/dev/null || [ -n "$other" ]
     done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' | while read -r module; do
         case $module in
             *.xz) xz -dc "$module" >"base/modules/$(basename "$module" .xz)" ;;

@@ -1,0 +1,75 @@
+#!/bin/bash
+# kernel_test.sh BUILD: what the sidecar sees of this kernel, against the kernel's own counts. Runs as root in the
+# guest; nothing needs to be installed.
+set -u
+# shellcheck source=test/integration/tap.sh
+. "$(dirname "$0")/tap.sh"
+programs=$1/test/programs watch=$1/test/integration/kernel_watch
+cd "$(mktemp -d)" || exit 1
+group=/sys/fs/cgroup/kernel_test
+mkdir -p $group
+
+# seen PATTERN: the last line of the watch about the program that matches, without its beginning
+seen() { grep -e "^pid $program .*$1" watch.log | tail -n 1 | sed 's/^[^:]*: //'; }
+
+# start_watch ATTACHED: until it has said so
+start_watch() {
+    "$watch" "$1" > watch.log &
+    watcher=$!
+    for _ in $(seq 200); do grep -q '^attached' watch.log && return; sleep 0.05; done
+}
+
+# start STEP...: verbs_objects in the group, until it waits
+start() {
+    rm -f keys
+    mkfifo keys
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    sh -c 'echo $$ > "$0/cgroup.procs" && exec "$@"' $group "$programs/verbs_objects" "$@" wait < keys > running 2>&1 &
+    program=$!
+    exec 9> keys
+    for _ in $(seq 200); do grep -q waiting running && break; sleep 0.05; done
+    sleep 1.2
+}
+finish_program() { echo >&9; exec 9>&-; wait "$program"; }
+
+objects='rc=3 cq=2 mr=2:8192 srq=1 ah=2 mw=1 pd=1'
+check() { # HOW: what it sees of `objects`, made now
+    # shellcheck disable=SC2086 # one word each
+    start $objects
+    local now current made
+    now=$(seen 'hca_object')
+    current=$(sed -n 's/.*hca_object=//p' $group/rdma.current | xargs)
+    made=${now#*hca_object }
+    is "$1: as many objects as rdma.current tells" "${made%% *}" "$current"
+    has "$1: of the right kinds" "$(sed 's/ ([0-9-]*)//g' <<< "$now")" \
+        " qp 3 mr 2 mr_bytes 16384 cq 3 hca_handle 1 pd 2 srq 1 mw 1 ah 2"
+    finish_program
+    sleep 1.2
+    is "$1: its end is seen" "$(grep -c "^ended $program$" watch.log)" 1
+}
+
+echo "# $(uname -r)"
+start_watch 20
+is "the program is attached, and sees all" "$(head -n 1 watch.log)" "attached: true"
+check "fentry"
+kill "$watcher"
+wait "$watcher" 2> /dev/null
+
+# fentry is used for functions that the modules' type information tells of.
+for module in ib_core ib_uverbs ib_uverbs_support; do
+    [ ! -e /sys/kernel/btf/$module ] || mount --bind /dev/null /sys/kernel/btf/$module
+done
+start_watch 20
+has "without it kprobes are used, and what they cannot see is said" "$(head -n 1 watch.log)" "blind: fentry cannot be used here, kprobes are"
+check "kprobe"
+kill "$watcher"
+wait "$watcher" 2> /dev/null
+
+mount -t tmpfs none /sys/kernel/btf
+start $objects
+start_watch 2
+has "without any there is no program" "$(head -n 1 watch.log)" "only what netlink lists is known"
+wait "$watcher"
+has "but netlink" "$(sed 's/ ([0-9-]*)//g' <<< "$(seen hca_object)")" " qp 3 mr 2 mr_bytes 16384 cq 3 hca_handle 1 pd 2 srq 1"
+finish_program
+finish
