@@ -15,6 +15,7 @@ def charge(figures):
                   [("mutex", mutex), ("socket", socket), ("=", f"{ratio:.0f}×")],
                   "≤ 150 ns; ≥ 50× less than socket" if judged else "≥ 50× less than socket",
                   ratio >= 50 and (ours.median <= 150 or not judged))
+    yield row("… one locked operation, of which a QP's worth takes 20", figures.get("charge.locked", "ns"))
 
 
 def instructions(figures):
@@ -129,6 +130,7 @@ def denial(figures):
         proved = figures.get(f"denial_proved.{owners}").least == 1
         yield row(f"denial among {owners:,} live owners", ours, target="< 1 ms", met=ours.median < 1e6,
                   note="" if proved else "; not all proved")
+    yield row("… the least system call; each owner is asked by one", figures.get("denial_call", "ns"))
 
 
 def memory(figures):

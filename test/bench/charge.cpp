@@ -1,8 +1,10 @@
 // charge [--runs N] [--pairs N]: ns of a charge and its release, one thread, for one resource and
 // for what a QP costs.
+// And of one locked operation on a word that no other processor has, of which a resource takes four.
 // charge --one N | --qp N: N pairs and no output, for counting instructions.
 #include <cstring>
 
+#include "shm/atomic.hpp"
 #include "test/bench/books.hpp"
 #include "test/bench/measure.hpp"
 
@@ -21,6 +23,13 @@ double pair_ns(Books& books, const Amounts& amounts, unsigned pairs) {
     return elapsed_ns(start) / pairs;
 }
 
+double locked_ns(unsigned operations) {
+    static std::uint64_t word = 0;
+    const auto start = now_ns();
+    for (unsigned i = 0; i < operations; ++i) add(word, 1);
+    return elapsed_ns(start) / operations;
+}
+
 int count_only(const char* what, unsigned pairs) {
     const auto site = make_ledger_site();
     const auto books = site->join();
@@ -37,6 +46,9 @@ int main(int argc, char** argv) {
     const auto runs = number_option(argc, argv, "--runs", 15);
     const auto pairs = number_option(argc, argv, "--pairs", 200'000);
     const std::pair<const char*, Amounts> costs[] = {{"one", one_resource()}, {"qp", one_qp()}};
+    std::vector<double> locked;
+    for (unsigned run = 0; run < runs; ++run) locked.push_back(locked_ns(pairs));
+    print("charge.locked", locked);
     for (const auto& [name, amounts] : costs) {
         std::vector<double> ns[sides.size()];
         // Sides by turns, so that what else the machine does meets all of them.
