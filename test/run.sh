@@ -15,7 +15,7 @@
 #   objects      device attributes, QP states and ports on rxe, in the guest
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
 #   trixie, sid  the QP case under rdma-core 56.1 and 65.0
-#   oracle       random verbs calls, after which ledger and kernel agree; RDMAQUOTA_ORACLE_SEED, RDMAQUOTA_ORACLE_STEPS
+#   oracle       random verbs calls, after which ledger, kernel and sidecar agree; RDMAQUOTA_ORACLE_SEED, RDMAQUOTA_ORACLE_STEPS
 #   programs     real programs, with each resource that they use limited
 #   pyverbs      rdma-core's own pyverbs tests have the same outcomes with rdmaquota as without
 #   kernels      what the sidecar's program sees in the kernels of Debian 12, 13 and sid

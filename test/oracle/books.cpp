@@ -70,8 +70,26 @@ std::string Books::disagreement(const Tally& expected) {
     auto counts = resource_counts(device_);
     for (const auto& [name, resource] : listed)
         compare(fmt::format("the kernel's {}", name), counts[name] - baseline_[name], expected.of(resource), text);
+    compare_sidecar(expected, text);
     return text;
 }
+
+#ifdef ORACLE_SIDECAR
+void Books::compare_sidecar(const Tally& expected, std::string& text) {
+    const auto uses = watch_.snapshot();
+    if (!uses || !watch_.attached())
+        text += fmt::format(" the sidecar sees nothing: {}", uses ? watch_.blind().front() : uses.error());
+    if (!uses) return;
+    for (const auto& row : rdmaquota::resource_table) {
+        std::int64_t seen = 0;
+        for (const auto& use : *uses)
+            if (use.device == device_) seen += static_cast<std::int64_t>(use.live[index(row.id)]);
+        if (watch_.knows(row.id)) compare(fmt::format("the sidecar's {}", row.name), seen, expected.of(row.id), text);
+    }
+}
+#else
+void Books::compare_sidecar(const Tally&, std::string&) {}
+#endif
 
 std::string Books::lasting_disagreement(const Tally& expected) {
     std::string text;

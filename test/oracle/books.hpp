@@ -1,4 +1,5 @@
-// The three books of one device side by side: the ledger's, the kernel's and the oracle's own.
+// The books of one device side by side: the ledger's, the kernel's, the oracle's own, and what the sidecar sees of
+// the kernel where that is built (ORACLE_SIDECAR).
 #pragma once
 
 #include <map>
@@ -7,6 +8,9 @@
 #include "shm/ledger.hpp"
 #include "shm/policy_segment.hpp"
 #include "tally.hpp"
+#ifdef ORACLE_SIDECAR
+#include "tools/rdmaquotad/kernel_watch.hpp"
+#endif
 
 namespace oracle {
 
@@ -37,8 +41,13 @@ private:
     void set(rdmaquota::Scope scope, std::string_view device, Row& row, Resource resource, std::uint64_t limit);
     void compare(const std::string& what, std::int64_t seen, std::int64_t expected, std::string& text) const;
 
+    void compare_sidecar(const Tally& expected, std::string& text);
+
     std::string device_;
     bool with_kernel_;
+#ifdef ORACLE_SIDECAR
+    rdmaquota::KernelWatch watch_ = rdmaquota::KernelWatch::open();  // read by forked children too
+#endif
     rdmaquota::Ledger ledger_;
     rdmaquota::PolicySegment policy_;
     std::map<std::string, std::int64_t> baseline_;
