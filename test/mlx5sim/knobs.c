@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The knobs of mlx5sim.h, as files in debugfs. */
 #include <linux/debugfs.h>
-#include <linux/delay.h>
+#include <linux/sched.h>
 
 #include "mlx5sim.h"
 
@@ -26,7 +26,7 @@ int sim_begin(enum sim_command command)
 
 	atomic_inc(&knob->calls);
 	if (delay_ms)
-		msleep(delay_ms);
+		schedule_timeout_killable(msecs_to_jiffies(delay_ms));
 	return -(int)READ_ONCE(knob->error);
 }
 

@@ -18,7 +18,7 @@
  * Knobs, for each command (see SIM_COMMANDS) in /sys/kernel/debug/mlx5sim/COMMAND/:
  *   errno     when not 0, the command fails with it. A destroying command that still fails when its process has ended
  *             leaks the object, as it would with real hardware: reset the knob first.
- *   delay_ms  the command first sleeps that long, uninterruptibly
+ *   delay_ms  the command first sleeps that long, or until its process is killed
  *   calls     how often it was called
  *
  * The facts about what libmlx5 asks and wants to hear are from rdma-core's providers/mlx5, releases 44 to 65.
