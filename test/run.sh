@@ -18,6 +18,7 @@
 #   oracle       random verbs calls, after which ledger, kernel and sidecar agree; RDMAQUOTA_ORACLE_SEED, RDMAQUOTA_ORACLE_STEPS
 #   programs     real programs, with each resource that they use limited
 #   pyverbs      rdma-core's own pyverbs tests have the same outcomes with rdmaquota as without
+#   pyverbs_mlx5 the same for those of them that need no data path, on the simulated mlx5_0
 #   kernels      what the sidecar's program sees in the kernels of Debian 12, 13 and sid
 #   sidecar      rdmaquotad sees what the kernel makes, in the guest
 #   storm        processes killed and stopped in mid-operation; two minutes at random
@@ -33,7 +34,7 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two at a time, since there are two cores and a guest keeps one busy; the longest first.
-by_default=(guest model programs pyverbs fuzz mlx5 early dv sidecar kernels sanitize storm objects clang oracle trixie sid uninstalled service cli unit provider)
+by_default=(guest model programs pyverbs fuzz mlx5 early dv sidecar kernels sanitize pyverbs_mlx5 storm objects clang oracle trixie sid uninstalled service cli unit provider)
 long=''
 if [ "${1:-}" = --long ]; then
     long=--long
@@ -150,7 +151,8 @@ run() {
         kernels) tap on_kernels ;;
         sidecar) tap in_guest --install -- bash "$repo/test/integration/sidecar_test.sh" "$build" ;;
         programs) tap in_guest --install -- /usr/bin/python3 "$repo/test/integration/programs_test.py" ;;
-        pyverbs) tap in_guest --install -- bash "$repo/test/integration/pyverbs_test.sh" ;;
+        pyverbs) tap in_guest --install -- bash "$repo/test/integration/pyverbs_test.sh" rxe0 ;;
+        pyverbs_mlx5) tap in_guest --device mlx5sim --install -- bash "$repo/test/integration/pyverbs_test.sh" mlx5_0 ;;
         trixie) tap in_root trixie 34 ;;
         sid) tap in_root sid 65 ;;
         vm) tap bash "$repo/test/vm/selftest.sh" ;;

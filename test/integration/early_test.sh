@@ -55,6 +55,8 @@ held "dlopen of libibverbs alone" "$limit" "$programs/early" qps=4
 held "libibverbs first, then libmlx5" "$limit" "$programs/early" open=libibverbs.so.1 open=libmlx5.so.1 qps=4
 held "libmlx5 closed again" "$limit" "$programs/early" open=libmlx5.so.1 close qps=4
 held "opened, closed, opened" "$limit" "$programs/early" open=libmlx5.so.1 close open=libmlx5.so qps=4
+held "opened before and again after libibverbs" "$limit" "$programs/early" open=libmlx5.so.1 open=libibverbs.so.1 \
+    open=libmlx5.so.1 qps=4
 is "nothing is left in use" "$(usage_of qp)" 0
 
 # --- the real library's symbols -----------------------------------------------------------------------
@@ -67,6 +69,9 @@ mlx5dv_init_obj: $real
 mlx5dv_init_obj: $real
 mlx5dv_create_qp: $real_dir/libibverbs/librdmaquota.so"
 done
+is "what creates objects is ours also after closing and opening again" \
+    "$("$programs/early" open=libmlx5.so.1 close open=libmlx5.so.1 symbol=mlx5dv_devx_obj_create)" \
+    "mlx5dv_devx_obj_create: $real_dir/libibverbs/librdmaquota.so"
 run "$programs/early" open=libmlx5.so.1 symbol=mlx5dv_create_qp@MLX5_1.99
 is "a symbol that the real one lacks stays missing" "$status" 1
 has "libmlx5's own calls know their device" "$("$programs/mlx5_calls" mlx5_0 2> /dev/null)" "mlx5dv_is_supported 1"
@@ -93,6 +98,9 @@ build_real MLX5_2.0
 run rdmaquota doctor
 has "doctor tells of a node that the shadow lacks" "$out" "lacks the version node MLX5_2.0"
 rm "$real_dir/libmlx5.so.1"
+run "$programs/verbs_objects_mlx5" -d mlx5_0 rc=1
+is "a program that is linked to a missing library does not start" "$status" 127
+has "and says which" "$log" "$real_dir/libmlx5.so.1: cannot open shared object file"
 run rdmaquota doctor
 has "doctor tells that the real library is missing" "$out" "problem  libmlx5.so.1: $real_dir/libmlx5.so.1 is missing"
 held "the real library's link missing, not linked to it" "rc: 2 of 4, then EDQUOT" "$programs/verbs_objects" -d mlx5_0 rc=4
@@ -120,6 +128,15 @@ sick "another libmlx5 by LD_LIBRARY_PATH" "libmlx5.so.1: not covered: the loader
 mv /etc/libibverbs.d/rdmaquota.driver .
 sick "no registration" "registration: " rdmaquota doctor
 mv rdmaquota.driver /etc/libibverbs.d/
+echo 'driver broken' > /etc/libibverbs.d/broken.driver
+echo 'int table;' | gcc -x c - -shared -fPIC -o "$real_dir/libibverbs/libbroken-rdmav34.so" || not_ok "a provider without a table"
+sick "a provider whose table is not found" \
+    "provider broken: not adopted, its devices are not limited: 0 structures in $real_dir/libibverbs/libbroken-rdmav34.so" \
+    rdmaquota doctor
+held "the others are adopted beside it" "rc: 2 of 4, then EDQUOT" "$programs/verbs_objects_mlx5" -d mlx5_0 rc=4
+has "the program can tell of it" "$(RDMAQUOTA_LOG_LEVEL=info "$programs/verbs_objects_mlx5" -d mlx5_0 rc=1 2>&1)" \
+    "rdmaquota: provider broken is left alone and not limited: 0 structures in"
+rm /etc/libibverbs.d/broken.driver "$real_dir/libibverbs/libbroken-rdmav34.so"
 chmod 666 /run/rdmaquota/policy
 sick "a policy that all may write" "policy: " rdmaquota doctor
 chmod 644 /run/rdmaquota/policy
@@ -137,6 +154,31 @@ sick "a process that is not held" "descriptor 3 (mlx5_0): not covered: owned by 
 has "its library" "$out" "problem  library: not covered: $real is loaded and not adopted"
 has "it has no slot" "$out" "problem  owner slot: none"
 proceed
+# Another libmlx5, in a directory of its own.
+own=/run/own-libmlx5
+mkdir $own
+cp "$real" $own/libmlx5.so.1
+sick "an own libmlx5 by LD_LIBRARY_PATH" "libmlx5.so.1: not covered: the loader gives programs $own/libmlx5.so.1" \
+    env LD_LIBRARY_PATH=$own rdmaquota doctor
+# not_held NAME COMMAND...: its device is driven by the own libmlx5, which doctor tells
+not_held() {
+    start "${@:2}" wait
+    has "$1: it runs" "$(cat running)" "3 of 3"
+    sick "$1" "descriptor 3 (mlx5_0): not covered: owned by $own/libmlx5.so.1, which is not adopted" \
+        rdmaquota doctor --pid "$program"
+    has "$1: its library" "$out" "problem  library: not covered: $own/libmlx5.so.1 is loaded and not adopted"
+    proceed
+}
+policy <<< 'version = 1
+[tenant.default.mlx5_0]
+qp = 2'
+not_held "by LD_LIBRARY_PATH" env LD_LIBRARY_PATH=$own "$programs/verbs_objects_mlx5" -d mlx5_0 rc=3
+not_held "by RUNPATH" "$programs/verbs_objects_runpath" -d mlx5_0 rc=3
+has "by RUNPATH: that too" "$out" "program: has RUNPATH $own"
+not_held "by a path" "$programs/early" open=$own/libmlx5.so.1 qps=3
+not_held "the first of two copies" "$programs/early" open=$own/libmlx5.so.1 "open=$shadow" qps=3
+held "the second of two copies" "$limit" "$programs/early" open=libmlx5.so.1 open=$own/libmlx5.so.1 qps=4
+rm -r $own
 start sh -c 'exec 7<> /dev/infiniband/uverbs0; echo ready; read -r _'
 sick "a descriptor without libibverbs" "descriptor 7 (mlx5_0): not covered: no context" rdmaquota doctor --pid $program
 proceed

@@ -1,13 +1,13 @@
-"""pyverbs_outcomes.py TESTS FILE [NAME...]: runs rdma-core's own pyverbs tests in directory TESTS on rxe0, all or
-those named, and writes one line "NAME<tab>OUTCOME" for each to FILE as it ends; what they print goes to stderr."""
+"""pyverbs_outcomes.py TESTS DEVICE FILE [NAME...]: runs rdma-core's own pyverbs tests in directory TESTS on DEVICE, all
+or those named, and writes one line "NAME<tab>OUTCOME" for each to FILE as it ends; what they print goes to stderr."""
 
 import faulthandler
 import os
 import sys
 import unittest
 
-directory, path, names = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3:]
-sys.argv = ["run_tests.py", "--dev", "rxe0"]
+directory, device, path, names = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]
+sys.argv = ["run_tests.py", "--dev", device]
 sys.path[:0] = [directory, os.path.dirname(directory)]
 faulthandler.enable()
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 
@@ -111,13 +112,21 @@ void examine_provider(Findings& findings, const std::string& name, const std::st
         {Level::problem, subject, "not adopted, its devices are not limited" + (why.empty() ? "" : ": " + why)});
 }
 
-// Loads all as libibverbs would in a program, in the child.
+// Loads all as libibverbs would in a program, in the child. What our provider has to say comes first; it goes
+// by a file, since the provider logs to nothing else that it is not sure of.
 std::string load_providers(const std::string& ours) {
+    std::string log = fs::temp_directory_path() / "rdmaquota-doctor-XXXXXX";
+    const int descriptor = ::mkstemp(log.data());
     ::setenv("RDMAQUOTA_LOG_LEVEL", "info", 1);
-    ::setenv("RDMAQUOTA_LOG_FILE", "/proc/self/fd/2", 1);
-    if (::dlopen("libibverbs.so.1", RTLD_NOW) == nullptr || ::dlopen(ours.c_str(), RTLD_NOW) == nullptr)
-        return ::dlerror();
-    return "loaded";
+    ::setenv("RDMAQUOTA_LOG_FILE", log.c_str(), 1);
+    const bool loaded =
+        ::dlopen("libibverbs.so.1", RTLD_NOW) != nullptr && ::dlopen(ours.c_str(), RTLD_NOW) != nullptr;
+    const std::string outcome = loaded ? "loaded" : ::dlerror();
+    std::ifstream stream(log);
+    std::string said(std::istreambuf_iterator<char>(stream), {});
+    ::unlink(log.c_str());
+    ::close(descriptor);
+    return said + outcome;
 }
 
 void examine_providers(Findings& findings, const std::vector<std::string>& names, const std::string& pabi) {
