@@ -17,7 +17,6 @@ using Relocation = ElfW(Rela);
 
 // A function that the library has, and its entry in the library's symbol table.
 struct Function {
-    const Redirection* row;
     Symbol* symbol;
     std::uintptr_t real;
     std::uintptr_t replacement;
@@ -49,8 +48,7 @@ std::vector<Function> find_functions(void* handle, const Image& image, std::span
         Symbol* symbol = real && in(image.code, real) ? symbol_at(real, row.name) : nullptr;
         if (!symbol) continue;
         row.real = real;
-        found.push_back({&row, symbol, reinterpret_cast<std::uintptr_t>(real),
-                         reinterpret_cast<std::uintptr_t>(row.replacement)});
+        found.push_back({symbol, reinterpret_cast<std::uintptr_t>(real), reinterpret_cast<std::uintptr_t>(row.replacement)});
     }
     return found;
 }

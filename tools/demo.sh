@@ -1,6 +1,6 @@
 #!/bin/bash
 # demo.sh: installs what is missing, builds, boots the test guest (a virtual machine with a stock
-# kernel and a soft-RoCE device), installs rdmaquota there, and shows the main job.
+# kernel, a soft-RoCE device and a simulated mlx5_0), installs rdmaquota there, and shows the main job.
 set -eu
 repo=$(cd "$(dirname "$0")/.." && pwd)
 export RDMAQUOTA_BUILD=${RDMAQUOTA_BUILD:-$repo/build}
@@ -15,4 +15,4 @@ step "building"
 ninja -C "$RDMAQUOTA_BUILD" tools/rdmaquota/rdmaquota provider/librdmaquota.so test/programs/verbs_objects all \
     > "$RDMAQUOTA_BUILD/demo-build.log" || { tail -n 20 "$RDMAQUOTA_BUILD/demo-build.log" >&2; exit 1; }
 step "booting the guest and installing there"
-exec "$repo/test/vm/run.sh" --install -- bash "$repo/tools/demo_in_guest.sh" "$RDMAQUOTA_BUILD/test/programs/verbs_objects"
+exec "$repo/test/vm/run.sh" --device both --install -- bash "$repo/tools/demo_in_guest.sh" "$RDMAQUOTA_BUILD/test/programs"

@@ -1,8 +1,9 @@
 #!/bin/bash
-# demo_in_guest.sh PROGRAM: the story that tools/demo.sh tells, in the guest.
-program=$1
+# demo_in_guest.sh PROGRAMS: the story that tools/demo.sh tells, in the guest.
+programs=$1
 cd "$(mktemp -d)" || exit 1
-cp "$program" ./program
+cp "$programs/verbs_objects" ./program
+cp "$programs/dv_objects" ./mlx5_program
 
 say() { printf '\n# %s\n' "$*"; }
 try() {
@@ -10,17 +11,17 @@ try() {
     "$@" 2>&1
 }
 
-say "The device, and a program that knows nothing of quotas: it creates five QPs."
+say "The devices, and a program that knows nothing of quotas: it creates five QPs."
 try rdma link show
-try ./program rc=5
+try ./program -d rxe0 rc=5
 
 say "The administrator allows the tenant two. No restart, no relinking, no LD_PRELOAD, no daemon."
 try rdmaquota set default '*' qp=2
-try ./program rc=5
+try ./program -d rxe0 rc=5
 
 say "The program holds its two QPs and waits; meanwhile the books say who has what."
 mkfifo keys
-./program rc=5 wait rc=2 wait < keys > output 2>&1 &
+./program -d rxe0 rc=5 wait rc=2 wait < keys > output 2>&1 &
 pid=$!
 exec 9> keys
 until grep -q waiting output; do sleep 0.05; done
@@ -39,6 +40,13 @@ kill -9 "$pid"
 wait "$pid" 2> /dev/null
 exec 9>&-
 try rdmaquota show
+
+say "mlx5_0, driven by the real libmlx5: a program that is linked to it, as UCX and DPDK are, and uses its own calls."
+try rdmaquota set mlx5_0 qp=2 mr_bytes=1MiB
+printf '$ ldd ./mlx5_program | grep libmlx5\n'
+ldd ./mlx5_program | grep libmlx5
+say "A QP of the verbs, then QPs by mlx5dv_create_qp, by a DEVX command, and memory that DEVX pins:"
+try ./mlx5_program -d mlx5_0 rc=1 dvqp=2 devx=1:0x500 umem=2:1048576
 
 say "What happened:"
 try rdmaquota events

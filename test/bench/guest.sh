@@ -15,10 +15,12 @@ for variant in bare ours; do
     "$build/bench_open_device" >/dev/null
 done
 
+variants="bare ours rdmacg"
+[ "$device" != mlx5_0 ] || variants="$variants early"
 i=0
 while [ $i -lt "$repeats" ]; do
     i=$((i + 1))
-    for variant in bare ours rdmacg; do
+    for variant in $variants; do
         measure "$variant" "$build/bench_verbs_pairs" "$pairs"
         measure "$variant" "$build/bench_open_device" --memory
     done

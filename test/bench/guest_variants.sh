@@ -1,5 +1,6 @@
 # Shell functions for what is measured in the guest: its variants are bare (rdmaquota is installed but not registered),
-# ours, and rdmacg (bare, and limited by the kernel's rdma cgroup). Sourced with $name and $device set.
+# ours, rdmacg (bare, and limited by the kernel's rdma cgroup), and early (ours, in a program that has loaded libmlx5
+# before libibverbs reads its configuration). Sourced with $name and $device set.
 # shellcheck shell=sh disable=SC2154
 
 registration=/etc/libibverbs.d/rdmaquota.driver
@@ -9,7 +10,7 @@ echo "$device hca_handle=100000 hca_object=1000000" >$group/rdma.max
 
 switch() {
     case $1 in
-        ours) [ -e $registration ] || mv /run/rdmaquota.driver $registration ;;
+        ours | early) [ -e $registration ] || mv /run/rdmaquota.driver $registration ;;
         *) [ ! -e $registration ] || mv $registration /run/rdmaquota.driver ;;
     esac
 }
@@ -19,11 +20,11 @@ measure() {
     variant=$1
     shift
     switch "$variant"
-    if [ "$variant" = rdmacg ]; then
-        # shellcheck disable=SC2016 # expanded by the inner shell
-        sh -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' $group "$@"
-    else
-        "$@"
-    fi >/run/bench.out
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    case $variant in
+        rdmacg) sh -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' $group "$@" ;;
+        early) LD_PRELOAD=libmlx5.so.1 "$@" ;;
+        *) "$@" ;;
+    esac >/run/bench.out
     sed "s/^/$name.$variant./" /run/bench.out
 }

@@ -115,6 +115,17 @@ pd = 0'
 has "a program linked to libmlx5 is held to it beside another device" "$("$programs/mlx5_calls" mlx5_0 2> /dev/null)" \
     "ibv_alloc_pd: EDQUOT"
 
+policy <<< 'version = 1
+[tenant.default."*"]
+qp = 2'
+is "so is one that finds the real libmlx5 past the shadow" \
+    "$(LD_LIBRARY_PATH=$real_dir "$programs/dv_objects" -d mlx5_0 rc=3 drop=rc dvqp=3 drop=dvqp devx=3 2> /dev/null)" \
+    "rc: 2 of 3, then EDQUOT
+drop rc: 2
+dvqp: 2 of 3, then EDQUOT
+drop dvqp: 2
+devx: 2 of 3, then EDQUOT"
+
 # --- the kernel's own numbers -----------------------------------------------------------------------
 policy <<< 'version = 1'
 start in_cgroup probe "$programs/verbs_objects" -d mlx5_0 "${everything[@]}" wait "${away[@]}" wait

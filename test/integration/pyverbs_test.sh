@@ -9,8 +9,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/guest.sh"
 device=$1 chosen=() least=60 used=(hca_handle pd cq qp mr srq mw ah)
 if [ "$device" = mlx5_0 ]; then
-    # Those that send nothing, since mlx5sim has no data path, where a test waits in vain.
-    chosen=(tests.test_{device,addr,cq,pd,qp,fork,mlx5_var,mlx5_pp,mlx5_uar,mlx5_query_port}
+    # Those that send nothing, since mlx5sim has no data path, where a test waits in vain. Raw QPs are asked for with
+    # attributes by chance that it seldom has.
+    chosen=(tests.test_{device,addr,cq,pd,fork,mlx5_var,mlx5_pp,mlx5_uar,mlx5_query_port}
+        tests.test_qp.QPTest.test_{create_{rc,uc,ud}_qp{,_ex}_{no,with}_attr,query_{rc,uc,ud}_qp,query_data_in_order,modify_ud_qp}
         tests.test_mr.{MRTest.test_reg_mr_bad_flags,MWTest.test_reg_mw_wrong_type}
         tests.test_mr.DeviceMemoryAPITest.test_{create_dm_mr,dm_bad_access,dm_bad_registration}
         tests.test_mlx5_sched.Mlx5SchedTest.test_create_sched_tree)

@@ -95,19 +95,17 @@ static int UVERBS_HANDLER(MLX5_IB_METHOD_DEVX_OBJ_CREATE)(struct uverbs_attr_bun
 	const u8 *command = uverbs_attr_get_alloced_ptr(attrs, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN);
 	int kind = kind_of(get_unaligned_be16(command));
 	struct devx_object *object;
-	int number;
+	u32 number;
+	int error;
 
 	if (kind < 0 || !allowed(attrs))
 		return -EINVAL;
-	number = sim_begin(sim_devx_create);
-	if (number)
-		return number;
-	object = kzalloc(sizeof(*object), GFP_KERNEL);
-	number = object ? sim_number(kind) : -ENOMEM;
-	if (number < 0) {
-		kfree(object);
-		return number;
-	}
+	error = sim_begin(sim_devx_create);
+	if (error)
+		return error;
+	object = sim_new(sizeof(*object), kind, NULL, &number);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
 	object->kind = kind;
 	object->number = number;
 	uobject->object = object;
@@ -175,18 +173,11 @@ static struct ib_umem *pin_for(struct uverbs_attr_bundle *attrs, struct ib_devic
 
 static struct devx_umem *new_umem(struct ib_umem *umem)
 {
-	struct devx_umem *new;
-	int number;
+	u32 number;
+	struct devx_umem *new = sim_new(sizeof(*new), sim_umems, umem, &number);
 
-	if (IS_ERR(umem))
-		return ERR_CAST(umem);
-	new = kzalloc(sizeof(*new), GFP_KERNEL);
-	number = new ? sim_number(sim_umems) : -ENOMEM;
-	if (number < 0) {
-		kfree(new);
-		ib_umem_release(umem);
-		return ERR_PTR(number);
-	}
+	if (IS_ERR(new))
+		return new;
 	new->umem = umem;
 	new->number = number;
 	return new;

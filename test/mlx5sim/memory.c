@@ -92,20 +92,13 @@ static int destroy_ah(struct ib_ah *ib, u32 flags)
 /* new_mr: a numbered MR over `umem`, which it owns from now on also when it fails. */
 static struct ib_mr *new_mr(struct ib_umem *umem, u64 length, u64 iova)
 {
-	struct sim_mr *mr;
-	int number;
+	u32 number;
+	struct sim_mr *mr = sim_new(sizeof(*mr), sim_mkeys, umem, &number);
 
-	if (IS_ERR(umem))
-		return ERR_CAST(umem);
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	number = mr ? sim_number(sim_mkeys) : -ENOMEM;
-	if (number < 0) {
-		kfree(mr);
-		ib_umem_release(umem);
-		return ERR_PTR(number);
-	}
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
 	mr->umem = umem;
-	mr->ib.lkey = mr->ib.rkey = (u32)number << 8;
+	mr->ib.lkey = mr->ib.rkey = number << 8;
 	mr->ib.length = length;
 	mr->ib.iova = iova;
 	return &mr->ib;

@@ -72,6 +72,12 @@ void sim_knobs_remove(void);
 int sim_number(enum sim_kind kind);
 void sim_number_free(enum sim_kind kind, u32 number);
 
+/*
+ * numbers.c. `bytes` of zeroed memory for an object that is to own `umem` (NULL: none), and its number. On failure it
+ * releases `umem` and returns an error pointer; that is what it returns for an error pointer in `umem`, too.
+ */
+void *sim_new(size_t bytes, enum sim_kind kind, struct ib_umem *umem, u32 *number);
+
 /* numbers.c. Copies what of a request or response the user's library knows; a request's rest is zeroed. */
 int sim_request(struct ib_udata *udata, void *request, size_t bytes);
 int sim_respond(struct ib_udata *udata, const void *response, size_t bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Object numbers, and the part of a command that only libmlx5 and its driver know. */
+/* Objects with their numbers, and the part of a command that only libmlx5 and its driver know. */
 #include <linux/idr.h>
+#include <linux/slab.h>
 
 #include "mlx5sim.h"
 
@@ -20,6 +21,24 @@ int sim_number(enum sim_kind kind)
 void sim_number_free(enum sim_kind kind, u32 number)
 {
 	ida_free(&numbers, ((u32)kind << 24) + number);
+}
+
+void *sim_new(size_t bytes, enum sim_kind kind, struct ib_umem *umem, u32 *number)
+{
+	void *object;
+	int new;
+
+	if (IS_ERR(umem))
+		return umem;
+	object = kzalloc(bytes, GFP_KERNEL);
+	new = object ? sim_number(kind) : -ENOMEM;
+	if (new >= 0) {
+		*number = new;
+		return object;
+	}
+	kfree(object);
+	ib_umem_release(umem);
+	return ERR_PTR(new);
 }
 
 int sim_request(struct ib_udata *udata, void *request, size_t bytes)

@@ -17,22 +17,14 @@ struct sim_counters {
 	struct ib_counters ib;
 };
 
-/* new_wq: a numbered WQ over `umem`, which it owns from now on also when it fails */
+/* A real adapter has receive queues of QPs in the same number space. */
 static struct sim_wq *new_wq(struct ib_umem *umem)
 {
-	struct sim_wq *wq;
-	int number;
+	u32 number;
+	struct sim_wq *wq = sim_new(sizeof(*wq), sim_qps, umem, &number);
 
-	if (IS_ERR(umem))
-		return ERR_CAST(umem);
-	wq = kzalloc(sizeof(*wq), GFP_KERNEL);
-	/* A real adapter has receive queues of QPs in the same number space. */
-	number = wq ? sim_number(sim_qps) : -ENOMEM;
-	if (number < 0) {
-		kfree(wq);
-		ib_umem_release(umem);
-		return ERR_PTR(number);
-	}
+	if (IS_ERR(wq))
+		return wq;
 	wq->umem = umem;
 	wq->ib.wq_num = number;
 	return wq;

@@ -18,9 +18,9 @@ struct Options {
 };
 
 constexpr const char* never_covered =
-    "statically linked programs, programs that talk to the kernel's uverbs device themselves, and those that find "
-    "another "
-    "libmlx5 by RPATH, RUNPATH, LD_LIBRARY_PATH or a path";
+    "statically linked programs, programs that talk to the kernel's uverbs device themselves, those that find another "
+    "libmlx5 by RPATH, RUNPATH, LD_LIBRARY_PATH or a path, and what DV calls create that are not counted, see "
+    "rdmaquota-provider(7)";
 
 const char* word(Level level) {
     switch (level) {
