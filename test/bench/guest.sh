@@ -29,6 +29,22 @@ for variant in bare ours; do
     measure "$variant" "$build/bench_verbs_pairs" "$pairs" 100000
 done
 
+# What the sidecar's program in the kernel adds by itself: its reader is stopped once it is attached.
+watch=$1/test/integration/kernel_watch
+if [ -x "$watch" ]; then
+    "$watch" 600 >/run/watch.out &
+    watcher=$!
+    until grep -q '^attached: true' /run/watch.out; do sleep 0.1; done
+    kill -STOP $watcher
+    "$build/bench_verbs_pairs" 4200 >/dev/null
+    i=0
+    while [ $i -lt "$repeats" ]; do
+        i=$((i + 1))
+        measure watched "$build/bench_verbs_pairs" "$pairs"
+    done
+    kill -KILL $watcher
+fi
+
 rdmaquota set "$device" qp=1000 >/dev/null
 measure ours "$build/bench_verbs_death" 1000
 echo "$name.ours.guest_death.usage $(rdmaquota show --json | tr -d ' \n' | sed -n 's/.*"qp":{"usage":\([0-9]*\).*/\1/p')"

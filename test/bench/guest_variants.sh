@@ -1,6 +1,7 @@
 # Shell functions for what is measured in the guest: its variants are bare (rdmaquota is installed but not registered),
-# ours, rdmacg (bare, and limited by the kernel's rdma cgroup), and early (ours, in a program that has loaded libmlx5
-# before libibverbs reads its configuration). Sourced with $name and $device set.
+# ours, rdmacg (bare, and limited by the kernel's rdma cgroup), early (ours, in a program that has loaded libmlx5
+# before libibverbs reads its configuration), and watched (bare, under the sidecar's eyes). Sourced with $name and
+# $device set.
 # shellcheck shell=sh disable=SC2154
 
 registration=/etc/libibverbs.d/rdmaquota.driver
