@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import urllib.error
 import urllib.request
 
@@ -46,7 +47,10 @@ def check(name, condition, seen=""):
 
 
 def run(*command):
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
+    try:
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 124, "", "it did not end")
 
 
 def show():
@@ -505,19 +509,25 @@ def unprivileged():
     start()
 
 
-try:
-    for part in (starting, requests, permissions, changing, subscribing, crowd, slow_reader, dynamic, kills, history,
-                 new_ledger, metrics, unprivileged):
+def attempt(part):
+    """Whatever goes wrong in one part, the others follow."""
+    try:
         part()
+    except Exception as error:
+        check(f"{part.__name__}: {type(error).__name__}: {error}", False,
+              traceback.format_exc() + open("log", errors="replace").read()[-2000:])
+
+
+def ending():
     check("the last end is in order too", daemon.end() == 0)
-except BaseException as error:  # whatever it was, the counts come last
-    daemon_log = open("log", errors="replace").read() if os.path.exists("log") else ""
-    check(f"{type(error).__name__}: {error}", False, daemon_log[-2000:])
-    import traceback
-    traceback.print_exc()
-finally:
-    if "daemon" in globals() and daemon.process.poll() is None:
-        daemon.process.kill()
-    shutil.rmtree(work, ignore_errors=True)
+
+
+open("log", "w").close()
+for part in (starting, requests, permissions, changing, subscribing, crowd, slow_reader, dynamic, kills, history,
+             new_ledger, metrics, unprivileged, ending):
+    attempt(part)
+if "daemon" in globals() and daemon.process.poll() is None:
+    daemon.process.kill()
+shutil.rmtree(work, ignore_errors=True)
 print(f"{counts[True]} passed, {counts[False]} failed")
 sys.exit(0 if counts[False] == 0 else 1)
