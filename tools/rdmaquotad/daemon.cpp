@@ -1,5 +1,6 @@
 #include "tools/rdmaquotad/daemon.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <ctime>
 
@@ -28,7 +29,7 @@ Daemon::Daemon(std::string directory, std::string policy_file)
       node_(std::move(directory)),
       kernel_(loop_, node_, events_),
       dynamic_(node_, events_, [this](const std::string& device, Resource resource) {
-          return node_.usage(device, resource);
+          return usage(device, resource);
       }, capacity),
       answers_({node_, events_, [this] { return status(); },
                 [this](const Request& request) { return history_json(history_, request, now_s()); },
@@ -90,6 +91,15 @@ void Daemon::sample() {
         for (const auto& row : resource_table)
             history_.add({std::string(default_tenant), device, row.id}, now, ledger.tenant_usage(number, row.id),
                          ledger.peak(number, row.id));
+}
+
+// By the ledger's word or the kernel's, whichever is more: a program that goes around the quota fills a
+// device too.
+std::uint64_t Daemon::usage(const std::string& device, Resource resource) const {
+    std::uint64_t live = 0;
+    for (const auto& use : kernel_.uses())
+        if (use.device == device) live += use.live[index(resource)];
+    return std::max(live, node_.usage(device, resource));
 }
 
 // What `systemctl status` shows.

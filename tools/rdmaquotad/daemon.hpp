@@ -29,6 +29,7 @@ private:
     void tick();
     void new_policy();
     void sample();
+    std::uint64_t usage(const std::string& device, Resource resource) const;
     void relay_events();
     void tell_status();
     std::string metrics();
