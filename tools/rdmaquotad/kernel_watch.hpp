@@ -43,8 +43,9 @@ struct KernelEvent {
 
 class KernelWatch {
 public:
-    // Loads and attaches the program. Never fails: what it cannot do is in `blind`. Needs CAP_BPF and
-    // CAP_PERFMON, or CAP_SYS_ADMIN; without them, or without type information in the kernel, there is netlink only.
+    // Loads and attaches the program. Never fails: what it cannot do is in `blind`. Needs CAP_SYS_ADMIN, since no less
+    // allows to read the type information of modules; without it, or without such information, there is netlink only.
+    // While it is attached, the modules ib_core and ib_uverbs cannot be unloaded.
     static KernelWatch open();
 
     KernelWatch(KernelWatch&&) noexcept;
