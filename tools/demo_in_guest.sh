@@ -4,6 +4,7 @@ programs=$1
 cd "$(mktemp -d)" || exit 1
 cp "$programs/verbs_objects" ./program
 cp "$programs/dv_objects" ./mlx5_program
+cp "$programs/raw_uverbs" ./raw_program
 
 say() { printf '\n# %s\n' "$*"; }
 try() {
@@ -50,3 +51,22 @@ try ./mlx5_program -d mlx5_0 rc=1 dvqp=2 devx=1:0x500 umem=2:1048576
 
 say "What happened:"
 try rdmaquota events
+
+say "A program that talks to the kernel itself, with no library, goes around the quota. With the sidecar, not unseen:"
+command -v rdmaquotad > /dev/null || { echo "(this build has no rdmaquotad)"; exit 0; }
+rdmaquotad 2> sidecar.log &
+sidecar=$!
+until [ -S /run/rdmaquota/control.sock ] || ! kill -0 "$sidecar"; do sleep 0.05; done
+printf '$ ./raw_program ioctl 5\n'
+exec 8<> keys
+./raw_program ioctl 5 <&8 &
+for _ in $(seq 100); do
+    grep -q bypass: sidecar.log && break
+    sleep 0.1
+done
+printf '$ rdmaquota events | grep bypass\n'
+rdmaquota events | grep bypass
+echo >&8
+wait $!
+kill "$sidecar"
+wait "$sidecar"
