@@ -199,7 +199,8 @@ void Agreement::judge(Watched& watched, std::vector<Finding>& found) {
         found.push_back({Finding::Kind::bypass_ended, watched.difference, {}});
         if (watched.bounded) backstop_.put_back(watched.difference.cgroup, watched.difference.device);
         watched.told = 0;
-        watched.acted = watched.bounded = false;
+        watched.acted.reset();
+        watched.bounded = false;
     }
     if (leaked != watched.leak_told)
         found.push_back(leaked ? Finding{Finding::Kind::leak, difference(watched, false), {}}
@@ -225,9 +226,9 @@ Result<void> Agreement::bound(Watched& watched, const PolicySegment& policy) {
 }
 
 void Agreement::act(Watched& watched, const PolicySegment& policy, Bypass bypass, std::vector<Finding>& found) {
-    if (watched.told == 0 || watched.acted || policy.mode() != Mode::enforce) return;
+    if (watched.told == 0 || watched.acted == bypass || policy.mode() != Mode::enforce) return;
     const auto pid = watched.difference.pid;
-    watched.acted = true;
+    watched.acted = bypass;
     if (bypass == Bypass::limit) {
         const auto done = bound(watched, policy);
         found.push_back({done ? Finding::Kind::bypass_limited : Finding::Kind::bypass_kept, difference(watched, true),
@@ -236,8 +237,6 @@ void Agreement::act(Watched& watched, const PolicySegment& policy, Bypass bypass
         const bool killed = pid > 1 && pid != static_cast<std::uint32_t>(getpid()) && kill_process(pid, watched.start_time);
         found.push_back({killed ? Finding::Kind::bypass_killed : Finding::Kind::bypass_kept, difference(watched, true),
                          killed ? "" : "it cannot be killed"});
-    } else {
-        watched.acted = false;  // a policy that asks for more may come
     }
 }
 

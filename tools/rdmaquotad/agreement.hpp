@@ -60,7 +60,7 @@ std::string_view name(Finding::Kind) noexcept;  // one word
 class Agreement {
 public:
     // Call `look` this often: a bypass is told after three looks.
-    static constexpr unsigned look_interval_ms = 250;
+    static constexpr unsigned look_interval_ms = 200;
 
     explicit Agreement(Backstop& backstop) : backstop_(backstop) {}
 
@@ -96,7 +96,7 @@ private:
         ResourceCounts in_kernel{}, in_ledger{};
         std::uint64_t told = 0;  // sum of the excess that was told; 0: nothing was
         bool leak_told = false;
-        bool acted = false;
+        std::optional<Bypass> acted;  // as the policy asked then
         bool bounded = false;  // its cgroup, by us
         bool seen = false;
     };
