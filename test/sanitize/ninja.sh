@@ -10,9 +10,13 @@
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # The names that policy/, shm/ and provider/ expect from Meson.
 common_flags=(-std=c++20 -g1 -I"$repo" -DRDMAQUOTA_RUNTIME_DIR='\"/nonexistent/rdmaquota\"')
-policy_sources=(policy/environment.cpp policy/fmt.cpp policy/limit.cpp policy/policy.cpp policy/printable.cpp)
-policy_file_sources=(policy/did_you_mean.cpp policy/policy_edit.cpp policy/policy_file.cpp policy/policy_persist.cpp
-    policy/policy_toml.cpp)
+# policy/meson.build's own; the rest of policy/ reads and writes the policy file.
+mapfile -t policy_sources < <(sed -n "s|^ *'\(.*\.cpp\)',|policy/\1|p" "$repo/policy/meson.build")
+policy_file_sources=()
+for source in "$repo"/policy/*.cpp; do
+    source=${source#"$repo"/}
+    [[ " ${policy_sources[*]} " == *" $source "* ]] || policy_file_sources+=("$source")
+done
 shm_sources=()
 for source in "$repo"/shm/*.cpp; do shm_sources+=("${source#"$repo"/}"); done
 
