@@ -341,8 +341,8 @@ started() {
 }
 for signal in INT TERM HUP; do
     rm -f started
-    # A background job of a script ignores SIGINT; Python gives it back.
-    python3 -c 'import os,signal,sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])' \
+    # A background job of a script ignores SIGINT, and what nohup started SIGHUP; Python gives them back.
+    python3 -c "import os,signal,sys; signal.signal(signal.SIG$signal, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])" \
         "$rdmaquota" run -- sh -c "trap 'exit 9' $signal; touch started; while :; do sleep 0.05; done" >out 2>err &
     runner=$!
     started started

@@ -11,7 +11,11 @@
 #include <bpf/libbpf.h>
 #include <fmt/core.h>
 
+// Generated, in C.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
 #include "kernel_counts.skel.h"
+#pragma GCC diagnostic pop
 
 namespace rdmaquota {
 namespace {
