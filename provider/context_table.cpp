@@ -88,13 +88,13 @@ void Context::lock_all() noexcept {
     table_mutex.lock();
     for_each_record([](Context& record) {
         record.resizing_.lock();
-        record.receipts_.mutex().lock();
+        record.receipts_.lock().lock();
     });
 }
 
 void Context::unlock_all() noexcept {
     for_each_record([](Context& record) {
-        record.receipts_.mutex().unlock();
+        record.receipts_.lock().unlock();
         record.resizing_.unlock();
     });
     table_mutex.unlock();

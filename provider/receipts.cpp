@@ -1,6 +1,7 @@
 #include "provider/receipts.hpp"
 
 #include <cstdint>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -62,7 +63,7 @@ void Receipts::grow() noexcept {
 }
 
 void Receipts::file(std::unique_ptr<Receipt> receipt, const void* object) noexcept {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lock_);
     if (count_ >= buckets_.size()) grow();
     receipt->object = object;
     ++count_;
@@ -70,7 +71,7 @@ void Receipts::file(std::unique_ptr<Receipt> receipt, const void* object) noexce
 }
 
 std::unique_ptr<Receipt> Receipts::take(const void* object) noexcept {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lock_);
     Receipt* found = buckets_.empty() ? nullptr : pop(buckets_[bucket(object)], object);
     if (!found) found = pop(unsorted_, object);
     if (found) --count_;
@@ -78,7 +79,7 @@ std::unique_ptr<Receipt> Receipts::take(const void* object) noexcept {
 }
 
 std::unique_ptr<Receipt> Receipts::take_any() noexcept {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lock_);
     Receipt* found = pop(unsorted_);
     for (std::size_t i = 0; !found && i < buckets_.size(); ++i) found = pop(buckets_[i]);
     if (found) --count_;
@@ -86,7 +87,7 @@ std::unique_ptr<Receipt> Receipts::take_any() noexcept {
 }
 
 bool Receipts::empty() noexcept {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lock_);
     return count_ == 0;
 }
 

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "provider/brief_lock.hpp"
 #include "shm/ledger.hpp"
 
 namespace rdmaquota::provider {
@@ -48,13 +48,13 @@ public:
 
     bool empty() noexcept;
 
-    std::mutex& mutex() noexcept { return mutex_; }
+    BriefLock& lock() noexcept { return lock_; }
 
 private:
     std::size_t bucket(const void* object) const noexcept;
     void grow() noexcept;
 
-    std::mutex mutex_;
+    BriefLock lock_;
     std::vector<Receipt*> buckets_;
     std::size_t count_ = 0;
     std::atomic<Receipt*> spare_ = nullptr;

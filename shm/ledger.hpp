@@ -171,13 +171,19 @@ public:
 
     // All or nothing. `limits` has one entry per amount. nullopt: charged.
     std::optional<Denial> charge(const Owner& owner, std::uint32_t device, const Amounts& amounts,
-                                 const Limits* limits) noexcept;
+                                 const Limits* limits) noexcept {
+        Denial denial;
+        if (try_charge(owner.slot(), device, amounts, limits, denial)) [[likely]]
+            return std::nullopt;
+        return prove(owner.slot(), device, amounts, limits, denial);
+    }
 
     void release(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept;
 
     // How much more of `resource` the owner can charge as far as one look tells; `unlimited` where no
     // limit holds.
-    std::uint64_t room(const Owner& owner, std::uint32_t device, Resource resource, const Limits& limits) const noexcept;
+    std::uint64_t room(const Owner& owner, std::uint32_t device, Resource resource,
+                       const Limits& limits) const noexcept;
 
     // Counts a deed of the owner: a completion event, or a QP that modify_qp took (or failed to take) to
     // `state`, numbered as enum ibv_qp_state; other numbers are not counted. Touches nobody else's words.
@@ -213,10 +219,10 @@ public:
 private:
     // What a look at the slots saw of one resource, all at one instant.
     struct Snapshot {
-        std::uint64_t used[device_slots];                // sum over the slots, per device
-        std::uint64_t gate[device_slots];                // gate words, tag included
-        std::uint64_t holders[owner_slots / 64];         // bit per slot that uses any of it
-        std::uint64_t claims;                            // claims so far
+        std::uint64_t used[device_slots];         // sum over the slots, per device
+        std::uint64_t gate[device_slots];         // gate words, tag included
+        std::uint64_t holders[owner_slots / 64];  // bit per slot that uses any of it
+        std::uint64_t claims;                     // claims so far
     };
 
     Ledger(std::string path, Mapping mapping) noexcept;

@@ -182,14 +182,6 @@ bool Ledger::retry(std::uint32_t slot, std::uint32_t device, const Amounts& amou
     return try_charge(slot, device, amounts, limits, denial);
 }
 
-std::optional<Denial> Ledger::charge(const Owner& owner, std::uint32_t device, const Amounts& amounts,
-                                     const Limits* limits) noexcept {
-    Denial denial;
-    if (try_charge(owner.slot(), device, amounts, limits, denial)) [[likely]]
-        return std::nullopt;
-    return prove(owner.slot(), device, amounts, limits, denial);
-}
-
 // Until the charge fits after all, or a quiescent view shows that it does not.
 std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, const Amounts& amounts,
                                     const Limits* limits, Denial denial) noexcept {

@@ -136,14 +136,6 @@ Result<void> PolicySegment::publish(const std::string& path, const Policy& polic
     return {};
 }
 
-std::uint64_t PolicySegment::generation() const noexcept { return load(image().generation); }
-bool PolicySegment::superseded() const noexcept { return load(image().superseded) != 0 || mapping_.lost(); }
-
-Mode PolicySegment::mode() const noexcept {
-    const auto mode = load(image().mode);
-    return mode <= static_cast<std::uint32_t>(Mode::off) ? static_cast<Mode>(mode) : Mode::enforce;
-}
-
 Unavailable PolicySegment::on_unavailable() const noexcept {
     return load(image().on_unavailable) == static_cast<std::uint32_t>(Unavailable::deny) ? Unavailable::deny
                                                                                          : Unavailable::allow;

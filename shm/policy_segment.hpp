@@ -21,6 +21,7 @@
 
 #include "policy/policy.hpp"
 #include "policy/result.hpp"
+#include "shm/atomic.hpp"
 #include "shm/mapping.hpp"
 
 namespace rdmaquota {
@@ -72,11 +73,16 @@ public:
 
     const PolicyImage& image() const noexcept { return *static_cast<const PolicyImage*>(mapping_.address()); }
 
-    std::uint64_t generation() const noexcept;  // goes up with every change of limits
+    // Goes up with every change of limits.
+    std::uint64_t generation() const noexcept { return load(image().generation); }
     // There may be another one at the path: it was replaced, or its file was cut short, after which
     // the limits stay as they were when it was opened.
-    bool superseded() const noexcept;
-    Mode mode() const noexcept;  // values that this version does not know read as enforce
+    bool superseded() const noexcept { return load(image().superseded) != 0 || mapping_.lost(); }
+    // Values that this version does not know read as enforce.
+    Mode mode() const noexcept {
+        const auto mode = load(image().mode);
+        return mode <= static_cast<std::uint32_t>(Mode::off) ? static_cast<Mode>(mode) : Mode::enforce;
+    }
     Unavailable on_unavailable() const noexcept;
     // Whether what cannot be counted is denied; only while limits are enforced.
     bool denies_uncounted() const noexcept { return on_unavailable() == Unavailable::deny && mode() == Mode::enforce; }
