@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 
@@ -21,6 +20,7 @@
 #include "tools/rdmaquota/config.hpp"
 #include "tools/rdmaquota/devices.hpp"
 #include "tools/rdmaquota/elf_file.hpp"
+#include "tools/rdmaquota/file_text.hpp"
 #include "tools/rdmaquota/findings.hpp"
 #include "tools/rdmaquota/probe.hpp"
 #include "tools/rdmaquota/verbs_memory.hpp"
@@ -122,8 +122,7 @@ std::string load_providers(const std::string& ours) {
     const bool loaded =
         ::dlopen("libibverbs.so.1", RTLD_NOW) != nullptr && ::dlopen(ours.c_str(), RTLD_NOW) != nullptr;
     const std::string outcome = loaded ? "loaded" : ::dlerror();
-    std::ifstream stream(log);
-    std::string said(std::istreambuf_iterator<char>(stream), {});
+    const auto said = file_text(log);
     ::unlink(log.c_str());
     ::close(descriptor);
     return said + outcome;

@@ -4,11 +4,12 @@
 
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <string_view>
 
 #include <fmt/core.h>
+
+#include "tools/rdmaquota/file_text.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -128,7 +129,7 @@ ElfFile describe(const Bytes& bytes, const Elf64_Ehdr& head) {
 Result<ElfFile> read_elf(const std::string& path) {
     std::ifstream stream(path, std::ios::binary);
     if (!stream) return Error{fmt::format("{}: {}", path, std::strerror(errno))};
-    const Bytes bytes(std::string(std::istreambuf_iterator<char>(stream), {}));
+    const Bytes bytes(file_text(path));
     const auto head = bytes.at<Elf64_Ehdr>(0);
     if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_ident[EI_CLASS] != ELFCLASS64)
         return Error{fmt::format("{}: no 64-bit ELF file", path)};

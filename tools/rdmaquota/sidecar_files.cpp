@@ -9,13 +9,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
 #include <fmt/core.h>
 
 #include "tools/rdmaquota/event_text.hpp"
+#include "tools/rdmaquota/file_text.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -42,9 +41,8 @@ Result<void> replace_file(const std::string& path, const Json& json) {
 
 // nullopt when there is no file; a discarded value when it is no JSON.
 std::optional<Json> read_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return std::nullopt;
-    return Json::parse(std::istreambuf_iterator<char>(file), {}, nullptr, false);
+    if (::access(path.c_str(), R_OK) != 0) return std::nullopt;
+    return Json::parse(file_text(path), nullptr, false);
 }
 
 std::string_view scope_name(Scope scope) { return scope == Scope::process ? "process" : "tenant"; }
