@@ -8,10 +8,12 @@
 //   destroy_hw_idr_uobject       the class's only way to destroy one: asked for, or because the file was closed,
 //                                the process died or the device went away. A creation that failed after all comes
 //                                here too, with RDMA_REMOVE_ABORT, and was not counted.
+//   uverbs_free_mr, uverbs_free_dm   before an MR or a device memory is gone, and its length with it.
 //   alloc_abort_idr_uobject      a creation that failed: forget what was noted about it.
 //   ib_init_ucontext             a device was opened: the cgroup's hca_handle.
 //   uverbs_destroy_ufile_hw      a device's context is gone, and all of its objects with it.
-//   ib_umem_odp_get, ib_umem_odp_alloc_implicit   the MR that is being made pins nothing.
+//   ib_umem_odp_get, ib_umem_odp_alloc_implicit, ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG
+//                                the MR that is being made pins nothing.
 //   ib_uverbs_open_qp            the QP that is being made is another handle of one that exists.
 //   ib_uverbs_rereg_mr           an MR may have changed its length in place.
 //   proc_exit_connector          a thread is gone, and its process's files and mappings with the last one; earlier
@@ -23,6 +25,9 @@
 // An object belongs to who made it. Most often that is who opened the device: then its file says whose it is when it
 // is destroyed, by whomever. Objects made by somebody else (after a fork, or when the descriptor was passed on) are
 // remembered one by one in `specials`.
+//
+// What it costs was measured, hence: one program at a creation and one at a destruction; the figures of open files in
+// plain memory, since looking them up in a map took as long as all the rest; and few reads through helpers.
 //
 // The fentry programs are the rule. The kprobes are for kernels that cannot attach to functions of modules so, and
 // the sidecar loads either these or those.
@@ -39,13 +44,8 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __uint(max_entries, 65536);
-    __type(key, u64);  // address of the struct ib_uverbs_file
-    __type(value, struct kernel_use);
-} openers SEC(".maps");
+// Open files, each in one of the `opener_probes` places from the one that its address tells.
+struct kernel_use openers[opener_slots];
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -70,7 +70,7 @@ struct {
 } specials SEC(".maps");
 
 // What the creation that a thread is in the middle of turned out to be.
-enum { mark_on_demand = 1, mark_second_handle = 2 };
+enum { mark_unpinned = 1, mark_second_handle = 2 };
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);
@@ -120,15 +120,37 @@ static __always_inline void introduce(struct kernel_use *use, struct ib_device *
     bpf_map_update_elem(&holders, &pid, &one, BPF_ANY);
 }
 
-static __always_inline struct kernel_use *enter_opener(u64 file, struct ib_device *device, u32 pid) {
-    struct kernel_use *use;
-    bpf_map_update_elem(&openers, &file, &nothing, BPF_ANY);
-    use = bpf_map_lookup_elem(&openers, &file);
-    if (use)
+// The verifier takes addresses of the kernel for pointers, and lets one calculate only with half of one, and only
+// when that was moved so.
+static __always_inline u32 lower_half(u64 address) {
+    u32 half;
+    asm volatile("%0 = %1" : "=w"(half) : "w"((u32)address));
+    return half;
+}
+
+static __always_inline struct kernel_use *opener_at(u32 file, u32 probe) {
+    return &openers[((file >> 6) * 0x9e3779b1U / (~0U / opener_slots + 1) + probe) % opener_slots];
+}
+
+static __always_inline struct kernel_use *opener_of(u64 file) {
+    u32 half = lower_half(file);
+    for (u32 probe = 0; probe < opener_probes; ++probe) {
+        struct kernel_use *use = opener_at(half, probe);
+        if (use->file == file) return use;
+    }
+    return 0;
+}
+
+static struct kernel_use *enter_opener(u64 file, struct ib_device *device, u32 pid) {
+    u32 half = lower_half(file);
+    for (u32 probe = 0; probe < opener_probes; ++probe) {
+        struct kernel_use *use = opener_at(half, probe);
+        if (__sync_val_compare_and_swap(&use->file, 0, file)) continue;
         introduce(use, device, pid, pid);
-    else
-        lose();
-    return use;
+        return use;
+    }
+    lose();
+    return 0;
 }
 
 static __always_inline struct kernel_use *enter_guest(u64 file, u32 pid) {
@@ -141,32 +163,34 @@ static __always_inline struct kernel_use *enter_guest(u64 file, u32 pid) {
     return use;
 }
 
-static __always_inline u32 kind_of(u32 id) { return id < kind_second_handle ? id : kind_driver; }
+// An object, as read from its struct ib_uobject.
+struct object {
+    u64 address;
+    u64 file;
+    u64 api;  // address of the struct uverbs_api_object, which tells the kind
+    void *object;
+};
+
+// An api outlives the file, so that its kind can be kept with that, in the place that its address tells.
+static __always_inline u32 kind_of(struct kernel_use *opener, const struct object *it) {
+    struct uverbs_api_object *api = (void *)it->api;
+    u32 place = lower_half(it->api) / 32 % known_kinds, kind = opener->kinds[place];
+    if (opener->apis[place] == it->api && kind != 0) return kind;
+    kind = BPF_CORE_READ(api, id);
+    if (kind >= kind_second_handle) kind = kind_driver;
+    if (__sync_val_compare_and_swap(&opener->apis[place], 0, it->api) == 0) opener->kinds[place] = kind;
+    return kind;
+}
 
 // The bytes that an object of this kind takes beside itself; 0 for most.
 static __always_inline u64 bytes_of(u32 kind, void *object) {
-    if (kind == kind_mr) {
-        struct ib_mr *mr = object;
-        return BPF_CORE_READ(mr, type) == bpf_core_enum_value(enum ib_mr_type, IB_MR_TYPE_DM) ? 0 : BPF_CORE_READ(mr, length);
-    }
+    if (kind == kind_mr) return BPF_CORE_READ((struct ib_mr *)object, length);
     if (kind == kind_dm) return BPF_CORE_READ((struct ib_dm *)object, length);
     return 0;
 }
 
 static __always_inline void add_bytes(struct kernel_use *use, u32 kind, u64 bytes) {
     if (bytes) __sync_fetch_and_add(kind == kind_mr ? &use->mr_bytes : &use->dm_bytes, bytes);
-}
-
-static __always_inline void count_created(struct kernel_use *use, u32 kind, u64 bytes) {
-    if (kind >= kind_count) return;
-    __sync_fetch_and_add(&use->created[kind], 1);
-    add_bytes(use, kind, bytes);
-}
-
-static __always_inline void count_destroyed(struct kernel_use *use, u32 kind, u64 bytes) {
-    if (kind >= kind_count) return;
-    __sync_fetch_and_add(&use->destroyed[kind], 1);
-    add_bytes(use, kind, -bytes);
 }
 
 static __always_inline u32 take_mark(void) {
@@ -186,61 +210,75 @@ static __always_inline void set_mark(u32 mark) {
     if (bpf_map_update_elem(&marks, &thread, &mark, BPF_ANY)) lose();
 }
 
-// An object, as read from its struct ib_uobject.
-struct object {
-    u64 address;
-    u64 file;
-    u32 kind;
-    void *object;
-};
+static __always_inline void count(u64 *counts, u32 kind) {
+    if (kind < kind_count) __sync_fetch_and_add(&counts[kind], 1);
+}
+
+// What is made by somebody else than the opener, or is not what its kind says, is remembered by itself.
+static struct kernel_use *note_special(const struct object *it, struct kernel_use *opener, struct special *special) {
+    if (bpf_map_update_elem(&specials, &it->address, special, BPF_ANY))
+        lose();
+    else
+        __sync_fetch_and_add(&opener->special, 1);
+    return special->pid ? enter_guest(it->file, special->pid) : opener;
+}
 
 static __always_inline void created(const struct object *it, struct ib_device *device) {
-    u32 pid = current_pid(), mark = take_mark();
-    struct special special = {.kind = it->kind};
-    u64 bytes = bytes_of(it->kind, it->object);
-    struct kernel_use *opener = bpf_map_lookup_elem(&openers, &it->file);
-    struct kernel_use *use;
+    u32 pid = current_pid(), mark = take_mark(), kind;
+    u64 bytes;
+    struct kernel_use *opener = opener_of(it->file), *use;
     if (!opener) {  // opened before this program ran, or unseen
         opener = enter_opener(it->file, device, pid);
         if (!opener) return;
-        count_created(opener, kind_handle, 0);
+        count(opener->created, kind_handle);
     }
     use = opener;
-    if (mark == mark_on_demand && it->kind == kind_mr) bytes = 0;
-    if (mark == mark_second_handle && it->kind == kind_qp) special.kind = kind_second_handle;
-    if (pid != opener->pid) {
-        special.pid = pid;
-        use = enter_guest(it->file, pid);
+    kind = kind_of(opener, it);
+    bytes = bytes_of(kind, it->object);
+    if (pid != opener->pid || mark) {
+        if (mark == mark_unpinned && kind == kind_mr) bytes = 0;
+        if (mark == mark_second_handle && kind == kind_qp) kind = kind_second_handle;
+        struct special special = {.pid = pid == opener->pid ? 0 : pid, .kind = kind, .bytes = bytes};
+        use = note_special(it, opener, &special);
         if (!use) return;
         if (use->pid == 0) introduce(use, device, pid, opener->pid);
     }
-    special.bytes = bytes;
-    if (special.pid || mark) {
-        if (bpf_map_update_elem(&specials, &it->address, &special, BPF_ANY))
-            lose();
-        else
-            __sync_fetch_and_add(&opener->special, 1);
-    }
-    count_created(use, special.kind, bytes);
+    count(use->created, kind);
+    add_bytes(use, kind, bytes);
 }
 
-static void destroyed_special(const struct object *it, struct kernel_use *opener, const struct special *special) {
-    struct guest_key key = {.file = it->file, .pid = special->pid};
-    struct kernel_use *use = special->pid ? bpf_map_lookup_elem(&guests, &key) : opener;
-    if (use) count_destroyed(use, special->kind, special->bytes);
-    bpf_map_delete_elem(&specials, &it->address);
-    __sync_fetch_and_add(&opener->special, -1);
+static __always_inline struct special *special_of(const struct object *it, const struct kernel_use *opener) {
+    return opener->special ? bpf_map_lookup_elem(&specials, &it->address) : 0;
+}
+
+static __always_inline struct kernel_use *user_of(const struct object *it, struct kernel_use *opener,
+                                                  const struct special *special) {
+    struct guest_key key = {.file = it->file, .pid = special ? special->pid : 0};
+    return key.pid ? bpf_map_lookup_elem(&guests, &key) : opener;
+}
+
+// The bytes of an MR or a device memory go before it does, and come back when it stays; `sign` is 1 or -1.
+static __always_inline void change_bytes(const struct object *it, u64 sign) {
+    struct kernel_use *opener = opener_of(it->file), *use;
+    struct special *special;
+    u32 kind;
+    if (!opener) return;
+    kind = kind_of(opener, it);
+    special = special_of(it, opener);
+    use = user_of(it, opener, special);
+    if (use) add_bytes(use, kind, sign * (special ? special->bytes : bytes_of(kind, it->object)));
 }
 
 static __always_inline void destroyed(const struct object *it) {
-    struct kernel_use *opener = bpf_map_lookup_elem(&openers, &it->file);
+    struct kernel_use *opener = opener_of(it->file), *use;
     struct special *special;
     if (!opener) return;
-    if (opener->special) {
-        special = bpf_map_lookup_elem(&specials, &it->address);
-        if (special) return destroyed_special(it, opener, special);
-    }
-    count_destroyed(opener, it->kind, bytes_of(it->kind, it->object));
+    special = special_of(it, opener);
+    use = user_of(it, opener, special);
+    if (use) count(use->destroyed, special ? special->kind : kind_of(opener, it));
+    if (!special) return;
+    bpf_map_delete_elem(&specials, &it->address);
+    __sync_fetch_and_add(&opener->special, -1);
 }
 
 static void opened(u64 file, struct ib_device *device) {
@@ -248,13 +286,20 @@ static void opened(u64 file, struct ib_device *device) {
     struct kernel_use *use = enter_opener(file, device, pid);
     if (!use) return;
     use->whole = 1;
-    count_created(use, kind_handle, 0);
+    count(use->created, kind_handle);
     tell(0, pid);
+}
+
+// The pid goes first, since it makes the entry count, and the file last, since then it is another's.
+static __always_inline void clear(struct kernel_use *use) {
+    use->pid = 0;
+    __builtin_memset((char *)use + sizeof use->file, 0, sizeof *use - sizeof use->file);
+    use->file = 0;
 }
 
 // Moves the totals of a file that is closed to where they outlive it. What it still held, the kernel has destroyed.
 static void closed(u64 file) {
-    struct kernel_use *use = bpf_map_lookup_elem(&openers, &file), *past;
+    struct kernel_use *use = opener_of(file), *past;
     if (!use) return;
     past = enter_guest(use->device_index, use->pid);
     if (past) {
@@ -268,7 +313,7 @@ static void closed(u64 file) {
         past->opener = use->opener;
         past->pid = use->pid;
     }
-    bpf_map_delete_elem(&openers, &file);
+    clear(use);
 }
 
 static void exiting(struct task_struct *task) {
@@ -278,11 +323,13 @@ static void exiting(struct task_struct *task) {
 
 // --- fentry and fexit ---------------------------------------------------------------------------
 
-// The pointer to struct uverbs_api_object cannot be followed without a helper: its type is in a module.
 static __always_inline struct object trusted_object(struct ib_uobject *uobject) {
-    struct object it = {(u64)uobject, (u64)uobject->ufile, 0, uobject->object};
-    it.kind = kind_of(BPF_CORE_READ(uobject->uapi_object, id));
+    struct object it = {(u64)uobject, (u64)uobject->ufile, (u64)uobject->uapi_object, uobject->object};
     return it;
+}
+
+static __always_inline bool is_abort(enum rdma_remove_reason why) {
+    return why == bpf_core_enum_value(enum rdma_remove_reason, RDMA_REMOVE_ABORT);
 }
 
 SEC("fentry/alloc_commit_idr_uobject")
@@ -292,26 +339,28 @@ int BPF_PROG(on_commit, struct ib_uobject *uobject) {
     return 0;
 }
 
-// At the entry, since afterwards the object's length is gone; a destruction that failed is taken back.
-SEC("fentry/destroy_hw_idr_uobject")
-int BPF_PROG(on_destroy, struct ib_uobject *uobject, enum rdma_remove_reason why) {
+SEC("fexit/destroy_hw_idr_uobject")
+int BPF_PROG(on_destroy, struct ib_uobject *uobject, enum rdma_remove_reason why, void *attributes, int status) {
     struct object it = trusted_object(uobject);
-    if (why != bpf_core_enum_value(enum rdma_remove_reason, RDMA_REMOVE_ABORT)) destroyed(&it);
+    if (is_abort(why)) return 0;
+    if (status == 0)
+        destroyed(&it);
+    else
+        change_bytes(&it, 1);
     return 0;
 }
 
-SEC("fexit/destroy_hw_idr_uobject")
-int BPF_PROG(on_destroy_failed, struct ib_uobject *uobject, enum rdma_remove_reason why, void *attributes, int status) {
-    u32 kind;
-    u64 file;
-    struct kernel_use *use;
-    if (status == 0 || why == bpf_core_enum_value(enum rdma_remove_reason, RDMA_REMOVE_ABORT)) return 0;
-    kind = kind_of(BPF_CORE_READ(uobject, uapi_object, id));
-    file = (u64)uobject->ufile;
-    use = bpf_map_lookup_elem(&openers, &file);
-    if (!use) return 0;
-    if (kind < kind_count) __sync_fetch_and_add(&use->destroyed[kind], -1);
-    add_bytes(use, kind, bytes_of(kind, uobject->object));
+SEC("fentry/uverbs_free_mr")
+int BPF_PROG(on_free_mr, struct ib_uobject *uobject, enum rdma_remove_reason why) {
+    struct object it = trusted_object(uobject);
+    if (!is_abort(why)) change_bytes(&it, -1);
+    return 0;
+}
+
+SEC("fentry/uverbs_free_dm")
+int BPF_PROG(on_free_dm, struct ib_uobject *uobject, enum rdma_remove_reason why) {
+    struct object it = trusted_object(uobject);
+    if (!is_abort(why)) change_bytes(&it, -1);
     return 0;
 }
 
@@ -335,13 +384,19 @@ int BPF_PROG(on_close, struct ib_uverbs_file *file) {
 
 SEC("fentry/ib_umem_odp_get")
 int BPF_PROG(on_demand) {
-    set_mark(mark_on_demand);
+    set_mark(mark_unpinned);
     return 0;
 }
 
 SEC("fentry/ib_umem_odp_alloc_implicit")
 int BPF_PROG(on_demand_implicit) {
-    set_mark(mark_on_demand);
+    set_mark(mark_unpinned);
+    return 0;
+}
+
+SEC("fentry/ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG")
+int BPF_PROG(on_device_memory) {
+    set_mark(mark_unpinned);
     return 0;
 }
 
@@ -353,8 +408,7 @@ int BPF_PROG(on_open_qp) {
 
 SEC("fentry/ib_uverbs_rereg_mr")
 int BPF_PROG(on_rereg_mr, struct uverbs_attr_bundle *attributes) {
-    u64 file = (u64)attributes->ufile;
-    struct kernel_use *use = bpf_map_lookup_elem(&openers, &file);
+    struct kernel_use *use = opener_of((u64)attributes->ufile);
     if (use) use->reregistered = 1;
     return 0;
 }
@@ -368,8 +422,8 @@ int BPF_PROG(on_exit, struct task_struct *task) {
 // --- kprobes: in place of the above -------------------------------------------------------------
 
 static __always_inline struct object read_object(struct ib_uobject *uobject) {
-    struct object it = {(u64)uobject, (u64)BPF_CORE_READ(uobject, ufile),
-                        kind_of(BPF_CORE_READ(uobject, uapi_object, id)), BPF_CORE_READ(uobject, object)};
+    struct object it = {(u64)uobject, (u64)BPF_CORE_READ(uobject, ufile), (u64)BPF_CORE_READ(uobject, uapi_object),
+                        BPF_CORE_READ(uobject, object)};
     return it;
 }
 
@@ -383,7 +437,9 @@ int BPF_KPROBE(probe_commit, struct ib_uobject *uobject) {
 SEC("kprobe/destroy_hw_idr_uobject")
 int BPF_KPROBE(probe_destroy, struct ib_uobject *uobject, enum rdma_remove_reason why) {
     struct object it = read_object(uobject);
-    if (why != bpf_core_enum_value(enum rdma_remove_reason, RDMA_REMOVE_ABORT)) destroyed(&it);
+    if (is_abort(why)) return 0;
+    change_bytes(&it, -1);
+    destroyed(&it);
     return 0;
 }
 

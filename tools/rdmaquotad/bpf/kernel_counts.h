@@ -2,10 +2,12 @@
 #pragma once
 
 #ifdef __bpf__
+typedef __u8 u8;
 typedef __u32 u32;
 typedef __u64 u64;
 #else
 #include <cstdint>
+using u8 = std::uint8_t;
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 #endif
@@ -32,8 +34,11 @@ enum {
     kind_count = 24,
 };
 
+enum { opener_slots = 1 << 14, opener_probes = 8, known_kinds = 16 };
+
 // What one process made through one open device file.
 struct kernel_use {
+    u64 file;        // address of the struct ib_uverbs_file, in the opener's entry only; 0: the entry is free
     u64 cgroup;      // id of its group when it came to this file
     u32 pid;         // 0: not filled in yet
     u32 opener;
@@ -42,6 +47,8 @@ struct kernel_use {
     u32 whole;       // not 0: seen from the opening of the device on
     u32 reregistered;  // not 0: MRs may have changed their length, so that mr_bytes is not known
     u64 special;     // objects of this file that are in the map `specials`; in the opener's entry only
+    u64 apis[known_kinds];  // addresses of struct uverbs_api_object, as far as seen; in the opener's entry only
+    u8 kinds[known_kinds];  // theirs; 0: not yet
     u64 mr_bytes;
     u64 dm_bytes;
     u64 created[kind_count];

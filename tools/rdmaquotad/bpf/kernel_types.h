@@ -52,13 +52,8 @@ struct uverbs_attr_bundle {
     struct ib_ucontext *context;
 };
 
-enum ib_mr_type {
-    IB_MR_TYPE_DM = 2,
-};
-
 struct ib_mr {
     __u64 length;
-    enum ib_mr_type type;
 };
 
 struct ib_dm {
