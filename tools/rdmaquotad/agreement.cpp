@@ -10,8 +10,6 @@
 namespace rdmaquota {
 namespace {
 
-constexpr std::size_t looks_for_bypass = 3;
-constexpr std::size_t looks_for_leak = 6;
 constexpr unsigned looks_for_gate = 4;
 
 std::uint64_t more(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
@@ -61,11 +59,25 @@ std::string_view name(Finding::Kind kind) noexcept {
     return "";
 }
 
-std::uint64_t Agreement::Excess::lasting(Resource resource, std::size_t looks) const {
-    std::uint64_t least = UINT64_MAX;
-    for (std::size_t back = 0; back < looks; ++back)
-        least = std::min(least, looks_[(now_ + kept - back) % kept][index(resource)]);
-    return least;
+// The least and the most of the last looks.
+template <class Take>
+std::pair<std::uint64_t, std::uint64_t> Agreement::Looks::range(Resource resource, std::size_t looks, Take take) const {
+    std::pair<std::uint64_t, std::uint64_t> found{UINT64_MAX, 0};
+    for (std::size_t back = 0; back < looks; ++back) {
+        const auto amount = take(looks_[(now_ + kept - back) % kept][index(resource)]);
+        found = {std::min(found.first, amount), std::max(found.second, amount)};
+    }
+    return found;
+}
+
+std::uint64_t Agreement::Looks::bypass(Resource resource) const {
+    return more(range(resource, for_bypass, [](const Amounts& a) { return a.least_kernel; }).first,
+                range(resource, for_bypass, [](const Amounts& a) { return a.ledger; }).second);
+}
+
+std::uint64_t Agreement::Looks::leak(Resource resource) const {
+    return more(range(resource, for_leak, [](const Amounts& a) { return a.ledger; }).first,
+                range(resource, for_leak, [](const Amounts& a) { return a.most_kernel; }).second);
 }
 
 // Kernel and ledger of a group of processes on one device, in the name of one of them.
@@ -75,6 +87,7 @@ struct Agreement::Side {
     bool pid_has_slot = true;
     std::optional<Identity> identity;
     bool partial = false;
+    std::uint64_t oldest = UINT64_MAX;  // start time
     std::uint64_t driver_objects = 0;
     ResourceCounts kernel{}, ledger{};
 };
@@ -117,6 +130,7 @@ Agreement::Sides Agreement::read(const std::vector<KernelUse>& uses, const Ledge
             side.pid_has_slot = has_slot;
         }
         side.partial |= use.partial;
+        side.oldest = std::min(side.oldest, identity ? identity->start_time : 0);
         for (std::size_t r = 0; r < resource_count; ++r) side.kernel[r] += use.live[r];
         side.driver_objects += use.driver_objects;
     }
@@ -148,6 +162,7 @@ void Agreement::add_ledger(Sides& sides, const std::map<std::uint32_t, std::uint
                     side.identity = owner.identity;
                 }
                 side.ledger[index(row.id)] += used;
+                side.oldest = std::min(side.oldest, owner.identity.start_time);
             }
         }
     }
@@ -167,8 +182,10 @@ void Agreement::compare(const Place& place, const Side& side, const KernelWatch&
         const bool known = watch.knows(row.id) &&
                            (!side.partial || (in_netlink(row.id) && row.id != Resource::mr_bytes));
         const auto [least, most] = right_amounts(row.id, side.kernel[i], side.driver_objects);
-        watched.kernel.set(row.id, known ? more(least, side.ledger[i]) : 0);
-        watched.ledger.set(row.id, known ? more(side.ledger[i], most) : 0);
+        // What is listed is the least that there is.
+        const bool least_known = known || (side.partial && row.id == Resource::hca_object);
+        const bool most_known = known && side.oldest >= watch.since();
+        watched.looks.set(row.id, {least_known ? least : 0, most_known ? most : UINT64_MAX, side.ledger[i]});
     }
 }
 
@@ -176,8 +193,7 @@ Difference Agreement::difference(const Watched& watched, bool bypass) const {
     auto difference = watched.difference;
     difference.cgroup = cgroup_of(difference.pid);
     for (const auto& row : resource_table) {
-        const auto lasting = bypass ? watched.kernel.lasting(row.id, looks_for_bypass)
-                                    : watched.ledger.lasting(row.id, looks_for_leak);
+        const auto lasting = bypass ? watched.looks.bypass(row.id) : watched.looks.leak(row.id);
         if (lasting != 0)
             difference.amounts.push_back({row.id, watched.in_kernel[index(row.id)], watched.in_ledger[index(row.id)]});
     }
@@ -188,8 +204,8 @@ void Agreement::judge(Watched& watched, std::vector<Finding>& found) {
     std::uint64_t bypassed = 0;
     bool leaked = false;
     for (const auto& row : resource_table) {
-        bypassed += weight(row.id, watched.kernel.lasting(row.id, looks_for_bypass));
-        leaked |= watched.ledger.lasting(row.id, looks_for_leak) != 0;
+        bypassed += weight(row.id, watched.looks.bypass(row.id));
+        leaked |= watched.looks.leak(row.id) != 0;
     }
     if (bypassed != 0 && (watched.told == 0 || bypassed >= 2 * watched.told)) {
         found.push_back({Finding::Kind::bypass, difference(watched, true), {}});
@@ -246,7 +262,7 @@ void Agreement::charge(Ledger& ledger) {
     for (const auto& [place, watched] : watched_) {
         if (watched.told == 0) continue;
         auto& amounts = wanted[watched.difference.pid][place.second];
-        for (const auto& row : resource_table) amounts[index(row.id)] += watched.kernel.lasting(row.id, looks_for_bypass);
+        for (const auto& row : resource_table) amounts[index(row.id)] += watched.looks.bypass(row.id);
     }
     for (auto entry = charged_.begin(); entry != charged_.end();) {
         if (wanted.contains(entry->first)) { ++entry; continue; }
@@ -299,10 +315,7 @@ std::vector<Finding> Agreement::look(const KernelWatch& watch, const std::vector
     const auto sides = policy.mode() == Mode::off ? Sides{} : read(uses, ledger);
     for (auto& [place, watched] : watched_) {
         watched.seen = false;
-        watched.kernel.begin_look();
-        watched.ledger.begin_look();
-        watched.kernel.clear();
-        watched.ledger.clear();
+        watched.looks.begin();
     }
     for (const auto& [place, side] : sides) compare(place, side, watch);
     for (auto& [place, watched] : watched_) {

@@ -1,7 +1,7 @@
 // Whether kernel and ledger say the same of each process, and what is done when they do not.
 //
-// The two are read one after the other while programs run, so a difference counts only when it was there in
-// several looks in a row, and as much as there was in the least of them. Processes that use one another's device
+// The two are read one after the other while programs run, so a difference counts only when one side had more in
+// several looks in a row than the other in any of them. Processes that use one another's device
 // contexts (after a fork, or when a descriptor was passed on) are compared together: the ledger charges who the
 // provider's account belongs to, the kernel who makes the system call.
 //
@@ -76,21 +76,28 @@ public:
 
 private:
     using Place = std::pair<std::uint32_t, std::string>;  // process and device
-    // How much more one side had in each of the last looks.
-    class Excess {
+    // What both sides had in each of the last looks. The two are not read at one instant, so that of a busy process
+    // now this, now that one seems to have more: it is the least of one that counts, against the most of the other.
+    class Looks {
     public:
-        void begin_look() { now_ = (now_ + 1) % kept; }
-        void set(Resource resource, std::uint64_t excess) { looks_[now_][index(resource)] = excess; }
-        void clear() { looks_[now_] = {}; }
-        std::uint64_t lasting(Resource resource, std::size_t looks) const;  // the least of so many looks
+        struct Amounts {
+            std::uint64_t least_kernel, most_kernel, ledger;
+        };
+        void begin() { looks_[now_ = (now_ + 1) % kept] = {}; }
+        void set(Resource resource, const Amounts& amounts) { looks_[now_][index(resource)] = amounts; }
+        std::uint64_t bypass(Resource resource) const;  // how much more the kernel had all the while
+        std::uint64_t leak(Resource resource) const;    // and the ledger
 
     private:
-        static constexpr std::size_t kept = 6;
-        std::array<ResourceCounts, kept> looks_{};
+        static constexpr std::size_t kept = 6, for_bypass = 3, for_leak = 6;
+        template <class Take>
+        std::pair<std::uint64_t, std::uint64_t> range(Resource resource, std::size_t looks, Take take) const;
+
+        std::array<std::array<Amounts, resource_count>, kept> looks_{};
         std::size_t now_ = 0;
     };
     struct Watched {
-        Excess kernel, ledger;
+        Looks looks;
         Difference difference;  // of the last look; without amounts
         std::uint64_t start_time = 0;
         ResourceCounts in_kernel{}, in_ledger{};

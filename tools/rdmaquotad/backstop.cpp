@@ -3,12 +3,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <sstream>
 
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
+
+#include "tools/rdmaquota/file_text.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -16,6 +17,15 @@ namespace {
 std::uint64_t parse_count(const std::string& text) { return text == "max" ? unlimited : std::strtoull(text.c_str(), nullptr, 10); }
 
 std::string count_text(std::uint64_t count) { return count == unlimited ? "max" : std::to_string(count); }
+
+std::string words(const HcaCounts& counts) { return count_text(counts.handle) + " " + count_text(counts.object); }
+
+bool read_words(std::istream& words, HcaCounts& counts) {
+    std::string handle, object;
+    if (!(words >> handle >> object)) return false;
+    counts = {parse_count(handle), parse_count(object)};
+    return true;
+}
 
 // The kernel takes a file of a cgroup in one write.
 Result<void> write_whole(const std::string& path, const std::string& text, int flags) {
@@ -27,14 +37,9 @@ Result<void> write_whole(const std::string& path, const std::string& text, int f
     return Error{fmt::format("cannot write {}: {}", path, std::strerror(error))};
 }
 
-std::string file_text(const std::string& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
 }  // namespace
 
-std::map<std::string, HcaCounts> parse_hca_counts(const std::string& text) {
+std::map<std::string, HcaCounts> parse_hca_counts(const std::string& text, const std::string& key) {
     std::map<std::string, HcaCounts> found;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
@@ -45,8 +50,9 @@ std::map<std::string, HcaCounts> parse_hca_counts(const std::string& text) {
         while (words >> word) {
             const auto equals = word.find('=');
             if (equals == word.npos) continue;
-            if (word.starts_with("hca_handle=")) counts.handle = parse_count(word.substr(equals + 1));
-            if (word.starts_with("hca_object=")) counts.object = parse_count(word.substr(equals + 1));
+            const auto name = word.substr(0, equals);
+            if (name == "hca_handle" + key) counts.handle = parse_count(word.substr(equals + 1));
+            if (name == "hca_object" + key) counts.object = parse_count(word.substr(equals + 1));
         }
     }
     return found;
@@ -55,13 +61,13 @@ std::map<std::string, HcaCounts> parse_hca_counts(const std::string& text) {
 Backstop::Backstop(std::string directory, std::string root) : path_(directory + "/backstop"), root_(std::move(root)) {}
 
 // A device that is not in the file is not bounded, and uses nothing.
-Result<HcaCounts> Backstop::read(const std::string& group, const char* name, const std::string& device) const {
+Result<HcaCounts> Backstop::read(const std::string& group, const char* name, const std::string& device, const char* key) const {
     const auto path = root_ + group + "/" + name;
     if (access(path.c_str(), R_OK) != 0)
         return Error{fmt::format("there is no {}: {}", path,
                                  group == "/" ? "the root cgroup cannot be bounded"
                                               : "enable the rdma controller in cgroup.subtree_control above it")};
-    const auto counts = parse_hca_counts(file_text(path));
+    const auto counts = parse_hca_counts(file_text(path), key);
     const auto entry = counts.find(device);
     if (entry != counts.end()) return entry->second;
     return std::strcmp(name, "rdma.max") == 0 ? HcaCounts{} : HcaCounts{0, 0};
@@ -69,6 +75,10 @@ Result<HcaCounts> Backstop::read(const std::string& group, const char* name, con
 
 Result<HcaCounts> Backstop::current(const std::string& group, const std::string& device) const {
     return read(group, "rdma.current", device);
+}
+
+Result<HcaCounts> Backstop::denied(const std::string& group, const std::string& device) const {
+    return read(group, "rdma.events", device, ".max");
 }
 
 Result<void> Backstop::write(const Place& place, const HcaCounts& bound) const {
@@ -84,8 +94,8 @@ Result<void> Backstop::set(const std::string& group, const std::string& device, 
     const auto known = changes_.find(place);
     if (known != changes_.end() && known->second.set == bound && *now == bound) return {};
     // What somebody else wrote since is what is to be put back.
-    const bool ours = known != changes_.end() && *now == known->second.set;
-    changes_[place] = {ours ? known->second.found : *now, bound};
+    const bool ours = known != changes_.end() && known->second.made(*now);
+    changes_[place] = {ours ? known->second.found : *now, bound, *now};
     if (auto recorded = record(); !recorded) return recorded;
     return write(place, bound);
 }
@@ -94,7 +104,7 @@ void Backstop::put_back(const std::string& group, const std::string& device) {
     const auto change = changes_.find({group, device});
     if (change == changes_.end()) return;
     const auto now = read(group, "rdma.max", device);
-    if (now && *now == change->second.set) (void)write(change->first, change->second.found);
+    if (now && change->second.made(*now)) (void)write(change->first, change->second.found);
     changes_.erase(change);
     (void)record();
 }
@@ -111,7 +121,7 @@ std::vector<std::pair<std::string, std::string>> Backstop::all() const {
     return places;
 }
 
-// A line has the device, what was found, what was set, and the group, which may hold blanks.
+// A line has the device, what was found, set, and set before, and the group, which may hold blanks.
 Result<void> Backstop::record() const {
     if (changes_.empty()) {
         unlink(path_.c_str());
@@ -119,9 +129,7 @@ Result<void> Backstop::record() const {
     }
     std::string text;
     for (const auto& [place, change] : changes_)
-        text += fmt::format("{} {} {} {} {} {}\n", place.second, count_text(change.found.handle),
-                            count_text(change.found.object), count_text(change.set.handle),
-                            count_text(change.set.object), place.first);
+        text += fmt::format("{} {} {} {} {}\n", place.second, words(change.found), words(change.set), words(change.before), place.first);
     const auto temporary = path_ + ".tmp";
     if (auto written = write_whole(temporary, text, O_CREAT | O_TRUNC | O_NOFOLLOW); !written) return written;
     if (std::rename(temporary.c_str(), path_.c_str()) == 0) return {};
@@ -132,10 +140,12 @@ Result<void> Backstop::load() {
     std::istringstream lines(file_text(path_));
     for (std::string line; std::getline(lines, line);) {
         std::istringstream words(line);
-        std::string device, group, count[4];
-        if (!(words >> device >> count[0] >> count[1] >> count[2] >> count[3]) || !std::getline(words >> std::ws, group))
+        std::string device, group;
+        Change change;
+        if (!(words >> device) || !read_words(words, change.found) || !read_words(words, change.set) ||
+            !read_words(words, change.before) || !std::getline(words >> std::ws, group))
             return Error{fmt::format("{} cannot be understood; put rdma.max right by hand and remove it", path_)};
-        changes_[{group, device}] = {{parse_count(count[0]), parse_count(count[1])}, {parse_count(count[2]), parse_count(count[3])}};
+        changes_[{group, device}] = change;
     }
     return {};
 }

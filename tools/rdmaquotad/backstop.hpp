@@ -1,8 +1,8 @@
 // The kernel's own bound beneath the quota: rdma.max of a cgroup, for hca_handle and hca_object.
 //
 // What a file said before it was changed is written to DIR/backstop first, and put back by `put_back`, by
-// an orderly end, or by the next daemon if this one was killed. A value that somebody else wrote meanwhile is
-// theirs and stays. One thread.
+// an orderly end, or by the next daemon if this one was killed at any moment. A value that somebody else wrote
+// meanwhile is theirs and stays. One thread.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct HcaCounts {
     bool operator==(const HcaCounts&) const = default;
 };
 
-// By device, from the text of rdma.max or rdma.current.
-std::map<std::string, HcaCounts> parse_hca_counts(const std::string& text);
+// By device, from the text of rdma.max or rdma.current; with `key` ".max", the denials in that of rdma.events.
+std::map<std::string, HcaCounts> parse_hca_counts(const std::string& text, const std::string& key = "");
 
 class Backstop {
 public:
@@ -43,13 +43,17 @@ public:
     bool bounds(const std::string& group, const std::string& device) const;
     std::vector<std::pair<std::string, std::string>> all() const;  // group and device
     Result<HcaCounts> current(const std::string& group, const std::string& device) const;  // rdma.current
+    // How often rdma.max in this group or below it was reached so far; kernels before 7.2 do not tell (rdma.events).
+    Result<HcaCounts> denied(const std::string& group, const std::string& device) const;
 
 private:
     using Place = std::pair<std::string, std::string>;
+    // `before` is what was set until then: it still stands when a daemon was killed between record and file.
     struct Change {
-        HcaCounts found, set;
+        HcaCounts found, set, before;
+        bool made(const HcaCounts& now) const { return now == set || now == before; }
     };
-    Result<HcaCounts> read(const std::string& group, const char* file, const std::string& device) const;
+    Result<HcaCounts> read(const std::string& group, const char* file, const std::string& device, const char* key = "") const;
     Result<void> write(const Place& place, const HcaCounts& bound) const;
     Result<void> record() const;
 

@@ -158,6 +158,7 @@ std::string Daemon::metrics() {
         input.ledger_events = node_.ledger().event_head();
     }
     input.events = events_.counts();
+    input.denied = kernel_.denied();
     input.clients = control_.clients();
     input.changed_limits = dynamic_.changes().size();
     return metrics_text(input);

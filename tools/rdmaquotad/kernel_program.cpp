@@ -34,14 +34,21 @@ constexpr const char* late_return = "a process's end is not seen; its usage come
 
 const Hook hooks[] = {
     {Way::fentry, "alloc_commit_idr_uobject", {"on_commit"}, nullptr},
-    {Way::fentry, "destroy_hw_idr_uobject", {"on_destroy", "on_destroy_failed"}, nullptr},
+    {Way::fentry, "destroy_hw_idr_uobject", {"on_destroy"}, nullptr},
     {Way::fentry, "uverbs_destroy_ufile_hw", {"on_close"}, nullptr},
     {Way::fentry, "ib_init_ucontext", {"on_open"}, "hca_handle lacks open devices without objects"},
-    {Way::fentry, "alloc_abort_idr_uobject", {"on_abort"},
+    {Way::fentry,
+     "alloc_abort_idr_uobject",
+     {"on_abort"},
      "after a failed registration of on-demand memory the next one may be missing in mr_bytes"},
+    {Way::fentry, "uverbs_free_mr", {"on_free_mr"}, "mr_bytes counts what was deregistered, too"},
+    {Way::fentry, "uverbs_free_dm", {"on_free_dm"}, "dm_bytes counts what was freed, too"},
+    {Way::fentry,
+     "ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG",
+     {"on_device_memory"},
+     "mr_bytes counts MRs of device memory"},
     {Way::fentry, "ib_umem_odp_get", {"on_demand"}, "mr_bytes counts on-demand memory"},
-    {Way::fentry, "ib_umem_odp_alloc_implicit", {"on_demand_implicit"},
-     "mr_bytes counts implicit on-demand memory"},
+    {Way::fentry, "ib_umem_odp_alloc_implicit", {"on_demand_implicit"}, "mr_bytes counts implicit on-demand memory"},
     {Way::fentry, "ib_uverbs_open_qp", {"on_open_qp"}, "qp counts second handles of shared XRC QPs"},
     {Way::fentry, "ib_uverbs_rereg_mr", {"on_rereg_mr"}, "mr_bytes does not follow ibv_rereg_mr"},
     {Way::fentry, "proc_exit_connector", {"on_exit"}, late_return},
@@ -52,7 +59,7 @@ const Hook hooks[] = {
 };
 constexpr const char* unknown_to_kprobes =
     "fentry cannot be used here, kprobes are: hca_handle lacks open devices without objects, mr_bytes counts "
-    "on-demand memory and does not follow ibv_rereg_mr, qp counts second handles of shared XRC QPs";
+    "on-demand and device memory and does not follow ibv_rereg_mr, qp counts second handles of shared XRC QPs";
 
 // The functions that fentry can attach to: those of which the kernel's type information tells, or that of the modules
 // in which they are in one kernel or another.
@@ -72,7 +79,9 @@ public:
     bool any() const { return kernel_ != nullptr; }
     // A module's types include the kernel's own.
     bool has(const char* function) const {
-        const auto in = [function](const btf* types) { return btf__find_by_name_kind(types, function, BTF_KIND_FUNC) > 0; };
+        const auto in = [function](const btf* types) {
+            return btf__find_by_name_kind(types, function, BTF_KIND_FUNC) > 0;
+        };
         return in(kernel_) || std::any_of(modules_.begin(), modules_.end(), in);
     }
 
@@ -84,7 +93,8 @@ private:
 std::string reason(int error) { return error == EPERM || error == EACCES ? "not permitted" : std::strerror(error); }
 
 Error no_hook(const Hook& hook, const std::string& why) {
-    return {fmt::format("{} cannot be watched by {}: {}", hook.function, hook.way == Way::fentry ? "fentry" : "kprobe", why)};
+    return {fmt::format("{} cannot be watched by {}: {}", hook.function, hook.way == Way::fentry ? "fentry" : "kprobe",
+                        why)};
 }
 
 }  // namespace
@@ -111,14 +121,16 @@ struct KernelProgram::Parts {
         if (!skeleton) return Error{fmt::format("the BPF program cannot be read: {}", reason(errno))};
         for (const auto& hook : hooks)
             for (const char* name : hook.programs)
-                bpf_program__set_autoload(program(name), hook.way == way && (way == Way::kprobe || types.has(hook.function)));
+                bpf_program__set_autoload(program(name),
+                                          hook.way == way && (way == Way::kprobe || types.has(hook.function)));
         if (const int status = kernel_counts::load(skeleton); status != 0)
             return Error{fmt::format("the BPF program cannot be loaded: {}", reason(-status))};
         return {};
     }
 
     Result<void> attach(const Hook& hook, const KernelTypes& types) {
-        if (hook.way == Way::fentry && !types.has(hook.function)) return no_hook(hook, "the kernel's type information has no such function, or the module is not loaded");
+        if (hook.way == Way::fentry && !types.has(hook.function))
+            return no_hook(hook, "the kernel's type information has no such function, or the module is not loaded");
         for (const char* name : hook.programs) {
             auto* link = bpf_program__attach(program(name));
             if (!link) return no_hook(hook, reason(errno));
@@ -185,17 +197,17 @@ std::vector<kernel_event> KernelProgram::events() {
 namespace {
 
 // Everything in a map. Entries that come or go meanwhile may be missing; none comes twice.
-template <class Key>
-Result<void> read_map(const bpf_map* map, std::vector<std::pair<Key, kernel_use>>& found) {
+Result<void> read_map(const bpf_map* map, std::vector<std::pair<guest_key, kernel_use>>& found) {
     constexpr std::uint32_t batch = 512;
-    std::vector<Key> keys(batch);
+    std::vector<guest_key> keys(batch);
     std::vector<kernel_use> uses(batch);
     std::uint64_t position = 0;
     for (bool first = true;; first = false) {
         std::uint32_t count = batch;
         const int status = bpf_map_lookup_batch(bpf_map__fd(map), first ? nullptr : &position, &position, keys.data(),
                                                 uses.data(), &count, nullptr);
-        if (status != 0 && status != -ENOENT) return Error{fmt::format("a BPF map cannot be read: {}", reason(-status))};
+        if (status != 0 && status != -ENOENT)
+            return Error{fmt::format("a BPF map cannot be read: {}", reason(-status))};
         for (std::uint32_t i = 0; i < count; ++i)
             if (uses[i].pid != 0) found.emplace_back(keys[i], uses[i]);
         if (status == -ENOENT) return {};
@@ -206,17 +218,17 @@ Result<void> read_map(const bpf_map* map, std::vector<std::pair<Key, kernel_use>
 
 Result<std::vector<KernelProgram::Entry>> KernelProgram::read() {
     std::vector<std::pair<guest_key, kernel_use>> guests;
-    std::vector<std::pair<u64, kernel_use>> openers;
     const auto& maps = parts_->skeleton->maps;
     // In this order, so that a guest whose file is not found is one whose file is closed.
     if (auto done = read_map(maps.guests, guests); !done) return Error{done.error()};
-    if (auto done = read_map(maps.openers, openers); !done) return Error{done.error()};
     std::vector<Entry> entries;
     std::set<u64> files;
-    for (const auto& [file, use] : openers) {
-        files.insert(file);
-        parts_->devices.insert(use.device_index);
-        entries.push_back({use, true});
+    for (const auto& entry : parts_->skeleton->bss->openers) {
+        const auto opener = entry;  // which may change
+        if (opener.file == 0 || opener.pid == 0) continue;
+        files.insert(opener.file);
+        parts_->devices.insert(opener.device_index);
+        entries.push_back({opener, true});
     }
     for (const auto& [key, use] : guests) {
         const bool past = key.file == use.device_index;

@@ -47,6 +47,8 @@ Json to_json(const Difference& difference) {
                 {"resources", std::move(resources)}};
 }
 
+Json to_json(const HcaCounts& counts) { return Json{{"hca_handle", counts.handle}, {"hca_object", counts.object}}; }
+
 Json to_json(const KernelUse& use) {
     return Json{{"pid", use.pid},
                 {"opener", use.opener},
@@ -60,9 +62,10 @@ Json to_json(const KernelUse& use) {
 }
 
 KernelSide::KernelSide(Loop& loop, Node& node, NodeEvents& events)
-    : loop_(loop), node_(node), events_(events), watch_(KernelWatch::open()), backstop_(node.directory()), agreement_(backstop_) {}
+    : loop_(loop), node_(node), events_(events), backstop_(node.directory()), agreement_(backstop_) {}
 
 void KernelSide::start() {
+    watch_ = KernelWatch::open();
     if (const auto loaded = backstop_.load(); !loaded) log(Priority::error, loaded.error());
     // What a daemon that was killed had bounded because of a bypass; it is bounded again if that goes on.
     for (const auto& [group, device] : backstop_.all())
@@ -88,27 +91,27 @@ void KernelSide::end() {
 
 // The descriptor comes when the program is attached, which may be later.
 void KernelSide::watch_events() {
-    if (fd_ == watch_.fd()) return;
-    fd_ = watch_.fd();
+    if (fd_ == watch_->fd()) return;
+    fd_ = watch_->fd();
     ready_ = loop_.watch(fd_, EPOLLIN, [this](std::uint32_t) { take_events(); }, Urgency::first);
 }
 
 void KernelSide::take_events() {
-    const auto events = watch_.poll();
+    const auto events = watch_->poll();
     const bool ended = std::any_of(events.begin(), events.end(),
                                    [](const KernelEvent& event) { return event.kind == KernelEvent::Kind::ended; });
     if (ended && node_.usable()) node_.ledger().reap();
 }
 
 void KernelSide::say_blind() {
-    if (watch_.blind() == said_blind_) return;
-    said_blind_ = watch_.blind();
+    if (watch_->blind() == said_blind_) return;
+    said_blind_ = watch_->blind();
     for (const auto& line : *said_blind_) log(Priority::warning, "not seen: " + line);
     if (said_blind_->empty()) log(Priority::info, "sees what the kernel makes");
 }
 
 void KernelSide::look() {
-    auto uses = watch_.snapshot();
+    auto uses = watch_->snapshot();
     say_blind();
     watch_events();
     if (!uses) {
@@ -117,8 +120,9 @@ void KernelSide::look() {
     }
     uses_ = std::move(*uses);
     if (!node_.usable()) return;
-    for (const auto& finding : agreement_.look(watch_, uses_, node_.ledger(), node_.policy(), asked_.bypass)) tell(finding);
+    for (const auto& finding : agreement_.look(*watch_, uses_, node_.ledger(), node_.policy(), asked_.bypass)) tell(finding);
     bound_tenant();
+    look_for_denials();
 }
 
 void KernelSide::tell(const Finding& finding) {
@@ -143,12 +147,47 @@ void KernelSide::bound_tenant() {
     if (std::exchange(said_unbounded_, failure) != failure && !failure.empty()) log(Priority::error, "backstop: " + failure);
 }
 
+// The kernel's own count never falls; what it was when the group was first bounded is not told.
+void KernelSide::look_for_denials() {
+    const auto known = std::exchange(denied_, {});
+    for (const auto& place : backstop_.all()) {
+        const auto now = backstop_.denied(place.first, place.second);
+        if (!now) continue;
+        denied_[place] = *now;
+        const auto before = known.find(place);
+        if (before == known.end()) continue;
+        const auto& [group, device] = place;
+        const auto tell = [&, &group = group, &device = device](Resource resource, std::uint64_t was, std::uint64_t is) {
+            if (is <= was) return;
+            events_.emit(Priority::warning, "backstop_denied",
+                         Json{{"cgroup", group}, {"device", device}, {"resource", info(resource).name}, {"denied", is - was}, {"total", is}},
+                         fmt::format("{} of cgroup {} on {}: {} more denied by rdma.max, {} in all", info(resource).name, group, device, is - was, is));
+        };
+        tell(Resource::hca_handle, before->second.handle, now->handle);
+        tell(Resource::hca_object, before->second.object, now->object);
+    }
+}
+
+std::map<std::string, HcaCounts> KernelSide::denied() const {
+    std::map<std::string, HcaCounts> by_device;
+    for (const auto& [place, counts] : denied_)
+        if (place.first == asked_.backstop) by_device[place.second] = counts;
+    return by_device;
+}
+
+Json KernelSide::bound_json(const std::string& group, const std::string& device) const {
+    Json json{{"cgroup", group}, {"device", device}};
+    if (const auto current = backstop_.current(group, device)) json["current"] = to_json(*current);
+    if (const auto found = denied_.find({group, device}); found != denied_.end()) json["denied"] = to_json(found->second);
+    return json;
+}
+
 Json KernelSide::status() const {
     Json bypasses = Json::array(), bounds = Json::array();
     for (const auto& bypass : agreement_.bypasses()) bypasses.push_back(to_json(bypass));
-    for (const auto& [group, device] : backstop_.all()) bounds.push_back({{"cgroup", group}, {"device", device}});
-    return Json{{"attached", watch_.attached()},
-                {"not_seen", watch_.blind()},
+    for (const auto& [group, device] : backstop_.all()) bounds.push_back(bound_json(group, device));
+    return Json{{"attached", watch_->attached()},
+                {"not_seen", watch_->blind()},
                 {"bypass", name(asked_.bypass)},
                 {"bypasses", std::move(bypasses)},
                 {"bounded", std::move(bounds)},

@@ -2,8 +2,10 @@
 // agreement, and bounds the tenant's cgroup where the policy asks for it. What it finds goes to the events.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "policy/sidecar.hpp"
@@ -27,6 +29,8 @@ public:
 
     const std::vector<KernelUse>& uses() const noexcept { return uses_; }  // of the last look
     std::vector<Difference> bypasses() const { return agreement_.bypasses(); }
+    // What the kernel denied the tenant's cgroup so far, by device; nothing where it does not tell.
+    std::map<std::string, HcaCounts> denied() const;
     Json status() const;
 
 private:
@@ -35,22 +39,26 @@ private:
     void look();
     void tell(const Finding& finding);
     void bound_tenant();
+    void look_for_denials();
     void say_blind();
+    Json bound_json(const std::string& group, const std::string& device) const;
 
     Loop& loop_;
     Node& node_;
     NodeEvents& events_;
     Sidecar asked_;
-    KernelWatch watch_;
+    std::optional<KernelWatch> watch_;  // from `start` on: it takes a while to load
     Backstop backstop_;
     Agreement agreement_;
     std::vector<KernelUse> uses_;
+    std::map<std::pair<std::string, std::string>, HcaCounts> denied_;  // by bounded group and device
     int fd_ = -1;
     Loop::Source ready_, tick_;
     std::optional<std::vector<std::string>> said_blind_;
     std::string said_unbounded_, said_unread_;
 };
 
+Json to_json(const HcaCounts& counts);
 Json to_json(const KernelUse& use);
 Json to_json(const Difference& difference);
 

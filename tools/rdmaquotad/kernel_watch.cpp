@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include "tools/rdmaquotad/kernel_program.hpp"
 
@@ -61,6 +62,13 @@ void add(KernelUse& use, const kernel_use& counts, bool open) {
     use.live[index(Resource::dm_bytes)] += counts.dm_bytes;
 }
 
+std::uint64_t ticks_now() {
+    timespec now{};
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    const auto rate = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
+    return static_cast<std::uint64_t>(now.tv_sec) * rate + static_cast<std::uint64_t>(now.tv_nsec) * rate / 1'000'000'000;
+}
+
 using Place = std::pair<std::uint32_t, std::string>;                        // process and device
 using Key = std::tuple<std::uint32_t, std::string, std::uint32_t>;          // and opener
 using Uses = std::map<Key, KernelUse>;
@@ -103,6 +111,7 @@ struct KernelWatch::State {
     std::uint64_t lost = 0;
     std::set<Place> listed;       // whose figures are netlink's: they had a device open before the program ran
     std::set<std::uint32_t> ended;  // not yet forgotten
+    std::uint64_t since = UINT64_MAX;
 
     void attach() {
         tried = std::time(nullptr);
@@ -118,6 +127,7 @@ struct KernelWatch::State {
 
     // From now on netlink's word counts for all who have a device open at this moment.
     void list_all() {
+        since = ticks_now() + 1;
         const auto found = netlink_snapshot();
         if (!found) return;
         for (const auto& use : *found) listed.emplace(use.pid, use.device);
@@ -176,6 +186,7 @@ KernelWatch& KernelWatch::operator=(KernelWatch&&) noexcept = default;
 KernelWatch::~KernelWatch() = default;
 
 const std::vector<std::string>& KernelWatch::blind() const noexcept { return state_->blind; }
+std::uint64_t KernelWatch::since() const noexcept { return state_->since; }
 bool KernelWatch::attached() const noexcept { return state_->program.has_value(); }
 int KernelWatch::fd() const noexcept { return attached() ? state_->program->fd() : -1; }
 

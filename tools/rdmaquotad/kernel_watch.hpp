@@ -58,6 +58,9 @@ public:
     // The counts come from the program. Else they are what netlink lists, and there are no events. The program is
     // tried again by `snapshot` every ten seconds, since the kernel loads ib_uverbs with the first device.
     bool attached() const noexcept;
+    // Of processes that started at this time or later, nothing is missing; in clock ticks since boot, as their
+    // start_time. Netlink does not list what a thread made that has ended.
+    std::uint64_t since() const noexcept;
 
     // What programs ask for (send_wr, recv_wr, cqe, srq_wr) only their own process knows; without the program, only
     // what is `in_netlink`.

@@ -43,6 +43,14 @@ void processes(std::string& text, const MetricsInput& input) {
         text += fmt::format("rdmaquota_processes{{tenant=\"{}\"}} {}\n", label(tenant.name), tenant.processes.size());
 }
 
+void denials(std::string& text, const MetricsInput& input) {
+    head(text, "rdmaquota_backstop_denials_total", "counter", "What the kernel itself denied in the tenant's cgroup (rdma.events).");
+    for (const auto& [device, counts] : input.denied)
+        for (const auto& [resource, count] : {std::pair(Resource::hca_handle, counts.handle), std::pair(Resource::hca_object, counts.object)})
+            text += fmt::format("rdmaquota_backstop_denials_total{{tenant=\"{}\",device=\"{}\",resource=\"{}\"}} {}\n",
+                                default_tenant, label(device), info(resource).name, count);
+}
+
 void single(std::string& text, std::string_view name, std::string_view type, std::string_view help,
             std::uint64_t value) {
     head(text, name, type, help);
@@ -64,6 +72,7 @@ std::string metrics_text(const MetricsInput& input) {
     head(text, "rdmaquota_sidecar_events_total", "counter", "What the sidecar did or found since it started.");
     for (const auto& [kind, count] : input.events)
         text += fmt::format("rdmaquota_sidecar_events_total{{kind=\"{}\"}} {}\n", label(kind), count);
+    denials(text, input);
     single(text, "rdmaquota_changed_limits", "gauge", "Limits that are at present not the configured ones.",
            input.changed_limits);
     single(text, "rdmaquota_clients", "gauge", "Clients of the control socket.", input.clients);

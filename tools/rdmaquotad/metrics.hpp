@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/rdmaquota/snapshot.hpp"
+#include "tools/rdmaquotad/backstop.hpp"
 
 namespace rdmaquota {
 
@@ -15,6 +16,7 @@ struct MetricsInput {
     std::vector<TenantView> tenants;
     std::map<std::string, std::uint64_t> events;  // of the sidecar, by kind, since it started
     std::uint64_t ledger_events = 0;              // denials and repairs ever recorded
+    std::map<std::string, HcaCounts> denied;      // by the kernel, in the default tenant's cgroup; by device
     std::size_t clients = 0;
     std::size_t changed_limits = 0;
 };

@@ -1,7 +1,10 @@
 #include "tools/rdmaquotad/netlink_snapshot.hpp"
 
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <fmt/core.h>
@@ -118,6 +121,25 @@ Result<void> add_objects(Dump& dump, const Device& device, const Kind& kind, Use
     });
 }
 
+// The kernel names the thread that made an object.
+std::uint32_t process_of(std::uint32_t thread) {
+    std::ifstream status(fmt::format("/proc/{}/status", thread));
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("Tgid:")) return static_cast<std::uint32_t>(std::strtoul(line.c_str() + 5, nullptr, 10));
+    return thread;
+}
+
+std::vector<NetlinkUse> of_processes(const Uses& threads) {
+    Uses uses;
+    for (const auto& [who, live] : threads) {
+        auto& all = uses[{process_of(who.first), who.second}];
+        for (std::size_t i = 0; i < resource_count; ++i) all[i] += live[i];
+    }
+    std::vector<NetlinkUse> found;
+    for (const auto& [who, live] : uses) found.push_back({who.first, who.second, live});
+    return found;
+}
+
 }  // namespace
 
 Result<std::vector<NetlinkUse>> netlink_snapshot() {
@@ -129,9 +151,7 @@ Result<std::vector<NetlinkUse>> netlink_snapshot() {
     for (const auto& device : *there)
         for (const auto& kind : kinds)
             if (auto added = add_objects(dump, device, kind, uses); !added) return Error{added.error()};
-    std::vector<NetlinkUse> found;
-    for (auto& [who, live] : uses) found.push_back({who.first, who.second, live});
-    return found;
+    return of_processes(uses);
 }
 
 }  // namespace rdmaquota

@@ -16,7 +16,9 @@ namespace rdmaquota {
 using ResourceCounts = std::array<std::uint64_t, resource_count>;  // by index(Resource)
 
 struct NetlinkUse {
-    std::uint32_t pid;   // who made the objects, in the caller's pid namespace; processes outside it are left out
+    // Who made the objects, in the caller's pid namespace; processes outside it are left out, and so are objects whose
+    // maker was a thread that has ended.
+    std::uint32_t pid;
     std::string device;
     ResourceCounts live;  // of resources that are `in_netlink`
 };

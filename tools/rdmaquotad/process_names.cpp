@@ -2,20 +2,16 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
 
 #include <fmt/core.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "tools/rdmaquota/file_text.hpp"
+
 namespace rdmaquota {
 namespace {
-
-std::string file_text(const std::string& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // The numbers of a line "NAME: a b c" of /proc/PID/status.
 std::istringstream status_line(const std::string& status, const std::string& name) {
@@ -59,7 +55,7 @@ void ProcessNames::keep_only(const std::set<std::uint32_t>& pids) {
 bool kill_process(std::uint32_t pid, std::uint64_t start_time) {
     const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
     if (fd < 0) return false;
-    const bool same = start_time_in(file_text(fmt::format("/proc/{}/stat", pid))) == start_time;
+    const bool same = start_time != 0 && start_time_in(file_text(fmt::format("/proc/{}/stat", pid))) == start_time;
     const bool killed = same && syscall(SYS_pidfd_send_signal, fd, SIGKILL, nullptr, 0) == 0;
     close(fd);
     return killed;
