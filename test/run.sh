@@ -16,11 +16,14 @@
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
 #   trixie, sid  the QP case under rdma-core 56.1 and 65.0
 #   oracle       random verbs calls, after which ledger, kernel and sidecar agree; RDMAQUOTA_ORACLE_SEED, RDMAQUOTA_ORACLE_STEPS
+#   oracle_kills the same while the sidecar is killed at random; RDMAQUOTA_SEED
 #   programs     real programs, with each resource that they use limited
 #   pyverbs      rdma-core's own pyverbs tests have the same outcomes with rdmaquota as without
 #   pyverbs_mlx5 the same for those of them that need no data path, on the simulated mlx5_0
 #   kernels      what the sidecar's program sees in the kernels of Debian 12, 13 and sid
 #   sidecar      rdmaquotad sees what the kernel makes, in the guest
+#   kills        what killed processes held is back, also while the sidecar is killed; RDMAQUOTA_SEED
+#   powers       each capability of its unit is needed by rdmaquotad, and no other
 #   storm        processes killed and stopped in mid-operation; two minutes at random
 #   model        the Promela model of the ledger, searched exhaustively, and its mutants
 #   sanitize     the ledger's tests under ThreadSanitizer and AddressSanitizer
@@ -34,7 +37,7 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two at a time, since there are two cores and a guest keeps one busy; the longest first.
-by_default=(guest model programs pyverbs fuzz mlx5 early dv sidecar kernels sanitize pyverbs_mlx5 storm objects clang oracle trixie sid uninstalled service cli unit provider)
+by_default=(guest model programs pyverbs fuzz mlx5 early dv kills sidecar kernels sanitize pyverbs_mlx5 storm objects clang oracle oracle_kills powers trixie sid uninstalled service cli unit provider)
 long=''
 if [ "${1:-}" = --long ]; then
     long=--long
@@ -107,7 +110,7 @@ in_guest() { "$repo/test/vm/run.sh" --timeout 900 "$@"; }
 on_kernels() {
     local release output p f passed=0 failed=0
     for release in '' trixie sid; do
-        output=$(in_guest ${release:+--kernel "$release"} -- bash "$repo/test/integration/kernel_test.sh" "$build")
+        output=$(in_guest --install ${release:+--kernel "$release"} -- bash "$repo/test/integration/kernel_test.sh" "$build")
         case $? in 77) return 77 ;; esac
         grep -v -E '^[0-9]+ passed, [0-9]+ failed$' <<< "$output" | sed "s/^\(not ok\|ok\) - /&${release:-bookworm}: /"
         read -r p _ f _ < <(tail -n 1 <<< "$output")
@@ -148,8 +151,14 @@ run() {
         oracle) tap in_guest --install -- bash "$repo/test/oracle/run.sh" "$build" \
             --seed "${RDMAQUOTA_ORACLE_SEED:-$RANDOM}" --steps "${RDMAQUOTA_ORACLE_STEPS:-3000}" \
             single limits threads resizers processes unplug ;;
+        oracle_kills) tap in_guest --install -- bash "$repo/test/oracle/run.sh" --kill-sidecar "${RDMAQUOTA_SEED:-$RANDOM}" "$build" \
+            --seed "${RDMAQUOTA_ORACLE_SEED:-$RANDOM}" --steps "${RDMAQUOTA_ORACLE_STEPS:-3000}" --new-sidecar 5 \
+            threads processes ;;
         kernels) tap on_kernels ;;
         sidecar) tap in_guest --install -- bash "$repo/test/integration/sidecar_test.sh" "$build" ;;
+        kills) tap in_guest --install --env "RDMAQUOTA_SEED=${RDMAQUOTA_SEED:-$RANDOM}" -- \
+            bash "$repo/test/integration/sidecar_kills_test.sh" "$build" ;;
+        powers) tap in_guest --install -- bash "$repo/test/integration/sidecar_powers_test.sh" "$build" ;;
         programs) tap in_guest --install -- /usr/bin/python3 "$repo/test/integration/programs_test.py" ;;
         pyverbs) tap in_guest --install -- bash "$repo/test/integration/pyverbs_test.sh" rxe0 ;;
         pyverbs_mlx5) tap in_guest --device mlx5sim --install -- bash "$repo/test/integration/pyverbs_test.sh" mlx5_0 ;;

@@ -7,6 +7,8 @@ here=$(dirname "$0")
 . "$here/tap.sh"
 # shellcheck source=test/integration/guest.sh
 . "$here/guest.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$here/sidecar.sh"
 # shellcheck disable=SC2034 # for usage_of
 device=mlx5_0
 programs=$1/test/programs
@@ -163,4 +165,19 @@ until_waiting 3
 is "one that then succeeds gives it back" "$(usage_of mr) $(usage_of mr_bytes) $(usage_of qp) $(usage_of hca_object)" \
     "0 0 0 2"
 proceed
+
+# --- the sidecar -----------------------------------------------------------------------------------------------
+# It counts what the driver calls its own objects (DEVX, doorbell pages) as no verbs object, on-demand memory as not
+# pinned, and a second handle of a shared QP as none.
+start_sidecar
+: > sidecar.log
+start "${objects[@]}" "${every_kind[@]}" odp=2:65536 xrcd=1 xrc=2 second=2 rc=3 mr=2 wait
+is "the program has all of these" "$(grep -c 'then' running)" 0
+sleep 2
+is "the sidecar finds neither bypass nor leak" "$(cat sidecar.log)" ""
+proceed
+start bare "${objects[@]}" rc=2 devx=2 wait
+await 10 "bypass: " && has "but with the provider away it does" "$line" "on mlx5_0, "
+proceed
+stop_sidecar
 finish

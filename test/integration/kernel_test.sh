@@ -1,13 +1,14 @@
 #!/bin/bash
 # kernel_test.sh BUILD: what the sidecar sees of this kernel, against the kernel's own counts. Runs as root in the
-# guest; nothing needs to be installed.
+# guest after an installation.
 set -u
 # shellcheck source=test/integration/tap.sh
 . "$(dirname "$0")/tap.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$(dirname "$0")/sidecar.sh"
 programs=$1/test/programs watch=$1/test/integration/kernel_watch
 cd "$(mktemp -d)" || exit 1
-group=/sys/fs/cgroup/kernel_test
-mkdir -p $group
+make_group
 
 # seen PATTERN: the last line of the watch about the program that matches, without its beginning
 seen() { grep -e "^pid $program .*$1" watch.log | tail -n 1 | sed 's/^[^:]*: //'; }
@@ -54,6 +55,46 @@ is "the program is attached, and sees all" "$(head -n 1 watch.log)" "attached: t
 check "fentry"
 kill "$watcher"
 wait "$watcher" 2> /dev/null
+
+# --- what only newer kernels have ---
+start_with() { # POLICY STEP...: a program in the group, and rdmaquotad
+    echo "$1" > policy.toml
+    rdmaquota reload policy.toml > /dev/null
+    start_sidecar
+    start "${@:2}"
+}
+status() {
+    /usr/bin/python3 -c 'import socket
+control = socket.socket(socket.AF_UNIX)
+control.connect("/run/rdmaquota/control.sock")
+control.sendall(b"{\"version\":1,\"request\":\"status\"}\n")
+print(control.makefile().readline())'
+}
+start_with 'version = 1
+[tenant.default]
+backstop = "/sidecar"
+[tenant.default."*"]
+hca_object = 12' pd=5
+if [ -e $group/rdma.events ]; then
+    : > sidecar.log
+    (in_group "$programs/raw_uverbs" write 20 < /dev/null > raw)
+    is "the backstop bounds who goes around the quota" "$(head -n 1 raw)" "pd: 5 of 20 EAGAIN"
+    await 10 "backstop_denied: "
+    has "what the kernel denies there is told" "$line" "hca_object of cgroup /sidecar on rxe0: 1 more denied by rdma.max, 1 in all"
+    has "and counted" "$(status)" '"denied":{"hca_handle":0,"hca_object":1}'
+else
+    echo "# this kernel has no rdma.events"
+fi
+finish_program
+stop_sidecar
+start_with 'version = 1' odp=2:65536 mr=1
+if grep -q 'odp: 2 of 2' running; then
+    is "on-demand memory is no bypass" "$(grep -e bypass -e leak sidecar.log)" ""
+else
+    echo "# on this kernel $(grep odp running)"
+fi
+finish_program
+stop_sidecar
 
 # fentry is used for functions that the modules' type information tells of.
 for module in ib_core ib_uverbs ib_uverbs_support; do

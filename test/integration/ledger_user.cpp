@@ -1,10 +1,11 @@
 // Stands in for a program with verbs objects where there is no RDMA: enters itself in the ledger
-// of RDMAQUOTA_DIR, charges, records one denial, and stays until its standard input ends.
+// of RDMAQUOTA_DIR, charges, records one denial (or DENIALS), and stays until its standard input ends.
 //
-//   ledger_user DEVICE RES=N...
+//   ledger_user DEVICE RES=N... [denials=DENIALS]
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "policy/limit.hpp"
 #include "shm/ledger.hpp"
@@ -53,6 +54,11 @@ int main(int argc, char** argv) {
     const auto device = ledger->device_index(argv[1]);
     if (!device) give_up("no room for the device");
     for (int i = 2; i < argc; ++i) {
+        if (std::strncmp(argv[i], "denials=", 8) == 0) {
+            for (int n = std::atoi(argv[i] + 8); n > 1; --n)
+                record_denial(ledger.value(), self, *device, {Resource::qp, 1});
+            continue;
+        }
         const auto setting = parse_setting(argv[i]);
         if (!setting) give_up(setting.error());
         charge(ledger.value(), owner.value(), *device, setting.value());

@@ -54,10 +54,11 @@ PAIRS = [
 NO_XRC = pingpong("xsrq", "")
 
 
-def listens(port, by_cm):
+def listens(port, by_cm, pid):
+    """Whether that process does; of RDMA CM the kernel still lists what a killed one listened on for a moment."""
     if by_cm:
         ids = subprocess.run(["rdma", "resource", "show", "cm_id"], capture_output=True, text=True, check=False)
-        return f":{port} " in ids.stdout
+        return any(f":{port} " in line and f" pid {pid} " in line for line in ids.stdout.splitlines())
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with open(table, encoding="ascii") as sockets:
             if any(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A" for line in sockets):
@@ -79,7 +80,7 @@ class Run:
         self.sides, self.ends = [], []
         self.deadline = time.monotonic() + SECONDS
         self.start(pair.server)
-        if self.wait(lambda: self.ends or listens(port, pair.cm)) and not self.ends:
+        if self.wait(lambda: self.ends or listens(port, pair.cm, self.sides[0].pid)) and not self.ends:
             self.start(pair.client)
             self.wait(self.is_over)
         for side in self.sides:

@@ -329,6 +329,51 @@ def slow_reader():
     client.close()
 
 
+def slow_subscriber():
+    """One that reads, but less than there is to tell: it is not its idleness that ends it."""
+    before = ask("status")["sidecar"]["dropped_clients"]
+    client = Client()
+    client.ask("subscribe")
+    dropped, told = False, 0
+    while not dropped and told < 10000:
+        User("rxe0", "qp=1", "denials=500").end()
+        told += 500
+        time.sleep(0.3)  # the ledger keeps no more than 1024 for those who relay them
+        client.socket.recv(4096)
+        dropped = ask("status")["sidecar"]["dropped_clients"] == before + 1
+    check("a subscriber for whom more than 256 KiB of events wait is dropped", dropped, ask("status"))
+    ended = True
+    try:
+        client.socket.settimeout(5)
+        while client.socket.recv(65536):
+            pass
+    except TimeoutError:
+        ended = False
+    except ConnectionError:
+        pass
+    check("and its connection ends", ended)
+    check("others are served on", "tenants" in ask("stats"))
+    client.close()
+
+
+# --- the unit --------------------------------------------------------------------------------------
+
+def unit():
+    if not shutil.which("systemd-analyze"):
+        print("# systemd-analyze is not installed")
+        return
+    with open(f"{build}/rdma-core.d/rdmaquotad.service") as file:
+        text = file.read()
+    with open("rdmaquotad.service", "w") as file:  # where the program is before it is installed
+        file.write("".join(f"ExecStart={rdmaquotad}\n" if line.startswith("ExecStart=") else line + "\n"
+                           for line in text.splitlines()))
+    verified = run("systemd-analyze", "verify", "--man=no", "./rdmaquotad.service")
+    check("systemd finds no fault with the unit", verified.returncode == 0 and not verified.stderr, verified.stderr)
+    rated = run("systemd-analyze", "security", "--no-pager", "--offline=yes", "--threshold=50", "./rdmaquotad.service")
+    print("#", rated.stdout.strip().splitlines()[-1])
+    check("nor does it call it exposed", rated.returncode == 0, rated.stdout)
+
+
 # --- dynamic rules --------------------------------------------------------------------------------
 
 def dynamic():
@@ -523,7 +568,7 @@ def ending():
 
 
 open("log", "w").close()
-for part in (starting, requests, permissions, changing, subscribing, crowd, slow_reader, dynamic, kills, history,
+for part in (starting, requests, permissions, changing, subscribing, crowd, slow_reader, slow_subscriber, unit, dynamic, kills, history,
              new_ledger, metrics, unprivileged, ending):
     attempt(part)
 if "daemon" in globals() and daemon.process.poll() is None:

@@ -8,37 +8,10 @@ here=$(dirname "$0")
 device=rxe0
 # shellcheck source=test/integration/guest.sh
 . "$here/guest.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$here/sidecar.sh"
 programs=$1/test/programs
-group=/sys/fs/cgroup/sidecar
-
-start_sidecar() {
-    : > sidecar.log
-    rdmaquotad 2>> sidecar.log &
-    sidecar=$!
-    await 30 'sees what the kernel makes'
-}
-stop_sidecar() { kill "$sidecar"; wait "$sidecar" 2> /dev/null; }
-
-# await SECONDS TEXT: until the sidecar has logged TEXT; its line in $line, the time it took in $took_ms
-await() {
-    local begin=${EPOCHREALTIME/./} end
-    line=''
-    until line=$(grep -F -m 1 -e "$2" sidecar.log); do
-        end=${EPOCHREALTIME/./}
-        [ $((end - begin)) -lt $(($1 * 1000000)) ] || { not_ok "waiting for '$2'" "$(tail -n 5 sidecar.log)"; return 1; }
-        sleep 0.02
-    done
-    took_ms=$(((${EPOCHREALTIME/./} - begin) / 1000))
-}
-
-# in_group COMMAND...: in a cgroup of its own; as a background job, the command has the job's pid
-# shellcheck disable=SC2016 # expanded by the inner shell
-in_group() { exec sh -c 'echo $$ > "$0/cgroup.procs" && exec "$@"' $group "$@"; }
-
-echo +rdma > /sys/fs/cgroup/cgroup.subtree_control
-mkdir -p $group
-
-bound() { xargs < $group/rdma.max; }
+make_group
 
 # --- bypass ----------------------------------------------------------------------------------------
 policy <<< 'version = 1'
@@ -69,6 +42,50 @@ sleep 1.5
 is "nor of one that forks" "$(cat sidecar.log)" ""
 kill -9 "$(sed -n 's/^child //p' running)"
 proceed
+
+# Of what was there before it, the kernel tells by which thread it was made, and nothing of threads that have ended.
+stop_sidecar
+for steps in thread:rc=3,mr=2,wait "thread:rc=3,mr=2 wait"; do
+    # shellcheck disable=SC2086 # one word each
+    start "$programs/verbs_objects" $steps
+    start_sidecar
+    sleep 2
+    is "nor of one with threads that was there before ($steps)" "$(grep -e bypass -e leak sidecar.log)" ""
+    proceed
+    stop_sidecar
+done
+start_sidecar
+
+# --- leaks -----------------------------------------------------------------------------------------
+: > sidecar.log
+start "$programs/verbs_objects" pd=5 rc=2 unseen=3 wait
+await 10 "leak: pid $program " && has "who was charged for more than it has is told" "$line" "rxe0, hca_object: 6 in the kernel, 9 charged, pd: 3 in the kernel, 6 charged"
+proceed
+await 10 "leak_ended: pid $program " && ok "and so is its end"
+: > sidecar.log
+start env RDMAQUOTA_DIR=/run/rdmaquota "$programs/../integration/ledger_user" rxe0 qp=3 mr_bytes=1MiB
+await 10 "leak: pid $program " && has "also of one that the kernel knows nothing of" "$line" "qp: 0 in the kernel, 3 charged"
+proceed
+await 10 "leak_ended: pid $program "
+
+# --- rules by what the device tells ------------------------------------------------------------------
+most=$(ibv_devinfo -v | sed -n 's/^\s*max_ah:\s*//p')
+policy <<< 'version = 1
+[tenant.default.rxe0]
+ah = 20000
+[[dynamic]]
+device = "rxe0"
+watch = "ah"
+of = "device"
+above = 2
+below = 1
+factor = 50
+floor = 100'
+: > sidecar.log
+start "$programs/verbs_objects" ah=$((most / 50 + 1)) wait
+await 10 "tightened: " && has "a rule follows what the device has at most" "$line" "ah of the tenant on rxe0: 20000 -> 10000; ah at 2 % of $most"
+proceed
+await 10 "restored: " && has "until it is less" "$line" "ah of the tenant on rxe0: 10000 -> 20000"
 
 # --- what the policy asks for ----------------------------------------------------------------------
 policy <<< 'version = 1
@@ -140,24 +157,5 @@ wait "$sidecar" 2> /dev/null
 start_sidecar
 stop_sidecar
 is "an orderly end puts back what was found, also by the sidecar before" "$(bound)" "rxe0 hca_handle=max hca_object=max"
-
-# --- reaping ---------------------------------------------------------------------------------------
-policy <<< 'version = 1'
-start_sidecar
-: > times
-for round in $(seq 20); do
-    start "$programs/verbs_objects" rc=20 mr=5:65536 wait
-    slots=$("$programs/../integration/ledger_look" usage qp)
-    kill -9 "$program"
-    "$programs/../integration/ledger_look" wait qp 0 >> times
-    wait "$program" 2> /dev/null
-    exec 9>&-
-    [ "$slots" = 20 ] || not_ok "round $round had its QPs" "$slots"
-done
-sort -n times -o times
-echo "# usage of a killed process came back after $(sed -n 10p times) ms (median), $(tail -n 1 times) ms (most of 20)"
-# The daemon's own round is a second: what comes back sooner does so because the death was seen.
-if [ "$(sed -n 10p times)" -le 100 ]; then ok "a death is seen, and usage back, at once"; else not_ok "a death is seen, and usage back, at once" "$(cat times)"; fi
-stop_sidecar
 
 finish

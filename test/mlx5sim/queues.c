@@ -154,14 +154,15 @@ static u64 qp_bytes(const struct mlx5_ib_create_qp *request)
 	return ((u64)request->rq_wqe_count << (request->rq_wqe_shift & 31)) + (u64)request->sq_wqe_count * send_block_bytes;
 }
 
-/* A QP over an indirection table has no buffer, and its request is another structure. */
+/* A QP over an indirection table has no buffer, and its request is another structure; one that receives for XRC has
+ * neither. */
 static int qp_buffer(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_udata *udata, struct ib_umem **umem)
 {
 	struct mlx5_ib_create_qp request;
 	int error;
 
 	*umem = NULL;
-	if (attr->rwq_ind_tbl)
+	if (attr->rwq_ind_tbl || attr->qp_type == IB_QPT_XRC_TGT)
 		return 0;
 	error = sim_request(udata, &request, sizeof(request));
 	if (error)
@@ -188,7 +189,7 @@ static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_u
 	ib->qp_num = number;
 	qp->init = *attr;
 	qp->attr.qp_state = IB_QPS_RESET;
-	number = sim_respond(udata, &response, sizeof(response));
+	number = udata ? sim_respond(udata, &response, sizeof(response)) : 0;
 	if (number)
 		free_queue(qp->umem, sim_qps, ib->qp_num);
 	return number;

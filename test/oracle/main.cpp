@@ -1,4 +1,4 @@
-// oracle [--device NAME] [--no-kernel] [--seed N] [--steps N] [PHASE...]: random verbs calls, after which the ledger, the
+// oracle [--device NAME] [--no-kernel] [--seed N] [--steps N] [--new-sidecar N] [PHASE...]: random verbs calls, after which the ledger, the
 // kernel and the oracle's own account must agree. PHASE is single, limits, threads, resizers, processes or unplug;
 // all but unplug when none is named. The same seed and steps make the same calls. Runs as root, since it changes the
 // limits; the quota directory is the node's or RDMAQUOTA_DIR. The last line is 'N passed, N failed'.
@@ -88,7 +88,7 @@ ibv_device* find_device(const std::string& name) {
 
 int main(int argc, char** argv) {
     using namespace oracle;
-    Stage stage{"rxe0", true, static_cast<std::uint64_t>(std::time(nullptr)) % 1'000'000, 1000};
+    Stage stage{"rxe0", true, static_cast<std::uint64_t>(std::time(nullptr)) % 1'000'000, 1000, 0};
     std::vector<std::string> phases;
     for (int i = 1; i < argc; ++i) {
         const std::string word = argv[i];
@@ -101,6 +101,8 @@ int main(int argc, char** argv) {
             stage.seed = std::strtoull(argv[++i], nullptr, 10);
         else if (word == "--steps" && more)
             stage.steps = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
+        else if (word == "--new-sidecar" && more)
+            stage.new_sidecar = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
         else
             phases.push_back(word);
     }
@@ -109,7 +111,7 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     if (stage.with_kernel) enter_cgroup();
     counts() = {};
-    Books books(stage.device, stage.with_kernel);
+    Books books(stage.device, stage.with_kernel, stage.new_sidecar);
     for (const auto& phase : phases) run(phase, stage, books);
     return finish();
 }

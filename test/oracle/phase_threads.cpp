@@ -25,6 +25,7 @@ void round(std::vector<Player>& players) {
 }  // namespace
 
 void threads(const Stage& stage, Books& books) {
+    books.expect_ended_threads();
     Pool pool;
     std::vector<Player> players;
     for (unsigned i = 0; i < thread_count; ++i)

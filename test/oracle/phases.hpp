@@ -16,6 +16,7 @@ struct Stage {
     bool with_kernel;
     std::uint64_t seed;
     unsigned steps;
+    unsigned new_sidecar;  // see Books
 };
 
 // Prints "ok - NAME" or "not ok - NAME" with what was seen; what is seen is empty when it is good.

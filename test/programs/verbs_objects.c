@@ -10,10 +10,12 @@
  *   srq=N mw=N ah=N   create N SRQs, MWs, AHs       resize=ENTRIES  resize the last CQ
  *   odp=N[:BYTES]     register N on-demand MRs      dm=N[:BYTES]    allocate N pieces of device memory
  *   xrcd=N wq=N counters=N   that many of each; table=N (of the first WQ), flow=N (to the first UD QP)
+ *   xrc=N second=N    N XRC QPs that receive, of the first XRCD; N more handles of the first of them
+ *   unseen=N          destroy N of the PDs by the kernel's own command, past libibverbs
  *   rereg=BYTES       re-register the last MR       drop=KIND       destroy all of that kind
  *   close             close the device with all that is alive, and open it again
  *   wait              print "waiting" and read a line of standard input
- *   sleep=SECONDS
+ *   sleep=SECONDS     thread:STEP,STEP...   these in a thread of their own, until it ends
  *
  * Each creating step prints "KIND: MADE of N" and, when it stopped short, the error's name. The exit
  * status is 0 when every step went as far as asked, 1 when one fell short, 2 for wrong usage or no
@@ -22,6 +24,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <pthread.h>
+#include <rdma/ib_user_verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +109,8 @@ static void *make_odp(long bytes)
 	return ibv_reg_mr(pd, buffer, (size_t)bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 }
 
+static void *first_of(const char *kind);
+
 static void *make_dm(long bytes)
 {
 	struct ibv_alloc_dm_attr attr = { .length = (size_t)bytes };
@@ -120,6 +126,30 @@ static void *make_xrcd(long unused)
 	};
 	(void)unused;
 	return ibv_open_xrcd(context, &attr);
+}
+
+static void *make_xrc(long unused)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = first_of("xrcd"),
+	};
+	(void)unused;
+	return attr.xrcd ? ibv_create_qp_ex(context, &attr) : NULL;
+}
+
+static void *make_second(long unused)
+{
+	struct ibv_qp *first = first_of("xrc");
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+		.qp_num = first ? first->qp_num : 0,
+		.xrcd = first_of("xrcd"),
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+	(void)unused;
+	return first ? ibv_open_qp(context, &attr) : NULL;
 }
 
 static void *make_wq(long work_requests)
@@ -140,8 +170,6 @@ static void *make_counters(long unused)
 	(void)unused;
 	return ibv_create_counters(context, &attr);
 }
-
-static void *first_of(const char *kind);
 
 static void *make_table(long unused)
 {
@@ -198,6 +226,8 @@ static struct pool pools[] = {
 	{ .kind = "odp", .make = make_odp, .end = end_mr, .argument = 4096 },
 	{ .kind = "dm", .make = make_dm, .end = end_dm, .argument = 4096 },
 	{ .kind = "xrcd", .make = make_xrcd, .end = end_xrcd },
+	{ .kind = "second", .make = make_second, .end = end_qp },
+	{ .kind = "xrc", .make = make_xrc, .end = end_qp },
 	{ .kind = "wq", .make = make_wq, .end = end_wq, .argument = 16 },
 	{ .kind = "table", .make = make_table, .end = end_table },
 	{ .kind = "flow", .make = make_flow, .end = end_flow },
@@ -259,6 +289,28 @@ static int report(const char *what, int error)
 	return error != 0;
 }
 
+/* As a program would that has a file of its own for them, or a libibverbs that we have not wrapped. */
+static int destroy_unseen(int wanted)
+{
+	struct pool *pool = find_pool("pd");
+	int done = 0;
+
+	for (; done < wanted && pool->count > 0; ++done) {
+		struct ibv_pd *pd = pool->object[--pool->count];
+		struct {
+			struct ib_uverbs_cmd_hdr head;
+			struct ib_uverbs_dealloc_pd body;
+		} command = {
+			.head = { .command = IB_USER_VERBS_CMD_DEALLOC_PD, .in_words = sizeof(command) / 4 },
+			.body = { .pd_handle = pd->handle },
+		};
+		if (write(context->cmd_fd, &command, sizeof(command)) < 0)
+			break;
+	}
+	printf("unseen: %d of %d\n", done, wanted);
+	return done < wanted;
+}
+
 static int open_all(void)
 {
 	context = ibv_open_device(device);
@@ -300,6 +352,8 @@ static int step(char *text)
 #endif
 	if (!strcmp(text, "sleep"))
 		return sleep((unsigned)atoi(value)) != 0;
+	if (!strcmp(text, "unseen"))
+		return destroy_unseen(atoi(value));
 	if (!strcmp(text, "drop"))
 		return (pool = find_pool(value)) ? drop(pool) : 2;
 	if (!strcmp(text, "resize")) {
@@ -320,6 +374,25 @@ static int step(char *text)
 		return 2;
 	char *argument = strchr(value, ':');
 	return create(pool, atoi(value), argument ? strtol(argument + 1, NULL, 0) : pool->argument);
+}
+
+static int thread_status;
+
+static void *steps_of_thread(void *text)
+{
+	for (char *rest, *one = strtok_r(text, ",", &rest); one; one = strtok_r(NULL, ",", &rest))
+		thread_status |= step(one);
+	return NULL;
+}
+
+static int in_thread(char *text)
+{
+	pthread_t thread;
+
+	thread_status = 0;
+	if (pthread_create(&thread, NULL, steps_of_thread, text) || pthread_join(thread, NULL))
+		return 1;
+	return thread_status;
 }
 
 static struct ibv_device *find_device(const char *name)
@@ -352,7 +425,7 @@ int main(int argc, char **argv)
 	if (!buffer || open_all())
 		return 1;
 	for (int i = first; i < argc; ++i) {
-		int result = step(argv[i]);
+		int result = strncmp(argv[i], "thread:", 7) ? step(argv[i]) : in_thread(argv[i] + 7);
 		if (result == 2) {
 			fprintf(stderr, "verbs_objects: unknown step '%s'\n", argv[i]);
 			return 2;

@@ -1,0 +1,150 @@
+// reaping DEATHS SEED PROGRAM ARG...: a kill storm, and how long the dead stay in the system's ledger.
+//
+// Eight processes of PROGRAM at a time; when each has said "waiting" and uses something, all are killed with -9, in
+// random order at random moments, until there were so many DEATHS. Prints the times from a kill until the ledger had
+// nothing of that process, in microseconds: median, 99th percentile, most. Looks without repairing anything. Fails
+// when PROGRAM does, or when something is still there after half a minute.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shm/ledger.hpp"
+#include "shm/paths.hpp"
+
+namespace {
+
+using namespace rdmaquota;
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+
+constexpr unsigned at_once = 8;
+constexpr unsigned longest_pause_us = 20'000;  // between two kills, every other of which has none
+constexpr std::chrono::seconds patience{30};
+
+[[noreturn]] void give_up(const std::string& why) {
+    std::fprintf(stderr, "reaping: %s\n", why.c_str());
+    std::exit(1);
+}
+
+struct Victim {
+    pid_t pid = 0;
+    int keys = -1, words = -1;  // its standard input and output
+    std::uint32_t slot = 0;
+    Clock::time_point kill_at{}, killed{};
+    bool dead = false, back = false;
+};
+
+Victim start(char** command) {
+    int in[2], out[2];
+    if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) give_up("no pipes");
+    Victim victim;
+    victim.pid = fork();
+    if (victim.pid == 0) {
+        dup2(in[0], STDIN_FILENO);
+        dup2(out[1], STDOUT_FILENO);
+        execv(command[0], command);
+        _exit(127);
+    }
+    close(in[0]);
+    close(out[1]);
+    victim.keys = in[1], victim.words = out[0];
+    return victim;
+}
+
+void await_waiting(const Victim& victim) {
+    std::string said;
+    char bytes[256];
+    while (said.find("waiting\n") == said.npos) {
+        const auto got = read(victim.words, bytes, sizeof bytes);
+        if (got <= 0) give_up("the program ended: " + said);
+        said.append(bytes, static_cast<std::size_t>(got));
+    }
+}
+
+void find_slot(const Ledger& ledger, Victim& victim) {
+    for (const auto& owner : ledger.owners())
+        if (owner.identity.pid == static_cast<std::uint32_t>(victim.pid)) {
+            victim.slot = owner.slot;
+            return;
+        }
+    give_up("a process is not in the ledger");
+}
+
+// By the slot itself, since a listing leaves out slots that are just being emptied.
+bool uses_something(const Ledger& ledger, const Victim& victim) {
+    bool any = false;
+    for (const auto& [device, name] : ledger.devices())
+        for (const auto& row : resource_table) any = any || ledger.usage(victim.slot, device, row.id) != 0;
+    if (!any) return false;
+    const auto owners = ledger.owners();
+    return std::none_of(owners.begin(), owners.end(), [&victim](const OwnerView& owner) {
+        return owner.slot == victim.slot && owner.identity.pid != static_cast<std::uint32_t>(victim.pid);
+    });
+}
+
+void plan(std::array<Victim, at_once>& victims, std::mt19937_64& random) {
+    for (std::size_t i = at_once; i > 1; --i) std::swap(victims[i - 1], victims[random() % i]);
+    auto when = Clock::now();
+    for (auto& victim : victims) {
+        victim.kill_at = when;
+        if (random() % 2 == 0) when += microseconds(random() % longest_pause_us);
+    }
+}
+
+void kill_all(const Ledger& ledger, std::array<Victim, at_once>& victims, std::vector<microseconds>& times) {
+    const auto end = Clock::now() + patience;
+    for (unsigned left = at_once; left != 0; usleep(100)) {
+        if (Clock::now() > end) give_up("what a killed process used is still in the ledger");
+        for (auto& victim : victims) {
+            if (!victim.dead && Clock::now() >= victim.kill_at) {
+                victim.killed = Clock::now();
+                victim.dead = kill(victim.pid, SIGKILL) == 0;
+            }
+            if (!victim.dead || victim.back || uses_something(ledger, victim)) continue;
+            times.push_back(std::chrono::duration_cast<microseconds>(Clock::now() - victim.killed));
+            victim.back = true;
+            --left;
+        }
+    }
+}
+
+void bury(const Victim& victim) {
+    waitpid(victim.pid, nullptr, 0);
+    close(victim.keys);
+    close(victim.words);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 4) give_up("usage: reaping DEATHS SEED PROGRAM ARG...");
+    const auto ledger = Ledger::open(ledger_path(system_directory));
+    if (!ledger) give_up(ledger.error());
+    std::mt19937_64 random(std::strtoull(argv[2], nullptr, 10));
+    std::vector<microseconds> times;
+    while (times.size() < std::strtoull(argv[1], nullptr, 10)) {
+        std::array<Victim, at_once> victims;
+        for (auto& victim : victims) victim = start(argv + 3);
+        for (auto& victim : victims) await_waiting(victim);
+        for (auto& victim : victims) {
+            find_slot(ledger.value(), victim);
+            if (!uses_something(ledger.value(), victim)) give_up("a process uses nothing");
+        }
+        plan(victims, random);
+        kill_all(ledger.value(), victims, times);
+        for (const auto& victim : victims) bury(victim);
+    }
+    std::sort(times.begin(), times.end());
+    const auto part = [&times](std::size_t percent) { return static_cast<long long>(times[(times.size() - 1) * percent / 100].count()); };
+    std::printf("%lld %lld %lld\n", part(50), part(99), part(100));
+}

@@ -1,0 +1,58 @@
+# Shell helpers for tests in the guest that run rdmaquotad; sourced after tap.sh. They work in the current directory.
+# shellcheck shell=bash disable=SC2034 # some of these are only for some
+
+start_sidecar() {
+    : > sidecar.log
+    rdmaquotad 2>> sidecar.log &
+    sidecar=$!
+    await 30 'sees what the kernel makes'
+}
+# unruly_sidecar SEED: from now on it is killed with -9 at random moments and started again, until calm_sidecar, which
+# leaves one that runs. Half of them end before they see anything, which takes seconds in the guest. What all of them
+# logged is in lives.log.
+unruly_sidecar() {
+    : > lives.log
+    echo "# the sidecar is killed at random moments, from seed $1"
+    (
+        RANDOM=$1 deaths=0
+        trap 'kill -9 $!; wait; echo $deaths > deaths; exit' TERM
+        while :; do
+            rdmaquotad 2>> lives.log &
+            sleep $((RANDOM % 2 * (4 + RANDOM % 9))).$((RANDOM % 10))
+            kill -9 $!
+            wait $!
+            deaths=$((deaths + 1))
+        done
+    ) 2> /dev/null &
+    unruly=$!
+}
+calm_sidecar() {
+    kill "$unruly"
+    wait "$unruly"
+    echo "# it was killed $(cat deaths) times, $(grep -c 'sees what the kernel makes' lives.log) lives saw something"
+    start_sidecar
+}
+stop_sidecar() { kill "$sidecar"; wait "$sidecar" 2> /dev/null; }
+
+# await SECONDS TEXT: until the sidecar has logged TEXT; its line in $line, the time it took in $took_ms
+await() {
+    local begin=${EPOCHREALTIME/./} end
+    line=''
+    until line=$(grep -F -m 1 -e "$2" sidecar.log); do
+        end=${EPOCHREALTIME/./}
+        [ $((end - begin)) -lt $(($1 * 1000000)) ] || { not_ok "waiting for '$2'" "$(tail -n 5 sidecar.log)"; return 1; }
+        sleep 0.02
+    done
+    took_ms=$(((${EPOCHREALTIME/./} - begin) / 1000))
+}
+
+# The cgroup of a test, beside which there is only the root.
+group=/sys/fs/cgroup/sidecar
+make_group() {
+    echo +rdma > /sys/fs/cgroup/cgroup.subtree_control
+    mkdir -p $group
+}
+# in_group COMMAND...: in that cgroup; as a background job, the command has the job's pid
+# shellcheck disable=SC2016 # expanded by the inner shell
+in_group() { exec sh -c 'echo $$ > "$0/cgroup.procs" && exec "$@"' $group "$@"; }
+bound() { xargs < $group/rdma.max; }

@@ -1,0 +1,114 @@
+#!/bin/bash
+# sidecar_kills_test.sh BUILD: what killed processes held is back, at once while the sidecar runs, and all of it when
+# that is killed too. Runs as root in the guest after an installation; RDMAQUOTA_SEED repeats a run. What follows '#'
+# on a line of its own is measured, not judged.
+set -u
+here=$(dirname "$0")
+# shellcheck source=test/integration/tap.sh
+. "$here/tap.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$here/sidecar.sh"
+# shellcheck disable=SC2034 # for usage_of
+device=rxe0
+# shellcheck source=test/integration/guest.sh
+. "$here/guest.sh"
+programs=$1/test/programs tools=$1/test/integration
+# shellcheck disable=SC2031 # the unruly sidecar has a generator of its own
+seed=${RDMAQUOTA_SEED:-$RANDOM}
+make_group
+echo "# to repeat this: RDMAQUOTA_SEED=$seed"
+
+# in_use: of the ledger, without repairing it: handles, objects, bytes
+in_use() { echo "$("$tools/ledger_look" hca_handle) $("$tools/ledger_look" hca_object) $("$tools/ledger_look" mr_bytes)"; }
+
+# storm NAME DEATHS [in_group]: all that so many programs with objects held is back; the median of the times in $median_us
+storm() {
+    local p99 most
+    run ${3:+"$3"} "$tools/reaping" "$2" "$seed" "$programs/verbs_objects" rc=4 mr=2:65536 srq=1 wait
+    is "$1: what each of $2 held is back" "$status $log" "0 "
+    read -r median_us p99 most <<< "$out"
+    echo "# $1: back after $median_us us (median), $p99 us (99 % of them), $most us (most)"
+}
+
+policy <<< 'version = 1'
+start_sidecar
+storm "killed" 240 in_group
+is "nothing is left in the ledger" "$(in_use)" "0 0 0"
+is "nor in the kernel" "$(kernel sidecar hca_object | grep -v -x 0)" ""
+# Were deaths seen in the daemon's own round alone, which is a second, half of them would wait for about half of it.
+if [ "$median_us" -lt 250000 ]; then ok "deaths are seen"; else not_ok "deaths are seen" "after $median_us us"; fi
+stop_sidecar
+
+# --- the sidecar killed as well ----------------------------------------------------------------------
+# watch_values: every value of rdma.max, and of the PDs that are charged, from now on
+watch_values() {
+    : > bounds
+    : > charged
+    (while :; do
+        bound >> bounds
+        "$tools/ledger_look" pd >> charged
+        sleep 0.1
+    done) &
+    watcher=$!
+}
+# change_limits: as an administrator would
+change_limits() {
+    (while :; do
+        rdmaquota set rxe0 hca_object=2000 > /dev/null
+        sleep 0.3
+        rdmaquota set rxe0 hca_object=3000 > /dev/null
+        sleep 0.3
+    done) &
+    changer=$!
+}
+end_job() { kill "$1"; wait "$1" 2> /dev/null; }
+
+found='rxe0 hca_handle=50 hca_object=5000'
+echo "$found" > $group/rdma.max
+policy <<< 'version = 1
+[tenant.default]
+bypass = "charge"
+backstop = "/sidecar"
+[tenant.default."*"]
+hca_handle = 40
+hca_object = 3000'
+start "$programs/raw_uverbs" ioctl 100
+watch_values
+change_limits
+unruly_sidecar "$seed"
+storm "killed beside a killed sidecar" 96 in_group
+end_job $changer
+calm_sidecar
+await 10 "pd: 100 in the kernel, 0 charged"
+sleep 0.5
+end_job $watcher
+is "what goes around the quota is charged once" "$(in_use)" "1 100 0"
+# Eight programs at a time have a PD each.
+is "and was never charged twice" "$(grep -v -x -e '[0-8]' -e '10[0-8]' charged)" ""
+rdmaquota set rxe0 hca_object=1000 > /dev/null
+sleep 0.6
+is "the backstop follows the limits" "$(bound)" "rxe0 hca_handle=40 hca_object=1000"
+stop_sidecar
+is "an orderly end puts back what was found before all of them" "$(bound)" "$found"
+is "rdma.max was always that or a limit" "$(grep -v -x -e "$found" -e 'rxe0 hca_handle=40 hca_object=[23]000' bounds)" ""
+is "the charge is taken back" "$(in_use)" "0 0 0"
+proceed
+
+policy <<< 'version = 1
+[tenant.default]
+bypass = "limit"'
+start in_group "$programs/raw_uverbs" write 5
+watch_values
+unruly_sidecar $((seed + 1))
+storm "killed beside a killed sidecar that limits" 48
+calm_sidecar
+await 10 "bypass_limited: pid $program "
+end_job $watcher
+is "the cgroup of who goes around the quota is limited" "$(bound)" "rxe0 hca_handle=1 hca_object=5"
+stop_sidecar
+is "an orderly end puts back what was found, after a bypass too" "$(bound)" "$found"
+is "rdma.max was always that or the limit" "$(grep -v -x -e "$found" -e 'rxe0 hca_handle=1 hca_object=5' bounds)" ""
+is "nothing is left in the ledger after all that" "$(in_use)" "0 0 0"
+proceed
+echo "rxe0 hca_handle=max hca_object=max" > $group/rdma.max
+finish

@@ -1,0 +1,89 @@
+#!/bin/bash
+# sidecar_powers_test.sh BUILD: with the capabilities that its systemd unit leaves it, rdmaquotad can do all that it is
+# for; without any one of them something is lost, and it says what. Runs as root in the guest after an installation.
+set -u
+here=$(dirname "$0")
+# shellcheck source=test/integration/tap.sh
+. "$here/tap.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$here/sidecar.sh"
+# shellcheck disable=SC2034 # for guest.sh
+device=rxe0
+# shellcheck source=test/integration/guest.sh
+. "$here/guest.sh"
+programs=$1/test/programs
+unit=$1/rdma-core.d/rdmaquotad.service
+read -r -a powers <<< "$(sed -n 's/^CapabilityBoundingSet=//p' "$unit")"
+
+# What the powers are needed for: processes, and a cgroup, of other users, on a node where /proc shows to each user
+# its own processes only, and to a group of monitors all.
+make_group
+chown -R 65534 $group
+chmod 644 $group/rdma.max
+mount -o remount,hidepid=2,gid=1 /proc
+chmod 711 "$work"
+
+# start_with CAPABILITY...: a sidecar with these, as systemd starts it; until it has said what it sees
+start_with() {
+    local set=-all power
+    for power; do set+=,+${power#CAP_}; done
+    : > sidecar.log
+    setpriv --no-new-privs --inh-caps -all --bounding-set "${set,,}" rdmaquotad 2>> sidecar.log &
+    sidecar=$!
+    for _ in $(seq 600); do
+        grep -q -e 'sees what' -e 'not seen' sidecar.log && return
+        sleep 0.05
+    done
+    not_ok "a sidecar with $*" "$(cat sidecar.log)"
+}
+ask_for() { # BYPASS: what is done about a bypass
+    policy << END
+version = 1
+[tenant.default]
+bypass = "$1"
+END
+}
+# as_other PROGRAM...: as another user, in the cgroup
+as_other() { in_group setpriv --reuid=65534 --clear-groups "$@"; }
+
+# abilities CAPABILITY...: which of its tasks a sidecar with these does
+abilities() {
+    able=''
+    ask_for limit
+    start_with "$@"
+    grep -q 'sees what' sidecar.log && able+=' program'
+    start as_other "$programs/raw_uverbs" ioctl 5
+    await 10 "pd: 5 in the kernel" && [[ $line == *"pid $program (raw_uverbs)"* ]] && able+=' names'
+    await 10 "bypass_" && [[ $line == *bypass_limited:* ]] && able+=' limit'
+    proceed
+    await 10 "bypass_ended"
+    : > sidecar.log
+    ask_for kill
+    start as_other "$programs/raw_uverbs" ioctl 5
+    await 10 "pd: 5 in the kernel" && await 10 "bypass_k" && [[ $line == *bypass_killed:* ]] && able+=' kill'
+    exec 9>&-
+    wait "$program" 2> /dev/null
+    stop_sidecar
+}
+
+# lost CAPABILITY: what it cannot do without, as we know; nothing for one that we know of no use for
+lost() {
+    case $1 in
+        CAP_SYS_ADMIN) echo ' names limit kill' ;;
+        CAP_SYS_PTRACE) echo ' program' ;;
+        CAP_DAC_OVERRIDE) echo ' program names kill' ;;
+        CAP_KILL) echo ' program names limit' ;;
+        *) echo ' program names limit kill' ;;
+    esac
+}
+
+abilities "${powers[@]}"
+is "with all that its unit leaves it, it can do everything" "$able" ' program names limit kill'
+for power in "${powers[@]}"; do
+    others=()
+    for other in "${powers[@]}"; do [ "$other" = "$power" ] || others+=("$other"); done
+    abilities "${others[@]}"
+    echo "# without $power:$able; $(grep -m 1 -e 'not seen' -e 'kept' sidecar.log)"
+    is "without $power it can do less" "$able" "$(lost "$power")"
+done
+finish
