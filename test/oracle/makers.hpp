@@ -2,6 +2,7 @@
 // cost. The costs are written down from the README's table, not taken from the provider.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -17,6 +18,7 @@ struct Attempt {
     Object made{};       // kind, end, cost and context are set before the call; handle when it succeeded
     std::string text{};  // the call, for people
     int error = 0;       // errno when it failed
+    std::optional<Pin> context{};  // of what was made, so that nobody closes it before it is in the pool
 };
 
 // False when there is nothing to make it from, such as a QP without a PD.
@@ -36,6 +38,7 @@ bool attempted(Attempt& attempt, Call call) {
     errno = 0;
     attempt.made.handle = call();
     attempt.error = attempt.made.handle ? 0 : errno;
+    if (attempt.made.handle && attempt.made.verbs) attempt.context.emplace(attempt.pool.pin_context(attempt.made.verbs));
     return true;
 }
 

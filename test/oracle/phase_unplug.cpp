@@ -39,6 +39,7 @@ bool is_gone(const std::string& device) {
 void unplug(const Stage& stage, Books& books) {
     Pool pool;
     Player player(pool, books, find_device(stage.device), stage.seed, true);
+    player.destroy_queues_first();
     for (unsigned i = 0; i < 200; ++i) player.step();
     const auto alive = pool.size();
     const pid_t removal = run(fmt::format("rdma link delete {}", stage.device).c_str());

@@ -155,7 +155,7 @@ void Player::rereg_mr() {
 
 void Player::step() {
     if (pool_.count(Kind::context) == 0 || pool_.count(Kind::pd) == 0) return make();
-    if (random_.one_in(150)) return close_context(!random_.one_in(4));
+    if (random_.one_in(150)) return close_context(!random_.one_in(4) || queues_first_);
     if (random_.one_in(10)) return resize_cq();
     if (random_.one_in(20)) return modify_srq();
     if (random_.one_in(20)) return rereg_mr();

@@ -26,6 +26,8 @@ public:
 
     void step();
     void close_all();  // every context, with what is alive in it but queues
+    // From now on no device is closed with queues alive, which would keep it open while this process lives.
+    void destroy_queues_first() { queues_first_ = true; }
 
     Random& random() { return random_; }
     std::string wrong() const { return wrong_; }  // what a call should not have returned; empty when none did
@@ -48,7 +50,7 @@ private:
     const Books& books_;
     ibv_device* device_;
     Random random_;
-    bool alone_;
+    bool alone_, queues_first_ = false;
     std::string wrong_;
     std::deque<std::string> story_;
     std::map<std::string, Outcomes> outcomes_;

@@ -43,6 +43,16 @@ Pin Pool::pick(Kind kind, Random& random, const ibv_context* of) {
     return {this, found, context};
 }
 
+Pin Pool::pin_context(const ibv_context* verbs) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& object : objects_)
+        if (object->kind == Kind::context && object->verbs == verbs) {
+            ++object->pins;
+            return {this, object, nullptr};
+        }
+    return {};
+}
+
 Pin Pool::take(Random& random, const Kind* kind) {
     const std::lock_guard lock(mutex_);
     const auto found = any_of(objects_, random, [&](const Object& o) {

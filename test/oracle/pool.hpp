@@ -55,6 +55,7 @@ class Pool {
 public:
     void add(ObjectPtr object);
     Pin pick(Kind kind, Random& random, const ibv_context* of = nullptr);
+    Pin pin_context(const ibv_context* verbs);
     // Takes an object out that nobody uses, of `kind` or of any but contexts; its context is pinned.
     Pin take(Random& random, const Kind* kind = nullptr);
     // Takes a context out that nobody uses, with all that belongs to it: the context comes first.
