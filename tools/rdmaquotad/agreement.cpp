@@ -59,25 +59,40 @@ std::string_view name(Finding::Kind kind) noexcept {
     return "";
 }
 
-// The least and the most of the last looks.
-template <class Take>
-std::pair<std::uint64_t, std::uint64_t> Agreement::Looks::range(Resource resource, std::size_t looks, Take take) const {
-    std::pair<std::uint64_t, std::uint64_t> found{UINT64_MAX, 0};
-    for (std::size_t back = 0; back < looks; ++back) {
-        const auto amount = take(looks_[(now_ + kept - back) % kept][index(resource)]);
-        found = {std::min(found.first, amount), std::max(found.second, amount)};
-    }
-    return found;
+void Agreement::Looks::begin(bool same) {
+    same_ = same ? same_ + 1 : 0;
+    looks_[++count_ % for_leak] = {};
+    if (count_ % lately != 0) return;
+    most_[1] = most_[0];
+    most_[0] = {};
 }
 
+void Agreement::Looks::set(Resource resource, const Amounts& amounts) {
+    looks_[count_ % for_leak][index(resource)] = amounts;
+    auto& most = most_[0][index(resource)];
+    most = {std::max(most.kernel, amounts.most_kernel), std::max(most.ledger, amounts.ledger)};
+}
+
+std::uint64_t Agreement::Looks::least(Resource resource, std::size_t looks, std::uint64_t Amounts::* side) const {
+    std::uint64_t least = UINT64_MAX;
+    for (std::size_t back = 0; back < looks; ++back)
+        least = std::min(least, looks_[(count_ + for_leak - back) % for_leak][index(resource)].*side);
+    return least;
+}
+
+// Where nothing changed in these looks, what is now was all the while.
 std::uint64_t Agreement::Looks::bypass(Resource resource) const {
-    return more(range(resource, for_bypass, [](const Amounts& a) { return a.least_kernel; }).first,
-                range(resource, for_bypass, [](const Amounts& a) { return a.ledger; }).second);
+    const auto i = index(resource);
+    const auto ledger = same_ + 1 >= for_bypass ? looks_[count_ % for_leak][i].ledger
+                                                : std::max(most_[0][i].ledger, most_[1][i].ledger);
+    return more(least(resource, for_bypass, &Amounts::least_kernel), ledger);
 }
 
 std::uint64_t Agreement::Looks::leak(Resource resource) const {
-    return more(range(resource, for_leak, [](const Amounts& a) { return a.ledger; }).first,
-                range(resource, for_leak, [](const Amounts& a) { return a.most_kernel; }).second);
+    const auto i = index(resource);
+    const auto kernel = same_ + 1 >= for_leak ? looks_[count_ % for_leak][i].most_kernel
+                                              : std::max(most_[0][i].kernel, most_[1][i].kernel);
+    return more(least(resource, for_leak, &Amounts::ledger), kernel);
 }
 
 // Kernel and ledger of a group of processes on one device, in the name of one of them.
@@ -89,6 +104,7 @@ struct Agreement::Side {
     bool partial = false;
     std::uint64_t oldest = UINT64_MAX;  // start time
     std::uint64_t driver_objects = 0;
+    std::uint64_t deeds = 0;
     ResourceCounts kernel{}, ledger{};
 };
 
@@ -131,7 +147,10 @@ Agreement::Sides Agreement::read(const std::vector<KernelUse>& uses, const Ledge
         }
         side.partial |= use.partial;
         side.oldest = std::min(side.oldest, identity ? identity->start_time : 0);
-        for (std::size_t r = 0; r < resource_count; ++r) side.kernel[r] += use.live[r];
+        for (std::size_t r = 0; r < resource_count; ++r) {
+            side.kernel[r] += use.live[r];
+            side.deeds += use.created[r] + use.destroyed[r];
+        }
         side.driver_objects += use.driver_objects;
     }
     auto all = groups.all();
@@ -170,7 +189,11 @@ void Agreement::add_ledger(Sides& sides, const std::map<std::uint32_t, std::uint
 
 void Agreement::compare(const Place& place, const Side& side, const KernelWatch& watch) {
     auto& watched = watched_[place];
+    watched.looks.begin(watched.in_kernel == side.kernel && watched.in_ledger == side.ledger &&
+                        watched.deeds == side.deeds);
     watched.seen = true;
+    watched.partial = side.partial;
+    watched.deeds = side.deeds;
     watched.difference.pid = side.pid;
     watched.difference.comm = side.identity ? side.identity->comm : "";
     watched.difference.device = place.second;
@@ -182,7 +205,7 @@ void Agreement::compare(const Place& place, const Side& side, const KernelWatch&
         const bool known = watch.knows(row.id) &&
                            (!side.partial || (in_netlink(row.id) && row.id != Resource::mr_bytes));
         const auto [least, most] = right_amounts(row.id, side.kernel[i], side.driver_objects);
-        // What is listed is the least that there is.
+        // At least what is listed is there.
         const bool least_known = known || (side.partial && row.id == Resource::hca_object);
         const bool most_known = known && side.oldest >= watch.since();
         watched.looks.set(row.id, {least_known ? least : 0, most_known ? most : UINT64_MAX, side.ledger[i]});
@@ -204,7 +227,8 @@ void Agreement::judge(Watched& watched, std::vector<Finding>& found) {
     std::uint64_t bypassed = 0;
     bool leaked = false;
     for (const auto& row : resource_table) {
-        bypassed += weight(row.id, watched.looks.bypass(row.id));
+        // Kind after kind is listed, each at another moment, so that their sum may be more than there ever was.
+        if (!watched.partial || row.id != Resource::hca_object) bypassed += weight(row.id, watched.looks.bypass(row.id));
         leaked |= watched.looks.leak(row.id) != 0;
     }
     if (bypassed != 0 && (watched.told == 0 || bypassed >= 2 * watched.told)) {
@@ -313,12 +337,10 @@ std::vector<Finding> Agreement::look(const KernelWatch& watch, const std::vector
     if (std::exchange(ledger_, &ledger.data()) != &ledger.data()) charged_.clear();  // it is another ledger
     correct_gates(ledger);
     const auto sides = policy.mode() == Mode::off ? Sides{} : read(uses, ledger);
-    for (auto& [place, watched] : watched_) {
-        watched.seen = false;
-        watched.looks.begin();
-    }
+    for (auto& [place, watched] : watched_) watched.seen = false;
     for (const auto& [place, side] : sides) compare(place, side, watch);
     for (auto& [place, watched] : watched_) {
+        if (!watched.seen) watched.looks.begin(false);
         judge(watched, found);
         act(watched, policy, bypass, found);
     }

@@ -1,7 +1,8 @@
 // Whether kernel and ledger say the same of each process, and what is done when they do not.
 //
 // The two are read one after the other while programs run, so a difference counts only when one side had more in
-// several looks in a row than the other in any of them. Processes that use one another's device
+// several looks in a row than the other in any of them; and while anything of the process changes from look to look,
+// than the other in the last seconds. Processes that use one another's device
 // contexts (after a fork, or when a descriptor was passed on) are compared together: the ledger charges who the
 // provider's account belongs to, the kernel who makes the system call.
 //
@@ -83,24 +84,30 @@ private:
         struct Amounts {
             std::uint64_t least_kernel, most_kernel, ledger;
         };
-        void begin() { looks_[now_ = (now_ + 1) % kept] = {}; }
-        void set(Resource resource, const Amounts& amounts) { looks_[now_][index(resource)] = amounts; }
+        void begin(bool same);  // whether all of it is as at the last look
+        void set(Resource resource, const Amounts& amounts);
         std::uint64_t bypass(Resource resource) const;  // how much more the kernel had all the while
         std::uint64_t leak(Resource resource) const;    // and the ledger
 
     private:
-        static constexpr std::size_t kept = 6, for_bypass = 3, for_leak = 6;
-        template <class Take>
-        std::pair<std::uint64_t, std::uint64_t> range(Resource resource, std::size_t looks, Take take) const;
+        static constexpr std::size_t for_bypass = 3, for_leak = 6, lately = 16;
+        struct Most {
+            std::uint64_t kernel = 0, ledger = 0;
+        };
+        using Row = std::array<Amounts, resource_count>;
+        std::uint64_t least(Resource resource, std::size_t looks, std::uint64_t Amounts::* side) const;
 
-        std::array<std::array<Amounts, resource_count>, kept> looks_{};
-        std::size_t now_ = 0;
+        std::array<Row, for_leak> looks_{};
+        std::array<std::array<Most, resource_count>, 2> most_{};  // in up to `lately` looks, and in as many before
+        std::size_t count_ = 0, same_ = 0;                        // looks; those that changed nothing, in a row
     };
     struct Watched {
         Looks looks;
         Difference difference;  // of the last look; without amounts
         std::uint64_t start_time = 0;
         ResourceCounts in_kernel{}, in_ledger{};
+        std::uint64_t deeds = 0;  // objects made and destroyed, as far as seen
+        bool partial = false;
         std::uint64_t told = 0;  // sum of the excess that was told; 0: nothing was
         bool leak_told = false;
         std::optional<Bypass> acted;  // as the policy asked then

@@ -109,6 +109,10 @@ static void tell(u32 ended, u32 pid) {
     bpf_ringbuf_submit(event, 0);
 }
 
+static __always_inline void count(u64 *counts, u32 kind) {
+    if (kind < kind_count) __sync_fetch_and_add(&counts[kind], 1);
+}
+
 // Whom a new entry is about; the pid comes last, since it makes the entry count.
 static __always_inline void introduce(struct kernel_use *use, struct ib_device *device, u32 pid, u32 opener) {
     u32 one = 1;
@@ -141,12 +145,16 @@ static __always_inline struct kernel_use *opener_of(u64 file) {
     return 0;
 }
 
+// A new entry has its handle counted. Another thread may have entered the file a moment ago.
 static struct kernel_use *enter_opener(u64 file, struct ib_device *device, u32 pid) {
     u32 half = lower_half(file);
     for (u32 probe = 0; probe < opener_probes; ++probe) {
         struct kernel_use *use = opener_at(half, probe);
-        if (__sync_val_compare_and_swap(&use->file, 0, file)) continue;
+        u64 before = __sync_val_compare_and_swap(&use->file, 0, file);
+        if (before == file) return use;
+        if (before != 0) continue;
         introduce(use, device, pid, pid);
+        count(use->created, kind_handle);
         return use;
     }
     lose();
@@ -210,10 +218,6 @@ static __always_inline void set_mark(u32 mark) {
     if (bpf_map_update_elem(&marks, &thread, &mark, BPF_ANY)) lose();
 }
 
-static __always_inline void count(u64 *counts, u32 kind) {
-    if (kind < kind_count) __sync_fetch_and_add(&counts[kind], 1);
-}
-
 // What is made by somebody else than the opener, or is not what its kind says, is remembered by itself.
 static struct kernel_use *note_special(const struct object *it, struct kernel_use *opener, struct special *special) {
     if (bpf_map_update_elem(&specials, &it->address, special, BPF_ANY))
@@ -230,7 +234,6 @@ static __always_inline void created(const struct object *it, struct ib_device *d
     if (!opener) {  // opened before this program ran, or unseen
         opener = enter_opener(it->file, device, pid);
         if (!opener) return;
-        count(opener->created, kind_handle);
     }
     use = opener;
     kind = kind_of(opener, it);
@@ -241,7 +244,7 @@ static __always_inline void created(const struct object *it, struct ib_device *d
         struct special special = {.pid = pid == opener->pid ? 0 : pid, .kind = kind, .bytes = bytes};
         use = note_special(it, opener, &special);
         if (!use) return;
-        if (use->pid == 0) introduce(use, device, pid, opener->pid);
+        if (use->pid == 0) introduce(use, device, pid, opener->pid ? opener->pid : pid);
     }
     count(use->created, kind);
     add_bytes(use, kind, bytes);
@@ -281,15 +284,6 @@ static __always_inline void destroyed(const struct object *it) {
     __sync_fetch_and_add(&opener->special, -1);
 }
 
-static void opened(u64 file, struct ib_device *device) {
-    u32 pid = current_pid();
-    struct kernel_use *use = enter_opener(file, device, pid);
-    if (!use) return;
-    use->whole = 1;
-    count(use->created, kind_handle);
-    tell(0, pid);
-}
-
 // The pid goes first, since it makes the entry count, and the file last, since then it is another's.
 static __always_inline void clear(struct kernel_use *use) {
     use->pid = 0;
@@ -298,10 +292,8 @@ static __always_inline void clear(struct kernel_use *use) {
 }
 
 // Moves the totals of a file that is closed to where they outlive it. What it still held, the kernel has destroyed.
-static void closed(u64 file) {
-    struct kernel_use *use = opener_of(file), *past;
-    if (!use) return;
-    past = enter_guest(use->device_index, use->pid);
+static void retire(struct kernel_use *use) {
+    struct kernel_use *past = enter_guest(use->device_index, use->pid);
     if (past) {
         for (u32 kind = 0; kind < kind_count; ++kind) {
             __sync_fetch_and_add(&past->created[kind], use->created[kind]);
@@ -314,6 +306,21 @@ static void closed(u64 file) {
         past->pid = use->pid;
     }
     clear(use);
+}
+
+static void closed(u64 file) {
+    u32 half = lower_half(file);
+    for (u32 probe = 0; probe < opener_probes; ++probe) {
+        struct kernel_use *use = opener_at(half, probe);
+        if (use->file == file) retire(use);
+    }
+}
+
+// An entry of the same address is of a file whose end was not seen.
+static void opened(u64 file, struct ib_device *device) {
+    u32 pid = current_pid();
+    closed(file);
+    if (enter_opener(file, device, pid)) tell(0, pid);
 }
 
 static void exiting(struct task_struct *task) {

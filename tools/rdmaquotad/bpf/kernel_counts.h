@@ -43,8 +43,6 @@ struct kernel_use {
     u32 pid;         // 0: not filled in yet
     u32 opener;
     u32 device_index;
-    u32 zero;
-    u32 whole;       // not 0: seen from the opening of the device on
     u32 reregistered;  // not 0: MRs may have changed their length, so that mr_bytes is not known
     u64 special;     // objects of this file that are in the map `specials`; in the opener's entry only
     u64 apis[known_kinds];  // addresses of struct uverbs_api_object, as far as seen; in the opener's entry only
