@@ -33,17 +33,20 @@ start() {
 }
 finish_program() { echo >&9; exec 9>&-; wait "$program"; }
 
-objects='rc=3 cq=2 mr=2:8192 srq=1 ah=2 mw=1 pd=1'
-check() { # HOW: what it sees of `objects`, made now
+# Made, destroyed, not destroyed since in use, and taken back since the kernel's answer was not wanted.
+objects='rc=3 cq=2 mr=3:4096 drop=mr mr=2:8192 srq=1 ah=2 mw=1 pd=1 ctx=2 drop=ctx ctx=1 busy=2 faulty=3'
+check() { # HOW HANDLES: what it sees of `objects`, made now
     # shellcheck disable=SC2086 # one word each
     start $objects
     local now current made
     now=$(seen 'hca_object')
     current=$(sed -n 's/.*hca_object=//p' $group/rdma.current | xargs)
     made=${now#*hca_object }
+    is "$1: the program went as far as it should" "$(grep -E '^(busy|faulty|ctx)' running | xargs)" \
+        "ctx: 2 of 2 ctx: 1 of 1 busy: 2 of 2 faulty: 3 of 3"
     is "$1: as many objects as rdma.current tells" "${made%% *}" "$current"
     has "$1: of the right kinds" "$(sed 's/ ([0-9-]*)//g' <<< "$now")" \
-        " qp 3 mr 2 mr_bytes 16384 cq 3 hca_handle 1 pd 2 srq 1 mw 1 ah 2"
+        " qp 3 mr 2 mr_bytes 16384 cq 3 hca_handle $2 pd 2 srq 1 mw 1 ah 2"
     finish_program
     sleep 1.2
     is "$1: its end is seen" "$(grep -c "^ended $program$" watch.log)" 1
@@ -52,7 +55,7 @@ check() { # HOW: what it sees of `objects`, made now
 echo "# $(uname -r)"
 start_watch 20
 is "the program is attached, and sees all" "$(head -n 1 watch.log)" "attached: true"
-check "fentry"
+check "fentry" 2
 kill "$watcher"
 wait "$watcher" 2> /dev/null
 
@@ -102,15 +105,16 @@ for module in ib_core ib_uverbs ib_uverbs_support; do
 done
 start_watch 20
 has "without it kprobes are used, and what they cannot see is said" "$(head -n 1 watch.log)" "blind: fentry cannot be used here, kprobes are"
-check "kprobe"
+check "kprobe" 1
 kill "$watcher"
 wait "$watcher" 2> /dev/null
 
 mount -t tmpfs none /sys/kernel/btf
+# shellcheck disable=SC2086 # one word each
 start $objects
 start_watch 2
 has "without any there is no program" "$(head -n 1 watch.log)" "only what netlink lists is known"
 wait "$watcher"
-has "but netlink" "$(sed 's/ ([0-9-]*)//g' <<< "$(seen hca_object)")" " qp 3 mr 2 mr_bytes 16384 cq 3 hca_handle 1 pd 2 srq 1"
+has "but netlink" "$(sed 's/ ([0-9-]*)//g' <<< "$(seen hca_object)")" " qp 3 mr 2 mr_bytes 16384 cq 3 hca_handle 2 pd 2 srq 1"
 finish_program
 finish

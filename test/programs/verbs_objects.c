@@ -12,6 +12,8 @@
  *   xrcd=N wq=N counters=N   that many of each; table=N (of the first WQ), flow=N (to the first UD QP)
  *   xrc=N second=N    N XRC QPs that receive, of the first XRCD; N more handles of the first of them
  *   unseen=N          destroy N of the PDs by the kernel's own command, past libibverbs
+ *   faulty=N          allocate N PDs by the kernel's own command, each of which it takes back since it cannot answer
+ *   busy=N            try N times to destroy the PD in which all else is
  *   rereg=BYTES       re-register the last MR       drop=KIND       destroy all of that kind
  *   close             close the device with all that is alive, and open it again
  *   wait              print "waiting" and read a line of standard input
@@ -311,6 +313,38 @@ static int destroy_unseen(int wanted)
 	return done < wanted;
 }
 
+static int fail_to_answer(int wanted)
+{
+	int failed = 0;
+
+	for (int i = 0; i < wanted; ++i) {
+		struct {
+			struct ib_uverbs_cmd_hdr head;
+			struct ib_uverbs_alloc_pd body;
+		} command = {
+			.head = {
+				.command = IB_USER_VERBS_CMD_ALLOC_PD,
+				.in_words = sizeof(command) / 4,
+				.out_words = sizeof(struct ib_uverbs_alloc_pd_resp) / 4,
+			},
+			.body = { .response = 4096 },
+		};
+		failed += write(context->cmd_fd, &command, sizeof(command)) < 0 && errno == EFAULT;
+	}
+	printf("faulty: %d of %d\n", failed, wanted);
+	return failed < wanted;
+}
+
+static int destroy_busy(int wanted)
+{
+	int failed = 0;
+
+	for (int i = 0; i < wanted; ++i)
+		failed += ibv_dealloc_pd(pd) == EBUSY;
+	printf("busy: %d of %d\n", failed, wanted);
+	return failed < wanted;
+}
+
 static int open_all(void)
 {
 	context = ibv_open_device(device);
@@ -354,6 +388,10 @@ static int step(char *text)
 		return sleep((unsigned)atoi(value)) != 0;
 	if (!strcmp(text, "unseen"))
 		return destroy_unseen(atoi(value));
+	if (!strcmp(text, "faulty"))
+		return fail_to_answer(atoi(value));
+	if (!strcmp(text, "busy"))
+		return destroy_busy(atoi(value));
 	if (!strcmp(text, "drop"))
 		return (pool = find_pool(value)) ? drop(pool) : 2;
 	if (!strcmp(text, "resize")) {

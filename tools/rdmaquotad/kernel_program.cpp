@@ -53,8 +53,8 @@ const Hook hooks[] = {
     {Way::fentry, "ib_uverbs_rereg_mr", {"on_rereg_mr"}, "mr_bytes does not follow ibv_rereg_mr"},
     {Way::fentry, "proc_exit_connector", {"on_exit"}, late_return},
     {Way::kprobe, "alloc_commit_idr_uobject", {"probe_commit"}, nullptr},
-    {Way::kprobe, "destroy_hw_idr_uobject", {"probe_destroy"}, nullptr},
-    {Way::kprobe, "ib_rdmacg_uncharge", {"probe_close"}, nullptr},
+    {Way::kprobe, "alloc_abort_idr_uobject", {"probe_abort"}, nullptr},
+    {Way::kprobe, "ib_rdmacg_uncharge", {"probe_uncharge"}, nullptr},
     {Way::kprobe, "proc_exit_connector", {"probe_exit"}, late_return},
 };
 constexpr const char* unknown_to_kprobes =

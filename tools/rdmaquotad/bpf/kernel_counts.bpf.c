@@ -30,7 +30,8 @@
 // plain memory, since looking them up in a map took as long as all the rest; and few reads through helpers.
 //
 // The fentry programs are the rule. The kprobes are for kernels that cannot attach to functions of modules so, and
-// the sidecar loads either these or those.
+// the sidecar loads either these or those. A kprobe at the beginning of a destruction does not know how it ends; so
+// theirs is at ib_rdmacg_uncharge, which alloc_abort_idr_uobject calls too, and an object's length is remembered.
 #include <linux/bpf.h>
 #include <linux/ptrace.h>
 #include <stdbool.h>
@@ -70,7 +71,7 @@ struct {
 } specials SEC(".maps");
 
 // What the creation that a thread is in the middle of turned out to be.
-enum { mark_unpinned = 1, mark_second_handle = 2 };
+enum { mark_unpinned = 1, mark_second_handle = 2, mark_aborted = 3 };
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);
@@ -177,6 +178,7 @@ struct object {
     u64 file;
     u64 api;  // address of the struct uverbs_api_object, which tells the kind
     void *object;
+    bool ends_late;  // by kprobes: when its end is seen, `object` is no more
 };
 
 // An api outlives the file, so that its kind can be kept with that, in the place that its address tells.
@@ -238,7 +240,7 @@ static __always_inline void created(const struct object *it, struct ib_device *d
     use = opener;
     kind = kind_of(opener, it);
     bytes = bytes_of(kind, it->object);
-    if (pid != opener->pid || mark) {
+    if (pid != opener->pid || mark || (it->ends_late && bytes)) {
         if (mark == mark_unpinned && kind == kind_mr) bytes = 0;
         if (mark == mark_second_handle && kind == kind_qp) kind = kind_second_handle;
         struct special special = {.pid = pid == opener->pid ? 0 : pid, .kind = kind, .bytes = bytes};
@@ -280,6 +282,7 @@ static __always_inline void destroyed(const struct object *it) {
     use = user_of(it, opener, special);
     if (use) count(use->destroyed, special ? special->kind : kind_of(opener, it));
     if (!special) return;
+    if (use && it->ends_late) add_bytes(use, special->kind, -special->bytes);
     bpf_map_delete_elem(&specials, &it->address);
     __sync_fetch_and_add(&opener->special, -1);
 }
@@ -331,7 +334,8 @@ static void exiting(struct task_struct *task) {
 // --- fentry and fexit ---------------------------------------------------------------------------
 
 static __always_inline struct object trusted_object(struct ib_uobject *uobject) {
-    struct object it = {(u64)uobject, (u64)uobject->ufile, (u64)uobject->uapi_object, uobject->object};
+    struct object it = {(u64)uobject, (u64)uobject->ufile, (u64)uobject->uapi_object, uobject->object,
+                        false};
     return it;
 }
 
@@ -430,7 +434,7 @@ int BPF_PROG(on_exit, struct task_struct *task) {
 
 static __always_inline struct object read_object(struct ib_uobject *uobject) {
     struct object it = {(u64)uobject, (u64)BPF_CORE_READ(uobject, ufile), (u64)BPF_CORE_READ(uobject, uapi_object),
-                        BPF_CORE_READ(uobject, object)};
+                        BPF_CORE_READ(uobject, object), true};
     return it;
 }
 
@@ -441,20 +445,24 @@ int BPF_KPROBE(probe_commit, struct ib_uobject *uobject) {
     return 0;
 }
 
-SEC("kprobe/destroy_hw_idr_uobject")
-int BPF_KPROBE(probe_destroy, struct ib_uobject *uobject, enum rdma_remove_reason why) {
-    struct object it = read_object(uobject);
-    if (is_abort(why)) return 0;
-    change_bytes(&it, -1);
-    destroyed(&it);
+SEC("kprobe/alloc_abort_idr_uobject")
+int BPF_KPROBE(probe_abort) {
+    set_mark(mark_aborted);
     return 0;
 }
 
+static __always_inline void uncharged(struct ib_rdmacg_object *charge) {
+    struct object it = read_object((void *)charge - bpf_core_field_offset(struct ib_uobject, cg_obj));
+    if (take_mark() != mark_aborted) destroyed(&it);
+}
+
 SEC("kprobe/ib_rdmacg_uncharge")
-int BPF_KPROBE(probe_close, struct ib_rdmacg_object *charge, void *device, enum rdmacg_resource_type resource) {
+int BPF_KPROBE(probe_uncharge, struct ib_rdmacg_object *charge, void *device, enum rdmacg_resource_type resource) {
     struct ib_ucontext *context = (void *)charge - bpf_core_field_offset(struct ib_ucontext, cg_obj);
     if (resource == bpf_core_enum_value(enum rdmacg_resource_type, RDMACG_RESOURCE_HCA_HANDLE))
         closed((u64)BPF_CORE_READ(context, ufile));
+    else
+        uncharged(charge);
     return 0;
 }
 

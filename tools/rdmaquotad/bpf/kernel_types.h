@@ -44,6 +44,7 @@ struct ib_uobject {
     struct ib_uverbs_file *ufile;
     struct ib_ucontext *context;
     void *object;
+    struct ib_rdmacg_object cg_obj;
     const struct uverbs_api_object *uapi_object;
 };
 
