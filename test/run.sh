@@ -24,6 +24,7 @@
 #   sidecar      rdmaquotad sees what the kernel makes, in the guest
 #   kills        what killed processes held is back, also while the sidecar is killed; RDMAQUOTA_SEED
 #   powers       each capability of its unit is needed by rdmaquotad, and no other
+#   systemd      its unit, and the policy's, under a real systemd
 #   storm        processes killed and stopped in mid-operation; two minutes at random
 #   model        the Promela model of the ledger, searched exhaustively, and its mutants
 #   sanitize     the ledger's tests under ThreadSanitizer and AddressSanitizer
@@ -37,7 +38,7 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two at a time, since there are two cores and a guest keeps one busy; the longest first.
-by_default=(guest model programs pyverbs fuzz mlx5 early dv kills sidecar kernels sanitize pyverbs_mlx5 storm objects clang oracle oracle_kills powers trixie sid uninstalled service cli unit provider)
+by_default=(guest model programs pyverbs fuzz mlx5 early dv kills sidecar kernels sanitize pyverbs_mlx5 storm objects clang oracle oracle_kills powers systemd trixie sid uninstalled service cli unit provider)
 long=''
 if [ "${1:-}" = --long ]; then
     long=--long
@@ -159,6 +160,7 @@ run() {
         kills) tap in_guest --install --env "RDMAQUOTA_SEED=${RDMAQUOTA_SEED:-$RANDOM}" -- \
             bash "$repo/test/integration/sidecar_kills_test.sh" "$build" ;;
         powers) tap in_guest --install -- bash "$repo/test/integration/sidecar_powers_test.sh" "$build" ;;
+        systemd) tap in_guest --systemd --install -- bash "$repo/test/integration/systemd_test.sh" "$build" ;;
         programs) tap in_guest --install -- /usr/bin/python3 "$repo/test/integration/programs_test.py" ;;
         pyverbs) tap in_guest --install -- bash "$repo/test/integration/pyverbs_test.sh" rxe0 ;;
         pyverbs_mlx5) tap in_guest --device mlx5sim --install -- bash "$repo/test/integration/pyverbs_test.sh" mlx5_0 ;;

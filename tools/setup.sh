@@ -13,7 +13,7 @@ packages=(
     catch2 libclang-rt-14-dev spin python3
     # the programs that are tested, and the guest in which they run
     ibverbs-utils ibverbs-providers rdmacm-utils perftest qperf python3-pyverbs rdma-core iproute2
-    qemu-system-x86 busybox-static kmod cpio debootstrap dpkg-dev make util-linux xz-utils zstd
+    qemu-system-x86 busybox-static kmod cpio debootstrap dpkg-dev make systemd util-linux xz-utils zstd
 )
 
 missing=()

@@ -14,6 +14,7 @@
 #                      the current directory are seen there at their own paths
 #   --kernel RELEASE   boot the kernel of Debian trixie or sid instead of this machine's release; not with mlx5sim
 #   --icount           one CPU whose time is executed instructions: repeatable, to measure with
+#   --systemd          with systemd as process 1, which goes for basic.target and empties /tmp on the way
 #   --out DIR          a directory of this machine that the guest may write to, as /out
 #   --env NAME=VALUE   set a variable for COMMAND; else it has only LANG, LC_ALL, TERM, TZ and a root login's
 #   --cpus N           2
@@ -28,7 +29,7 @@ set -eu
 . "$(dirname "$0")/common.sh"
 PATH=$PATH:/usr/sbin:/sbin
 
-install='' devices=rxe root='' icount='' out='' cpus='' mem=2G timeout=900 native='' kernel='' variables=()
+install='' devices=rxe root='' icount='' systemd='' out='' cpus='' mem=2G timeout=900 native='' kernel='' variables=()
 build=${RDMAQUOTA_BUILD:-$repo_dir/build}
 
 parse() {
@@ -41,6 +42,7 @@ parse() {
             --help | -h) usage; exit 0 ;;
             --install) install=$vm_dir/install-in-guest.sh; shift ;;
             --icount) icount=yes; shift ;;
+            --systemd) systemd=yes; shift ;;
             --native) native=yes; shift ;;
             --device) devices=$2; shift 2 ;;
             --kernel) kernel=$2; shift 2 ;;
@@ -75,6 +77,7 @@ check() {
     for variable in ${variables+"${variables[@]}"}; do
         [[ $variable =~ ^[A-Za-z_][A-Za-z_0-9]*= ]] || wrong_usage "--env needs NAME=VALUE, not '$variable'"
     done
+    [ -z "$systemd" ] || [ -x /lib/systemd/systemd ] || skip "--systemd: it is not installed"
     [ -z "$root" ] || [ -d "$root/usr" ] || wrong_usage "--root: $root is no root file system"
     [ -z "$out" ] || [ -d "$out" ] || wrong_usage "--out: no directory $out"
     [ -z "$root" ] || root=$(cd "$root" && pwd -P)
@@ -124,6 +127,7 @@ root=$(quote "$root")
 out=${out:+yes}
 devices=$(quote "$devices")
 install=$(quote "$install")
+systemd=$systemd
 END
     # Sorted: parents come before what is in them.
     printf '%s\n' "$repo_dir" "$cache_dir" "$build" "$PWD" | LC_ALL=C sort -u | while read -r directory; do

@@ -1,0 +1,75 @@
+#!/bin/bash
+# systemd_test.sh BUILD: the units under a real systemd, with all that they forbid: what rdmaquotad is for, it can do
+# there, and systemd looks after it. Runs as root in the guest with --systemd, after an installation.
+set -u
+here=$(dirname "$0")
+until systemctl start basic.target > /dev/null 2>&1; do sleep 0.2; done
+# shellcheck source=test/integration/tap.sh
+. "$here/tap.sh"
+device=rxe0
+# shellcheck source=test/integration/guest.sh
+. "$here/guest.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$here/sidecar.sh"
+programs=$1/test/programs
+make_group
+
+shown() { systemctl show --value -p "$1" rdmaquotad; }
+# until_is PROPERTY VALUE: within a minute
+until_is() {
+    for _ in $(seq 300); do [ "$(shown "$1")" = "$2" ] && return; sleep 0.2; done
+    not_ok "$1 is $2" "$(systemctl status --no-pager rdmaquotad)"
+}
+# journal [OPTION...]: what rdmaquotad has told, one line each, in sidecar.log
+journal() { journalctl -q --no-pager -o cat -u rdmaquotad "$@" > sidecar.log; }
+# await_journal TEXT: within half a minute
+await_journal() {
+    for _ in $(seq 150); do journal; grep -q -F -e "$1" sidecar.log && return; sleep 0.2; done
+    not_ok "waiting for '$1'" "$(tail -n 5 sidecar.log)"
+}
+
+cat > /etc/rdmaquota/rdmaquota.toml << 'END'
+version = 1
+[tenant.default]
+bypass = "limit"
+[tenant.default."*"]
+hca_object = 40
+[sidecar]
+metrics_port = 9555
+END
+succeeds "the policy's unit puts it in force" systemctl start rdmaquota
+has "so that limits hold" "$(rdmaquota show)" 40
+succeeds "the sidecar's unit is ready when it sees the kernel" systemctl start rdmaquotad
+journal
+has "which is in the journal" "$(cat sidecar.log)" "sees what the kernel makes"
+has "and its state in the status" "$(shown StatusText)" "0 dynamic rules"
+is "it has the powers of the unit and no other" \
+    "$(sed -n 's/^CapEff:\t//p' "/proc/$(shown MainPID)/status")" 00000000002800$(printf '%02x' $((1 << 5 | 1 << 1)))
+
+start in_group "$programs/raw_uverbs" ioctl 5
+await_journal "bypass_limited: pid $program "
+is "a bypass is answered through the unit's view of cgroups" "$(bound)" "rxe0 hca_handle=1 hca_object=40"
+has "and is a warning in the journal" "$(journal -p warning; cat sidecar.log)" "bypass: pid $program "
+has "Prometheus finds its figures" \
+    "$(/usr/bin/python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9555/metrics").read().decode())')" \
+    'rdmaquota_sidecar_events_total{kind="bypass"} 1'
+proceed
+await_journal "bypass_ended: pid $program "
+
+sed -i 's/hca_object = 40/hca_object = 41/' /etc/rdmaquota/rdmaquota.toml
+succeeds "reload, when the policy has changed" systemctl reload rdmaquotad
+for _ in $(seq 50); do rdmaquota show | grep -q 41 && break; sleep 0.2; done
+has "puts it in force" "$(rdmaquota show)" 41
+
+killed=$(shown MainPID)
+kill -9 "$killed"
+until_is NRestarts 1
+until_is ActiveState active
+has "after a kill -9 there is another" "$(shown MainPID) is not $killed" "$(pgrep -x rdmaquotad) is not $killed"
+kill -STOP "$(shown MainPID)"
+until_is NRestarts 2
+until_is ActiveState active
+is "one that is stuck is replaced" "$(journalctl -q -o cat | grep -c 'rdmaquotad.service: Watchdog timeout')" 1
+succeeds "it stops when it is told" systemctl stop rdmaquotad
+is "in order" "$(shown Result) $(shown ActiveState)" "success inactive"
+finish
