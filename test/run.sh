@@ -162,8 +162,8 @@ run() {
         powers) tap in_guest --install -- bash "$repo/test/integration/sidecar_powers_test.sh" "$build" ;;
         systemd) tap in_guest --systemd --install -- bash "$repo/test/integration/systemd_test.sh" "$build" ;;
         programs) tap in_guest --install -- /usr/bin/python3 "$repo/test/integration/programs_test.py" ;;
-        pyverbs) tap in_guest --install -- bash "$repo/test/integration/pyverbs_test.sh" rxe0 ;;
-        pyverbs_mlx5) tap in_guest --device mlx5sim --install -- bash "$repo/test/integration/pyverbs_test.sh" mlx5_0 ;;
+        pyverbs) tap in_guest --install -- bash "$repo/test/integration/pyverbs_test.sh" "$build" rxe0 ;;
+        pyverbs_mlx5) tap in_guest --device mlx5sim --install -- bash "$repo/test/integration/pyverbs_test.sh" "$build" mlx5_0 ;;
         trixie) tap in_root trixie 34 ;;
         sid) tap in_root sid 65 ;;
         vm) tap bash "$repo/test/vm/selftest.sh" ;;

@@ -2,16 +2,10 @@
 # dv_test.sh BUILD: what libmlx5's own calls create is charged as what the verbs create, once, in whatever order the
 # libraries are loaded. Runs as root in the guest with --device mlx5sim, after an installation.
 set -u
-here=$(dirname "$0")
-# shellcheck source=test/integration/tap.sh
-. "$here/tap.sh"
 # shellcheck source=test/integration/guest.sh
-. "$here/guest.sh"
+. "$(dirname "$0")/guest.sh" "$1" mlx5_0
 # shellcheck source=test/integration/sidecar.sh
 . "$here/sidecar.sh"
-# shellcheck disable=SC2034 # for usage_of
-device=mlx5_0
-programs=$1/test/programs
 objects=("$programs/dv_objects" -d mlx5_0)
 real=$(realpath "$real_dir/libmlx5.so.1")
 

@@ -2,14 +2,8 @@
 # early_test.sh BUILD: programs that load libmlx5 before libibverbs reads any configuration, on a node that has only
 # mlx5_0, where libibverbs then never reads it. Runs as root in the guest with --device mlx5sim, after an installation.
 set -u
-here=$(dirname "$0")
-# shellcheck source=test/integration/tap.sh
-. "$here/tap.sh"
 # shellcheck source=test/integration/guest.sh
-. "$here/guest.sh"
-# shellcheck disable=SC2034 # for usage_of
-device=mlx5_0
-programs=$1/test/programs
+. "$(dirname "$0")/guest.sh" "$1" mlx5_0
 real=$(realpath "$real_dir/libmlx5.so.1")
 conf=/etc/ld.so.conf.d/00-rdmaquota.conf
 shadow_dir=$(grep -v '^#' $conf)

@@ -1,6 +1,12 @@
-# Shell helpers for tests in the guest, after an installation; sourced after tap.sh. They work in a new directory.
-# shellcheck shell=bash disable=SC2034,SC2154 # out, log and status are for who sources this, device is theirs
+# guest.sh BUILD [DEVICE], to be sourced: where a test in the guest begins, after an installation, and shell helpers.
+# They work in a new directory.
+# shellcheck shell=bash disable=SC2034 # some of these are only for who sources this
 
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=test/integration/tap.sh
+. "$here/tap.sh"
+programs=$1/test/programs
+device=${2:-rxe0}
 work=$(mktemp -d)
 cd "$work" || exit 1
 

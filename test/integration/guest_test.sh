@@ -2,15 +2,9 @@
 # guest_test.sh BUILD: the main job on a real device. Runs as root in the guest after an
 # installation; the programs are unchanged ones that find rxe0 through libibverbs.
 set -u
-here=$(dirname "$0")
-# shellcheck source=test/integration/tap.sh
-. "$here/tap.sh"
 # shellcheck source=test/integration/guest.sh
-. "$here/guest.sh"
-device=rxe0
-objects=$1/test/programs/verbs_objects
-data_path=$1/test/programs/data_path
-forker=$1/test/programs/forker
+. "$(dirname "$0")/guest.sh"
+objects=$programs/verbs_objects
 
 # --- creation, per tenant ----------------------------------------------------------------------
 policy <<< 'version = 1
@@ -182,7 +176,7 @@ exec 9>&-
 is "kill -9, and usage is back at zero" "$(usage_of qp)" 0
 run "$objects" rc=100
 is "the room is there again" "$out" "rc: 100 of 100"
-start "$forker"
+start "$programs/forker"
 is "a forked child that opens the device has its own account" "$(usage_of qp)" 5
 kill -9 "$(sed -n 's/^child //p' running)"
 for _ in $(seq 100); do grep -q "child gone" running && break; sleep 0.05; done
@@ -365,9 +359,9 @@ for pabi in 34 57 59 64 65; do succeeds "the provider's link for PABI $pabi" tes
 is "it needs libc and the loader only" \
     "$(ldd "$directory/librdmaquota.so" | awk '{print $1}' | grep -v -e vdso -e libc.so -e ld-linux)" ""
 is "it exports nothing" "$(nm -D --defined-only "$directory/librdmaquota.so")" ""
-with=$("$data_path")
+with=$("$programs/data_path")
 mv /etc/libibverbs.d/rdmaquota.driver .
-is "data-path functions are the real provider's own" "$with" "$("$data_path")"
+is "data-path functions are the real provider's own" "$with" "$("$programs/data_path")"
 has "in the real provider's library" "$with" "post_send: librxe-rdmav34.so"
 run "$objects" rc=3
 is "without the .driver file nothing is limited" "$out" "rc: 3 of 3"

@@ -2,14 +2,8 @@
 # mlx5_test.sh BUILD: on mlx5_0, which the real libmlx5 drives and test/mlx5sim stands in for: what programs see is
 # libmlx5's, and what they create is charged. Runs as root in the guest with --device both, after an installation.
 set -u
-here=$(dirname "$0")
-# shellcheck source=test/integration/tap.sh
-. "$here/tap.sh"
 # shellcheck source=test/integration/guest.sh
-. "$here/guest.sh"
-# shellcheck disable=SC2034 # for usage_of
-device=mlx5_0
-programs=$1/test/programs
+. "$(dirname "$0")/guest.sh" "$1" mlx5_0
 objects() { "$programs/verbs_objects" -d mlx5_0 "$@"; }
 everything=(rc=3 uc=2 ud=2 qpx=2 pd=2 cq=2 cqx=2 mr=2 odp=2 srq=2 ah=2 mw=2 xrcd=2 wq=2 table=2 flow=2 counters=2 dm=2
     ctx=2 cq=1:100 resize=300 resize=50 mr=1:4096 rereg=100000)

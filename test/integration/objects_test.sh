@@ -3,38 +3,17 @@
 # these are bound to. Runs as root in the guest after an installation. rxe0 has one port, so moves between
 # two are tested in test/unit/wrap_test.cpp alone.
 set -u
-here=$(dirname "$0")
-# shellcheck source=test/integration/tap.sh
-. "$here/tap.sh"
-states=$1/test/programs/qp_states
-work=$(mktemp -d)
-cd "$work" || exit 1
+# shellcheck source=test/integration/guest.sh
+. "$(dirname "$0")/guest.sh"
+states=$programs/qp_states
 
-policy() {
-    cat > policy.toml
-    rdmaquota reload policy.toml > /dev/null || not_ok "reload" "$(cat policy.toml)"
+# run_line PROGRAM...: as run, with the output in one line
+run_line() {
+    run "$@"
+    out=$(paste -sd ' ' <<< "$out")
 }
-
-# run PROGRAM...: its output in one line in $out, its stderr in $log
-run() {
-    out=$("$@" 2> log | paste -sd ' ')
-    log=$(cat log)
-}
-
-# start PROGRAM...: in the background, with its input from the pipe `keys`, until it waits
-start() {
-    rm -f keys running
-    mkfifo keys
-    "$@" < keys > running 2> log &
-    program=$!
-    exec 9> keys
-    for _ in $(seq 200); do
-        grep -q waiting running && return
-        sleep 0.05
-    done
-    not_ok "start $*" "$(cat running log)"
-}
-proceed() { echo >&9; exec 9>&-; wait "$program"; }
+# running_line: the output of the program that was started, without denials, in one line
+running_line() { grep -v '^rdmaquota:' running | paste -sd ' '; }
 
 # shown EXPRESSION: of the only tenant `t`
 shown() { rdmaquota show --json | python3 -IS -c "import json, sys; t = json.load(sys.stdin)['tenants'][0]; print($1)"; }
@@ -50,24 +29,24 @@ recv_wr = 300
 mr_bytes = "1MiB"'
 policy <<< "version = 1
 $clamped"
-run "$states" attr
+run_line "$states" attr
 lacks "without clamp_device_attr the device's own attributes are told" "$out" "max_qp 5 "
 policy <<< "version = 1
 clamp_device_attr = true
 $clamped"
-run "$states" qp=2 attr mr=4096 attr
+run_line "$states" qp=2 attr mr=4096 attr
 is "clamped: both calls tell what the process has and may have, and how large" "$out" \
     "qp: ok max_qp 5 5, max_qp_wr 292 292, max_mr_size 1048576 1048576 attr: ok \
 mr: ok max_qp 5 5, max_qp_wr 292 292, max_mr_size 1044480 1044480 attr: ok"
 start "$states" qp=3 wait
-run "$states" attr
+run_line "$states" attr
 is "what another process has is not told" "${out%% attr*}" "max_qp 2 2, max_qp_wr 288 288, max_mr_size 1048576 1048576"
-run "$states" qp=3
+run_line "$states" qp=3
 is "and what was told is true" "$out" "qp: EDQUOT"
 proceed
-run ibv_devinfo -v -d rxe0
+run_line ibv_devinfo -v -d rxe0
 has "ibv_devinfo shows it" "$(tr -s '\t ' ' ' <<< "$out")" "max_qp: 5 "
-run rdmaquota run --clamp-device-attr --limit qp=3 -- "$states" attr
+run_line rdmaquota run --clamp-device-attr --limit qp=3 -- "$states" attr
 has "run --clamp-device-attr does the same for one command" "$out" "max_qp 3 3"
 
 # --- ports -----------------------------------------------------------------------------------------
@@ -75,9 +54,9 @@ policy <<< 'version = 1
 [tenant.default."rxe0/1"]
 qp = 2'
 start "$states" qp=1 init=1 qp=1 init=1 qp=1 init=1 wait
-is "the third QP cannot be bound to a port with qp = 2" "$(paste -sd ' ' running)" \
+is "the third QP cannot be bound to a port with qp = 2" "$(running_line)" \
     "qp: ok init: ok qp: ok init: ok qp: ok init: EDQUOT waiting"
-has "and the line names the port and what allows it" "$(cat log)" \
+has "and the line names the port and what allows it" "$(cat running)" \
     "qp on rxe0/1 denied (EDQUOT): tenant default uses 2 of 2, 1 more asked by pid $program (qp_states); to allow it: rdmaquota set rxe0/1 qp=3"
 is "the port's usage is the kernel's" "$(at_port)" "$(kernel_at_port)"
 is "which is 2" "$(kernel_at_port)" 2
@@ -85,10 +64,10 @@ is "show tells usage, limit and peak of the port" "$(shown "t['devices']['rxe0/1
     "{'usage': 2, 'limit': 2, 'peak': 2}"
 is "and the process's share" "$(shown "t['processes'][0]['devices']['rxe0/1']['qp']['usage']")" 2
 has "the event names the port" "$(rdmaquota events | tail -n 1)" "rxe0/1 qp"
-run "$states" qp=1 init=1
+run_line "$states" qp=1 init=1
 is "another process is denied as well" "$out" "qp: ok init: EDQUOT"
 rdmaquota set rxe0/1 qp=3 > /dev/null
-run "$states" qp=1 init=1
+run_line "$states" qp=1 init=1
 is "a limit that is set is live" "$out" "qp: ok init: ok"
 kill -9 "$program"
 wait "$program" 2> /dev/null
@@ -96,14 +75,14 @@ exec 9>&-
 is "kill -9 gives the port back" "$(at_port)" 0
 
 start "$states" qp=1 init=1 reset init=1 error reset wait
-is "RESET and back" "$(paste -sd ' ' running)" "qp: ok init: ok reset: ok init: ok error: ok reset: ok waiting"
+is "RESET and back" "$(running_line)" "qp: ok init: ok reset: ok init: ok error: ok reset: ok waiting"
 is "a QP in RESET stays at its port, as in the kernel" "$(at_port) $(kernel_at_port)" "1 1"
 proceed
-run "$states" qp=1 init=2 init=0
+run_line "$states" qp=1 init=2 init=0
 is "the kernel refuses ports that are not there" "$out" "qp: ok init: EINVAL init: EINVAL"
 is "and they take no room in the ledger" "$(shown "[d for d in t['devices'] if '/' in d]")" "['rxe0/1']"
 rdmaquota set rxe0/1 qp=0 > /dev/null
-run "$states" qp=1 init=1 init=2 drop qp=1
+run_line "$states" qp=1 init=1 init=2 drop qp=1
 is "denied or failed, the QP can be destroyed" "$out" "qp: ok init: EDQUOT init: EINVAL drop: ok qp: ok"
 policy <<< 'version = 1'
 start "$states" qp=1 init=1 wait
@@ -119,13 +98,13 @@ start "$states" qp=1 init=1 close wait
 is "a closed device keeps its ports as long as the kernel keeps its queues" "$(at_port)" "$(kernel_at_port)"
 proceed
 rdmaquota set total qp=2 > /dev/null
-run "$states" qp=1 init=1 qp=1 init=1 qp=1
+run_line "$states" qp=1 init=1 qp=1 init=1 qp=1
 is "ports are in no sum over devices" "$out" "qp: ok init: ok qp: ok init: ok qp: EDQUOT"
 policy <<< 'version = 1'
-run env RDMAQUOTA_LIMIT=rxe0/1:qp=1 "$states" qp=1 init=1 qp=1 init=1
+run_line env RDMAQUOTA_LIMIT=rxe0/1:qp=1 "$states" qp=1 init=1 qp=1 init=1
 is "the environment tightens a port" "$out" "qp: ok init: ok qp: ok init: EDQUOT"
 has "and the line says so" "$log" "the limit comes from an environment variable"
-run rdmaquota run --limit rxe0/1:qp=1 -- "$states" qp=1 init=1 qp=1 init=1
+run_line rdmaquota run --limit rxe0/1:qp=1 -- "$states" qp=1 init=1 qp=1 init=1
 is "as does run" "$out" "qp: ok init: ok qp: ok init: EDQUOT"
 run rdmaquota set rxe0/1 mr=1
 has "other resources at a port are refused" "$log" "mr is no resource of a port"
@@ -146,12 +125,12 @@ is "a QP in ERROR" "$(shown "t['activity']['rxe0']['qp']['err']")" "{'done': 1, 
 kill -9 "$program"
 wait "$program" 2> /dev/null
 exec 9>&-
-run "$states" qp=1 init=1 flush
+run_line "$states" qp=1 init=1 flush
 is "the device's counts outlive processes, killed or ended" "$(shown "(lambda a: ($of_interest))(t['activity']['rxe0'])")" \
     "({${counted/"'done': 2"/"'done': 3"}}, 2)"
 policy <<< 'version = 1
 mode = "off"'
-run "$states" qp=1 init=1 flush
+run_line "$states" qp=1 init=1 flush
 is "in the mode off nothing is counted" "$(shown "t['activity']['rxe0']['cq_events']")" 2
 
 finish

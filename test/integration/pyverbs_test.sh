@@ -1,13 +1,10 @@
 #!/bin/bash
-# pyverbs_test.sh DEVICE: rdma-core's own pyverbs tests have the same outcome, test by test, with rdmaquota
+# pyverbs_test.sh BUILD DEVICE: rdma-core's own pyverbs tests have the same outcome, test by test, with rdmaquota
 # as without: all of them on rxe0, those of the control path on mlx5_0. Runs as root in the guest after an installation.
 set -u
-here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=test/integration/tap.sh
-. "$here/tap.sh"
 # shellcheck source=test/integration/guest.sh
-. "$here/guest.sh"
-device=$1 chosen=() least=60 used=(hca_handle pd cq qp mr srq mw ah)
+. "$(dirname "$0")/guest.sh" "$1" "$2"
+chosen=() least=60 used=(hca_handle pd cq qp mr srq mw ah)
 if [ "$device" = mlx5_0 ]; then
     # Those that send nothing, since mlx5sim has no data path, where a test waits in vain. Raw QPs are asked for with
     # attributes by chance that it seldom has.

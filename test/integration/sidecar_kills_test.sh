@@ -3,16 +3,11 @@
 # that is killed too. Runs as root in the guest after an installation; RDMAQUOTA_SEED repeats a run. What follows '#'
 # on a line of its own is measured, not judged.
 set -u
-here=$(dirname "$0")
-# shellcheck source=test/integration/tap.sh
-. "$here/tap.sh"
+# shellcheck source=test/integration/guest.sh
+. "$(dirname "$0")/guest.sh"
 # shellcheck source=test/integration/sidecar.sh
 . "$here/sidecar.sh"
-# shellcheck disable=SC2034 # for usage_of
-device=rxe0
-# shellcheck source=test/integration/guest.sh
-. "$here/guest.sh"
-programs=$1/test/programs tools=$1/test/integration
+tools=$1/test/integration
 # shellcheck disable=SC2031 # the unruly sidecar has a generator of its own
 seed=${RDMAQUOTA_SEED:-$RANDOM}
 make_group

@@ -2,16 +2,10 @@
 # sidecar_powers_test.sh BUILD: with the capabilities that its systemd unit leaves it, rdmaquotad can do all that it is
 # for; without any one of them something is lost, and it says what. Runs as root in the guest after an installation.
 set -u
-here=$(dirname "$0")
-# shellcheck source=test/integration/tap.sh
-. "$here/tap.sh"
+# shellcheck source=test/integration/guest.sh
+. "$(dirname "$0")/guest.sh"
 # shellcheck source=test/integration/sidecar.sh
 . "$here/sidecar.sh"
-# shellcheck disable=SC2034 # for guest.sh
-device=rxe0
-# shellcheck source=test/integration/guest.sh
-. "$here/guest.sh"
-programs=$1/test/programs
 unit=$1/rdma-core.d/rdmaquotad.service
 read -r -a powers <<< "$(sed -n 's/^CapabilityBoundingSet=//p' "$unit")"
 
@@ -23,8 +17,8 @@ chmod 644 $group/rdma.max
 mount -o remount,hidepid=2,gid=1 /proc
 chmod 711 "$work"
 
-# start_with CAPABILITY...: a sidecar with these, as systemd starts it; until it has said what it sees
-start_with() {
+# sidecar_with CAPABILITY...: started with these, as systemd does it; until it has said what it sees
+sidecar_with() {
     local set=-all power
     for power; do set+=,+${power#CAP_}; done
     : > sidecar.log
@@ -50,7 +44,7 @@ as_other() { in_group setpriv --reuid=65534 --clear-groups "$@"; }
 abilities() {
     able=''
     ask_for limit
-    start_with "$@"
+    sidecar_with "$@"
     grep -q 'sees what' sidecar.log && able+=' program'
     start as_other "$programs/raw_uverbs" ioctl 5
     await 10 "pd: 5 in the kernel" && [[ $line == *"pid $program (raw_uverbs)"* ]] && able+=' names'
@@ -66,8 +60,8 @@ abilities() {
     stop_sidecar
 }
 
-# lost CAPABILITY: what it cannot do without, as we know; nothing for one that we know of no use for
-lost() {
+# left_without CAPABILITY: what it can still do, as we know; everything without one that we know of no use for
+left_without() {
     case $1 in
         CAP_SYS_ADMIN) echo ' names limit kill' ;;
         CAP_SYS_PTRACE) echo ' program' ;;
@@ -84,6 +78,6 @@ for power in "${powers[@]}"; do
     for other in "${powers[@]}"; do [ "$other" = "$power" ] || others+=("$other"); done
     abilities "${others[@]}"
     echo "# without $power:$able; $(grep -m 1 -e 'not seen' -e 'kept' sidecar.log)"
-    is "without $power it can do less" "$able" "$(lost "$power")"
+    is "without $power it can do less" "$able" "$(left_without "$power")"
 done
 finish

@@ -2,15 +2,10 @@
 # sidecar_test.sh BUILD: rdmaquotad's view of the kernel, and what it does about what it sees. Runs as root in the
 # guest after an installation. What follows '#' on a line of its own is measured, not judged.
 set -u
-here=$(dirname "$0")
-# shellcheck source=test/integration/tap.sh
-. "$here/tap.sh"
-device=rxe0
 # shellcheck source=test/integration/guest.sh
-. "$here/guest.sh"
+. "$(dirname "$0")/guest.sh"
 # shellcheck source=test/integration/sidecar.sh
 . "$here/sidecar.sh"
-programs=$1/test/programs
 make_group
 
 # --- bypass ----------------------------------------------------------------------------------------

@@ -2,16 +2,11 @@
 # systemd_test.sh BUILD: the units under a real systemd, with all that they forbid: what rdmaquotad is for, it can do
 # there, and systemd looks after it. Runs as root in the guest with --systemd, after an installation.
 set -u
-here=$(dirname "$0")
 until systemctl start basic.target > /dev/null 2>&1; do sleep 0.2; done
-# shellcheck source=test/integration/tap.sh
-. "$here/tap.sh"
-device=rxe0
 # shellcheck source=test/integration/guest.sh
-. "$here/guest.sh"
+. "$(dirname "$0")/guest.sh"
 # shellcheck source=test/integration/sidecar.sh
 . "$here/sidecar.sh"
-programs=$1/test/programs
 make_group
 
 shown() { systemctl show --value -p "$1" rdmaquotad; }
