@@ -16,18 +16,14 @@ std::int64_t any_byte() noexcept {
     static std::atomic<std::int64_t> count{0};
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
-    const auto bits = static_cast<std::uint64_t>(now.tv_sec * 1'000'000'000 + now.tv_nsec + ++count) * 0x9e3779b97f4a7c15ULL ^
-                      static_cast<std::uint64_t>(getpid()) << 20;
+    const auto bits =
+        static_cast<std::uint64_t>(now.tv_sec * 1'000'000'000 + now.tv_nsec + ++count) * 0x9e3779b97f4a7c15ULL ^
+        static_cast<std::uint64_t>(getpid()) << 20;
     return static_cast<std::int64_t>(bits >> 2);
 }
 
 struct flock lock_of(std::int64_t byte) noexcept {
-    struct flock lock {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = byte;
-    lock.l_len = 1;
-    return lock;
+    return {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1, .l_pid = 0};
 }
 
 }  // namespace
@@ -38,7 +34,8 @@ void FileWatch::begin(int fd) noexcept {
     const auto length = readlink(link, path_, sizeof path_ - 1);
     byte_ = any_byte();
     auto lock = lock_of(byte_);
-    const bool locked = length > 0 && length < static_cast<ssize_t>(sizeof path_ - 1) && fcntl(fd, F_OFD_SETLK, &lock) == 0;
+    const bool locked =
+        length > 0 && length < static_cast<ssize_t>(sizeof path_ - 1) && fcntl(fd, F_OFD_SETLK, &lock) == 0;
     path_[locked ? length : 0] = '\0';
 }
 

@@ -55,6 +55,18 @@ void remove_directory(const std::string& path) noexcept {
     rmdir(path.c_str());
 }
 
+// Its new name; empty when there is none, or it is usable.
+Result<std::string> set_aside_unusable(const std::string& path) {
+    if (access(path.c_str(), F_OK) != 0) return std::string();
+    const int fd = ::open(data_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0) close(fd);
+    // No permission or no descriptor left says nothing about the ledger.
+    else if (errno != ENOENT && errno != ELOOP && errno != EISDIR)
+        return Error{fmt::format("cannot open {}: {}", data_path(path), std::strerror(errno))};
+    if (inspect_ledger_file(data_path(path))) return std::string();
+    return Ledger::set_aside(path);
+}
+
 }  // namespace
 
 Result<void> Ledger::create(const std::string& path, bool shared) {
@@ -70,21 +82,17 @@ Result<void> Ledger::create(const std::string& path, bool shared) {
     return Error{fmt::format("cannot create the ledger {}: {}", path, std::strerror(error))};
 }
 
-Result<std::string> Ledger::set_aside_unusable(const std::string& path) {
-    if (access(path.c_str(), F_OK) != 0) return std::string();
-    const int fd = ::open(data_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0) close(fd);
-    // No permission or no descriptor left says nothing about the ledger.
-    else if (errno != ENOENT && errno != ELOOP && errno != EISDIR)
-        return Error{fmt::format("cannot open {}: {}", data_path(path), std::strerror(errno))};
-    if (inspect_ledger_file(data_path(path))) return std::string();
-    return set_aside(path);
-}
-
 Result<std::string> Ledger::set_aside(const std::string& path) {
     const auto aside = unused_name(fmt::format("{}.unusable.{}", path, time(nullptr)));
     if (std::rename(path.c_str(), aside.c_str()) == 0) return aside;
     return Error{fmt::format("cannot move the ledger {} away: {}", path, std::strerror(errno))};
+}
+
+Result<std::string> Ledger::replace_unusable(const std::string& path, bool shared) {
+    auto aside = set_aside_unusable(path);
+    if (!aside) return aside;
+    if (const auto made = create(path, shared); !made) return Error{made.error()};
+    return aside;
 }
 
 Result<Ledger> Ledger::open(const std::string& path) {

@@ -143,10 +143,10 @@ public:
     // `shared`: every user may charge (files 0666, directory 0755); otherwise only this user.
     static Result<void> create(const std::string& path, bool shared);
 
-    // Moves a directory that is there but is no usable ledger away, to a name beside it that is
-    // returned; the empty string when there was nothing to do. Programs that still have it mapped go
-    // on with it.
-    static Result<std::string> set_aside_unusable(const std::string& path);
+    // Makes the ledger directory `path` where there is none, and in place of one that is no usable ledger: that is
+    // moved away, to a name beside it, which is returned; otherwise the empty string is. Programs that still have the
+    // old one mapped go on with it.
+    static Result<std::string> replace_unusable(const std::string& path, bool shared);
 
     // Moves any ledger away, good or not, and returns its new name.
     static Result<std::string> set_aside(const std::string& path);

@@ -21,12 +21,7 @@ constexpr off_t owner_bytes = 1;
 constexpr off_t reaper_bytes = 2;
 
 struct flock range(short type, std::uint32_t slot, off_t bytes) noexcept {
-    struct flock request {};
-    request.l_type = type;
-    request.l_whence = SEEK_SET;
-    request.l_start = off_t{2} * slot;
-    request.l_len = bytes;
-    return request;
+    return {.l_type = type, .l_whence = SEEK_SET, .l_start = off_t{2} * slot, .l_len = bytes, .l_pid = 0};
 }
 
 bool set_lock(int fd, struct flock request) noexcept {

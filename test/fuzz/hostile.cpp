@@ -95,9 +95,9 @@ void write_word(std::uint64_t& word, std::uint64_t value) {
 }
 
 std::size_t somewhere(Random& random) {
-    static constexpr std::size_t edges[] = {0, offsetof(LedgerData, devices), offsetof(LedgerData, gates),
-                                            offsetof(LedgerData, events), offsetof(LedgerData, states),
-                                            offsetof(LedgerData, slots), offsetof(LedgerData, slots) + 4 * sizeof(Slot)};
+    static constexpr std::size_t edges[] = {
+        0, offsetof(LedgerData, devices), offsetof(LedgerData, gates), offsetof(LedgerData, events),
+        offsetof(LedgerData, states), offsetof(LedgerData, slots), offsetof(LedgerData, slots) + 4 * sizeof(Slot)};
     const auto region = random() % (std::size(edges) - 1);
     return (edges[region] + random() % (edges[region + 1] - edges[region])) / sizeof(std::uint64_t);
 }
@@ -148,8 +148,8 @@ void cut(const std::string& path, Random& random) {
     const auto bytes = random() % 4 ? random() % ledger_file_bytes : 0;
     if (truncate((path + "/ledger").c_str(), static_cast<off_t>(bytes)) != 0) _exit(3);
     usleep(random() % 5000);
-    const auto aside = Ledger::set_aside_unusable(path);
-    if (!aside || aside->empty() || !Ledger::create(path, false)) _exit(4);
+    const auto aside = Ledger::replace_unusable(path, false);
+    if (!aside || aside->empty()) _exit(4);
     std::filesystem::remove_all(*aside);
     usleep(random() % 5000);
 }
@@ -352,9 +352,8 @@ bool way_back(const std::string& path) {
         if (mapping) write_word(ledger_data(*mapping)->header.magic, 0);
     }
     if (Ledger::open(path)) return complain("a broken header is taken for a good one");
-    const auto aside = Ledger::set_aside_unusable(path);
-    if (!aside || aside.value().empty()) return complain("the ledger was not set aside");
-    if (!Ledger::create(path, false)) return complain("no new ledger can be created");
+    const auto aside = Ledger::replace_unusable(path, false);
+    if (!aside || aside->empty()) return complain("the ledger was not replaced");
     auto ledger = Ledger::open(path);
     if (!ledger) return complain("the new ledger cannot be opened");
     const auto owner = ledger->claim(identity_of_self());

@@ -171,10 +171,9 @@ private:
 
 // From what cannot be used there is a way back.
 void replace(const Fixture& fixture) {
-    const auto aside = Ledger::set_aside_unusable(fixture.path);
-    expect(aside && !aside.value().empty(), "an unusable ledger is set aside", aside ? "" : aside.error());
-    expect(static_cast<bool>(Ledger::create(fixture.path, false)), "a new one takes its place");
-    expect(static_cast<bool>(Ledger::open(fixture.path)), "which can be used");
+    const auto aside = Ledger::replace_unusable(fixture.path, false);
+    expect(aside && !aside.value().empty(), "an unusable ledger is replaced", aside ? "" : aside.error());
+    expect(static_cast<bool>(Ledger::open(fixture.path)), "by one that can be used");
     std::filesystem::remove_all(aside.value());
 }
 
@@ -188,7 +187,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const int fd = fixture.file.restore();
     for (int i = 0; i < form % 8; ++i) {
         const auto patch = take_patch(input);
-        PristineFile::write_at(fd, static_cast<off_t>(ledger_offset + patch.at), patch.bytes.data(), patch.bytes.size());
+        PristineFile::write_at(fd, static_cast<off_t>(ledger_offset + patch.at), patch.bytes.data(),
+                               patch.bytes.size());
     }
     if (form % 32 == 31) expect(ftruncate(fd, length % (2 * fixture.file.size())) == 0, "the file can be cut");
     close(fd);

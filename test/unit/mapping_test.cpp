@@ -65,16 +65,17 @@ TEST_CASE_METHOD(LedgerFixture, "a ledger that is cut short under a charge is lo
 
 TEST_CASE_METHOD(LedgerFixture, "a lost ledger's path can hold a new one") {
     REQUIRE(truncate(data_path(path).c_str(), 100) == 0);
-    const auto aside = Ledger::set_aside_unusable(path);
+    const auto aside = Ledger::replace_unusable(path, false);
     REQUIRE(aside);
     CHECK_FALSE(aside.value().empty());
-    REQUIRE(Ledger::create(path, false));
     REQUIRE(truncate(data_path(path).c_str(), 100) == 0);
-    const auto again = Ledger::set_aside_unusable(path);  // within the same second
+    const auto again = Ledger::replace_unusable(path, false);  // within the same second
     REQUIRE(again);
     CHECK(again.value() != aside.value());
-    REQUIRE(Ledger::create(path, false));
     CHECK(Ledger::open(path));
+    const auto usable = Ledger::replace_unusable(path, false);
+    REQUIRE(usable);
+    CHECK(usable.value().empty());
 }
 
 TEST_CASE("a policy that is cut short keeps its limits and counts as superseded") {

@@ -71,11 +71,9 @@ int run(bool fresh, const Session& session) {
     if (::access(path.c_str(), F_OK) != 0)
         return failed(fmt::format("there is no ledger {}: run 'rdmaquota reload' to make it", path));
     if (fresh) return replace(path);
-    const bool shared = for_everyone(path);
-    const auto aside = Ledger::set_aside_unusable(path);
+    const auto aside = Ledger::replace_unusable(path, for_everyone(path));
     if (!aside) return failed(aside.error());
     if (!aside->empty()) {
-        if (const auto made = Ledger::create(path, shared); !made) return failed(made.error());
         fmt::print("the ledger could not be used; it was moved to {} and a new one made\n", *aside);
         return status_done;
     }
@@ -90,7 +88,8 @@ int run(bool fresh, const Session& session) {
 void add_repair(CLI::App& app, Session& session) {
     const auto fresh = std::make_shared<bool>(false);
     auto* command = app.add_subcommand("repair", "Give back what the dead held, correct sums, replace a broken ledger");
-    command->add_flag("--new", *fresh, "Replace the ledger even if it can be used, such as when its figures are falsified");
+    command->add_flag("--new", *fresh,
+                      "Replace the ledger even if it can be used, such as when its figures are falsified");
     command->callback([fresh, &session] { session.status = run(*fresh, session); });
 }
 

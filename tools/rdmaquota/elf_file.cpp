@@ -1,9 +1,10 @@
 #include "tools/rdmaquota/elf_file.hpp"
 
 #include <elf.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <string_view>
 
@@ -127,13 +128,12 @@ ElfFile describe(const Bytes& bytes, const Elf64_Ehdr& head) {
 }  // namespace
 
 Result<ElfFile> read_elf(const std::string& path) {
-    std::ifstream stream(path, std::ios::binary);
-    if (!stream) return Error{fmt::format("{}: {}", path, std::strerror(errno))};
     const Bytes bytes(file_text(path));
     const auto head = bytes.at<Elf64_Ehdr>(0);
-    if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_ident[EI_CLASS] != ELFCLASS64)
-        return Error{fmt::format("{}: no 64-bit ELF file", path)};
-    return describe(bytes, *head);
+    if (head && std::memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 && head->e_ident[EI_CLASS] == ELFCLASS64)
+        return describe(bytes, *head);
+    const bool readable = access(path.c_str(), R_OK) == 0;
+    return Error{fmt::format("{}: {}", path, readable ? "no 64-bit ELF file" : std::strerror(errno))};
 }
 
 }  // namespace rdmaquota

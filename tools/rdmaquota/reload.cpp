@@ -50,9 +50,8 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     const auto policy = load_policy(file);
     if (!policy) return Error{policy.error()};
     if (const auto made = make_directory(directory); !made) return Error{made.error()};
-    const auto aside = Ledger::set_aside_unusable(ledger_path(directory));
+    const auto aside = Ledger::replace_unusable(ledger_path(directory), true);
     if (!aside) return Error{aside.error()};
-    if (const auto made = Ledger::create(ledger_path(directory), true); !made) return Error{made.error()};
     if (const auto told = write_sidecar_policy(directory, policy.value()); !told) return Error{told.error()};
     const auto published = PolicySegment::publish(policy_path(directory), policy.value());
     if (!published) return Error{published.error()};
