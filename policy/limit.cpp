@@ -30,8 +30,8 @@ constexpr std::array<Multiple, 10> multiples{{
 }};
 
 Error bad_limit(Resource resource, std::string_view text) {
-    return {fmt::format("'{}' is no limit for {}: write a number such as {}, or max", printable(text), info(resource).name,
-                        info(resource).unit == Unit::bytes ? "4096, 512MiB, 4GiB" : "10, 10k")};
+    return {fmt::format("'{}' is no limit for {}: write a number such as {}, or max", printable(text),
+                        info(resource).name, info(resource).unit == Unit::bytes ? "4096, 512MiB, 4GiB" : "10, 10k")};
 }
 
 std::optional<std::uint64_t> factor_of(std::string_view suffix) {
@@ -84,8 +84,8 @@ Result<std::uint64_t> parse_limit(Resource resource, std::string_view text) {
     if (!factor || number->fraction * *factor % number->scale != 0) return bad_limit(resource, text);
     const auto amount = number->whole * *factor + number->fraction * *factor / number->scale;
     if (number->whole > max_amount / *factor || amount > max_amount)
-        return Error{fmt::format("'{}' is too large for {}: the largest limit is {}; for no limit write max", printable(text),
-                                 info(resource).name, format_limit(resource, max_amount))};
+        return Error{fmt::format("'{}' is too large for {}: the largest limit is {}; for no limit write max",
+                                 printable(text), info(resource).name, format_limit(resource, max_amount))};
     return amount;
 }
 

@@ -136,8 +136,9 @@ bool same_limits(ScopeLimits a, ScopeLimits b) {
 
 bool same_policy(const Policy& a, const Policy& b) {
     return a.mode == b.mode && a.on_unavailable == b.on_unavailable && a.deny_errno == b.deny_errno &&
-           a.clamp_device_attr == b.clamp_device_attr && a.log_level == b.log_level && a.log_target == b.log_target && a.log_file == b.log_file &&
-           a.dynamic == b.dynamic && a.sidecar == b.sidecar && same_limits(a.process, b.process) && same_limits(a.tenant, b.tenant);
+           a.clamp_device_attr == b.clamp_device_attr && a.log_level == b.log_level && a.log_target == b.log_target &&
+           a.log_file == b.log_file && a.dynamic == b.dynamic && a.sidecar == b.sidecar &&
+           same_limits(a.process, b.process) && same_limits(a.tenant, b.tenant);
 }
 
 Error by_hand(const std::string& file, const LimitChange& change) {

@@ -126,7 +126,8 @@ private:
     void backstop(const toml::node& node) {
         const auto* text = node.as_string();
         if (text == nullptr || !text->get().starts_with('/') || text->get().size() < 2 || text->get().ends_with('/') ||
-            text->get().find_first_of("\n\t") != std::string::npos || (text->get() + "/").find("/../") != std::string::npos)
+            text->get().find_first_of("\n\t") != std::string::npos ||
+            (text->get() + "/").find("/../") != std::string::npos)
             return fail(node, "backstop is the path of a cgroup below the root, such as \"/slurm\"");
         merge_.policy.sidecar.backstop = text->get();
     }
@@ -155,10 +156,9 @@ private:
             return fail(device,
                         fmt::format("{} needs a device; write it below a table such as [process.\"*\"]", device.str()));
         if (!valid_device(device.str()))
-            return fail(device,
-                        fmt::format("'{}' is no device name; write one such as mlx5_0, a port such as \"mlx5_0/1\", \"*\" for each "
-                                    "device, or total for their sum",
-                                    device.str()));
+            return fail(device, fmt::format("'{}' is no device name; write one such as mlx5_0, a port such as "
+                                            "\"mlx5_0/1\", \"*\" for each device, or total for their sum",
+                                            device.str()));
         if (const auto* table = as_table(device, rows))
             for (const auto& [resource, limit] : *table)
                 limit_entry(device.str(), resource, limit, row_for(limits, device.str()));

@@ -43,9 +43,9 @@ void TableReader::amount(Resource resource, const toml::node& node, std::uint64_
     const auto* text = node.as_string();
     const auto* number = node.as_integer();
     if (text == nullptr && number == nullptr)
-        return fail(node, fmt::format("{} is {}; write a whole number, or a string such as {}", info(resource).name,
-                                      kind_of(node),
-                                      info(resource).unit == Unit::bytes ? "\"10GiB\" or \"max\"" : "\"10k\" or \"max\""));
+        return fail(node, fmt::format("{} is {}; write a whole number, or a string such as \"{}\" or \"max\"",
+                                      info(resource).name, kind_of(node),
+                                      info(resource).unit == Unit::bytes ? "10GiB" : "10k"));
     const auto limit = parse_limit(resource, text != nullptr ? text->get() : std::to_string(number->get()));
     if (!limit) return fail(node, limit.error());
     into = limit.value();

@@ -131,7 +131,8 @@ void adopt_all() {
         if (const auto done = adopt(handle); !done)
             say(LogLevel::info, fmt::format("provider {} is left alone and not limited: {}", name, done.error()));
         else if (const auto own = adopt_own_calls(handle); !own)
-            say(LogLevel::info, fmt::format("what provider {}'s own calls create is not limited: {}", name, own.error()));
+            say(LogLevel::info,
+                fmt::format("what provider {}'s own calls create is not limited: {}", name, own.error()));
     }
 }
 

@@ -54,7 +54,8 @@ void for_each_record(Act act) noexcept {
 }  // namespace
 
 Context* Context::find(const ibv_context* context) noexcept {
-    auto* entry = find_entry([&](const Chunk::Entry& e) { return e.context.load(std::memory_order_acquire) == context; });
+    auto* entry =
+        find_entry([&](const Chunk::Entry& e) { return e.context.load(std::memory_order_acquire) == context; });
     return entry ? entry->record.load() : nullptr;
 }
 

@@ -66,10 +66,12 @@ Result<FoundOps> find_device_ops(void* handle) {
 Result<void> replace_context_functions(const FoundOps& found, decltype(DeviceOps::alloc_context) alloc_context,
                                        decltype(DeviceOps::import_context) import_context) {
     auto& table = *found.table;
+    const auto write = [&](auto* place, auto function) {
+        return write_word(found.image, place, reinterpret_cast<std::uintptr_t>(function));
+    };
     if (table.import_context)
-        if (auto done = write_word(found.image, &table.import_context, reinterpret_cast<std::uintptr_t>(import_context)); !done)
-            return done;
-    return write_word(found.image, &table.alloc_context, reinterpret_cast<std::uintptr_t>(alloc_context));
+        if (auto done = write(&table.import_context, import_context); !done) return done;
+    return write(&table.alloc_context, alloc_context);
 }
 
 }  // namespace rdmaquota::provider

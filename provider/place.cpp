@@ -13,9 +13,10 @@ Place::Place(std::string name, const Accounts& accounts) : name_(std::move(name)
         index_[i] = index.value_or(0);
         if (index) continue;
         const auto& policy = accounts.account[i]->policy();
-        say(LogLevel::warning, fmt::format("the ledger has no room for device {}: it knows {} already; move {} away and "
-                                           "run 'rdmaquota reload' when no program uses it",
-                                           name_, device_slots, ledger.path()));
+        say(LogLevel::warning,
+            fmt::format("the ledger has no room for device {}: it knows {} already; move {} away and "
+                        "run 'rdmaquota reload' when no program uses it",
+                        name_, device_slots, ledger.path()));
         if (policy.denies_uncounted()) deny_errno_ = policy.deny_errno();
     }
 }

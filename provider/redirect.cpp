@@ -48,7 +48,8 @@ std::vector<Function> find_functions(void* handle, const Image& image, std::span
         Symbol* symbol = real && in(image.code, real) ? symbol_at(real, row.name) : nullptr;
         if (!symbol) continue;
         row.real = real;
-        found.push_back({symbol, reinterpret_cast<std::uintptr_t>(real), reinterpret_cast<std::uintptr_t>(row.replacement)});
+        found.push_back(
+            {symbol, reinterpret_cast<std::uintptr_t>(real), reinterpret_cast<std::uintptr_t>(row.replacement)});
     }
     return found;
 }

@@ -45,14 +45,16 @@ template <class T>
 void show(T& shared, const T& own) noexcept {
     static_assert(sizeof(T) % sizeof(Word) == 0);
     for (std::size_t i = 0; i < sizeof(T) / sizeof(Word); ++i)
-        __atomic_store_n(reinterpret_cast<Word*>(&shared) + i, reinterpret_cast<const Word*>(&own)[i], __ATOMIC_RELAXED);
+        __atomic_store_n(reinterpret_cast<Word*>(&shared) + i, reinterpret_cast<const Word*>(&own)[i],
+                         __ATOMIC_RELAXED);
 }
 
 template <class T>
 void look(T& own, const T& shared) noexcept {
     static_assert(sizeof(T) % sizeof(Word) == 0);
     for (std::size_t i = 0; i < sizeof(T) / sizeof(Word); ++i)
-        reinterpret_cast<Word*>(&own)[i] = __atomic_load_n(reinterpret_cast<const Word*>(&shared) + i, __ATOMIC_RELAXED);
+        reinterpret_cast<Word*>(&own)[i] =
+            __atomic_load_n(reinterpret_cast<const Word*>(&shared) + i, __ATOMIC_RELAXED);
 }
 
 inline void raise_to(std::uint64_t& word, std::uint64_t value) noexcept {

@@ -43,7 +43,8 @@ bool sent(const siginfo_t& info) noexcept { return info.si_code <= 0; }
 // the default action where it happened.
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
     const auto once = previous;
-    if (static_cast<unsigned>(previous.sa_flags) & SA_RESETHAND) previous = {};  // the next one meets the default action
+    if (static_cast<unsigned>(previous.sa_flags) & SA_RESETHAND)
+        previous = {};  // the next one meets the default action
     if (once.sa_flags & SA_SIGINFO) return once.sa_sigaction(signal, info, context);
     const bool ignored = once.sa_handler == SIG_IGN;
     if (once.sa_handler != SIG_DFL && !ignored) return once.sa_handler(signal);

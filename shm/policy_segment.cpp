@@ -32,7 +32,8 @@ auto& rows_of(Image& image, Scope scope) noexcept {
 std::string_view name_of(const PolicyRow& row) noexcept { return {row.device, strnlen(row.device, sizeof row.device)}; }
 
 Error bad_device(std::string_view name) {
-    return {fmt::format("'{}' is no device name: write a name such as mlx5_0, a port such as mlx5_0/1, \"*\" or total", printable(name))};
+    return {fmt::format("'{}' is no device name: write a name such as mlx5_0, a port such as mlx5_0/1, \"*\" or total",
+                        printable(name))};
 }
 
 void fill_row(PolicyRow& row, const LimitRow& limits) {
@@ -103,7 +104,8 @@ Result<PolicySegment> PolicySegment::open(const std::string& path, bool writable
     const int fd = ::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return no_policy(path, std::strerror(errno));
     struct stat status {};
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size != static_cast<off_t>(sizeof(PolicyImage))) {
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_size != static_cast<off_t>(sizeof(PolicyImage))) {
         close(fd);
         return no_policy(path, fmt::format("it has {} bytes instead of {}", status.st_size, sizeof(PolicyImage)));
     }

@@ -15,7 +15,8 @@
 #   objects      device attributes, QP states and ports on rxe, in the guest
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
 #   trixie, sid  the QP case under rdma-core 56.1 and 65.0
-#   oracle       random verbs calls, after which ledger, kernel and sidecar agree; RDMAQUOTA_ORACLE_SEED, RDMAQUOTA_ORACLE_STEPS
+#   oracle       random verbs calls, after which ledger, kernel and sidecar agree; RDMAQUOTA_ORACLE_SEED and
+#                RDMAQUOTA_ORACLE_STEPS
 #   oracle_kills the same while the sidecar is killed at random; RDMAQUOTA_SEED
 #   programs     real programs, with each resource that they use limited
 #   pyverbs      rdma-core's own pyverbs tests have the same outcomes with rdmaquota as without
@@ -38,7 +39,8 @@ repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
 # Two at a time, since there are two cores and a guest keeps one busy; the longest first.
-by_default=(guest model programs pyverbs fuzz mlx5 early dv kills sidecar kernels sanitize pyverbs_mlx5 storm objects clang oracle oracle_kills powers systemd trixie sid uninstalled service cli unit provider)
+by_default=(guest model programs pyverbs fuzz mlx5 early dv kills sidecar kernels sanitize pyverbs_mlx5 storm objects
+    clang oracle oracle_kills powers systemd trixie sid uninstalled service cli unit provider)
 long=''
 if [ "${1:-}" = --long ]; then
     long=--long
@@ -98,7 +100,8 @@ unit_tests() {
 }
 
 clang_build() {
-    CC=clang CXX=clang++ meson setup "$build-clang" "$repo" -Dtests=false -Doptimization=0 -Ddebug=false --werror > /dev/null || return 1
+    CC=clang CXX=clang++ meson setup "$build-clang" "$repo" -Dtests=false -Doptimization=0 -Ddebug=false --werror \
+        > /dev/null || return 1
     ninja -C "$build-clang"
 }
 
@@ -111,11 +114,15 @@ in_guest() { "$repo/test/vm/run.sh" --timeout 900 "$@"; }
 on_kernels() {
     local release output p f passed=0 failed=0
     for release in '' trixie sid; do
-        output=$(in_guest --install ${release:+--kernel "$release"} -- bash "$repo/test/integration/kernel_test.sh" "$build")
+        output=$(in_guest --install ${release:+--kernel "$release"} -- \
+            bash "$repo/test/integration/kernel_test.sh" "$build")
         case $? in 77) return 77 ;; esac
         grep -v -E '^[0-9]+ passed, [0-9]+ failed$' <<< "$output" | sed "s/^\(not ok\|ok\) - /&${release:-bookworm}: /"
         read -r p _ f _ < <(tail -n 1 <<< "$output")
-        [[ $output =~ [0-9]+\ passed,\ [0-9]+\ failed$ ]] || { echo "not ok - ${release:-bookworm} ended without its counts"; p=0 f=1; }
+        if ! [[ $output =~ [0-9]+\ passed,\ [0-9]+\ failed$ ]]; then
+            echo "not ok - ${release:-bookworm} ended without its counts"
+            p=0 f=1
+        fi
         passed=$((passed + p)) failed=$((failed + f))
     done
     printf '%d passed, %d failed\n' $passed $failed
@@ -152,7 +159,8 @@ run() {
         oracle) tap in_guest --install -- bash "$repo/test/oracle/run.sh" "$build" \
             --seed "${RDMAQUOTA_ORACLE_SEED:-$RANDOM}" --steps "${RDMAQUOTA_ORACLE_STEPS:-3000}" \
             single limits threads resizers processes unplug ;;
-        oracle_kills) tap in_guest --install -- bash "$repo/test/oracle/run.sh" --kill-sidecar "${RDMAQUOTA_SEED:-$RANDOM}" "$build" \
+        oracle_kills) tap in_guest --install -- \
+            bash "$repo/test/oracle/run.sh" --kill-sidecar "${RDMAQUOTA_SEED:-$RANDOM}" "$build" \
             --seed "${RDMAQUOTA_ORACLE_SEED:-$RANDOM}" --steps "${RDMAQUOTA_ORACLE_STEPS:-3000}" --new-sidecar 5 \
             threads processes ;;
         kernels) tap on_kernels ;;
@@ -163,7 +171,8 @@ run() {
         systemd) tap in_guest --systemd --install -- bash "$repo/test/integration/systemd_test.sh" "$build" ;;
         programs) tap in_guest --install -- /usr/bin/python3 "$repo/test/integration/programs_test.py" ;;
         pyverbs) tap in_guest --install -- bash "$repo/test/integration/pyverbs_test.sh" "$build" rxe0 ;;
-        pyverbs_mlx5) tap in_guest --device mlx5sim --install -- bash "$repo/test/integration/pyverbs_test.sh" "$build" mlx5_0 ;;
+        pyverbs_mlx5) tap in_guest --device mlx5sim --install -- \
+            bash "$repo/test/integration/pyverbs_test.sh" "$build" mlx5_0 ;;
         trixie) tap in_root trixie 34 ;;
         sid) tap in_root sid 65 ;;
         vm) tap bash "$repo/test/vm/selftest.sh" ;;

@@ -15,4 +15,5 @@ step "building"
 ninja -C "$RDMAQUOTA_BUILD" tools/rdmaquota/rdmaquota provider/librdmaquota.so test/programs/verbs_objects all \
     > "$RDMAQUOTA_BUILD/demo-build.log" || { tail -n 20 "$RDMAQUOTA_BUILD/demo-build.log" >&2; exit 1; }
 step "booting the guest and installing there"
-exec "$repo/test/vm/run.sh" --device both --install -- bash "$repo/tools/demo_in_guest.sh" "$RDMAQUOTA_BUILD/test/programs"
+exec "$repo/test/vm/run.sh" --device both --install -- \
+    bash "$repo/tools/demo_in_guest.sh" "$RDMAQUOTA_BUILD/test/programs"

@@ -31,6 +31,7 @@ export DEBIAN_FRONTEND=noninteractive
     apt-get update -qq
     apt-get install -y -qq --no-install-recommends "${missing[@]}"
 } > /tmp/rdmaquota-setup.log 2>&1 || {
-    echo "setup.sh: the packages cannot be installed: $(tail -n 1 /tmp/rdmaquota-setup.log) (all of it in /tmp/rdmaquota-setup.log)" >&2
+    echo "setup.sh: the packages cannot be installed: $(tail -n 1 /tmp/rdmaquota-setup.log)" \
+        "(all of it in /tmp/rdmaquota-setup.log)" >&2
     exit 1
 }

@@ -40,11 +40,14 @@ def processes(figures):
 def processes_guest(figures):
     """On a kernel's device, where the kernel's own work stands before any ledger's."""
     for count in (1, 16, 64):
-        bare, ours, rdmacg = (figures.get(f"many.{variant}.processes.{count}", "/s") for variant in ("bare", "ours", "rdmacg"))
+        bare, ours, rdmacg = (figures.get(f"many.{variant}.processes.{count}", "/s")
+                              for variant in ("bare", "ours", "rdmacg"))
         yield row(f"{count} {'process' if count == 1 else 'processes'} making PDs on rxe", ours,
-                  [("without", bare), ("rdma cgroup", rdmacg), ("=", f"{ours.median / rdmacg.median:.2f}× the rdma cgroup")])
+                  [("without", bare), ("rdma cgroup", rdmacg),
+                   ("=", f"{ours.median / rdmacg.median:.2f}× the rdma cgroup")])
     slowest = [figures.get(f"many.{variant}.fairness.64") for variant in ("ours", "bare", "rdmacg")]
-    yield row("share of the slowest of these 64, 1 is fair", slowest[0], [("without", slowest[1]), ("rdma cgroup", slowest[2])])
+    yield row("share of the slowest of these 64, 1 is fair", slowest[0],
+              [("without", slowest[1]), ("rdma cgroup", slowest[2])])
 
 
 def percent(ours, bare):
@@ -59,7 +62,8 @@ def objects(figures, measured="guest", device="rxe", judged=True, early=False):
                               for variant in ("bare", "ours", "rdmacg"))
         yield row(f"{name} created and destroyed on {device}", ours,
                   [("without", bare), ("rdma cgroup", rdmacg), ("=", percent(rdmacg, bare))] +
-                  ([("libmlx5 loaded first", figures.least(f"{measured}.early.pair.{key}", "instructions"))] if early else []),
+                  ([("libmlx5 loaded first", figures.least(f"{measured}.early.pair.{key}", "instructions"))]
+                   if early else []),
                   "≤ +1 %" if judged else "", ours.median <= bare.median * 1.01 if judged else None,
                   " = " + percent(ours, bare))
 
@@ -67,7 +71,8 @@ def objects(figures, measured="guest", device="rxe", judged=True, early=False):
     for key, name in OBJECTS.items():
         if f"{measured}.bare.pair_live.{key}" not in figures.runs:
             continue
-        bare, ours = (figures.least(f"{measured}.{variant}.pair_live.{key}", "instructions") for variant in ("bare", "ours"))
+        bare, ours = (figures.least(f"{measured}.{variant}.pair_live.{key}", "instructions")
+                      for variant in ("bare", "ours"))
         yield row(f"… {name} among 100,000 live MRs", ours, [("without", bare)], "≤ +1 %" if judged else "",
                   ours.median <= bare.median * 1.01 if judged else None, " = " + percent(ours, bare))
 
@@ -77,7 +82,8 @@ def objects_watched(figures):
     for key, name in OBJECTS.items():
         if f"guest.watched.pair.{key}" not in figures.runs:
             continue
-        bare, watched = (figures.least(f"guest.{variant}.pair.{key}", "instructions") for variant in ("bare", "watched"))
+        bare, watched = (figures.least(f"guest.{variant}.pair.{key}", "instructions")
+                         for variant in ("bare", "watched"))
         yield row(f"{name} created and destroyed on rxe, watched by the sidecar", watched, [("without", bare)],
                   "≤ +2 %", watched.median <= bare.median * 1.02, " = " + percent(watched, bare))
 
@@ -90,7 +96,8 @@ def objects_mlx5(figures):
 def receipts(figures):
     for live in (1, 1000, 100000):
         each = figures.get(f"receipt_bytes.{live}")
-        yield row(f"receipt of an object among {live:,} live ones: filed and taken out", figures.get(f"receipt_ns.{live}", "ns"),
+        yield row(f"receipt of an object among {live:,} live ones: filed and taken out",
+                  figures.get(f"receipt_ns.{live}", "ns"),
                   note=f"; {each.median:.0f} bytes each")
 
 

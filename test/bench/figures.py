@@ -30,7 +30,8 @@ class Value:
         number, name = scaled(self.median, self.unit)
         spread = ""
         if self.least != self.most:
-            spread = " (" + "–".join(" ".join(scaled(end, self.unit)).strip() for end in (self.least, self.most)) + ")"
+            ends = (" ".join(scaled(end, self.unit)).strip() for end in (self.least, self.most))
+            spread = " (" + "–".join(ends) + ")"
         return f"{number} {name}".strip() + spread
 
     def as_json(self):

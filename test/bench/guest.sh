@@ -1,6 +1,6 @@
 #!/bin/sh
-# guest.sh BUILD PAIRS REPEATS DEVICE NAME: the part of the table that needs a device of the kernel, the guest's only one;
-# run.sh starts it in the guest that counts instructions as time, with rdmaquota installed and far limits. Prints
+# guest.sh BUILD PAIRS REPEATS DEVICE NAME: the part of the table that needs a device of the kernel, the guest's only
+# one; run.sh starts it in the guest that counts instructions as time, with rdmaquota installed and far limits. Prints
 # "NAME.VARIANT.FIGURE VALUE" lines.
 set -eu
 build=$1/test/bench pairs=$2 repeats=$3 device=$4 name=$5
@@ -47,4 +47,5 @@ fi
 
 rdmaquota set "$device" qp=1000 >/dev/null
 measure ours "$build/bench_verbs_death" 1000
-echo "$name.ours.guest_death.usage $(rdmaquota show --json | tr -d ' \n' | sed -n 's/.*"qp":{"usage":\([0-9]*\).*/\1/p')"
+usage=$(rdmaquota show --json | tr -d ' \n' | sed -n 's/.*"qp":{"usage":\([0-9]*\).*/\1/p')
+echo "$name.ours.guest_death.usage $usage"

@@ -89,7 +89,8 @@ int main(int argc, char **argv)
 	cpu += clock_ns(CLOCK_PROCESS_CPUTIME_ID) - closing_cpu;
 
 	ibv_free_device_list(list);
-	printf("open.list %llu\nopen.open %llu\nopen.close %llu\nopen.all %llu\nopen.cpu %llu\n", listed - start, opened - listed,
-	       closed - closing, listed - start + opened - listed + closed - closing, cpu);
+	printf("open.list %llu\nopen.open %llu\nopen.close %llu\nopen.all %llu\nopen.cpu %llu\n",
+	       listed - start, opened - listed, closed - closing,
+	       listed - start + opened - listed + closed - closing, cpu);
 	return 0;
 }

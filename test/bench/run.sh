@@ -34,7 +34,10 @@ while [ $# -gt 0 ]; do
         --quick) quick=yes ;;
         --help | -h) sed -n '2,/^[^#]/ { s/^# \{0,1\}//p }' "$0"; exit 0 ;;
         *)
-            [[ " ${all_rows[*]} " == *" $1 "* ]] || { echo "run.sh: unknown row '$1'; rows: ${all_rows[*]}" >&2; exit 2; }
+            if [[ " ${all_rows[*]} " != *" $1 "* ]]; then
+                echo "run.sh: unknown row '$1'; rows: ${all_rows[*]}" >&2
+                exit 2
+            fi
             rows+=("$1") ;;
     esac
     shift
@@ -78,7 +81,8 @@ count_instructions() {
     for what in one qp; do
         counts=()
         for pairs in 2000 4000; do
-            counts+=("$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "$programs/bench_charge" --$what $pairs 2>&1 |
+            counts+=("$(valgrind --tool=callgrind --callgrind-out-file=/dev/null \
+                "$programs/bench_charge" --$what $pairs 2>&1 |
                 sed -n 's/.*Collected : \([0-9]*\).*/\1/p')")
         done
         [ -n "${counts[1]}" ] || { echo "valgrind printed no count" >&2; return 1; }
@@ -89,7 +93,10 @@ count_instructions() {
 on_fake_device() {
     [ "$(id -u)" = 0 ] || { echo "a fake device needs root" >&2; return 1; }
     [ -e "$programs/libfake-rdmav34.so" ] || { echo "libibverbs here has not private ABI 34" >&2; return 1; }
-    [ ! -e /etc/libibverbs.d/rdmaquota.driver ] || { echo "rdmaquota is installed here: nothing is without it" >&2; return 1; }
+    if [ -e /etc/libibverbs.d/rdmaquota.driver ]; then
+        echo "rdmaquota is installed here: nothing is without it" >&2
+        return 1
+    fi
     "$here/fake_device.sh" "$scratch/fake" env RDMAV_DRIVERS="$programs/libfake" \
         "$build/tools/rdmaquota/rdmaquota" run --limit qp=1000000 --tenant-limit qp=1000000 -- \
         "$here/device.sh" "$build" "$(choose 41 15)" "$(choose 7 2)"
@@ -110,7 +117,8 @@ if ! build_all >"$scratch/build" 2>&1; then
 fi
 wanted charge && measure charge "$programs/bench_charge" --runs "$(choose 31 11)" --pairs "$(choose 100000 30000)"
 wanted charge && command -v valgrind >/dev/null && measure instructions count_instructions
-wanted processes && measure processes "$programs/bench_processes" --runs "$(choose 5 1)" --milliseconds "$(choose 2000 1000)"
+wanted processes && measure processes "$programs/bench_processes" \
+    --runs "$(choose 5 1)" --milliseconds "$(choose 2000 1000)"
 wanted denial && measure denial "$programs/bench_denial" --runs "$(choose 101 31)"
 wanted death && measure death "$programs/bench_death" --runs "$(choose 51 21)"
 wanted open start memory && measure device on_fake_device

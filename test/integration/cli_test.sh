@@ -61,7 +61,9 @@ says() { [[ $status -eq 0 && ! -s err ]] && grep -qF -- "$1" out; }
 prints() { [[ $status -eq 0 && $(cat out) == "$1" ]]; }
 
 # One line on standard error, nothing on standard output.
-refuses() { [[ $status -eq $1 && ! -s out && $(wc -l <err) -eq 1 ]] && grep -q '^rdmaquota: ' err && grep -qF -- "$2" err; }
+refuses() {
+    [[ $status -eq $1 && ! -s out && $(wc -l <err) -eq 1 ]] && grep -q '^rdmaquota: ' err && grep -qF -- "$2" err
+}
 
 json() { python3 -c "import json,sys; d=json.load(open('out')); sys.exit(not ($1))"; }
 
@@ -139,9 +141,11 @@ check "check of a directory" refuses 1 "directory"
 try "$rdmaquota" check devices.toml
 check "check of too many devices" refuses 1 "at most 34"
 
-printf 'version = 1\n[[dynamic]]\nwatch = "mr_bytes"\nof = "node"\nscope = "process"\nlimit = "qp"\nfloor = 4\n' >rules.toml
+printf '%s\n' 'version = 1' '[[dynamic]]' 'watch = "mr_bytes"' 'of = "node"' 'scope = "process"' 'limit = "qp"' \
+    'floor = 4' >rules.toml
 try "$rdmaquota" check rules.toml
-check "check tells what a rule means" says "rule for each process  each device  qp 50 % of it while mr_bytes is above 90 % of the node's memory, and until 70 %, but at least 4"
+check "check tells what a rule means" says "rule for each process  each device  qp 50 % of it \
+while mr_bytes is above 90 % of the node's memory, and until 70 %, but at least 4"
 
 # --- reload ---------------------------------------------------------------------------------------
 
@@ -169,17 +173,22 @@ try "$rdmaquota" show
 check "show lists usage, limit and peak" says "rxe0    qp           80   1000     80"
 check "show gives bytes with units" says "rxe0    mr_bytes  4 GiB    max  4 GiB"
 check "show gives sums that are limited" says "total   qp           80   1500      -"
-check "show lists the process" grep -Eq "^ *$user_pid +ledger_user +rxe0 +qp 80 of 100, mr_bytes 4 GiB of 10 GiB, cq 3$" out
+check "show lists the process" \
+    grep -Eq "^ *$user_pid +ledger_user +rxe0 +qp 80 of 100, mr_bytes 4 GiB of 10 GiB, cq 3$" out
 check "show is plain when piped" bash -c "! grep -q '[^ -~]' out"
 
 try "$rdmaquota" show --json
 check "show --json is one line" test "$(wc -l <out)" -eq 1
-check "show --json names version, tenant and mode" json "d['version']==1 and [(t['name'],t['mode']) for t in d['tenants']]==[('default','enforce')]"
-check "show --json has usage, limit, peak" json "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':80,'limit':1000,'peak':80}"
+check "show --json names version, tenant and mode" \
+    json "d['version']==1 and [(t['name'],t['mode']) for t in d['tenants']]==[('default','enforce')]"
+check "show --json has usage, limit, peak" \
+    json "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':80,'limit':1000,'peak':80}"
 check "show --json has null for no limit" json "d['tenants'][0]['devices']['rxe0']['cq']['limit'] is None"
 check "show --json has sums" json "d['tenants'][0]['devices']['total']['qp']=={'usage':80,'limit':1500,'peak':None}"
 check "show --json leaves out what nobody uses or limits" json "'srq' not in d['tenants'][0]['devices']['rxe0']"
-check "show --json has processes" json "[(p['pid'],p['comm'],p['devices']['rxe0']['qp']) for p in d['tenants'][0]['processes']]==[($user_pid,'ledger_user',{'usage':80,'limit':100})]"
+check "show --json has processes" \
+    json "[(p['pid'],p['comm'],p['devices']['rxe0']['qp']) for p in d['tenants'][0]['processes']] \
+==[($user_pid,'ledger_user',{'usage':80,'limit':100})]"
 
 try "$rdmaquota" show default
 check "show of the default tenant" says "tenant default"
@@ -187,15 +196,19 @@ try "$rdmaquota" show blue
 check "show of another tenant" refuses 1 "no tenant 'blue'"
 
 try "$rdmaquota" events
-check "events" grep -Eq "^20[0-9-]{8} [0-9:]{8}\.[0-9]{3} denied      rxe0 qp  80 of 80 used, 1 more asked  tenant default \(tenant limit\)  pid $user_pid ledger_user  EDQUOT$" out
+check "events" grep -Eq "^20[0-9-]{8} [0-9:]{8}\.[0-9]{3} denied      rxe0 qp  80 of 80 used, 1 more asked  \
+tenant default \(tenant limit\)  pid $user_pid ledger_user  EDQUOT$" out
 try "$rdmaquota" events --json
-check "events --json" json "(d['kind'],d['device'],d['resource'],d['scope'],d['used'],d['limit'],d['requested'],d['pid'],d['error'])==('denied','rxe0','qp','tenant',80,80,1,$user_pid,'EDQUOT')"
+check "events --json" json \
+    "[d[k] for k in 'kind device resource scope used limit requested pid error'.split()] \
+==['denied','rxe0','qp','tenant',80,80,1,$user_pid,'EDQUOT']"
 
 # A program that dies leaves nothing, and says so.
 kill -KILL "$user_pid"
 wait "$user_pid" 2>/dev/null
 try "$rdmaquota" show --json
-check "after kill -9 the usage is back at zero" json "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':0,'limit':1000,'peak':80} and not d['tenants'][0]['processes']"
+check "after kill -9 the usage is back at zero" json \
+    "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':0,'limit':1000,'peak':80} and not d['tenants'][0]['processes']"
 try "$rdmaquota" events
 check "and an event tells of it" says "pid $user_pid ledger_user ended without closing"
 
@@ -342,7 +355,9 @@ started() {
 for signal in INT TERM HUP; do
     rm -f started
     # A background job of a script ignores SIGINT, and what nohup started SIGHUP; Python gives them back.
-    python3 -c "import os,signal,sys; signal.signal(signal.SIG$signal, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])" \
+    python3 -c "import os, signal, sys
+signal.signal(signal.SIG$signal, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])" \
         "$rdmaquota" run -- sh -c "trap 'exit 9' $signal; touch started; while :; do sleep 0.05; done" >out 2>err &
     runner=$!
     started started
@@ -367,7 +382,8 @@ try "$rdmaquota" doctor
 check "doctor looks at policy and ledger" grep -q "^ok       ledger: $RDMAQUOTA_DIR/default is usable" out
 check "its status is that of its verdict" test "$status" -eq "$(grep -c 'this node has' out)"
 try "$rdmaquota" doctor --json
-check "doctor --json" python3 -c 'import json, sys; r = json.load(open("out")); sys.exit(r["version"] != 1 or not r["findings"] or (r["verdict"] != "ok") != any(f["level"] == "problem" for f in r["findings"]))'
+check "doctor --json" json "d['version'] == 1 and d['findings'] and \
+(d['verdict'] != 'ok') == any(f['level'] == 'problem' for f in d['findings'])"
 rm -r "$RDMAQUOTA_DIR"/default
 try "$rdmaquota" doctor
 check "doctor finds a missing ledger" grep -q '^problem  ledger: ' out
@@ -403,7 +419,11 @@ check "modes are completed" prints "audit"
 try "$rdmaquota" __complete set rxe0 dm
 check "limits of set are completed" prints "dm=
 dm_bytes="
-try bash -c 'PATH=$1:$PATH; eval "$(rdmaquota completion bash)"; COMP_LINE="rdmaquota show --j" COMP_POINT=18 COMP_WORDS=(rdmaquota show --j) COMP_CWORD=2; _rdmaquota; echo "${COMPREPLY[*]}"' - "$(dirname "$rdmaquota")"
+try bash -c 'PATH=$1:$PATH
+eval "$(rdmaquota completion bash)"
+COMP_LINE="rdmaquota show --j" COMP_POINT=18 COMP_WORDS=(rdmaquota show --j) COMP_CWORD=2
+_rdmaquota
+echo "${COMPREPLY[*]}"' - "$(dirname "$rdmaquota")"
 check "bash completes" grep -qx -- --json out
 
 # --- the rest -------------------------------------------------------------------------------------

@@ -20,7 +20,10 @@ mr = 2
 srq = 2
 dm = 2
 mr_bytes = 10000'
-denied() { sed -n 's/^rdmaquota: \([a-z_]*\) on mlx5_0 denied (EDQUOT): tenant default.*to allow it: .*/\1/p' <<< "$log" | tr '\n' ' '; }
+denied() {
+    sed -n 's/^rdmaquota: \([a-z_]*\) on mlx5_0 denied (EDQUOT): tenant default.*to allow it: .*/\1/p' <<< "$log" |
+        tr '\n' ' '
+}
 # held NAME RESOURCE STEP...: the last STEP, of five objects, makes two and is denied RESOURCE
 held() {
     run "${objects[@]}" "${@:3}"
@@ -81,7 +84,8 @@ is "what is denied never reaches the driver" "$(calls devx_create)" "$before"
 
 # --- what is charged, once, in each load order -----------------------------------------------------------
 policy <<< 'version = 1'
-every_kind=(dvqp=2 dvcq=2:100 dvwq=2:16 mkey=3 dvdm=2:4096 umem=1:1048576 umemx=2:8192 devx=2:0x500 devx=1:0x400 devx=1:0x912)
+every_kind=(dvqp=2 dvcq=2:100 dvwq=2:16 mkey=3 dvdm=2:4096 umem=1:1048576 umemx=2:8192
+    devx=2:0x500 devx=1:0x400 devx=1:0x912)
 wanted="cq 4 max
 cqe 264 max
 dm 2 max

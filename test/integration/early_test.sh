@@ -30,7 +30,8 @@ nodes() { readelf -VW "$1" | sed -n '/definition/,/needs/s/.*Name: \([A-Z].*\)/\
 is "defines all of the real one's version nodes" "$(comm -13 <(nodes "$shadow") <(nodes "$real"))" ""
 has "and coming ones" "$(nodes "$shadow")" "MLX5_1.99
 "
-is "and no function or object" "$(readelf --dyn-syms -W "$shadow" | awk '$7 != "UND" && $7 != "ABS" && $1 ~ /^[0-9]+:$/')" ""
+is "and no function or object" \
+    "$(readelf --dyn-syms -W "$shadow" | awk '$7 != "UND" && $7 != "ABS" && $1 ~ /^[0-9]+:$/')" ""
 for other in efa mlx4 mana; do
     has "$other has one too" "$(readelf -d "$shadow_dir/lib$other.so.1")" "[$real_dir/lib$other.so.1]"
 done
@@ -84,7 +85,8 @@ build_real() {
 link=$(readlink "$real_dir/libmlx5.so.1")
 rm "$real_dir/libmlx5.so.1"
 build_real MLX5_1.60
-echo 'int upgraded(void); int main(void) { return upgraded(); }' | gcc -x c - -x none "$real_dir/libmlx5.so.1" -o upgraded
+echo 'int upgraded(void); int main(void) { return upgraded(); }' |
+    gcc -x c - -x none "$real_dir/libmlx5.so.1" -o upgraded
 run ./upgraded
 is "a program that asks for a version node of an upgraded library runs" "$status" 42
 is "it gets it through the shadow" "$(ldd ./upgraded | awk '$1 == "libmlx5.so.1" { print $3 }')" "$shadow"
@@ -97,7 +99,8 @@ is "a program that is linked to a missing library does not start" "$status" 127
 has "and says which" "$log" "$real_dir/libmlx5.so.1: cannot open shared object file"
 run rdmaquota doctor
 has "doctor tells that the real library is missing" "$out" "problem  libmlx5.so.1: $real_dir/libmlx5.so.1 is missing"
-held "the real library's link missing, not linked to it" "rc: 2 of 4, then EDQUOT" "$programs/verbs_objects" -d mlx5_0 rc=4
+held "the real library's link missing, not linked to it" "rc: 2 of 4, then EDQUOT" \
+    "$programs/verbs_objects" -d mlx5_0 rc=4
 ln -s "$link" "$real_dir/libmlx5.so.1"
 
 # --- doctor ---------------------------------------------------------------------------------------------
@@ -109,7 +112,8 @@ for line in "ok       provider mlx5: adopted" "ok       provider rxe: adopted" "
     "never are: statically linked programs"; do
     has "doctor: $line" "$out" "$line"
 done
-has "doctor --json" "$(rdmaquota doctor --json)" '{"version":1,"verdict":"ok","findings":[{"level":"ok","subject":"libibverbs"'
+has "doctor --json" "$(rdmaquota doctor --json)" \
+    '{"version":1,"verdict":"ok","findings":[{"level":"ok","subject":"libibverbs"'
 
 # sick NAME LINE COMMAND...: COMMAND exits with 1 and has LINE
 sick() {
@@ -117,15 +121,18 @@ sick() {
     has "doctor: $1" "$out" "problem  $2"
     is "doctor: $1: status" "$status" 1
 }
-sick "another libmlx5 by LD_LIBRARY_PATH" "libmlx5.so.1: not covered: the loader gives programs $real_dir/libmlx5.so.1" \
+sick "another libmlx5 by LD_LIBRARY_PATH" \
+    "libmlx5.so.1: not covered: the loader gives programs $real_dir/libmlx5.so.1" \
     env LD_LIBRARY_PATH="$real_dir" rdmaquota doctor
 mv /etc/libibverbs.d/rdmaquota.driver .
 sick "no registration" "registration: " rdmaquota doctor
 mv rdmaquota.driver /etc/libibverbs.d/
 echo 'driver broken' > /etc/libibverbs.d/broken.driver
-echo 'int table;' | gcc -x c - -shared -fPIC -o "$real_dir/libibverbs/libbroken-rdmav34.so" || not_ok "a provider without a table"
+echo 'int table;' | gcc -x c - -shared -fPIC -o "$real_dir/libibverbs/libbroken-rdmav34.so" ||
+    not_ok "a provider without a table"
 sick "a provider whose table is not found" \
-    "provider broken: not adopted, its devices are not limited: 0 structures in $real_dir/libibverbs/libbroken-rdmav34.so" \
+    "provider broken: not adopted, its devices are not limited: 0 structures in \
+$real_dir/libibverbs/libbroken-rdmav34.so" \
     rdmaquota doctor
 held "the others are adopted beside it" "rc: 2 of 4, then EDQUOT" "$programs/verbs_objects_mlx5" -d mlx5_0 rc=4
 has "the program can tell of it" "$(RDMAQUOTA_LOG_LEVEL=info "$programs/verbs_objects_mlx5" -d mlx5_0 rc=1 2>&1)" \
@@ -144,7 +151,8 @@ has "the slot" "$out" "ok       owner slot: "
 has "and the counts" "$out" "ledger/kernel: hca_handle 1/1, pd 1/1, cq 3/3, qp 3/3, mr 2/2, srq 0/0"
 proceed
 LD_LIBRARY_PATH=$real_dir start "$programs/verbs_objects_mlx5" -d mlx5_0 rc=3 wait
-sick "a process that is not held" "descriptor 3 (mlx5_0): not covered: owned by $real, which is not adopted" rdmaquota doctor --pid $program
+sick "a process that is not held" \
+    "descriptor 3 (mlx5_0): not covered: owned by $real, which is not adopted" rdmaquota doctor --pid $program
 has "its library" "$out" "problem  library: not covered: $real is loaded and not adopted"
 has "it has no slot" "$out" "problem  owner slot: none"
 proceed
@@ -189,7 +197,8 @@ cp $conf kept
 rm $conf
 ldconfig
 sick "no shadow" "libmlx5.so.1: not covered: the loader gives programs" rdmaquota doctor
-is "without the shadow, one linked to libmlx5 is not held" "$("$programs/verbs_objects_mlx5" -d mlx5_0 rc=4)" "rc: 4 of 4"
+is "without the shadow, one linked to libmlx5 is not held" \
+    "$("$programs/verbs_objects_mlx5" -d mlx5_0 rc=4)" "rc: 4 of 4"
 cp kept $conf
 ldconfig
 

@@ -188,7 +188,8 @@ is "and the parent's end the rest" "$(usage_of qp)" 0
 mkdir /sys/fs/cgroup/probe
 start sh -c 'echo $$ > /sys/fs/cgroup/probe/cgroup.procs; exec "$@"' sh "$objects" rc=7 pd=3 mr=5 srq=2 ah=2 ctx=2 wait
 current=$(cat /sys/fs/cgroup/probe/rdma.current)
-is "hca_handle and hca_object are the kernel's" "rxe0 hca_handle=$(usage_of hca_handle) hca_object=$(usage_of hca_object)" "${current% }"
+is "hca_handle and hca_object are the kernel's" \
+    "rxe0 hca_handle=$(usage_of hca_handle) hca_object=$(usage_of hca_object)" "${current% }"
 proceed
 
 # --- unchanged programs ---------------------------------------------------------------------------
@@ -291,7 +292,8 @@ truncate -s 5000 /run/rdmaquota/default/ledger
 run "$objects" rc=2
 is "under on_unavailable=allow the program works" "$out" "rc: 2 of 2"
 rdmaquota reload policy.toml > reload.out
-has "a reload replaces the ledger that cannot be used" "$(cat reload.out)" "it was moved to /run/rdmaquota/default.unusable."
+has "a reload replaces the ledger that cannot be used" "$(cat reload.out)" \
+    "it was moved to /run/rdmaquota/default.unusable."
 run "$objects" rc=2
 is "and the policy holds again" "$out" "rc: 1 of 2, then EDQUOT"
 start "$objects" rc=1 wait rc=5 drop=rc
@@ -337,7 +339,8 @@ rdmaquota reload policy.toml > /dev/null
 mv /run/rdmaquota /run/rdmaquota.away
 run "$objects" rc=2
 is "no quota directory: the program works" "$out" "rc: 2 of 2"
-has "and the line says what, where and what to do" "$log" "cannot use the policy /run/rdmaquota/policy: No such file or directory; run 'rdmaquota reload' as root to write it"
+has "and the line says what, where and what to do" "$log" \
+    "cannot use the policy /run/rdmaquota/policy: No such file or directory; run 'rdmaquota reload' as root to write it"
 mv /run/rdmaquota.away /run/rdmaquota
 printf 'garbage' > /run/rdmaquota/policy
 run "$objects" rc=2
@@ -355,7 +358,9 @@ is "and the running policy stays" "$out" "rc: 1 of 2, then EDQUOT"
 
 # --- the provider as a guest ------------------------------------------------------------------------
 directory=$(dirname "$(find /usr/lib -name 'librdmaquota-rdmav34.so' | head -n 1)")
-for pabi in 34 57 59 64 65; do succeeds "the provider's link for PABI $pabi" test -e "$directory/librdmaquota-rdmav$pabi.so"; done
+for pabi in 34 57 59 64 65; do
+    succeeds "the provider's link for PABI $pabi" test -e "$directory/librdmaquota-rdmav$pabi.so"
+done
 is "it needs libc and the loader only" \
     "$(ldd "$directory/librdmaquota.so" | awk '{print $1}' | grep -v -e vdso -e libc.so -e ld-linux)" ""
 is "it exports nothing" "$(nm -D --defined-only "$directory/librdmaquota.so")" ""

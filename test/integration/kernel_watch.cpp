@@ -15,7 +15,8 @@ void print(const KernelUse& use) {
     fmt::print("pid {} opener {} cgroup {} {}:", use.pid, use.opener, use.cgroup, use.device);
     for (const auto& row : resource_table) {
         const auto i = index(row.id);
-        if (use.live[i] || use.created[i]) fmt::print(" {} {} ({}-{})", row.name, use.live[i], use.created[i], use.destroyed[i]);
+        if (use.live[i] || use.created[i])
+            fmt::print(" {} {} ({}-{})", row.name, use.live[i], use.created[i], use.destroyed[i]);
     }
     if (use.driver_objects) fmt::print(" driver {}", use.driver_objects);
     fmt::print("\n");

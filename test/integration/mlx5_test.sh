@@ -63,7 +63,8 @@ hca_handle = 3'
 # held NAME KIND...: two of five of each; few enough for the log, which leaves out lines when there are many
 held() {
     run objects ud=1 "${@:2}"
-    is "$1 are held to their limits" "$(sed 1d <<< "$out")" "$(printf '%s: 2 of 5, then EDQUOT\n' "${@:2}" | sed 's/=5:/:/')"
+    is "$1 are held to their limits" "$(sed 1d <<< "$out")" \
+        "$(printf '%s: 2 of 5, then EDQUOT\n' "${@:2}" | sed 's/=5:/:/')"
 }
 held "queues and memory" rc=5 pd=5 cq=5 mr=5 srq=5 ah=5 mw=5
 is "and the line names them" "$(denied)" "qp pd cq mr srq ah mw "
@@ -129,7 +130,8 @@ counted() { rdmaquota show | awk '$1 == "mlx5_0" { n[$2] = $3 } END {
         "srq", n["srq"] + 0 }'; }
 for moment in "with every kind of object" "after destroying them"; do
     is "hca_handle is the kernel's, $moment" "$(usage_of hca_handle)" "$(kernel probe hca_handle)"
-    is "hca_object is the kernel's but for UARs, $moment" "$(usage_of hca_object)" "$(($(kernel probe hca_object) - $(uars)))"
+    is "hca_object is the kernel's but for UARs, $moment" "$(usage_of hca_object)" \
+        "$(($(kernel probe hca_object) - $(uars)))"
     is "so are the kernel's tracked resources, $moment" "$(counted)" "$(tracked)"
     [ "$moment" = "after destroying them" ] || { echo >&9; until_waiting 2; }
 done

@@ -16,7 +16,9 @@ run_line() {
 running_line() { grep -v '^rdmaquota:' running | paste -sd ' '; }
 
 # shown EXPRESSION: of the only tenant `t`
-shown() { rdmaquota show --json | python3 -IS -c "import json, sys; t = json.load(sys.stdin)['tenants'][0]; print($1)"; }
+shown() {
+    rdmaquota show --json | python3 -IS -c "import json, sys; t = json.load(sys.stdin)['tenants'][0]; print($1)"
+}
 at_port() { shown "t['devices'].get('rxe0/1', {}).get('qp', {}).get('usage', 0)"; }
 
 # What the kernel lists at port 1, without its own QPs.
@@ -57,7 +59,8 @@ start "$states" qp=1 init=1 qp=1 init=1 qp=1 init=1 wait
 is "the third QP cannot be bound to a port with qp = 2" "$(running_line)" \
     "qp: ok init: ok qp: ok init: ok qp: ok init: EDQUOT waiting"
 has "and the line names the port and what allows it" "$(cat running)" \
-    "qp on rxe0/1 denied (EDQUOT): tenant default uses 2 of 2, 1 more asked by pid $program (qp_states); to allow it: rdmaquota set rxe0/1 qp=3"
+    "qp on rxe0/1 denied (EDQUOT): tenant default uses 2 of 2, 1 more asked by \
+pid $program (qp_states); to allow it: rdmaquota set rxe0/1 qp=3"
 is "the port's usage is the kernel's" "$(at_port)" "$(kernel_at_port)"
 is "which is 2" "$(kernel_at_port)" 2
 is "show tells usage, limit and peak of the port" "$(shown "t['devices']['rxe0/1']['qp']")" \
@@ -126,7 +129,8 @@ kill -9 "$program"
 wait "$program" 2> /dev/null
 exec 9>&-
 run_line "$states" qp=1 init=1 flush
-is "the device's counts outlive processes, killed or ended" "$(shown "(lambda a: ($of_interest))(t['activity']['rxe0'])")" \
+is "the device's counts outlive processes, killed or ended" \
+    "$(shown "(lambda a: ($of_interest))(t['activity']['rxe0'])")" \
     "({${counted/"'done': 2"/"'done': 3"}}, 2)"
 policy <<< 'version = 1
 mode = "off"'

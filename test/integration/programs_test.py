@@ -126,7 +126,8 @@ class Run:
 
 
 def peaks(directory):
-    shown = subprocess.run(["rdmaquota", "--dir", directory, "show", "--json"], capture_output=True, text=True, check=True)
+    shown = subprocess.run(["rdmaquota", "--dir", directory, "show", "--json"],
+                           capture_output=True, text=True, check=True)
     cells = json.loads(shown.stdout)["tenants"][0]["devices"].get("rxe0", {})
     return {name: cell["peak"] for name, cell in cells.items() if cell["peak"]}
 

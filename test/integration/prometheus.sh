@@ -15,8 +15,8 @@ partial=$cache_dir/.partial-prometheus
 rm -rf "$partial"
 mkdir "$partial"
 cd "$partial"
-apt-get download --quiet prometheus >apt.log 2>&1 ||
-    { [ "$(id -u)" = 0 ] && apt-get update --quiet >apt.log 2>&1 && apt-get download --quiet prometheus >apt.log 2>&1; } ||
+download() { apt-get download --quiet prometheus >apt.log 2>&1; }
+download || { [ "$(id -u)" = 0 ] && apt-get update --quiet >apt.log 2>&1 && download; } ||
     skip "apt cannot download prometheus: $(tail -n 1 apt.log)"
 dpkg-deb --extract ./prometheus_*.deb .
 rm -r ./*.deb apt.log

@@ -11,10 +11,13 @@ unset RDMAQUOTA_DIR RDMAQUOTA_LOG_LEVEL RDMAQUOTA_LOG_FILE
 
 out=$("$loader" "$stub" "$provider" 2> log.$$)
 is "beside a libibverbs of an unknown private ABI the program goes on" "$out" "all loaded"
-is "one line says what and what to do" "$(cat log.$$)" "rdmaquota: the private ABI of this libibverbs is unknown to this version of rdmaquota; update rdmaquota; nothing is limited in this process"
+is "one line says what and what to do" "$(cat log.$$)" \
+    "rdmaquota: the private ABI of this libibverbs is unknown to this version of rdmaquota; \
+update rdmaquota; nothing is limited in this process"
 out=$("$loader" "$provider" 2> log.$$)
 is "without any libibverbs the program goes on" "$out" "all loaded"
-is "one line says so" "$(cat log.$$)" "rdmaquota: no libibverbs.so.1 is loaded in this process; nothing is limited in this process"
+is "one line says so" "$(cat log.$$)" \
+    "rdmaquota: no libibverbs.so.1 is loaded in this process; nothing is limited in this process"
 out=$("$loader" libibverbs.so.1 "$provider" 2> log.$$)
 is "beside the real one nothing is said" "$out$(cat log.$$)" "all loaded"
 is "it needs libc and the loader only" \

@@ -145,6 +145,8 @@ int main(int argc, char** argv) {
         for (const auto& victim : victims) bury(victim);
     }
     std::sort(times.begin(), times.end());
-    const auto part = [&times](std::size_t percent) { return static_cast<long long>(times[(times.size() - 1) * percent / 100].count()); };
+    const auto part = [&times](std::size_t percent) {
+        return static_cast<long long>(times[(times.size() - 1) * percent / 100].count());
+    };
     std::printf("%lld %lld %lld\n", part(50), part(99), part(100));
 }

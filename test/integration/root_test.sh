@@ -5,7 +5,8 @@ set -u
 # shellcheck source=test/integration/tap.sh
 . "$(dirname "$0")/tap.sh"
 objects=$1/test/programs/verbs_objects
-is "this is libibverbs' private ABI $2" "$(echo /usr/lib/*/libibverbs/librxe-rdmav*.so | sed 's/.*rdmav\(.*\).so/\1/')" "$2"
+is "this is libibverbs' private ABI $2" \
+    "$(echo /usr/lib/*/libibverbs/librxe-rdmav*.so | sed 's/.*rdmav\(.*\).so/\1/')" "$2"
 out=$("$objects" rc=5 drop=rc uc=5 ud=1 2> /tmp/log)
 is "2 of 5 QPs under qp=2" "$out" "rc: 2 of 5, then EDQUOT
 drop rc: 2
@@ -27,7 +28,8 @@ has "and in a program that is linked to libmlx5" "$out" "rc: 2 of 5, then EDQUOT
 has "which the loader gives ours" "$(ldd "$1/test/programs/verbs_objects_mlx5")" "libmlx5.so.1 => $(tail -n 1 \
     /etc/ld.so.conf.d/00-rdmaquota.conf)"
 is "and what libmlx5's own calls create there" \
-    "$("$1/test/programs/dv_objects" -d mlx5_0 dvqp=5 drop=dvqp devx=5:0x500 drop=devx mkey=3 umem=2 umemx=2 2> /dev/null)" \
+    "$("$1/test/programs/dv_objects" -d mlx5_0 dvqp=5 drop=dvqp devx=5:0x500 drop=devx mkey=3 umem=2 umemx=2 \
+        2> /dev/null)" \
     "dvqp: 2 of 5, then EDQUOT
 drop dvqp: 2
 devx: 2 of 5, then EDQUOT

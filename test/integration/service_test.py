@@ -184,13 +184,16 @@ def requests():
     user = User("rxe0", "qp=7")
     time.sleep(0.2)
     stats = ask("stats")
-    check("stats are those of show", stats["version"] == 1 and stats["tenants"][0]["devices"] == show()["devices"], stats)
+    check("stats are those of show",
+          stats["version"] == 1 and stats["tenants"][0]["devices"] == show()["devices"], stats)
     process = ask("process", pid=user.process.pid)
-    check("stats of one process", process["processes"][0]["devices"]["rxe0"]["qp"] == {"usage": 7, "limit": 100}, process)
+    check("stats of one process",
+          process["processes"][0]["devices"]["rxe0"]["qp"] == {"usage": 7, "limit": 100}, process)
     check("of one that is not there", "error" in ask("process", pid=1))
     client = Client()
-    malformed = [b"\n", b"x\n", b"[]\n", b"{}\n", b'{"version":1}\n', b"\xff\xfe\n", b'{"version":1,"request":"stat"}\n',
-                 b'{"version":2,"request":"stats"}\n', b'{"version":1,"request":"set"}\n', b"[" * 9000 + b"\n",
+    malformed = [b"\n", b"x\n", b"[]\n", b"{}\n", b'{"version":1}\n', b"\xff\xfe\n",
+                 b'{"version":1,"request":"stat"}\n', b'{"version":2,"request":"stats"}\n',
+                 b'{"version":1,"request":"set"}\n', b"[" * 9000 + b"\n",
                  b'{"version":1,"request":"process","pid":"1"}\n', b"\0\0\n"]
     refused = []
     for line in malformed:
@@ -230,8 +233,8 @@ def permissions():
     """
     asked = ['{"version":1,"request":"stats"}', '{"version":1,"request":"reload"}',
              '{"version":1,"request":"set","device":"rxe0","limits":{"qp":1}}']
-    lines = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", script, control,
-                *asked).stdout.splitlines()
+    lines = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", script,
+                control, *asked).stdout.splitlines()
     check("every user may read", "tenants" in lines[0], lines)
     check("only root may reload", "only root" in lines[1], lines)
     check("only root may set", "only root" in lines[2], lines)
@@ -256,8 +259,8 @@ def changing():
     check("set says what it changed", answer["limits"] == {"qp": {"before": 1000, "after": 10},
                                                           "mr_bytes": {"before": None, "after": 4 << 30}}, answer)
     check("and the limits hold", show()["devices"]["rxe0"]["qp"]["limit"] == 10)
-    check("set for each process", ask("set", device="rxe0", scope="process", limits={"qp": 3})["limits"]["qp"]["after"] == 3
-          and process_limit() == 3)
+    answer = ask("set", device="rxe0", scope="process", limits={"qp": 3})
+    check("set for each process", answer["limits"]["qp"]["after"] == 3 and process_limit() == 3)
     check("set of null lifts a limit", ask("set", device="rxe0", limits={"qp": None})["limits"]["qp"]["after"] is None)
     check("reload", "in force" in ask("reload")["done"] and show()["devices"]["rxe0"]["qp"]["limit"] == 1000)
     policy("[tenant.default.rxe0]\nqp = 77\n")
@@ -386,10 +389,11 @@ def dynamic():
           and change["reason"] == "qp at 60 % of 1000, tightened from 50 % until 20 %", change)
     check("and show", "rxe0 qp of each process: 50 instead of 100 since 20" in run(rdmaquota, "show").stdout)
     lines = run(rdmaquota, "events").stdout
-    check("it is an event, with its reason", "tightened   qp of each process on rxe0: 100 -> 50; qp at 60 % of 1000" in lines,
-          lines)
+    check("it is an event, with its reason",
+          "tightened   qp of each process on rxe0: 100 -> 50; qp at 60 % of 1000" in lines, lines)
     run(rdmaquota, "set", "rxe0", "qp=40", "--process")
-    check("a limit that an administrator sets meanwhile counts as configured", eventually(lambda: process_limit() == 20))
+    check("a limit that an administrator sets meanwhile counts as configured",
+          eventually(lambda: process_limit() == 20))
     ask("reload")
     check("a reload begins again", eventually(lambda: process_limit() == 50))
 
@@ -434,7 +438,8 @@ def kills():
             high.end()
         start()
     check("kill -9 at any moment leaves no limit half set", not wrong, wrong)
-    check("and the last one puts all right", eventually(lambda: process_limit() == 100) and not show()["changed_limits"])
+    check("and the last one puts all right",
+          eventually(lambda: process_limit() == 100) and not show()["changed_limits"])
     holder.end()
 
 
@@ -568,8 +573,8 @@ def ending():
 
 
 open("log", "w").close()
-for part in (starting, requests, permissions, changing, subscribing, crowd, slow_reader, slow_subscriber, unit, dynamic, kills, history,
-             new_ledger, metrics, unprivileged, ending):
+for part in (starting, requests, permissions, changing, subscribing, crowd, slow_reader, slow_subscriber,
+             unit, dynamic, kills, history, new_ledger, metrics, unprivileged, ending):
     attempt(part)
 if "daemon" in globals() and daemon.process.poll() is None:
     daemon.process.kill()

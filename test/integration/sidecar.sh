@@ -40,7 +40,10 @@ await() {
     line=''
     until line=$(grep -F -m 1 -e "$2" sidecar.log); do
         end=${EPOCHREALTIME/./}
-        [ $((end - begin)) -lt $(($1 * 1000000)) ] || { not_ok "waiting for '$2'" "$(tail -n 5 sidecar.log)"; return 1; }
+        if [ $((end - begin)) -ge $(($1 * 1000000)) ]; then
+            not_ok "waiting for '$2'" "$(tail -n 5 sidecar.log)"
+            return 1
+        fi
         sleep 0.02
     done
     took_ms=$(((${EPOCHREALTIME/./} - begin) / 1000))

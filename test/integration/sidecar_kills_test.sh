@@ -14,9 +14,10 @@ make_group
 echo "# to repeat this: RDMAQUOTA_SEED=$seed"
 
 # in_use: of the ledger, without repairing it: handles, objects, bytes
-in_use() { echo "$("$tools/ledger_look" hca_handle) $("$tools/ledger_look" hca_object) $("$tools/ledger_look" mr_bytes)"; }
+in_use() { for resource in hca_handle hca_object mr_bytes; do "$tools/ledger_look" $resource; done | paste -sd ' '; }
 
-# storm NAME DEATHS [in_group]: all that so many programs with objects held is back; the median of the times in $median_us
+# storm NAME DEATHS [in_group]: all that so many programs with objects held is back; the median of the times in
+# $median_us
 storm() {
     local p99 most
     run ${3:+"$3"} "$tools/reaping" "$2" "$seed" "$programs/verbs_objects" rc=4 mr=2:65536 srq=1 wait
@@ -85,7 +86,8 @@ sleep 0.6
 is "the backstop follows the limits" "$(bound)" "rxe0 hca_handle=40 hca_object=1000"
 stop_sidecar
 is "an orderly end puts back what was found before all of them" "$(bound)" "$found"
-is "rdma.max was always that or a limit" "$(grep -v -x -e "$found" -e 'rxe0 hca_handle=40 hca_object=[23]000' bounds)" ""
+is "rdma.max was always that or a limit" \
+    "$(grep -v -x -e "$found" -e 'rxe0 hca_handle=40 hca_object=[23]000' bounds)" ""
 is "the charge is taken back" "$(in_use)" "0 0 0"
 proceed
 

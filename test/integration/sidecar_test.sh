@@ -25,7 +25,8 @@ bypass() { # NAME RESOURCE PROGRAM...: it is told, with what it has
 }
 bypass "a program that calls ioctl itself" "pd: 5 in the kernel, 0 charged" "$programs/raw_uverbs" ioctl 5
 bypass "a program that calls write itself" "pd: 7 in the kernel, 0 charged" "$programs/raw_uverbs" write 7
-bypass "a statically linked verbs program" "qp: 3 in the kernel, 0 charged" "$programs/verbs_objects_static" rc=3 mr=2:8192 wait
+bypass "a statically linked verbs program" "qp: 3 in the kernel, 0 charged" \
+    "$programs/verbs_objects_static" rc=3 mr=2:8192 wait
 
 : > sidecar.log
 start "$programs/verbs_objects" rc=3 mr=2:8192 srq=1 ah=1 mw=1 wait
@@ -54,12 +55,14 @@ start_sidecar
 # --- leaks -----------------------------------------------------------------------------------------
 : > sidecar.log
 start "$programs/verbs_objects" pd=5 rc=2 unseen=3 wait
-await 10 "leak: pid $program " && has "who was charged for more than it has is told" "$line" "rxe0, hca_object: 6 in the kernel, 9 charged, pd: 3 in the kernel, 6 charged"
+await 10 "leak: pid $program " && has "who was charged for more than it has is told" "$line" \
+    "rxe0, hca_object: 6 in the kernel, 9 charged, pd: 3 in the kernel, 6 charged"
 proceed
 await 10 "leak_ended: pid $program " && ok "and so is its end"
 : > sidecar.log
 start env RDMAQUOTA_DIR=/run/rdmaquota "$programs/../integration/ledger_user" rxe0 qp=3 mr_bytes=1MiB
-await 10 "leak: pid $program " && has "also of one that the kernel knows nothing of" "$line" "qp: 0 in the kernel, 3 charged"
+await 10 "leak: pid $program " && has "also of one that the kernel knows nothing of" "$line" \
+    "qp: 0 in the kernel, 3 charged"
 proceed
 await 10 "leak_ended: pid $program "
 
@@ -78,7 +81,8 @@ factor = 50
 floor = 100'
 : > sidecar.log
 start "$programs/verbs_objects" ah=$((most / 50 + 1)) wait
-await 10 "tightened: " && has "a rule follows what the device has at most" "$line" "ah of the tenant on rxe0: 20000 -> 10000; ah at 2 % of $most"
+await 10 "tightened: " && has "a rule follows what the device has at most" "$line" \
+    "ah of the tenant on rxe0: 20000 -> 10000; ah at 2 % of $most"
 proceed
 await 10 "restored: " && has "until it is less" "$line" "ah of the tenant on rxe0: 10000 -> 20000"
 

@@ -46,7 +46,8 @@ await_journal "bypass_limited: pid $program "
 is "a bypass is answered through the unit's view of cgroups" "$(bound)" "rxe0 hca_handle=1 hca_object=40"
 has "and is a warning in the journal" "$(journal -p warning; cat sidecar.log)" "bypass: pid $program "
 has "Prometheus finds its figures" \
-    "$(/usr/bin/python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9555/metrics").read().decode())')" \
+    "$(/usr/bin/python3 -c 'import urllib.request as u
+print(u.urlopen("http://127.0.0.1:9555/metrics").read().decode())')" \
     'rdmaquota_sidecar_events_total{kind="bypass"} 1'
 proceed
 await_journal "bypass_ended: pid $program "

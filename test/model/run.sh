@@ -55,8 +55,10 @@ search() {
     case "$defines" in *LIVENESS*) kind=-DNOFAIR liveness=-a ;; esac
     rm -f pan* ./*.trail steps
     # shellcheck disable=SC2086  # several words
-    { spin -a $defines "$here/ledger.pml" && gcc -w $kind -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM=$megabytes "$@" -o pan pan.c; } \
-        > log 2>&1 || return
+    {
+        spin -a $defines "$here/ledger.pml" &&
+            gcc -w $kind -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM=$megabytes "$@" -o pan pan.c
+    } > log 2>&1 || return
     { time ./pan -m20000 -w24 -n $liveness > log 2>&1; } 2> seconds
     [ ! -f ledger.pml.trail ] || read_trail "$defines"
 }
@@ -96,7 +98,8 @@ fails() {
     shift 3
     case "$mutant" in MUTANT_*) defines="-DMUTANT $defines" ;; esac
     search "-D$mutant $defines" -O0 "$@"
-    broken=$(sed -n -E -e 's/^pan:.*(I[124]_broken|WITNESS_seen).*/\1/p' -e 's/^pan:.*acceptance cycle.*/I3_broken/p' log | head -n 1)
+    broken=$(sed -n -E -e 's/^pan:.*(I[124]_broken|WITNESS_seen).*/\1/p' \
+        -e 's/^pan:.*acceptance cycle.*/I3_broken/p' log | head -n 1)
     if [ -n "$broken" ] && [[ " $expected " == *" ${broken%_*} "* ]]; then
         ok "$mutant is caught by ${broken%_*} ($(cat seconds) s)"
         [ ! "$trace" ] || show_trace
@@ -106,7 +109,8 @@ fails() {
 }
 
 if wanted names; then
-    if "$here/names.sh" > log 2>&1; then ok "code and model name the same steps"; else not_ok "code and model name the same steps"; fi
+    same="code and model name the same steps"
+    if "$here/names.sh" > log 2>&1; then ok "$same"; else not_ok "$same"; fi
 fi
 
 # Where processes race for the last of a tenant's limit and die over it.
@@ -142,7 +146,8 @@ if [ "$long" ]; then
     holds "long: a forked child among four, two killed" "-DFORK -DP=4 -DS=3 -DLIMIT_TENANT=1 -DPROVERS=2 -DKILLS=2"
     holds "long: two provers ask for a pause" "-DPAUSE -DLIMIT_TENANT=1 -DPROVERS=2"
     holds "long: one stopped for ever, two prove" "-DLIVENESS -DSTOPS=1 -DLIMIT_TENANT=1 -DPROVERS=2"
-    holds "long: one stopped for ever where slots are claimed" "-DLIVENESS -DSTOPS=1 -DCLAIM -DS=2 -DLIMIT_TENANT=1 -DPROVERS=2"
+    holds "long: one stopped for ever where slots are claimed" \
+        "-DLIVENESS -DSTOPS=1 -DCLAIM -DS=2 -DLIMIT_TENANT=1 -DPROVERS=2"
 fi
 
 # Seen to fail: the search finds what is wrong with each of these.

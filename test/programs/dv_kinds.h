@@ -6,7 +6,8 @@
  *   umem=N[:BYTES] umemx=N[:BYTES]   mlx5dv_devx_umem_reg, _reg_ex
  *   devx=N:OPCODE                    mlx5dv_devx_obj_create of that command
  *
- * With DV_BY_NAME the program is not linked to libmlx5, and a step load=LIBRARY gives it the calls, by dlopen and dlsym.
+ * With DV_BY_NAME the program is not linked to libmlx5, and a step load=LIBRARY gives it the calls, by dlopen and
+ * dlsym.
  */
 #include <dlfcn.h>
 #include <infiniband/mlx5dv.h>

@@ -92,7 +92,8 @@ check_build() {
 check_build thread -fsanitize=thread &&
     run thread "TSAN_OPTIONS=log_path=$work/thread.log die_after_fork=0" setarch -R "$work/thread/unit_tests"
 check_build address -fsanitize=address,undefined -fno-sanitize-recover=undefined &&
-    run address "ASAN_OPTIONS=log_path=$work/address.log" "UBSAN_OPTIONS=log_path=$work/address.log print_stacktrace=1" \
+    run address "ASAN_OPTIONS=log_path=$work/address.log" \
+        "UBSAN_OPTIONS=log_path=$work/address.log print_stacktrace=1" \
         "$work/address/unit_tests"
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ $failed = 0 ]

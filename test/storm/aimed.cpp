@@ -115,7 +115,8 @@ void claimer_of_a_dead_slot() {
 
     const auto owner = ledger.claim(identity_of_self());
     const auto denial = ledger.charge(*owner, device, two_resources(1), limits_of(limit));
-    check(stopped && denial && !denial->proved, "usage of the dead denies nobody with a proof while their slot is claimed",
+    check(stopped && denial && !denial->proved,
+          "usage of the dead denies nobody with a proof while their slot is claimed",
           !stopped ? "the claimer did not stop" : !denial ? "charged" : "denied with a proof");
     reap_child(claimer);
     check(!ledger.charge(*owner, device, two_resources(limit), limits_of(limit)), "and is back when the claimer dies");
@@ -124,9 +125,11 @@ void claimer_of_a_dead_slot() {
 }  // namespace
 
 void aimed_storm() {
-    report("killed at each step of a whole life, the books are true", at_each_step(SIGKILL, nullptr, whole_life, false), 30);
+    report("killed at each step of a whole life, the books are true",
+           at_each_step(SIGKILL, nullptr, whole_life, false), 30);
     report("stopped at each step of a whole life, others go on", at_each_step(SIGSTOP, nullptr, whole_life, false), 30);
-    report("killed at each step of a repair, the next one completes it", at_each_step(SIGKILL, messy_death, repair, true), 20);
+    report("killed at each step of a repair, the next one completes it",
+           at_each_step(SIGKILL, messy_death, repair, true), 20);
     report("stopped at each step of a repair, others go on", at_each_step(SIGSTOP, messy_death, repair, true), 20);
     claimer_of_a_dead_slot();
 }

@@ -113,8 +113,8 @@ void random_storm(double seconds, unsigned seed) {
     }
     for (const auto pid : pids) reap_child(pid);
 
-    const auto what = fmt::format("{} kills, {} charges, {} denials ({} unproved), seed {}", kills, board.charges.load(),
-                                  board.denials.load(), board.unproved.load(), seed);
+    const auto what = fmt::format("{} kills, {} charges, {} denials ({} unproved), seed {}", kills,
+                                  board.charges.load(), board.denials.load(), board.unproved.load(), seed);
     check(static_cast<double>(kills) > seconds * 20 && board.charges > 1000, "a random storm: " + what);
     check(most <= static_cast<std::int64_t>(tight), fmt::format("the limit held at each of {} samples", samples),
           fmt::format("{} QPs held at once", most));

@@ -22,7 +22,9 @@ struct Group {
 
     Group() { write(max, found()); }
     static std::string found() { return line({50, 500}); }
-    static std::string line(HcaCounts bound) { return fmt::format("rxe0 hca_handle={} hca_object={}", bound.handle, bound.object); }
+    static std::string line(HcaCounts bound) {
+        return fmt::format("rxe0 hca_handle={} hca_object={}", bound.handle, bound.object);
+    }
     Backstop backstop() const { return Backstop(directory.path(), directory.path()); }
 };
 

@@ -26,8 +26,8 @@ TEST_CASE("a denial says what, where, who, how much, and what allows it") {
           "mr_bytes on rxe0 denied (EDQUOT): this process uses 4 KiB of 8 KiB, 8 KiB more asked by pid 123 (perftest); "
           "to allow it: rdmaquota set rxe0 mr_bytes=12KiB --process");
     CHECK(line({Resource::pd, LimitScope::tenant_total, 3, 3, 1, true}) ==
-          "pd on rxe0 denied (EDQUOT): tenant default uses 3 of 3 over all devices, 1 more asked by pid 123 (perftest); "
-          "to allow it: rdmaquota set total pd=4");
+          "pd on rxe0 denied (EDQUOT): tenant default uses 3 of 3 over all devices, 1 more asked by "
+          "pid 123 (perftest); to allow it: rdmaquota set total pd=4");
 }
 
 TEST_CASE("audit, other directories and unproved denials are named") {
@@ -35,5 +35,6 @@ TEST_CASE("audit, other directories and unproved denials are named") {
                Catch::StartsWith("qp on rxe0 would be denied (audit): "));
     CHECK_THAT(line({Resource::qp, LimitScope::process, 2, 2, 1, true}, Mode::enforce, "/tmp/q"),
                Catch::EndsWith("to allow it: rdmaquota --dir /tmp/q set rxe0 qp=3 --process"));
-    CHECK_THAT(line({Resource::qp, LimitScope::tenant, 2, 2, 1, false}), Catch::EndsWith("(the ledger was too busy to prove it)"));
+    CHECK_THAT(line({Resource::qp, LimitScope::tenant, 2, 2, 1, false}),
+               Catch::EndsWith("(the ledger was too busy to prove it)"));
 }

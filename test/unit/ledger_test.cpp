@@ -117,7 +117,8 @@ TEST_CASE_METHOD(LedgerFixture, "a gate that leaked is corrected before anyone i
     CHECK(ledger.data().gates[device][index(Resource::qp)] >> gate_tag_shift == 1);
 }
 
-TEST_CASE_METHOD(LedgerFixture, "an operation in flight keeps a view from being exact, and a denial from being proved") {
+TEST_CASE_METHOD(LedgerFixture,
+                 "an operation in flight keeps a view from being exact, and a denial from being proved") {
     auto ledger = open();
     const auto owner = claim(ledger);
     const auto busy = claim(ledger);

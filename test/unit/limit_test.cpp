@@ -24,8 +24,8 @@ TEST_CASE("limits are read with units") {
 }
 
 TEST_CASE("what is no limit is refused with a line that says why") {
-    for (const char* text : {"", "-1", "-0", "1.5", "ten", "10x", "0x10", "1e3", "nan", "inf", " 1", "1 ", "4GiB", "10B",
-                             "99999999999999999999999999", "5e300"})
+    for (const char* text : {"", "-1", "-0", "1.5", "ten", "10x", "0x10", "1e3", "nan", "inf", " 1", "1 ", "4GiB",
+                             "10B", "99999999999999999999999999", "5e300"})
         CHECK_FALSE(parse_limit(Resource::qp, text));
     CHECK_FALSE(parse_limit(Resource::mr_bytes, "4503599627370496"));
     CHECK_FALSE(parse_limit(Resource::mr_bytes, "5000TiB"));
@@ -37,7 +37,8 @@ TEST_CASE("settings name a resource and a limit") {
     REQUIRE(setting);
     CHECK(setting.value().resource == Resource::mr_bytes);
     CHECK(setting.value().limit == 1ULL << 30);
-    CHECK_THAT(parse_setting("qps=1").error(), Catch::StartsWith("unknown resource 'qps': choose one of hca_object, qp"));
+    CHECK_THAT(parse_setting("qps=1").error(),
+               Catch::StartsWith("unknown resource 'qps': choose one of hca_object, qp"));
     CHECK_FALSE(parse_setting("qp"));
     CHECK_FALSE(parse_setting("=1"));
 }

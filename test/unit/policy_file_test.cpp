@@ -109,7 +109,8 @@ TEST_CASE("every resource can be limited") {
 }
 
 TEST_CASE("a tenant says what the sidecar does for it") {
-    const auto policy = good("version = 1\n[tenant.default]\nbypass = \"limit\"\nbackstop = \"/slurm\"\nmlx5_0.qp = 3\n");
+    const auto policy =
+        good("version = 1\n[tenant.default]\nbypass = \"limit\"\nbackstop = \"/slurm\"\nmlx5_0.qp = 3\n");
     CHECK(policy.sidecar.bypass == Bypass::limit);
     CHECK(policy.sidecar.backstop == "/slurm");
     REQUIRE(policy.tenant.size() == 1);
@@ -342,7 +343,8 @@ TEST_CASE("persist of a broken or missing file changes nothing") {
 
 TEST_CASE("a port is a device key") {
     for (const auto* name : {"mlx5_0/1", "rxe0/255", "a:b/2"}) CHECK(valid_device(name));
-    for (const auto* name : {"mlx5_0/0", "mlx5_0/01", "mlx5_0/256", "mlx5_0/", "/1", "mlx5_0/1/1", "mlx5_0/-1", "total/1"})
+    for (const auto* name :
+         {"mlx5_0/0", "mlx5_0/01", "mlx5_0/256", "mlx5_0/", "/1", "mlx5_0/1/1", "mlx5_0/-1", "total/1"})
         CHECK_FALSE(valid_device(name));
     const auto policy = good("version = 1\n[tenant.default.\"mlx5_0/1\"]\nqp = 3\n");
     CHECK(limit_in(policy.tenant, "mlx5_0/1", Resource::qp) == 3);

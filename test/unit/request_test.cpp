@@ -29,7 +29,8 @@ TEST_CASE("requests of each kind are read") {
 
 TEST_CASE("a request to set limits is read") {
     const auto request = parse_request(
-        R"({"version":1,"request":"set","device":"mlx5_0","scope":"process","limits":{"qp":10,"mr_bytes":"4GiB","cq":null}})");
+        R"({"version":1,"request":"set","device":"mlx5_0","scope":"process",)"
+        R"("limits":{"qp":10,"mr_bytes":"4GiB","cq":null}})");
     REQUIRE(request);
     CHECK(request->limits.scope == Scope::process);
     CHECK(request->limits.device == "mlx5_0");

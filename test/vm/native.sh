@@ -66,5 +66,8 @@ child=$!
 status=0
 wait "$child" || status=$?
 child=''
-[ "$status" != 124 ] || { say "the command did not end within $timeout s; raise --timeout if it needs longer"; exit 125; }
+if [ "$status" = 124 ]; then
+    say "the command did not end within $timeout s; raise --timeout if it needs longer"
+    exit 125
+fi
 exit "$status"

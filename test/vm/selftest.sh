@@ -80,7 +80,8 @@ passes_arguments() {
 }
 
 passes_environment() {
-    SECRET=1 guest --env "A=x 'y' \$z" --env B= -- sh -c 'printf "%s|%s|%s|%s" "$A" "${B-unset}" "${SECRET-unset}" "$PWD"' &&
+    SECRET=1 guest --env "A=x 'y' \$z" --env B= -- \
+        sh -c 'printf "%s|%s|%s|%s" "$A" "${B-unset}" "${SECRET-unset}" "$PWD"' &&
         [ "$(cat stdout)" = "x 'y' \$z||unset|$work" ]
 }
 
@@ -117,7 +118,8 @@ END
 }
 
 writes_out() {
-    guest --out out -- sh -c 'cp stdout.in /out/copy && mkdir /out/d && echo 1 >/out/d/f' && cmp stdout.in out/copy && [ -f out/d/f ]
+    guest --out out -- sh -c 'cp stdout.in /out/copy && mkdir /out/d && echo 1 >/out/d/f' &&
+        cmp stdout.in out/copy && [ -f out/d/f ]
 }
 
 # Two runs of the same loop take the same time, to two ticks of /proc/uptime; without --icount they scatter.
@@ -134,7 +136,9 @@ END
 }
 
 times_out() { status_is 125 guest --timeout 7 -- sleep 1000 && grep -q 'within 7 s' stderr && nothing_left; }
-panics() { status_is 125 guest -- sh -c 'echo c >/proc/sysrq-trigger; sleep 20' && grep -q 'sysrq' stderr && [ ! -s stdout ]; }
+panics() {
+    status_is 125 guest -- sh -c 'echo c >/proc/sysrq-trigger; sleep 20' && grep -q 'sysrq' stderr && [ ! -s stdout ]
+}
 kills_leftovers() { status_is 5 guest -- sh -c 'sleep 1000 & setsid sleep 1000 & exit 5'; }
 
 # With output that has come before the end, which is a test of its own.
@@ -154,9 +158,11 @@ installs() { # ROOT
     local reload=/run/reloaded
     mkdir -p project
     printf '#!/bin/sh\n[ "$1" = reload ] && touch %s\n' "$reload" >project/rdmaquota
-    printf 'project(%s)\ninstall_data(%s, install_dir: %s, install_mode: %s)\n' "'p'" "'rdmaquota'" "'bin'" "'rwxr-xr-x'" >project/meson.build
+    printf 'project(%s)\ninstall_data(%s, install_dir: %s, install_mode: %s)\n' \
+        "'p'" "'rdmaquota'" "'bin'" "'rwxr-xr-x'" >project/meson.build
     [ -d project/build ] || meson setup project/build project >/dev/null
-    RDMAQUOTA_BUILD=$work/project/build guest --install --root "$1" -- sh -c "test -x /usr/local/bin/rdmaquota && test -e $reload" &&
+    RDMAQUOTA_BUILD=$work/project/build guest --install --root "$1" -- \
+        sh -c "test -x /usr/local/bin/rdmaquota && test -e $reload" &&
         [ ! -s stdout ]
 }
 
@@ -187,7 +193,8 @@ RDMAQUOTA_BUILD=/nonexistent check "no build" status_is 77 guest --install -- tr
 if command -v meson >/dev/null; then check "--install" installs /; fi
 for release in trixie sid; do
     if root=$("$vm_dir/roots.sh" "$release" 2>stderr); then
-        check "--root $release" guest --root "$root" -- sh -c ". /etc/os-release; ibv_devinfo -d rxe0 && grep -q -e $release /etc/os-release && test -s blob1"
+        check "--root $release" guest --root "$root" -- \
+            sh -c ". /etc/os-release; ibv_devinfo -d rxe0 && grep -q -e $release /etc/os-release && test -s blob1"
         if command -v meson >/dev/null; then check "--install --root $release" installs "$root"; fi
     else
         skipped=$((skipped + 1))

@@ -115,7 +115,8 @@ void add_set(CLI::App& app, Session& session) {
     auto* command = app.add_subcommand("set", "Change limits; running programs feel it at once");
     command
         ->add_option("[TENANT] DEVICE RESOURCE=N", options->words,
-                     "What to limit: a device, a port of it (mlx5_0/1), '*' for each device or total for their sum; N as in 10, 10k, 4GiB, max")
+                     "What to limit: a device, a port of it (mlx5_0/1), '*' for each device or total for their sum; N "
+                     "as in 10, 10k, 4GiB, max")
         ->required()
         ->type_name("");
     command->add_flag("--process", options->process, "Limit each process instead of the tenant as a whole");

@@ -39,7 +39,8 @@ Result<std::vector<LimitDone>> set_limits(PolicySegment& policy, const LimitRequ
     std::vector<LimitDone> done;
     for (const auto& [resource, limit] : request.settings) {
         const auto before = limit_now(policy, request.scope, request.device, resource);
-        if (const auto set = policy.set(request.scope, request.device, resource, limit); !set) return Error{set.error()};
+        if (const auto set = policy.set(request.scope, request.device, resource, limit); !set)
+            return Error{set.error()};
         done.push_back({resource, before, limit});
     }
     return done;

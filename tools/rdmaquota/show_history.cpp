@@ -47,7 +47,8 @@ std::string sparkline(bool unicode, const Json& values, std::size_t width) {
             line += ' ';
             continue;
         }
-        const auto share = most == 0 ? 0 : static_cast<double>(values[i].get<std::uint64_t>()) / static_cast<double>(most);
+        const auto share =
+            most == 0 ? 0 : static_cast<double>(values[i].get<std::uint64_t>()) / static_cast<double>(most);
         line += signs[static_cast<std::size_t>(share * static_cast<double>(signs.size() - 1) + 0.5)];
     }
     return line;

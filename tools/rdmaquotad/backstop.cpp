@@ -14,7 +14,9 @@
 namespace rdmaquota {
 namespace {
 
-std::uint64_t parse_count(const std::string& text) { return text == "max" ? unlimited : std::strtoull(text.c_str(), nullptr, 10); }
+std::uint64_t parse_count(const std::string& text) {
+    return text == "max" ? unlimited : std::strtoull(text.c_str(), nullptr, 10);
+}
 
 std::string count_text(std::uint64_t count) { return count == unlimited ? "max" : std::to_string(count); }
 
@@ -61,7 +63,8 @@ std::map<std::string, HcaCounts> parse_hca_counts(const std::string& text, const
 Backstop::Backstop(std::string directory, std::string root) : path_(directory + "/backstop"), root_(std::move(root)) {}
 
 // A device that is not in the file is not bounded, and uses nothing.
-Result<HcaCounts> Backstop::read(const std::string& group, const char* name, const std::string& device, const char* key) const {
+Result<HcaCounts> Backstop::read(const std::string& group, const char* name, const std::string& device,
+                                 const char* key) const {
     const auto path = root_ + group + "/" + name;
     if (access(path.c_str(), R_OK) != 0)
         return Error{fmt::format("there is no {}: {}", path,
@@ -113,7 +116,9 @@ void Backstop::put_back_all() {
     for (const auto& [group, device] : all()) put_back(group, device);
 }
 
-bool Backstop::bounds(const std::string& group, const std::string& device) const { return changes_.contains({group, device}); }
+bool Backstop::bounds(const std::string& group, const std::string& device) const {
+    return changes_.contains({group, device});
+}
 
 std::vector<std::pair<std::string, std::string>> Backstop::all() const {
     std::vector<Place> places;
@@ -129,7 +134,8 @@ Result<void> Backstop::record() const {
     }
     std::string text;
     for (const auto& [place, change] : changes_)
-        text += fmt::format("{} {} {} {} {}\n", place.second, words(change.found), words(change.set), words(change.before), place.first);
+        text += fmt::format("{} {} {} {} {}\n", place.second, words(change.found), words(change.set),
+                            words(change.before), place.first);
     const auto temporary = path_ + ".tmp";
     if (auto written = write_whole(temporary, text, O_CREAT | O_TRUNC | O_NOFOLLOW); !written) return written;
     if (std::rename(temporary.c_str(), path_.c_str()) == 0) return {};

@@ -53,7 +53,8 @@ private:
         HcaCounts found, set, before;
         bool made(const HcaCounts& now) const { return now == set || now == before; }
     };
-    Result<HcaCounts> read(const std::string& group, const char* file, const std::string& device, const char* key = "") const;
+    Result<HcaCounts> read(const std::string& group, const char* file, const std::string& device,
+                           const char* key = "") const;
     Result<void> write(const Place& place, const HcaCounts& bound) const;
     Result<void> record() const;
 

@@ -64,7 +64,8 @@ void DynamicLimits::apply() {
     forget_foreign();
     if (rules_.size() == 0 && changes_.empty()) return;
     if (node_.writable()) return change_to(rules_.look(surroundings()));
-    if (!said_unwritable_) log(Priority::warning, "the policy has dynamic rules, but limits cannot be changed from here");
+    if (!said_unwritable_)
+        log(Priority::warning, "the policy has dynamic rules, but limits cannot be changed from here");
     said_unwritable_ = true;
 }
 
@@ -119,7 +120,8 @@ bool DynamicLimits::put(std::vector<ChangedLimit> record, const std::vector<Chan
     for (auto& change : record) {
         if (change.from == change.limit) continue;
         const auto before = change.from == unset ? configured_limit(policy, change) : change.from;
-        if (set(change, change.limit)) tell(change.limit < before ? "tightened" : "relaxed", change, before, change.limit);
+        if (set(change, change.limit))
+            tell(change.limit < before ? "tightened" : "relaxed", change, before, change.limit);
         change.from = change.limit;
     }
     changes_ = std::move(record);

@@ -28,7 +28,8 @@ struct RingShape {
     std::uint64_t seconds;  // of one span
     std::size_t spans;
 };
-inline constexpr std::array<RingShape, 3> ring_shapes{{{"seconds", 1, 120}, {"minutes", 60, 120}, {"hours", 3600, 168}}};
+inline constexpr std::array<RingShape, 3> ring_shapes{
+    {{"seconds", 1, 120}, {"minutes", 60, 120}, {"hours", 3600, 168}}};
 
 // The last `spans` spans of one length.
 class Ring {

@@ -120,7 +120,8 @@ void KernelSide::look() {
     }
     uses_ = std::move(*uses);
     if (!node_.usable()) return;
-    for (const auto& finding : agreement_.look(*watch_, uses_, node_.ledger(), node_.policy(), asked_.bypass)) tell(finding);
+    for (const auto& finding : agreement_.look(*watch_, uses_, node_.ledger(), node_.policy(), asked_.bypass))
+        tell(finding);
     bound_tenant();
     look_for_denials();
 }
@@ -144,7 +145,8 @@ void KernelSide::bound_tenant() {
         if (!bounded && bound == HcaCounts{}) continue;
         if (const auto set = backstop_.set(asked_.backstop, device, bound); !set) failure = set.error();
     }
-    if (std::exchange(said_unbounded_, failure) != failure && !failure.empty()) log(Priority::error, "backstop: " + failure);
+    if (std::exchange(said_unbounded_, failure) != failure && !failure.empty())
+        log(Priority::error, "backstop: " + failure);
 }
 
 // The kernel's own count never falls; what it was when the group was first bounded is not told.
@@ -157,11 +159,14 @@ void KernelSide::look_for_denials() {
         const auto before = known.find(place);
         if (before == known.end()) continue;
         const auto& [group, device] = place;
-        const auto tell = [&, &group = group, &device = device](Resource resource, std::uint64_t was, std::uint64_t is) {
+        const auto tell = [&, &group = group, &device = device](Resource resource, auto was, auto is) {
             if (is <= was) return;
+            const auto name = info(resource).name;
             events_.emit(Priority::warning, "backstop_denied",
-                         Json{{"cgroup", group}, {"device", device}, {"resource", info(resource).name}, {"denied", is - was}, {"total", is}},
-                         fmt::format("{} of cgroup {} on {}: {} more denied by rdma.max, {} in all", info(resource).name, group, device, is - was, is));
+                         Json{{"cgroup", group}, {"device", device}, {"resource", name}, {"denied", is - was},
+                              {"total", is}},
+                         fmt::format("{} of cgroup {} on {}: {} more denied by rdma.max, {} in all", name, group,
+                                     device, is - was, is));
         };
         tell(Resource::hca_handle, before->second.handle, now->handle);
         tell(Resource::hca_object, before->second.object, now->object);
@@ -178,7 +183,8 @@ std::map<std::string, HcaCounts> KernelSide::denied() const {
 Json KernelSide::bound_json(const std::string& group, const std::string& device) const {
     Json json{{"cgroup", group}, {"device", device}};
     if (const auto current = backstop_.current(group, device)) json["current"] = to_json(*current);
-    if (const auto found = denied_.find({group, device}); found != denied_.end()) json["denied"] = to_json(found->second);
+    if (const auto found = denied_.find({group, device}); found != denied_.end())
+        json["denied"] = to_json(found->second);
     return json;
 }
 

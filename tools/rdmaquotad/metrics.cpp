@@ -44,9 +44,11 @@ void processes(std::string& text, const MetricsInput& input) {
 }
 
 void denials(std::string& text, const MetricsInput& input) {
-    head(text, "rdmaquota_backstop_denials_total", "counter", "What the kernel itself denied in the tenant's cgroup (rdma.events).");
+    head(text, "rdmaquota_backstop_denials_total", "counter",
+         "What the kernel itself denied in the tenant's cgroup (rdma.events).");
     for (const auto& [device, counts] : input.denied)
-        for (const auto& [resource, count] : {std::pair(Resource::hca_handle, counts.handle), std::pair(Resource::hca_object, counts.object)})
+        for (const auto& [resource, count] :
+             {std::pair(Resource::hca_handle, counts.handle), std::pair(Resource::hca_object, counts.object)})
             text += fmt::format("rdmaquota_backstop_denials_total{{tenant=\"{}\",device=\"{}\",resource=\"{}\"}} {}\n",
                                 default_tenant, label(device), info(resource).name, count);
 }

@@ -18,7 +18,8 @@ constexpr unsigned most_connections = 16;
 constexpr unsigned patience_s = 5;
 
 MHD_Result reply(MHD_Connection* connection, unsigned status, const std::string& text, const char* type) {
-    auto* response = MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), MHD_RESPMEM_MUST_COPY);
+    auto* response =
+        MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), MHD_RESPMEM_MUST_COPY);
     if (response == nullptr) return MHD_NO;
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     const auto queued = MHD_queue_response(connection, status, response);

@@ -57,7 +57,8 @@ Result<Setting> read_setting(const std::string& resource, const Json& value) {
     if (!known) return wrong(fmt::format("there is no resource '{}'", printable(resource)));
     if (value.is_null()) return Setting{*known, unlimited};
     if (!value.is_number_unsigned() && !value.is_string())
-        return wrong(fmt::format("the limit of {} must be a whole number, a string such as \"4GiB\", or null", resource));
+        return wrong(
+            fmt::format("the limit of {} must be a whole number, a string such as \"4GiB\", or null", resource));
     const auto limit = parse_limit(*known, value.is_string() ? value.get<std::string>() : value.dump());
     if (!limit) return Error{limit.error()};
     return Setting{*known, *limit};
@@ -65,7 +66,8 @@ Result<Setting> read_setting(const std::string& resource, const Json& value) {
 
 Result<void> read_set(const Json& json, Request& request) {
     const auto* device = text_of(json, "device");
-    if (device == nullptr || !valid_device(*device)) return wrong("\"set\" needs a \"device\": a name, \"*\" or \"total\"");
+    if (device == nullptr || !valid_device(*device))
+        return wrong("\"set\" needs a \"device\": a name, \"*\" or \"total\"");
     request.limits.device = *device;
     const auto limits = json.find("limits");
     if (limits == json.end() || !limits->is_object() || limits->empty())
