@@ -121,9 +121,30 @@ is "a killed sidecar leaves the limit" "$(bound)" "rxe0 hca_handle=4 hca_object=
 start_sidecar
 await 10 "bypass_limited: pid $program "
 is "and the next one has it in hand" "$(bound)" "rxe0 hca_handle=4 hca_object=8"
+mkfifo second_keys
+in_group "$programs/raw_uverbs" write 2 < second_keys > /dev/null &
+second=$!
+exec 8> second_keys
+await 10 "bypass_limited: pid $second "
 proceed
 await 10 "bypass_ended: pid $program "
-is "what was found is put back when the bypass ends" "$(bound)" "rxe0 hca_handle=max hca_object=max"
+is "it stays for another one in the cgroup" "$(bound)" "rxe0 hca_handle=4 hca_object=8"
+exec 8>&-
+wait $second
+await 10 "bypass_ended: pid $second "
+is "what was found is put back when the last bypass ends" "$(bound)" "rxe0 hca_handle=max hca_object=max"
+: > sidecar.log
+start in_group "$programs/raw_uverbs" write 5
+await 10 "bypass_limited: pid $program "
+policy <<< 'version = 1'
+for _ in $(seq 100); do [[ $(bound) == *=max* ]] && break; sleep 0.1; done
+is "or when the policy asks for it no more" "$(bound)" "rxe0 hca_handle=max hca_object=max"
+proceed
+: > sidecar.log
+for _ in 1 2 3 4 5 6 7 8; do sleep 0.4 | "$programs/raw_uverbs" write 3 > /dev/null; done
+sleep 0.5
+told=$(grep -c 'bypass: pid' sidecar.log)
+is "who goes around the quota for a moment is seen ($told of 8)" "$((told >= 4))" 1
 
 policy <<< 'version = 1
 [tenant.default]
@@ -137,6 +158,22 @@ exec 9>&-
 start "$programs/verbs_objects" rc=3 wait
 sleep 1.5
 kill -0 "$program" && ok "one that goes through the quota is not"
+: > sidecar.log
+rdmaquota repair --new > /dev/null
+await 10 "bypass_kept: pid $program "
+has "nor one that is charged in the ledger that there was before" "$line" "older than the ledger"
+kill -0 "$program" && ok "which goes on"
+proceed
+policy <<< 'version = 1
+[tenant.default]
+bypass = "charge"'
+: > sidecar.log
+start "$programs/raw_uverbs" ioctl 5
+await 10 "bypass: pid $program "
+for _ in $(seq 50); do [ "$(usage_of pd)" = 5 ] && break; sleep 0.1; done
+rdmaquota repair --new > /dev/null
+for _ in $(seq 50); do [ "$(usage_of pd)" = 5 ] && break; sleep 0.1; done
+is "what is charged is charged in a new ledger too" "$(usage_of pd)" 5
 proceed
 
 # --- backstop --------------------------------------------------------------------------------------

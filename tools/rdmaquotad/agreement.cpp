@@ -73,6 +73,11 @@ void Agreement::Looks::set(Resource resource, const Amounts& amounts) {
     most = {std::max(most.kernel, amounts.most_kernel), std::max(most.ledger, amounts.ledger)};
 }
 
+void Agreement::Looks::confirm() {
+    looks_.fill(Row(looks_[count_ % for_leak]));
+    most_ = {};
+}
+
 std::uint64_t Agreement::Looks::least(Resource resource, std::size_t looks, std::uint64_t Amounts::* side) const {
     std::uint64_t least = UINT64_MAX;
     for (std::size_t back = 0; back < looks; ++back)
@@ -102,9 +107,12 @@ struct Agreement::Side {
     bool pid_has_slot = true;
     std::optional<Identity> identity;
     bool partial = false;
+    bool stale = false;
+    bool slotless = true;  // none of its processes has one
+    std::vector<Suspect> suspects;
     std::uint64_t oldest = UINT64_MAX;  // start time
     std::uint64_t driver_objects = 0;
-    std::uint64_t deeds = 0;
+    std::uint64_t deeds = 0, openings = 0;
     ResourceCounts kernel{}, ledger{};
 };
 
@@ -126,18 +134,23 @@ bool Agreement::is_ours(std::uint32_t slot) const {
     return std::any_of(charged_.begin(), charged_.end(), [slot](const auto& entry) { return entry.second.owner.slot() == slot; });
 }
 
-Agreement::Sides Agreement::read(const std::vector<KernelUse>& uses, const Ledger& ledger) {
+Agreement::Sides Agreement::read(const Sight& sight) {
+    const auto& uses = sight.uses;
     Groups groups(uses);
     std::set<LedgerName> slots;
-    for (const auto& owner : ledger.owners())
+    for (const auto& owner : sight.ledger.owners())
         if (!is_ours(owner.slot)) slots.insert({owner.identity.pid, owner.identity.start_time});
     Sides sides;
     std::set<std::uint32_t> pids;
     for (const auto& use : uses) {
         pids.insert(use.pid);
-        auto& side = sides[{groups.of(use.pid), use.device}];
         const auto& identity = names_.of(use.pid);
         const bool has_slot = identity && slots.contains({identity->pid, identity->start_time});
+        if (!has_slot && !sight.everyone) continue;
+        auto& side = sides[{groups.of(use.pid), use.device}];
+        side.suspects.push_back({use.pid, identity ? identity->comm : "", identity ? identity->start_time : 0, has_slot});
+        side.slotless &= !has_slot;
+        side.openings += use.created[index(Resource::hca_handle)] + use.destroyed[index(Resource::hca_handle)];
         const auto objects = use.live[index(Resource::hca_object)];
         if (side.pid == 0 || std::tuple(!has_slot, objects) > std::tuple(!side.pid_has_slot, side.pid_objects)) {
             side.pid = use.pid;
@@ -146,6 +159,7 @@ Agreement::Sides Agreement::read(const std::vector<KernelUse>& uses, const Ledge
             side.pid_has_slot = has_slot;
         }
         side.partial |= use.partial;
+        side.stale |= use.stale;
         side.oldest = std::min(side.oldest, identity ? identity->start_time : 0);
         for (std::size_t r = 0; r < resource_count; ++r) {
             side.kernel[r] += use.live[r];
@@ -156,7 +170,7 @@ Agreement::Sides Agreement::read(const std::vector<KernelUse>& uses, const Ledge
     auto all = groups.all();
     for (const auto& [pid, group] : all) pids.insert(pid);
     names_.keep_only(pids);
-    add_ledger(sides, all, ledger);
+    add_ledger(sides, all, sight.ledger);
     return sides;
 }
 
@@ -187,10 +201,17 @@ void Agreement::add_ledger(Sides& sides, const std::map<std::uint32_t, std::uint
     }
 }
 
-void Agreement::compare(const Place& place, const Side& side, const KernelWatch& watch) {
+void Agreement::compare(const Place& place, const Side& side, const Sight& sight) {
     auto& watched = watched_[place];
+    if (side.stale) {  // nothing new is known
+        watched.seen = true;
+        return;
+    }
     watched.looks.begin(watched.in_kernel == side.kernel && watched.in_ledger == side.ledger &&
                         watched.deeds == side.deeds);
+    const bool slotless = side.slotless && side.ledger[index(Resource::hca_handle)] == 0;
+    const bool was_slotless = std::exchange(watched.slotless, slotless);
+    const auto was_openings = std::exchange(watched.openings, side.openings);
     watched.seen = true;
     watched.partial = side.partial;
     watched.deeds = side.deeds;
@@ -200,16 +221,19 @@ void Agreement::compare(const Place& place, const Side& side, const KernelWatch&
     watched.start_time = side.identity ? side.identity->start_time : 0;
     watched.in_kernel = side.kernel;
     watched.in_ledger = side.ledger;
+    watched.suspects = side.suspects;
     for (const auto& row : resource_table) {
         const auto i = index(row.id);
-        const bool known = watch.knows(row.id) &&
+        const bool known = sight.watch.knows(row.id) &&
                            (!side.partial || (in_netlink(row.id) && row.id != Resource::mr_bytes));
         const auto [least, most] = right_amounts(row.id, side.kernel[i], side.driver_objects);
         // At least what is listed is there.
         const bool least_known = known || (side.partial && row.id == Resource::hca_object);
-        const bool most_known = known && side.oldest >= watch.since();
+        const bool most_known = known && side.oldest >= sight.watch.since();
         watched.looks.set(row.id, {least_known ? least : 0, most_known ? most : UINT64_MAX, side.ledger[i]});
     }
+    const bool open = sight.watch.attached() && side.kernel[index(Resource::hca_handle)] > 0;
+    if (open && slotless && was_slotless && was_openings == side.openings) watched.looks.confirm();
 }
 
 Difference Agreement::difference(const Watched& watched, bool bypass) const {
@@ -237,10 +261,7 @@ void Agreement::judge(Watched& watched, std::vector<Finding>& found) {
     }
     if (bypassed == 0 && watched.told != 0) {
         found.push_back({Finding::Kind::bypass_ended, watched.difference, {}});
-        if (watched.bounded) backstop_.put_back(watched.difference.cgroup, watched.difference.device);
         watched.told = 0;
-        watched.acted.reset();
-        watched.bounded = false;
     }
     if (leaked != watched.leak_told)
         found.push_back(leaked ? Finding{Finding::Kind::leak, difference(watched, false), {}}
@@ -248,36 +269,15 @@ void Agreement::judge(Watched& watched, std::vector<Finding>& found) {
     watched.leak_told = leaked;
 }
 
-// Bounded by what the policy allows the tenant; where it says nothing, by what is in use.
-Result<void> Agreement::bound(Watched& watched, const PolicySegment& policy) {
-    auto& [pid, comm, device, cgroup, amounts] = watched.difference;
-    cgroup = cgroup_of(pid);
-    if (cgroup.empty()) return Error{"its cgroup is not known"};
-    if (backstop_.bounds(cgroup, device)) return {};
-    const auto used = backstop_.current(cgroup, device);
-    if (!used) return Error{used.error()};
-    const auto allowed = [&, &device = device](Resource resource, std::uint64_t now) {
-        const auto limit = policy.limit(Scope::tenant, device, resource);
-        return limit == unlimited ? now : limit;
-    };
-    auto set = backstop_.set(cgroup, device, {allowed(Resource::hca_handle, used->handle), allowed(Resource::hca_object, used->object)});
-    if (set) watched.bounded = true;
-    return set;
-}
-
-void Agreement::act(Watched& watched, const PolicySegment& policy, Bypass bypass, std::vector<Finding>& found) {
-    if (watched.told == 0 || watched.acted == bypass || policy.mode() != Mode::enforce) return;
-    const auto pid = watched.difference.pid;
-    watched.acted = bypass;
-    if (bypass == Bypass::limit) {
-        const auto done = bound(watched, policy);
-        found.push_back({done ? Finding::Kind::bypass_limited : Finding::Kind::bypass_kept, difference(watched, true),
-                         done ? "" : done.error()});
-    } else if (bypass == Bypass::kill) {
-        const bool killed = pid > 1 && pid != static_cast<std::uint32_t>(getpid()) && kill_process(pid, watched.start_time);
-        found.push_back({killed ? Finding::Kind::bypass_killed : Finding::Kind::bypass_kept, difference(watched, true),
-                         killed ? "" : "it cannot be killed"});
-    }
+void Agreement::act(const Place& place, Watched& watched, const Sight& sight, Bypass bypass, std::vector<Finding>& found) {
+    std::optional<Bypass> asked;
+    if (watched.told != 0 && sight.policy.mode() == Mode::enforce) asked = bypass;
+    if (std::exchange(watched.acted, asked) != asked) sanctions_.end(place);
+    if (asked == Bypass::limit)
+        if (auto limited = sanctions_.limit(place, difference(watched, true), sight.policy)) found.push_back(std::move(*limited));
+    if (asked == Bypass::kill)
+        for (auto& killed : sanctions_.kill(place, difference(watched, true), watched.suspects, sight.file.made))
+            found.push_back(std::move(killed));
 }
 
 // Each bypassing process has an owner slot, held by us, with what it has beyond its own.
@@ -331,21 +331,20 @@ void Agreement::correct_gates(Ledger& ledger) {
         }
 }
 
-std::vector<Finding> Agreement::look(const KernelWatch& watch, const std::vector<KernelUse>& uses, Ledger& ledger,
-                                     const PolicySegment& policy, Bypass bypass) {
+std::vector<Finding> Agreement::look(const Sight& sight, Bypass bypass) {
     std::vector<Finding> found;
-    if (std::exchange(ledger_, &ledger.data()) != &ledger.data()) charged_.clear();  // it is another ledger
-    correct_gates(ledger);
-    const auto sides = policy.mode() == Mode::off ? Sides{} : read(uses, ledger);
+    if (std::exchange(file_, sight.file) != sight.file) charged_.clear();  // it is another ledger
+    correct_gates(sight.ledger);
+    const auto sides = sight.policy.mode() == Mode::off ? Sides{} : read(sight);
     for (auto& [place, watched] : watched_) watched.seen = false;
-    for (const auto& [place, side] : sides) compare(place, side, watch);
+    for (const auto& [place, side] : sides) compare(place, side, sight);
     for (auto& [place, watched] : watched_) {
         if (!watched.seen) watched.looks.begin(false);
         judge(watched, found);
-        act(watched, policy, bypass, found);
+        act(place, watched, sight, bypass, found);
     }
-    if (bypass == Bypass::charge && policy.mode() == Mode::enforce) charge(ledger);
-    else end(ledger);
+    if (bypass == Bypass::charge && sight.policy.mode() == Mode::enforce) charge(sight.ledger);
+    else end(sight.ledger);
     std::erase_if(watched_, [](const auto& entry) {
         const auto& [place, watched] = entry;
         return !watched.seen && watched.told == 0 && !watched.leak_told;

@@ -2,12 +2,14 @@
 //
 // The two are read one after the other while programs run, so a difference counts only when one side had more in
 // several looks in a row than the other in any of them; and while anything of the process changes from look to look,
-// than the other in the last seconds. Processes that use one another's device
+// than the other in the last seconds. Sooner known is who has no slot at all: the provider charges before it opens a
+// device and gives back after it closed it, so that one which is open in two looks, and not closed between them, needs
+// a slot in the first. Processes that use one another's device
 // contexts (after a fork, or when a descriptor was passed on) are compared together: the ledger charges who the
 // provider's account belongs to, the kernel who makes the system call.
 //
 //   kernel has more: a bypass. Reported; as the policy says also charged (the sidecar holds an owner slot in the
-//                    ledger for as long), bounded by the kernel (backstop.hpp), or ended.
+//                    ledger for as long), bounded by the kernel, or ended (sanctions.hpp).
 //   ledger has more: a leak. What the dead left is given back by reaping and reconciling; a living process that
 //                    was charged for more than it has is reported.
 //
@@ -26,48 +28,33 @@
 #include "policy/bypass.hpp"
 #include "shm/ledger.hpp"
 #include "shm/policy_segment.hpp"
-#include "tools/rdmaquotad/backstop.hpp"
+#include "tools/rdmaquotad/finding.hpp"
 #include "tools/rdmaquotad/kernel_watch.hpp"
+#include "tools/rdmaquotad/node.hpp"
 #include "tools/rdmaquotad/process_names.hpp"
+#include "tools/rdmaquotad/sanctions.hpp"
 
 namespace rdmaquota {
 
-struct Difference {
-    std::uint32_t pid = 0;
-    std::string comm;  // not yet safe to print; empty when the process is gone
-    std::string device;
-    std::string cgroup;  // its path; empty when it is not known
-    struct Amount {
-        Resource resource;
-        std::uint64_t kernel, ledger;
-    };
-    std::vector<Amount> amounts;  // the resources of which one has more
+// What is compared.
+struct Sight {
+    const KernelWatch& watch;
+    const std::vector<KernelUse>& uses;  // read from `watch` just before
+    Ledger& ledger;
+    LedgerFile file;
+    const PolicySegment& policy;
+    // Programs charge this ledger by default. Otherwise those who have no slot in it are not its concern.
+    bool everyone;
 };
-
-struct Finding {
-    enum class Kind : std::uint8_t {
-        bypass,         // began, or grew to twice of what was told
-        bypass_ended,   // no longer there
-        bypass_limited, bypass_killed,
-        bypass_kept,    // what the policy asks for cannot be done; `why`
-        leak, leak_ended,
-    };
-    Kind kind;
-    Difference difference;
-    std::string why;
-};
-std::string_view name(Finding::Kind) noexcept;  // one word
 
 class Agreement {
 public:
-    // Call `look` this often: a bypass is told after three looks.
+    // Call `look` this often: a bypass is told after three looks; and twice when a device is opened.
     static constexpr unsigned look_interval_ms = 200;
 
-    explicit Agreement(Backstop& backstop) : backstop_(backstop) {}
+    explicit Agreement(Backstop& backstop) : sanctions_(backstop) {}
 
-    // `uses` was read from `watch` just before.
-    std::vector<Finding> look(const KernelWatch& watch, const std::vector<KernelUse>& uses, Ledger& ledger,
-                              const PolicySegment& policy, Bypass bypass);
+    std::vector<Finding> look(const Sight& sight, Bypass bypass);
 
     std::vector<Difference> bypasses() const;  // at present
     std::uint64_t corrected() const noexcept { return corrected_; }  // gates, so far
@@ -86,6 +73,7 @@ private:
         };
         void begin(bool same);  // whether all of it is as at the last look
         void set(Resource resource, const Amounts& amounts);
+        void confirm();  // this look needs no others beside it
         std::uint64_t bypass(Resource resource) const;  // how much more the kernel had all the while
         std::uint64_t leak(Resource resource) const;    // and the ledger
 
@@ -107,11 +95,12 @@ private:
         std::uint64_t start_time = 0;
         ResourceCounts in_kernel{}, in_ledger{};
         std::uint64_t deeds = 0;  // objects made and destroyed, as far as seen
-        bool partial = false;
+        std::uint64_t openings = 0;  // and closings, as far as seen
+        bool partial = false, slotless = false;
         std::uint64_t told = 0;  // sum of the excess that was told; 0: nothing was
         bool leak_told = false;
-        std::optional<Bypass> acted;  // as the policy asked then
-        bool bounded = false;  // its cgroup, by us
+        std::vector<Suspect> suspects;
+        std::optional<Bypass> acted;  // what was asked for at the last look
         bool seen = false;
     };
     struct Charged {
@@ -122,22 +111,21 @@ private:
     using Sides = std::map<Place, Side>;
 
     bool is_ours(std::uint32_t slot) const;
-    Sides read(const std::vector<KernelUse>& uses, const Ledger& ledger);
+    Sides read(const Sight& sight);
     void add_ledger(Sides& sides, const std::map<std::uint32_t, std::uint32_t>& groups, const Ledger& ledger);
-    void compare(const Place& place, const Side& side, const KernelWatch& watch);
+    void compare(const Place& place, const Side& side, const Sight& sight);
     Difference difference(const Watched& watched, bool bypass) const;
     void judge(Watched& watched, std::vector<Finding>& found);
-    void act(Watched& watched, const PolicySegment& policy, Bypass bypass, std::vector<Finding>& found);
-    Result<void> bound(Watched& watched, const PolicySegment& policy);
+    void act(const Place& place, Watched& watched, const Sight& sight, Bypass bypass, std::vector<Finding>& found);
     void charge(Ledger& ledger);
     void correct_gates(Ledger& ledger);
 
-    Backstop& backstop_;
+    Sanctions sanctions_;
     ProcessNames names_;
     std::map<Place, Watched> watched_;
     std::map<std::uint32_t, Charged> charged_;  // by process
     std::map<std::pair<std::uint32_t, Resource>, unsigned> loose_;  // gates that differed in looks in a row
-    const LedgerData* ledger_ = nullptr;
+    LedgerFile file_;
     std::uint64_t corrected_ = 0;
 };
 

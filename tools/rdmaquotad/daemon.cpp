@@ -73,7 +73,9 @@ void Daemon::tick() {
     policy_is_new_ = node_.refresh() || policy_is_new_;
     if (node_.missing() != said_missing_) {
         said_missing_ = node_.missing();
-        log(Priority::warning, said_missing_.empty() ? "policy and ledger are there" : "waiting: " + said_missing_);
+        const bool waits = !said_missing_.empty();
+        events_.emit(waits ? Priority::warning : Priority::info, waits ? "waiting" : "found",
+                     Json{{"missing", said_missing_}}, waits ? said_missing_ : "policy and ledger are there");
     }
     if (!node_.usable()) return;
     if (policy_is_new_) new_policy();

@@ -224,6 +224,7 @@ Result<std::vector<KernelProgram::Entry>> KernelProgram::read() {
     std::vector<Entry> entries;
     std::set<u64> files;
     for (const auto& entry : parts_->skeleton->bss->openers) {
+        if (entry.pid == 0) continue;
         const auto opener = entry;  // which may change
         if (opener.file == 0 || opener.pid == 0) continue;
         files.insert(opener.file);

@@ -2,16 +2,18 @@
 
 #include <sys/epoll.h>
 
-#include <algorithm>
 #include <chrono>
 
 #include <fmt/core.h>
 
 #include "policy/printable.hpp"
+#include "shm/paths.hpp"
 #include "tools/rdmaquota/devices.hpp"
 
 namespace rdmaquota {
 namespace {
+
+constexpr auto rest_after_look = std::chrono::milliseconds(50);
 
 std::string words(const Difference& difference) {
     std::string text = fmt::format("pid {} ({}) on {}", difference.pid,
@@ -97,10 +99,16 @@ void KernelSide::watch_events() {
 }
 
 void KernelSide::take_events() {
-    const auto events = watch_->poll();
-    const bool ended = std::any_of(events.begin(), events.end(),
-                                   [](const KernelEvent& event) { return event.kind == KernelEvent::Kind::ended; });
+    bool opened = false, ended = false;
+    for (const auto& event : watch_->poll()) {
+        opened |= event.kind == KernelEvent::Kind::opened;
+        ended |= event.kind == KernelEvent::Kind::ended;
+    }
     if (ended && node_.usable()) node_.ledger().reap();
+    // Who goes around the quota for a moment only; but those who open devices all the time do not keep us busy.
+    if (!opened || Clock::now() < looked_ + rest_after_look) return;
+    look();
+    look();
 }
 
 void KernelSide::say_blind() {
@@ -119,9 +127,11 @@ void KernelSide::look() {
         return;
     }
     uses_ = std::move(*uses);
+    looked_ = Clock::now();
     if (!node_.usable()) return;
-    for (const auto& finding : agreement_.look(*watch_, uses_, node_.ledger(), node_.policy(), asked_.bypass))
-        tell(finding);
+    const Sight sight{*watch_, uses_, node_.ledger(), node_.ledger_file(), node_.policy(),
+                      node_.directory() == system_directory};
+    for (const auto& finding : agreement_.look(sight, asked_.bypass)) tell(finding);
     bound_tenant();
     look_for_denials();
 }

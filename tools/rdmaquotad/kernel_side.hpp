@@ -2,6 +2,7 @@
 // agreement, and bounds the tenant's cgroup where the policy asks for it. What it finds goes to the events.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -51,6 +52,8 @@ private:
     Backstop backstop_;
     Agreement agreement_;
     std::vector<KernelUse> uses_;
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point looked_;
     std::map<std::pair<std::string, std::string>, HcaCounts> denied_;  // by bounded group and device
     int fd_ = -1;
     Loop::Source ready_, tick_;

@@ -1,6 +1,7 @@
 #include "tools/rdmaquotad/kernel_watch.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <ctime>
@@ -17,6 +18,8 @@
 
 namespace rdmaquota {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr std::time_t seconds_between_tries = 10;
 
@@ -82,7 +85,7 @@ KernelUse& use_of(Uses& uses, std::uint32_t pid, const std::string& device, std:
 }
 
 // Netlink's word for what it lists, over all that the process holds on the device; the rest stays as counted.
-void correct(Uses& uses, const NetlinkUse& listed, bool bytes_only) {
+void correct(Uses& uses, const NetlinkUse& listed, bool bytes_only, bool stale) {
     auto& own = use_of(uses, listed.pid, listed.device, listed.pid);
     const auto others = [&](Resource resource) {
         std::uint64_t sum = 0;
@@ -96,6 +99,7 @@ void correct(Uses& uses, const NetlinkUse& listed, bool bytes_only) {
         own.live[index(row.id)] = difference(listed.live[index(row.id)], others(row.id));
         if (row.unit == Unit::count && row.id != Resource::hca_handle) objects += own.live[index(row.id)];
     }
+    own.stale = stale;
     if (bytes_only) return;
     own.partial = true;
     auto& all = own.live[index(Resource::hca_object)];
@@ -109,6 +113,8 @@ struct KernelWatch::State {
     std::vector<std::string> blind;
     std::time_t tried = 0;
     std::uint64_t lost = 0;
+    std::vector<NetlinkUse> listing;
+    Clock::time_point due;
     std::set<Place> listed;       // whose figures are netlink's: they had a device open before the program ran
     std::set<std::uint32_t> ended;  // not yet forgotten
     std::uint64_t since = UINT64_MAX;
@@ -159,15 +165,26 @@ struct KernelWatch::State {
         return uses;
     }
 
-    Result<void> correct_all(Uses& uses, const std::set<Place>& bytes) {
-        const auto found = netlink_snapshot();
+    // Listing may take a tenth of the time.
+    Result<bool> list_when_due() {
+        const auto begin = Clock::now();
+        if (begin < due) return false;
+        auto found = netlink_snapshot();
         if (!found) return Error{found.error()};
+        listing = std::move(*found);
+        due = Clock::now() + 10 * (Clock::now() - begin) - std::chrono::milliseconds(1);
+        return true;
+    }
+
+    Result<void> correct_all(Uses& uses, const std::set<Place>& bytes) {
+        const auto fresh = list_when_due();
+        if (!fresh) return Error{fresh.error()};
         std::set<Place> still;
-        for (const auto& use : *found) {
+        for (const auto& use : listing) {
             const Place place{use.pid, use.device};
             const bool all = !program || listed.contains(place);
             if (all) still.insert(place);
-            if (all || bytes.contains(place)) correct(uses, use, !all);
+            if (all || bytes.contains(place)) correct(uses, use, !all, !*fresh);
         }
         listed = std::move(still);
         return {};

@@ -1,16 +1,32 @@
 #include "tools/rdmaquotad/node.hpp"
 
+#include <algorithm>
+#include <ctime>
+
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "shm/paths.hpp"
 
 namespace rdmaquota {
 namespace {
 
-// 0 while there is none.
-std::uint64_t inode_of(const std::string& path) {
-    struct stat status {};
-    return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+// How far the clock of the wall is ahead of that since boot, in nanoseconds.
+std::int64_t wall_since_boot() {
+    timespec wall{}, boot{};
+    clock_gettime(CLOCK_REALTIME, &wall);
+    clock_gettime(CLOCK_BOOTTIME, &boot);
+    return (wall.tv_sec - boot.tv_sec) * 1'000'000'000 + (wall.tv_nsec - boot.tv_nsec);
+}
+
+LedgerFile file_of(const std::string& path) {
+    struct statx status {};
+    if (::statx(AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_BTIME, &status) != 0) return {};
+    if ((status.stx_mask & STATX_BTIME) == 0) return {status.stx_ino, UINT64_MAX};
+    const auto made = status.stx_btime.tv_sec * 1'000'000'000 + status.stx_btime.tv_nsec - wall_since_boot();
+    return {status.stx_ino, static_cast<std::uint64_t>(std::max<std::int64_t>(made, 0)) *
+                                static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK)) / 1'000'000'000};
 }
 
 }  // namespace
@@ -31,12 +47,12 @@ std::uint64_t Node::usage(const std::string& device, Resource resource) const {
 
 void Node::open_ledger() {
     const auto path = ledger_path(directory_);
-    const auto inode = inode_of(data_path(path));
-    if (ledger_ && inode == ledger_inode_ && !ledger_->lost()) return;
+    const auto file = file_of(data_path(path));
+    if (ledger_ && file.inode == ledger_file_.inode && !ledger_->lost()) return;
     auto ledger = Ledger::open(path);
     if (ledger) {
         ledger_.emplace(std::move(*ledger));
-        ledger_inode_ = inode;
+        ledger_file_ = file;
         return;
     }
     // While there is no other one, the one that is open is watched on: programs may have it too.

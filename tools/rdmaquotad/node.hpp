@@ -12,6 +12,13 @@
 
 namespace rdmaquota {
 
+// A ledger's file: what tells it from one that takes its place.
+struct LedgerFile {
+    std::uint64_t inode = 0;
+    std::uint64_t made = 0;  // when, in clock ticks since boot, as the start of processes; UINT64_MAX: not known
+    bool operator==(const LedgerFile&) const = default;
+};
+
 class Node {
 public:
     explicit Node(std::string directory);
@@ -27,6 +34,7 @@ public:
     // Only while it is usable.
     Ledger& ledger() noexcept { return *ledger_; }
     PolicySegment& policy() noexcept { return *policy_; }
+    const LedgerFile& ledger_file() const noexcept { return ledger_file_; }
     // What all processes together use on a device, by their own word; 0 for one that is not known.
     std::uint64_t usage(const std::string& device, Resource resource) const;
     // Whether this daemon may change limits.
@@ -38,7 +46,7 @@ private:
 
     std::string directory_;
     std::optional<Ledger> ledger_;
-    std::uint64_t ledger_inode_ = 0;
+    LedgerFile ledger_file_;
     std::optional<PolicySegment> policy_;
     bool writable_ = false;
     std::string missing_;
