@@ -32,8 +32,8 @@ struct Hook {
 
 constexpr const char* late_return = "a process's end is not seen; its usage comes back a second later";
 
+// In the order in which they are attached, which takes a while: what is counted as created must be seen to go.
 const Hook hooks[] = {
-    {Way::fentry, "alloc_commit_idr_uobject", {"on_commit"}, nullptr},
     {Way::fentry, "destroy_hw_idr_uobject", {"on_destroy"}, nullptr},
     {Way::fentry, "uverbs_destroy_ufile_hw", {"on_close"}, nullptr},
     {Way::fentry, "ib_init_ucontext", {"on_open"}, "hca_handle lacks open devices without objects"},
@@ -52,10 +52,11 @@ const Hook hooks[] = {
     {Way::fentry, "ib_uverbs_open_qp", {"on_open_qp"}, "qp counts second handles of shared XRC QPs"},
     {Way::fentry, "ib_uverbs_rereg_mr", {"on_rereg_mr"}, "mr_bytes does not follow ibv_rereg_mr"},
     {Way::fentry, "proc_exit_connector", {"on_exit"}, late_return},
-    {Way::kprobe, "alloc_commit_idr_uobject", {"probe_commit"}, nullptr},
     {Way::kprobe, "alloc_abort_idr_uobject", {"probe_abort"}, nullptr},
     {Way::kprobe, "ib_rdmacg_uncharge", {"probe_uncharge"}, nullptr},
     {Way::kprobe, "proc_exit_connector", {"probe_exit"}, late_return},
+    {Way::kprobe, "alloc_commit_idr_uobject", {"probe_commit"}, nullptr},
+    {Way::fentry, "alloc_commit_idr_uobject", {"on_commit"}, nullptr},
 };
 constexpr const char* unknown_to_kprobes =
     "fentry cannot be used here, kprobes are: hca_handle lacks open devices without objects, mr_bytes counts "

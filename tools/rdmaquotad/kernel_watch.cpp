@@ -176,7 +176,7 @@ struct KernelWatch::State {
         return true;
     }
 
-    Result<void> correct_all(Uses& uses, const std::set<Place>& bytes) {
+    Result<void> correct_all(Uses& uses, std::set<Place> bytes) {
         const auto fresh = list_when_due();
         if (!fresh) return Error{fresh.error()};
         std::set<Place> still;
@@ -184,8 +184,9 @@ struct KernelWatch::State {
             const Place place{use.pid, use.device};
             const bool all = !program || listed.contains(place);
             if (all) still.insert(place);
-            if (all || bytes.contains(place)) correct(uses, use, !all, !*fresh);
+            if (bytes.erase(place) != 0 || all) correct(uses, use, !all, !*fresh);
         }
+        for (const auto& [pid, device] : bytes) use_of(uses, pid, device, pid).stale = true;  // not listed yet
         listed = std::move(still);
         return {};
     }
