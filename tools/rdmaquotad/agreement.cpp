@@ -120,7 +120,8 @@ namespace {
 
 // Objects of a driver's own kinds (DEVX) may have been charged as what they stand for, or not at all, such as
 // libmlx5's doorbell pages: between these two figures the ledger is right.
-std::pair<std::uint64_t, std::uint64_t> right_amounts(Resource resource, std::uint64_t kernel, std::uint64_t driver_objects) {
+std::pair<std::uint64_t, std::uint64_t> right_amounts(Resource resource, std::uint64_t kernel,
+                                                      std::uint64_t driver_objects) {
     if (driver_objects == 0) return {kernel, kernel};
     if (resource == Resource::hca_object) return {more(kernel, driver_objects), kernel};
     if (resource == Resource::hca_handle) return {kernel, kernel};
@@ -131,7 +132,8 @@ std::pair<std::uint64_t, std::uint64_t> right_amounts(Resource resource, std::ui
 
 
 bool Agreement::is_ours(std::uint32_t slot) const {
-    return std::any_of(charged_.begin(), charged_.end(), [slot](const auto& entry) { return entry.second.owner.slot() == slot; });
+    return std::any_of(charged_.begin(), charged_.end(),
+                       [slot](const auto& entry) { return entry.second.owner.slot() == slot; });
 }
 
 Agreement::Sides Agreement::read(const Sight& sight) {
@@ -148,7 +150,8 @@ Agreement::Sides Agreement::read(const Sight& sight) {
         const bool has_slot = identity && slots.contains({identity->pid, identity->start_time});
         if (!has_slot && !sight.everyone) continue;
         auto& side = sides[{groups.of(use.pid), use.device}];
-        side.suspects.push_back({use.pid, identity ? identity->comm : "", identity ? identity->start_time : 0, has_slot});
+        side.suspects.push_back(
+            {use.pid, identity ? identity->comm : "", identity ? identity->start_time : 0, has_slot});
         side.slotless &= !has_slot;
         side.openings += use.created[index(Resource::hca_handle)] + use.destroyed[index(Resource::hca_handle)];
         const auto objects = use.live[index(Resource::hca_object)];
@@ -252,7 +255,8 @@ void Agreement::judge(Watched& watched, std::vector<Finding>& found) {
     bool leaked = false;
     for (const auto& row : resource_table) {
         // Kind after kind is listed, each at another moment, so that their sum may be more than there ever was.
-        if (!watched.partial || row.id != Resource::hca_object) bypassed += weight(row.id, watched.looks.bypass(row.id));
+        if (!watched.partial || row.id != Resource::hca_object)
+            bypassed += weight(row.id, watched.looks.bypass(row.id));
         leaked |= watched.looks.leak(row.id) != 0;
     }
     if (bypassed != 0 && (watched.told == 0 || bypassed >= 2 * watched.told)) {
@@ -269,12 +273,14 @@ void Agreement::judge(Watched& watched, std::vector<Finding>& found) {
     watched.leak_told = leaked;
 }
 
-void Agreement::act(const Place& place, Watched& watched, const Sight& sight, Bypass bypass, std::vector<Finding>& found) {
+void Agreement::act(const Place& place, Watched& watched, const Sight& sight, Bypass bypass,
+                    std::vector<Finding>& found) {
     std::optional<Bypass> asked;
     if (watched.told != 0 && sight.policy.mode() == Mode::enforce) asked = bypass;
     if (std::exchange(watched.acted, asked) != asked) sanctions_.end(place);
     if (asked == Bypass::limit)
-        if (auto limited = sanctions_.limit(place, difference(watched, true), sight.policy)) found.push_back(std::move(*limited));
+        if (auto limited = sanctions_.limit(place, difference(watched, true), sight.policy))
+            found.push_back(std::move(*limited));
     if (asked == Bypass::kill)
         for (auto& killed : sanctions_.kill(place, difference(watched, true), watched.suspects, sight.file.made))
             found.push_back(std::move(killed));
@@ -308,7 +314,8 @@ void Agreement::charge(Ledger& ledger) {
                 if (!number || held[i] == amounts[i]) continue;
                 const Limits none;
                 if (amounts[i] > held[i])
-                    (void)ledger.charge(charged->second.owner, *number, Amounts{}.add(row.id, amounts[i] - held[i]), &none);
+                    (void)ledger.charge(charged->second.owner, *number, Amounts{}.add(row.id, amounts[i] - held[i]),
+                                        &none);
                 else
                     ledger.release(charged->second.owner, *number, Amounts{}.add(row.id, held[i] - amounts[i]));
                 held[i] = ledger.usage(charged->second.owner.slot(), *number, row.id);

@@ -69,7 +69,8 @@ std::uint64_t ticks_now() {
     timespec now{};
     clock_gettime(CLOCK_BOOTTIME, &now);
     const auto rate = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
-    return static_cast<std::uint64_t>(now.tv_sec) * rate + static_cast<std::uint64_t>(now.tv_nsec) * rate / 1'000'000'000;
+    return static_cast<std::uint64_t>(now.tv_sec) * rate +
+           static_cast<std::uint64_t>(now.tv_nsec) * rate / 1'000'000'000;
 }
 
 using Place = std::pair<std::uint32_t, std::string>;                        // process and device
@@ -90,7 +91,8 @@ void correct(Uses& uses, const NetlinkUse& listed, bool bytes_only, bool stale) 
     const auto others = [&](Resource resource) {
         std::uint64_t sum = 0;
         for (const auto& [key, use] : uses)
-            if (use.pid == own.pid && use.opener != own.opener && use.device == own.device) sum += use.live[index(resource)];
+            if (use.pid == own.pid && use.opener != own.opener && use.device == own.device)
+                sum += use.live[index(resource)];
         return sum;
     };
     std::uint64_t objects = 0;

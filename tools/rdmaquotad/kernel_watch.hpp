@@ -30,7 +30,8 @@ struct KernelUse {
     // The device was opened before the program was attached: only what is `in_netlink` is whole, mr_bytes has
     // on-demand memory in it, and hca_object may be too low.
     bool partial = false;
-    bool stale = false;  // what netlink listed is that of an earlier snapshot: listing takes long, and is done less often
+    // What netlink listed is that of an earlier snapshot: listing takes long, and is done less often.
+    bool stale = false;
 };
 
 struct KernelEvent {

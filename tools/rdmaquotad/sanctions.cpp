@@ -50,8 +50,10 @@ std::vector<Finding> Sanctions::kill(const Place& place, const Difference& diffe
     std::string why = "it cannot be killed";
     for (const auto& [pid, comm, start_time, has_slot] : suspects) {
         if (all_slots ? pid != difference.pid : has_slot) continue;
-        if (pid <= 1 || pid == static_cast<std::uint32_t>(getpid()) || deeds.killed.contains({pid, start_time})) continue;
-        if (start_time != 0 && start_time <= ledger_made) why = "it is older than the ledger, and may be charged in another";
+        if (pid <= 1 || pid == static_cast<std::uint32_t>(getpid())) continue;
+        if (deeds.killed.contains({pid, start_time})) continue;
+        if (start_time != 0 && start_time <= ledger_made) 
+            why = "it is older than the ledger, and may be charged in another";
         if (start_time <= ledger_made || !kill_process(pid, start_time)) continue;
         deeds.killed.insert({pid, start_time});
         auto whom = difference;
