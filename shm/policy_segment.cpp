@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include <fcntl.h>
@@ -53,6 +54,16 @@ Result<void> fill_rows(Rows& rows, const ScopeLimits& scope) {
     return {};
 }
 
+// Not bit 0, which `unset` has not.
+static_assert(resource_count <= note_slot && (unset | 1) == UINT64_MAX);
+std::uint64_t note_bit(Resource resource) noexcept { return std::uint64_t{2} << index(resource); }
+
+std::uint64_t new_id() {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
 Result<void> compile(const Policy& policy, PolicyImage& image) {
     if (policy.log_file.size() >= sizeof image.log_file)
         return Error{fmt::format("the log file's name is longer than {} bytes", sizeof image.log_file - 1)};
@@ -60,6 +71,7 @@ Result<void> compile(const Policy& policy, PolicyImage& image) {
     image.layout_version = policy_layout_version;
     image.file_bytes = sizeof(PolicyImage);
     image.generation = 1;
+    image.id = new_id();
     image.mode = static_cast<std::uint32_t>(policy.mode);
     image.on_unavailable = static_cast<std::uint32_t>(policy.on_unavailable);
     image.deny_errno = static_cast<std::uint32_t>(policy.deny_errno ? policy.deny_errno : EDQUOT);
@@ -195,6 +207,21 @@ Result<void> PolicySegment::set(Scope scope, std::string_view device, Resource r
         return {};
     }
     return Error{fmt::format("no room for limits of another device: all {} rows of the policy are taken", policy_rows)};
+}
+
+std::uint64_t* PolicySegment::notes(Scope scope, std::string_view device) noexcept {
+    const auto* found = row(scope, device);
+    return found == nullptr ? nullptr : &const_cast<PolicyRow*>(found)->limits[note_slot];
+}
+
+void PolicySegment::note_set(Scope scope, std::string_view device, Resource resource) noexcept {
+    if (auto* word = notes(scope, device)) std::atomic_ref(*word).fetch_and(~note_bit(resource));
+}
+
+bool PolicySegment::take_note(Scope scope, std::string_view device, Resource resource) noexcept {
+    const auto bit = note_bit(resource);
+    auto* word = notes(scope, device);
+    return word != nullptr && (std::atomic_ref(*word).fetch_or(bit) & bit) == 0;
 }
 
 void PolicySegment::set_mode(Mode mode) noexcept { store(writable_image().mode, static_cast<std::uint32_t>(mode)); }

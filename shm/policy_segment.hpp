@@ -1,7 +1,7 @@
 // The compiled policy: one file that root writes and every application maps read-only.
 //
 //   byte 0      magic, layout_version, file_bytes
-//        24     generation, superseded, mode, on_unavailable, deny_errno, log…, clamp_device_attr
+//        24     generation, superseded, mode, on_unavailable, deny_errno, log…, clamp_device_attr, id
 //       320     process rows   (row_count × 256 bytes)
 //               tenant rows    (row_count × 256 bytes)
 //
@@ -9,7 +9,9 @@
 // as single atomics at every charge, so a change is live at once. `generation` goes up
 // after each change of limits, so readers need to look at nothing else meanwhile; a new row is
 // filled in before the first byte of its name is published.
-// A whole new policy is a new file, renamed over the old one, whose `superseded` word then becomes
+// What `rdmaquota set` has set is noted in the row's last slot, a bit each that is 0 then; applications do not
+// look at it.
+// A whole new policy is a new file with another `id`, renamed over the old one, whose `superseded` word then becomes
 // 1: readers open the path again.
 #pragma once
 
@@ -29,6 +31,7 @@ namespace rdmaquota {
 inline constexpr std::uint64_t policy_magic = 0x31594c50'51414d52;  // "RMAQPLY1", little-endian
 inline constexpr std::uint32_t policy_layout_version = 2;
 inline constexpr std::size_t resource_slots = 24;  // room for resources in every row, 3 cache lines
+inline constexpr std::size_t note_slot = resource_slots - 1;
 inline constexpr std::size_t policy_rows = 34;     // 32 devices and ports, "*" and "total"
 
 struct PolicyRow {
@@ -51,7 +54,7 @@ struct PolicyImage {
     char log_file[256];
     std::uint32_t clamp_device_attr;
     std::uint32_t reserved0;
-    std::uint64_t reserved[1];
+    std::uint64_t id;
     PolicyRow process[policy_rows];
     PolicyRow tenant[policy_rows];
 };
@@ -75,6 +78,8 @@ public:
 
     // Goes up with every change of limits.
     std::uint64_t generation() const noexcept { return load(image().generation); }
+    // Another one for every policy that was published; 0 where an older rdmaquota did.
+    std::uint64_t id() const noexcept { return image().id; }
     // There may be another one at the path: it was replaced, or its file was cut short, after which
     // the limits stay as they were when it was opened.
     bool superseded() const noexcept { return load(image().superseded) != 0 || mapping_.lost(); }
@@ -102,6 +107,11 @@ public:
     // Live change of one limit; `limit` may be `unset`. Writable mappings only. Fails when all rows
     // are taken.
     Result<void> set(Scope scope, std::string_view device, Resource resource, std::uint64_t limit);
+    // That an administrator has set the limit, for the sidecar, which may have set the same itself. Only where
+    // the row is there.
+    void note_set(Scope scope, std::string_view device, Resource resource) noexcept;
+    // Whether it was noted, and forgets it.
+    bool take_note(Scope scope, std::string_view device, Resource resource) noexcept;
     void set_mode(Mode mode) noexcept;
 
     // The policy as it is now, for writing it back to a file.
@@ -110,6 +120,7 @@ public:
 private:
     explicit PolicySegment(Mapping mapping) noexcept : mapping_(std::move(mapping)) {}
     PolicyImage& writable_image() noexcept { return *static_cast<PolicyImage*>(mapping_.address()); }
+    std::uint64_t* notes(Scope scope, std::string_view device) noexcept;
     Mapping mapping_;
 };
 

@@ -5,6 +5,7 @@
 #include "shm/ledger.hpp"
 #include "shm/paths.hpp"
 #include "test/unit/temporary_directory.hpp"
+#include "tools/rdmaquota/set_limits.hpp"
 #include "tools/rdmaquotad/dynamic_limits.hpp"
 
 using namespace rdmaquota;
@@ -86,21 +87,21 @@ TEST_CASE("an orderly end puts the configured limit back") {
 TEST_CASE("a successor goes on from the record, whenever its predecessor died") {
     Fixture f;
     SECTION("before the limit was set") {
-        REQUIRE(write_limit_changes(f.directory.path(), {change(unset, 50)}));
+        REQUIRE(write_limit_changes(f.directory.path(), f.node.policy(), {change(unset, 50)}));
         CHECK(f.recorded().empty());
     }
     SECTION("after it was set") {
-        REQUIRE(write_limit_changes(f.directory.path(), {change(unset, 50)}));
+        REQUIRE(write_limit_changes(f.directory.path(), f.node.policy(), {change(unset, 50)}));
         REQUIRE(f.node.policy().set(Scope::process, "rxe0", Resource::qp, 50));
         CHECK(f.recorded().size() == 1);
     }
     SECTION("between two tightened limits") {
-        REQUIRE(write_limit_changes(f.directory.path(), {change(50, 25)}));
+        REQUIRE(write_limit_changes(f.directory.path(), f.node.policy(), {change(50, 25)}));
         REQUIRE(f.node.policy().set(Scope::process, "rxe0", Resource::qp, 50));
         CHECK(f.recorded().size() == 1);
     }
     SECTION("after it was put back") {
-        REQUIRE(write_limit_changes(f.directory.path(), {change(50, 50)}));
+        REQUIRE(write_limit_changes(f.directory.path(), f.node.policy(), {change(50, 50)}));
         CHECK(f.recorded().empty());
     }
     f.limits.start({f.rule});
@@ -119,6 +120,45 @@ TEST_CASE("what an administrator sets meanwhile is not undone") {
     CHECK(f.now() == 15);
     f.apply(0);
     CHECK(f.now() == 30);
+}
+
+TEST_CASE("nor is it when it is what the rule has set") {
+    Fixture f;
+    f.apply(900);
+    REQUIRE(set_limits(f.node.policy(), {Scope::process, "rxe0", {{Resource::qp, 50}}}));
+    SECTION("seen at once") { f.apply(800); }
+    SECTION("seen by the next daemon") { f.limits.start({f.rule}); }
+    f.apply(0);
+    CHECK(f.now() == 50);
+    CHECK(f.recorded().empty());
+    f.apply(900);
+    CHECK(f.now() == 25);
+    f.apply(0);
+    CHECK(f.now() == 50);
+}
+
+TEST_CASE("what an administrator set before a rule changed it is put back") {
+    Fixture f;
+    REQUIRE(set_limits(f.node.policy(), {Scope::process, "rxe0", {{Resource::qp, 60}}}));
+    f.apply(900);
+    f.apply(900);
+    CHECK(f.now() == 30);
+    f.apply(0);
+    CHECK(f.now() == 60);
+}
+
+TEST_CASE("a record of another policy counts for nothing, and is removed") {
+    Fixture f;
+    f.apply(900);
+    auto policy = f.node.policy().decompile();
+    REQUIRE(PolicySegment::publish(policy_path(f.directory.path()), policy));
+    CHECK(f.recorded().size() == 1);  // what the old one says
+    REQUIRE(f.node.refresh());
+    CHECK(f.recorded().empty());
+    f.limits.start({});
+    CHECK_FALSE(std::filesystem::exists(f.directory / "changed.json"));
+    f.apply(0);
+    CHECK(f.now() == 50);
 }
 
 TEST_CASE("no limit changes when that cannot be recorded") {

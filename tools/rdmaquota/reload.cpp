@@ -42,7 +42,8 @@ Result<Policy> load_policy(const std::string& path) {
     return policy;
 }
 
-// Everything that can fail comes before the publication, which replaces the policy in one step.
+// Everything that can fail comes before the publication, which replaces the policy in one step. All limits are
+// then the configured ones: what the sidecar has recorded of others names the policy that was before.
 Result<Reloaded> reload_policy(const std::string& file, const std::string& directory) {
     if (::access(file.c_str(), F_OK) != 0 && errno == ENOENT)
         return Error{fmt::format("there is no policy file {}: copy {} there, or name another: rdmaquota reload FILE",
@@ -55,8 +56,6 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     if (const auto told = write_sidecar_policy(directory, policy.value()); !told) return Error{told.error()};
     const auto published = PolicySegment::publish(policy_path(directory), policy.value());
     if (!published) return Error{published.error()};
-    // All limits are the configured ones now.
-    if (const auto none = write_limit_changes(directory, {}); !none) return Error{none.error()};
     return Reloaded{policy->mode, *aside};
 }
 

@@ -41,6 +41,7 @@ Result<std::vector<LimitDone>> set_limits(PolicySegment& policy, const LimitRequ
         const auto before = limit_now(policy, request.scope, request.device, resource);
         if (const auto set = policy.set(request.scope, request.device, resource, limit); !set)
             return Error{set.error()};
+        policy.note_set(request.scope, request.device, resource);
         done.push_back({resource, before, limit});
     }
     return done;

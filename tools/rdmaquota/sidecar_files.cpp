@@ -140,7 +140,8 @@ Result<SidecarPolicy> read_sidecar_policy(const std::string& directory) try {
     return Error{fmt::format("{} cannot be read; run 'rdmaquota reload' to write it", sidecar_path(directory))};
 }
 
-Result<void> write_limit_changes(const std::string& directory, const std::vector<ChangedLimit>& changes) {
+Result<void> write_limit_changes(const std::string& directory, const PolicySegment& policy,
+                                 const std::vector<ChangedLimit>& changes) {
     const auto path = changes_path(directory);
     if (changes.empty()) {
         if (::unlink(path.c_str()) != 0 && errno != ENOENT) return cannot_write(path);
@@ -156,13 +157,13 @@ Result<void> write_limit_changes(const std::string& directory, const std::vector
                         {"from", cell_json(change.from)},
                         {"reason", change.reason},
                         {"since", change.since_s}});
-    return replace_file(path, Json{{"version", 1}, {"changes", std::move(list)}});
+    return replace_file(path, Json{{"version", 1}, {"policy", policy.id()}, {"changes", std::move(list)}});
 }
 
 std::vector<ChangedLimit> limit_changes(const std::string& directory, const PolicySegment& policy) try {
     std::vector<ChangedLimit> changes;
     const auto json = read_file(changes_path(directory));
-    if (!json) return {};
+    if (!json || json->value("policy", std::uint64_t{0}) != policy.id()) return {};
     for (const auto& entry : json->at("changes"))
         if (auto change = change_of(entry); in_force(policy, change)) changes.push_back(std::move(change));
     return changes;

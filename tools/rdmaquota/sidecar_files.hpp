@@ -4,8 +4,9 @@
 //   DIR/changed.json   which limits are at present not the configured ones; written by the sidecar
 //
 // What programs are held to is in the policy segment alone. changed.json only says how it came about:
-// an entry counts while the segment's limit is the one that the entry names. So it does not matter
-// when the sidecar dies between the two, or an administrator sets the limit meanwhile.
+// an entry counts while the segment is the one that the file names, and its limit the one that the entry
+// names. So it does not matter when the sidecar dies between the two, when a reload replaces the segment, or
+// when an administrator sets the limit meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +39,9 @@ struct ChangedLimit {
     std::string reason;                // not yet safe to print
     std::uint64_t since_s = 0;         // CLOCK_REALTIME
 };
-// No changes: there will be no file.
-Result<void> write_limit_changes(const std::string& directory, const std::vector<ChangedLimit>& changes);
+// Changes in `policy`. None: there will be no file.
+Result<void> write_limit_changes(const std::string& directory, const PolicySegment& policy,
+                                 const std::vector<ChangedLimit>& changes);
 // Those that the running policy bears out; none where there is no file, or it cannot be read.
 std::vector<ChangedLimit> limit_changes(const std::string& directory, const PolicySegment& policy);
 

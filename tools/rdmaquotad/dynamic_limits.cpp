@@ -14,6 +14,10 @@ std::uint64_t cell(const PolicySegment& policy, const ChangedLimit& change) {
     return load_limit(policy.row(change.scope, change.device), change.resource);
 }
 
+bool take_note(PolicySegment& policy, const ChangedLimit& change) {
+    return policy.take_note(change.scope, change.device, change.resource);
+}
+
 bool same_cell(const ChangedLimit& change, Scope scope, const std::string& device, Resource resource) {
     return change.scope == scope && change.device == device && change.resource == resource;
 }
@@ -27,6 +31,7 @@ void DynamicLimits::start(std::vector<DynamicRule> rules) {
     rules_ = DynamicRules(std::move(rules));
     changes_ = limit_changes(node_.directory(), node_.policy());
     said_unwritable_ = false;
+    if (changes_.empty() && node_.writable()) write_record();  // whatever there was is of another policy
 }
 
 ChangedLimit* DynamicLimits::find(Scope scope, const std::string& device, Resource resource) {
@@ -52,12 +57,19 @@ Surroundings DynamicLimits::surroundings() {
     return now;
 }
 
-// What an administrator has set meanwhile is no longer ours to put back.
+// What an administrator has set meanwhile is no longer ours to put back, also where it is what we had set.
 void DynamicLimits::forget_foreign() {
-    std::erase_if(changes_, [this](const ChangedLimit& change) {
+    const auto forgotten = std::erase_if(changes_, [this](const ChangedLimit& change) {
         const auto now = cell(node_.policy(), change);
-        return now != change.limit && now != change.from;
+        const bool noted = node_.writable() && take_note(node_.policy(), change);
+        return noted || (now != change.limit && now != change.from);
     });
+    if (forgotten != 0 && node_.writable()) write_record();
+}
+
+void DynamicLimits::write_record() {
+    if (const auto written = write_limit_changes(node_.directory(), node_.policy(), changes_); !written)
+        log(Priority::error, written.error());
 }
 
 void DynamicLimits::apply() {
@@ -103,7 +115,7 @@ bool DynamicLimits::put(std::vector<ChangedLimit> record, const std::vector<Chan
     if (nothing) return true;
     auto both = record;
     both.insert(both.end(), back.begin(), back.end());
-    if (const auto written = write_limit_changes(node_.directory(), both); !written) {
+    if (const auto written = write_limit_changes(node_.directory(), node_.policy(), both); !written) {
         log(Priority::error, "no limit is changed: " + written.error());
         return false;
     }
@@ -120,13 +132,13 @@ bool DynamicLimits::put(std::vector<ChangedLimit> record, const std::vector<Chan
     for (auto& change : record) {
         if (change.from == change.limit) continue;
         const auto before = change.from == unset ? configured_limit(policy, change) : change.from;
+        take_note(policy, change);  // what was set before, we have looked at
         if (set(change, change.limit))
             tell(change.limit < before ? "tightened" : "relaxed", change, before, change.limit);
         change.from = change.limit;
     }
     changes_ = std::move(record);
-    if (const auto written = write_limit_changes(node_.directory(), changes_); !written)
-        log(Priority::error, written.error());
+    write_record();
     return true;
 }
 

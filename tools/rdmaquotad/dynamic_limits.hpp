@@ -36,6 +36,7 @@ public:
 private:
     ChangedLimit* find(Scope scope, const std::string& device, Resource resource);
     void forget_foreign();
+    void write_record();
     void change_to(const std::vector<WantedLimit>& wanted);
     bool put(std::vector<ChangedLimit> record, const std::vector<ChangedLimit>& back);
     void tell(std::string_view kind, const ChangedLimit& change, std::uint64_t before, std::uint64_t after);
