@@ -176,7 +176,8 @@ Json Daemon::status() const {
                              {"dropped_clients", control_.dropped()},
                              {"dynamic_rules", asked_.rules.size()},
                              {"changed_limits", dynamic_.changes().size()},
-                             {"metrics_port", asked_.settings.metrics_port}}},
+                             {"metrics_port", asked_.settings.metrics_port},
+                             {"metrics_served", metrics_.listening()}}},
                 {"kernel", kernel_.status()}};
 }
 
