@@ -8,7 +8,7 @@ namespace rdmaquota {
 namespace {
 
 // So that many clients cost no more than one: a snapshot looks at every slot.
-constexpr std::chrono::milliseconds stats_age{100};
+constexpr std::chrono::milliseconds snapshot_age{100};
 
 Text line(Json json) {
     json["version"] = control_version;
@@ -32,6 +32,7 @@ Answer Answers::answer(const Peer& peer, std::string_view text) {
         kind == RequestKind::status || kind == RequestKind::events || kind == RequestKind::reload;
     if (!works_without && !sources_.node.usable()) return {refusal(sources_.node.missing())};
     if (kind == RequestKind::stats) return {cached_stats()};
+    if (kind == RequestKind::history) return {sources_.history(*request)};
     const auto json = give(peer, *request);
     if (!json) return {refusal(json.error())};
     return {line(*json), kind == RequestKind::subscribe};
@@ -45,8 +46,6 @@ Result<Json> Answers::give(const Peer& peer, const Request& request) {
             return process(request.pid);
         case RequestKind::events:
             return events(request.since);
-        case RequestKind::history:
-            return sources_.history(request);
         case RequestKind::set:
             return set(peer, request);
         case RequestKind::reload: {
@@ -64,27 +63,31 @@ Result<Json> Answers::give(const Peer& peer, const Request& request) {
     }
 }
 
-Json Answers::stats() const {
+const TenantView& Answers::snapshot() {
+    const auto now = std::chrono::steady_clock::now();
+    if (snapshot_ && now - snapshot_time_ <= snapshot_age) return *snapshot_;
+    stats_.reset();
+    snapshot_time_ = now;
+    return snapshot_.emplace(take_snapshot(sources_.node.ledger(), sources_.node.policy()));
+}
+
+Json Answers::stats() {
     auto& node = sources_.node;
     auto json = start();
-    auto tenant = tenant_json(take_snapshot(node.ledger(), node.policy()));
+    auto tenant = tenant_json(snapshot());
     tenant["changed_limits"] = changes_json(node.policy(), limit_changes(node.directory(), node.policy()));
     json["tenants"] = Json::array({std::move(tenant)});
     return json;
 }
 
 Text Answers::cached_stats() {
-    const auto now = std::chrono::steady_clock::now();
-    if (!stats_ || now - stats_time_ > stats_age) {
-        stats_ = line(stats());
-        stats_time_ = now;
-    }
+    snapshot();
+    if (!stats_) stats_ = line(stats());
     return stats_;
 }
 
-Result<Json> Answers::process(std::uint32_t pid) const {
-    auto& node = sources_.node;
-    const auto tenant = take_snapshot(node.ledger(), node.policy());
+Result<Json> Answers::process(std::uint32_t pid) {
+    const auto& tenant = snapshot();
     auto json = start();
     json["processes"] = Json::array();
     for (const auto& process : tenant.processes)
@@ -109,7 +112,7 @@ Result<Json> Answers::set(const Peer& peer, const Request& request) {
         return Error{room.error()};
     const auto done = set_limits(policy, request.limits);
     if (!done) return Error{done.error()};
-    stats_.reset();
+    snapshot_.reset();
     auto json = start();
     for (const auto& change : *done)
         json["limits"][std::string(info(change.resource).name)] = {{"before", limit_json(change.before)},

@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "tools/rdmaquota/json.hpp"
+#include "tools/rdmaquota/snapshot.hpp"
 #include "tools/rdmaquotad/control_socket.hpp"
 #include "tools/rdmaquotad/node.hpp"
 #include "tools/rdmaquotad/node_events.hpp"
@@ -20,7 +22,7 @@ public:
         Node& node;
         const NodeEvents& events;
         std::function<Json()> status;            // of the daemon
-        std::function<Json(const Request&)> history;
+        std::function<Text(const Request&)> history;
         std::function<Result<std::string>()> reload;  // says what it did
     };
     explicit Answers(Sources sources) : sources_(std::move(sources)) {}
@@ -29,15 +31,17 @@ public:
 
 private:
     Result<Json> give(const Peer& peer, const Request& request);
-    Json stats() const;
-    Result<Json> process(std::uint32_t pid) const;
+    const TenantView& snapshot();
+    Json stats();
+    Result<Json> process(std::uint32_t pid);
     Json events(std::uint64_t since) const;
     Result<Json> set(const Peer& peer, const Request& request);
     Text cached_stats();
 
     Sources sources_;
-    Text stats_;
-    std::chrono::steady_clock::time_point stats_time_;
+    std::optional<TenantView> snapshot_;
+    Text stats_;  // of the snapshot
+    std::chrono::steady_clock::time_point snapshot_time_;
 };
 
 }  // namespace rdmaquota

@@ -1,9 +1,15 @@
 // The daemon's Unix socket: many clients, one JSON line each way.
 //
-// No client can make the daemon wait, or grow: a request has at most `longest_request` bytes; a client
-// that does not read is not read from, and is dropped when its answer does not move for `patience` or
-// more than `longest_backlog` bytes of events wait for it; a user that asks faster than `rate` is served
-// at that rate; a user other than root has at most half of all clients.
+// No client can make the daemon wait, or grow, or keep root out:
+//
+// * a request has at most `longest_request` bytes, and one is answered at a time: the next when the client has
+//   taken the answer, and after all others that are ready; root's before those;
+// * a client is dropped when its answer does not move for `patience`, or is not through after `longest_delivery`,
+//   when more than `longest_backlog` bytes of events wait for it, and when it neither asks nor listens for
+//   `longest_idle`, root's excepted;
+// * a user's requests wait while its clients have `most_unsent_by_user` bytes of answers to take, or all users'
+//   `most_unsent`, or when it asks faster than `rate`, an answer counting as one for each `token_bytes`;
+// * a user has at most half of the places, and root alone the last ones.
 #pragma once
 
 #include <chrono>
@@ -40,11 +46,17 @@ struct Answer {
 class ControlSocket {
 public:
     static constexpr std::size_t most_clients = 1024;
+    static constexpr std::size_t places_for_root = 32;
     static constexpr std::size_t longest_request = 16 * 1024;
     static constexpr std::size_t longest_backlog = 256 * 1024;
+    static constexpr std::size_t most_unsent = 32 << 20;
+    static constexpr std::size_t most_unsent_by_user = 8 << 20;
     static constexpr std::chrono::seconds patience{10};
+    static constexpr std::chrono::seconds longest_delivery{60};
+    static constexpr std::chrono::seconds longest_idle{60};
     static constexpr double rate = 200;   // requests a second, by all clients of a user
     static constexpr double burst = 1000;
+    static constexpr double token_bytes = 32 * 1024;
 
     using Handler = std::function<Answer(const Peer&, std::string_view line)>;
 
@@ -63,28 +75,39 @@ private:
     struct Client;
     struct User {
         std::size_t clients = 0;
-        double tokens = burst;
+        std::size_t unsent = 0;  // bytes of answers
+        double tokens = burst;   // may be less than nothing, after a long answer
     };
+    using Clock = std::chrono::steady_clock;
 
     void accept_clients();
+    void pause();
+    void resume();
+    bool has_place(const Peer& peer);
     void admit(int fd, const Peer& peer);
     void serve(Client& client, std::uint32_t events);
     bool receive(Client& client);
-    void answer_lines(Client& client);
+    void answer_line(Client& client);
+    bool may_ask(const Client& client);
+    void owe(Client& client, std::size_t bytes);
     bool flush(Client& client);
     void update(Client& client);
+    bool stuck(const Client& client) const;
     void drop(Client& client);
-    bool take_token(const Peer& peer);
     void tick();
 
     Loop& loop_;
     std::string path_;
     Handler handler_;
+    std::size_t places_;  // at most `most_clients`, less when there are not as many descriptors
     int fd_ = -1;
+    bool paused_ = false;  // there was no descriptor for a client
+    Clock::time_point paused_at_;
     Loop::Source listener_;
     Loop::Source timer_;
     std::map<int, std::unique_ptr<Client>> clients_;  // by descriptor
     std::map<uid_t, User> users_;
+    std::size_t unsent_ = 0;  // by those who are not privileged
     std::uint64_t dropped_ = 0;
 };
 

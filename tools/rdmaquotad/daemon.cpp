@@ -11,7 +11,6 @@
 #include "tools/rdmaquota/event_text.hpp"
 #include "tools/rdmaquota/reload.hpp"
 #include "tools/rdmaquotad/capacity.hpp"
-#include "tools/rdmaquotad/history_json.hpp"
 #include "tools/rdmaquotad/log.hpp"
 #include "tools/rdmaquotad/metrics.hpp"
 
@@ -32,7 +31,7 @@ Daemon::Daemon(std::string directory, std::string policy_file)
           return usage(device, resource);
       }, capacity),
       answers_({node_, events_, [this] { return status(); },
-                [this](const Request& request) { return history_json(history_, request, now_s()); },
+                [this](const Request& request) { return history(request); },
                 [this] { return reload(); }}),
       control_(loop_, node_.directory() + "/control.sock",
                [this](const Peer& peer, std::string_view line) { return answers_.answer(peer, line); }),
@@ -87,12 +86,19 @@ void Daemon::tick() {
 }
 
 void Daemon::sample() {
+    history_text_.reset();
     const auto now = now_s();
     auto& ledger = node_.ledger();
     for (const auto& [number, device] : ledger.devices())
         for (const auto& row : resource_table)
             history_.add({std::string(default_tenant), device, row.id}, now, ledger.tenant_usage(number, row.id),
                          ledger.peak(number, row.id));
+}
+
+// The same for every user: there is one tenant, which all processes are in.
+Text Daemon::history(const Request& request) {
+    if (!history_text_) history_text_.emplace(history_, now_s());
+    return history_text_->answer(request);
 }
 
 // By the ledger's word or the kernel's, whichever is more: a program that goes around the quota fills a

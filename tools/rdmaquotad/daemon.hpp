@@ -1,6 +1,7 @@
 // rdmaquotad: the parts put together.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tools/rdmaquota/sidecar_files.hpp"
@@ -8,6 +9,7 @@
 #include "tools/rdmaquotad/control_socket.hpp"
 #include "tools/rdmaquotad/dynamic_limits.hpp"
 #include "tools/rdmaquotad/history.hpp"
+#include "tools/rdmaquotad/history_json.hpp"
 #include "tools/rdmaquotad/kernel_side.hpp"
 #include "tools/rdmaquotad/loop.hpp"
 #include "tools/rdmaquotad/metrics_server.hpp"
@@ -29,6 +31,7 @@ private:
     void tick();
     void new_policy();
     void sample();
+    Text history(const Request& request);
     std::uint64_t usage(const std::string& device, Resource resource) const;
     void relay_events();
     void tell_status();
@@ -47,6 +50,7 @@ private:
     std::uint64_t next_event_ = 0;
     std::string said_status_;
     History history_;
+    std::optional<HistoryText> history_text_;  // until the next sample
     DynamicLimits dynamic_;
     Answers answers_;
     ControlSocket control_;

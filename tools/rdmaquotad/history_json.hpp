@@ -1,13 +1,36 @@
 // The history as the control socket tells it; see rdmaquotad(8).
 #pragma once
 
-#include "tools/rdmaquota/json.hpp"
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "tools/rdmaquotad/history.hpp"
 #include "tools/rdmaquotad/request.hpp"
 
 namespace rdmaquota {
 
-// The series that the request asks for; `time_s` is CLOCK_REALTIME.
-Json history_json(const History& history, const Request& request, std::uint64_t time_s);
+// The line with all series, and where each of them is in it, so that an answer with some of them is cut out of it:
+// it is long (10 KB for each series) and made anew only when the history has gone on.
+class HistoryText {
+public:
+    // `time_s` is CLOCK_REALTIME, of the last sample.
+    HistoryText(const History& history, std::uint64_t time_s);
+
+    // What the request asks for.
+    std::shared_ptr<const std::string> answer(const Request& request) const;
+
+private:
+    struct Part {
+        std::string device;
+        std::string_view resource;
+        std::size_t begin;
+        std::size_t size;
+    };
+    std::size_t head_;  // bytes before the first series
+    std::vector<Part> parts_;
+    std::shared_ptr<const std::string> all_;
+};
 
 }  // namespace rdmaquota
