@@ -7,6 +7,7 @@ the part of a program with verbs objects.
 import json
 import os
 import random
+import resource
 import select
 import shutil
 import signal
@@ -65,6 +66,25 @@ def eventually(condition, seconds=10.0):
         if value or time.monotonic() > end:
             return value
         time.sleep(0.05)
+
+
+def as_nobody(script, *arguments):
+    """Python, as another user, which says a line when it is ready and ends with its standard input."""
+    process = subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c",
+                                script, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    return process
+
+
+def end(process):
+    process.stdin.close()
+    process.wait(20)
+    process.stdout.close()
+
+
+def memory():
+    """KiB of the sidecar."""
+    return int(open(f"/proc/{daemon.process.pid}/statm").read().split()[1]) * 4
 
 
 class Client:
@@ -176,6 +196,31 @@ def starting():
     check("a second one refuses, and names the first",
           second.returncode == 1 and f"already runs for {directory} as process {daemon.process.pid}" in second.stderr
           and second.stderr.count("\n") == 1, second.stderr)
+
+
+def lock():
+    """Another user could keep the sidecar from starting by a read lock, if it could open the file."""
+    file = f"{directory}/rdmaquotad.lock"
+    check("the lock is for nobody else to open", os.stat(file).st_mode & 0o777 == 0o600)
+    if os.geteuid() != 0:
+        return
+    daemon.end(signal.SIGKILL)
+    os.chmod(file, 0o644)  # as an older one made it
+    holder = as_nobody("""if True:
+        import fcntl, struct, sys
+        file = open(sys.argv[1])
+        fcntl.fcntl(file, 37, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0))
+        print("holds it", flush=True)
+        sys.stdin.read()
+    """, file)
+    start()
+    check("a file that another user holds is replaced",
+          os.stat(file).st_mode & 0o777 == 0o600 and not os.path.exists(file + ".new"))
+    end(holder)
+    check("and a second one still refuses", f"as process {daemon.process.pid}" in run(rdmaquotad).stderr)
+    os.chmod(file, 0o644)
+    check("also where the file's mode is an older one's", run(rdmaquotad).returncode == 1)
+    os.chmod(file, 0o600)
 
 
 # --- requests -------------------------------------------------------------------------------------
@@ -326,10 +371,106 @@ def slow_reader():
             dropped = True
     check("others are served meanwhile", "tenants" in ask("stats"))
     check("a client that does not read is dropped",
-          dropped and eventually(lambda: ask("status")["sidecar"]["dropped_clients"] == 1), ask("status"))
-    memory = int(open(f"/proc/{daemon.process.pid}/statm").read().split()[1]) * 4
-    check("and the sidecar has not grown by it", memory < 64 * 1024, f"{memory} KiB")
+          dropped and eventually(lambda: ask("status")["sidecar"]["dropped_clients"] == 1, 15), ask("status"))
+    check("and the sidecar has not grown by it", memory() < 64 * 1024, f"{memory()} KiB")
     client.close()
+
+
+def greedy():
+    """A user that asks for long answers, with and without reading them, and takes all places it can get."""
+    if os.geteuid() != 0:
+        return
+    resources = ["qp", "send_wr", "recv_wr", "cq", "cqe", "mr", "mr_bytes", "pd", "srq", "ah", "mw", "xrcd", "flow"]
+    users = [User(f"device_{i:02}", *[f"{name}=1" for name in resources]) for i in range(30)]
+    time.sleep(1.5)
+    before = memory()
+    others = as_nobody("""if True:
+        import socket, sys
+        clients = []
+        for i in range(500):
+            client = socket.socket(socket.AF_UNIX)
+            client.connect(sys.argv[1])
+            client.sendall(b'{"version":1,"request":"history"}\\n' * 400)
+            clients.append(client)
+        print("asked", flush=True)
+        sys.stdin.read()
+    """, control)
+    most, late, until = 0, 0, time.monotonic() + 5
+    while time.monotonic() < until:
+        begin = time.monotonic()
+        ask("status")
+        late, most = max(late, time.monotonic() - begin), max(most, memory())
+        time.sleep(0.1)
+    check("500 clients that do not read do not make the sidecar grow", most - before < 48 * 1024, f"{before} {most}")
+    check("nor root wait", late < 1, f"{late} s")
+    end(others)
+    others = as_nobody("""if True:
+        import socket, sys, threading
+        def one():
+            client = socket.socket(socket.AF_UNIX)
+            client.connect(sys.argv[1])
+            read = lambda: [None for _ in iter(lambda: client.recv(1 << 20), b"")]
+            threading.Thread(target=read, daemon=True).start()
+            while True:
+                client.sendall(b'{"version":1,"request":"history"}\\n' * 100)
+        for _ in range(20):
+            threading.Thread(target=one, daemon=True).start()
+        print("asks", flush=True)
+        sys.stdin.read()
+        import os
+        os._exit(0)
+    """, control)
+    late, until = [], time.monotonic() + 5
+    while time.monotonic() < until:
+        begin = time.monotonic()
+        ask("status")
+        late.append(time.monotonic() - begin)
+        time.sleep(0.1)
+    check("nor 20 that ask as fast as they can", max(late) < 1, late)
+    end(others)
+    for user in users:
+        user.end()
+
+
+def places():
+    """All the places that others can take leave some for root, and running out of descriptors costs nothing."""
+    if os.geteuid() != 0:
+        return
+    script = """if True:
+        import os, socket, sys
+        os.setuid(int(sys.argv[2]))
+        clients = [socket.socket(socket.AF_UNIX) for _ in range(600)]
+        for client in clients:
+            client.connect(sys.argv[1])
+        print("there", flush=True)
+        sys.stdin.read()
+    """
+
+    def take(user):
+        process = subprocess.Popen(["/usr/bin/python3", "-c", script, control, str(user)], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        return process
+    takers = [take(65534), take(65533)]
+    answer = eventually(lambda: ask("status"))
+    check("two users with all their places leave some for root", answer["sidecar"]["clients"] == 993, answer)
+    for taker in takers:
+        end(taker)
+    eventually(lambda: ask("status")["sidecar"]["clients"] == 1)
+    pid = daemon.process.pid
+    old = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (60, old[1]))
+    taker = take(65534)
+
+    def busy():
+        fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    begin = busy()
+    time.sleep(2)
+    check("without a descriptor for a client it waits for one", busy() - begin < 0.4, busy() - begin)
+    end(taker)
+    check("and goes on", eventually(lambda: "sidecar" in ask("status")))
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, old)
 
 
 def slow_subscriber():
@@ -394,6 +535,8 @@ def dynamic():
     run(rdmaquota, "set", "rxe0", "qp=40", "--process")
     check("a limit that an administrator sets meanwhile counts as configured",
           eventually(lambda: process_limit() == 20))
+    run(rdmaquota, "set", "rxe0", "qp=20", "--process")
+    check("also when it is what the rule has set", eventually(lambda: process_limit() == 10))
     ask("reload")
     check("a reload begins again", eventually(lambda: process_limit() == 50))
 
@@ -495,6 +638,31 @@ def metrics():
     check("connections that send nothing do not keep it from its work", "tenants" in ask("stats"))
     for connection in idle:
         connection.close()
+    dripping = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
+    served, until = 0, time.monotonic() + 12
+    while time.monotonic() < until:
+        for connection in dripping:
+            try:
+                connection.send(b"G")
+            except OSError:
+                pass
+        try:
+            served += "rdmaquota_usage" in scrape()[1]
+        except OSError:
+            pass
+        time.sleep(0.5)
+    check("nor do 100 that send a byte now and then", served >= 5, served)
+    for connection in dripping:
+        connection.close()
+    taken = socket.create_server(("127.0.0.1", port + 2))
+    policy(f"[sidecar]\nmetrics_port = {port + 2}\n")
+    ask("reload")
+    check("where the port is taken it says that it serves no metrics",
+          ask("status")["sidecar"]["metrics_served"] is False)
+    taken.close()
+    check("and tries again", eventually(lambda: ask("status")["sidecar"]["metrics_served"], 15))
+    policy(f"[sidecar]\nmetrics_port = {port}\n")
+    ask("reload")
     real_prometheus(text)
     policy()
     ask("reload")
@@ -573,8 +741,8 @@ def ending():
 
 
 open("log", "w").close()
-for part in (starting, requests, permissions, changing, subscribing, crowd, slow_reader, slow_subscriber,
-             unit, dynamic, kills, history, new_ledger, metrics, unprivileged, ending):
+for part in (starting, lock, requests, permissions, changing, subscribing, crowd, slow_reader, places, slow_subscriber,
+             unit, dynamic, kills, history, new_ledger, metrics, greedy, unprivileged, ending):
     attempt(part)
 if "daemon" in globals() and daemon.process.poll() is None:
     daemon.process.kill()
