@@ -167,6 +167,7 @@ proceed
 policy <<< 'version = 1
 [tenant.default]
 bypass = "charge"'
+sleep 2 # until the sidecar knows, which would kill
 : > sidecar.log
 start "$programs/raw_uverbs" ioctl 5
 await 10 "bypass: pid $program "

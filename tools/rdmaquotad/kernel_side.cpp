@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include <fmt/core.h>
 
@@ -34,6 +35,11 @@ Json counts_json(const ResourceCounts& counts) {
     for (const auto& row : resource_table)
         if (counts[index(row.id)] != 0) json[std::string(row.name)] = counts[index(row.id)];
     return json;
+}
+
+bool is_system(const std::string& directory) {
+    std::error_code unknown;
+    return std::filesystem::equivalent(directory, system_directory, unknown);
 }
 
 }  // namespace
@@ -130,7 +136,7 @@ void KernelSide::look() {
     looked_ = Clock::now();
     if (!node_.usable()) return;
     const Sight sight{*watch_, uses_, node_.ledger(), node_.ledger_file(), node_.policy(),
-                      node_.directory() == system_directory};
+                      is_system(node_.directory())};
     for (const auto& finding : agreement_.look(sight, asked_.bypass)) tell(finding);
     bound_tenant();
     look_for_denials();
