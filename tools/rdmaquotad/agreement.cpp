@@ -1,11 +1,9 @@
 #include "tools/rdmaquotad/agreement.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 namespace rdmaquota {
 namespace {
@@ -44,20 +42,6 @@ std::uint64_t weight(Resource resource, std::uint64_t amount) {
 }
 
 }  // namespace
-
-std::string_view name(Finding::Kind kind) noexcept {
-    using enum Finding::Kind;
-    switch (kind) {
-        case bypass: return "bypass";
-        case bypass_ended: return "bypass_ended";
-        case bypass_limited: return "bypass_limited";
-        case bypass_killed: return "bypass_killed";
-        case bypass_kept: return "bypass_kept";
-        case leak: return "leak";
-        case leak_ended: return "leak_ended";
-    }
-    return "";
-}
 
 void Agreement::Looks::begin(bool same) {
     same_ = same ? same_ + 1 : 0;
@@ -221,7 +205,6 @@ void Agreement::compare(const Place& place, const Side& side, const Sight& sight
     watched.difference.pid = side.pid;
     watched.difference.comm = side.identity ? side.identity->comm : "";
     watched.difference.device = place.second;
-    watched.start_time = side.identity ? side.identity->start_time : 0;
     watched.in_kernel = side.kernel;
     watched.in_ledger = side.ledger;
     watched.suspects = side.suspects;

@@ -92,7 +92,6 @@ private:
     struct Watched {
         Looks looks;
         Difference difference;  // of the last look; without amounts
-        std::uint64_t start_time = 0;
         ResourceCounts in_kernel{}, in_ledger{};
         std::uint64_t deeds = 0;  // objects made and destroyed, as far as seen
         std::uint64_t openings = 0;  // and closings, as far as seen

@@ -73,6 +73,7 @@ KernelSide::KernelSide(Loop& loop, Node& node, NodeEvents& events)
     : loop_(loop), node_(node), events_(events), backstop_(node.directory()), agreement_(backstop_) {}
 
 void KernelSide::start() {
+    for_everyone_ = is_system(node_.directory());
     watch_ = KernelWatch::open();
     if (const auto loaded = backstop_.load(); !loaded) log(Priority::error, loaded.error());
     // What a daemon that was killed had bounded because of a bypass; it is bounded again if that goes on.
@@ -113,8 +114,8 @@ void KernelSide::take_events() {
     if (ended && node_.usable()) node_.ledger().reap();
     // Who goes around the quota for a moment only; but those who open devices all the time do not keep us busy.
     if (!opened || Clock::now() < looked_ + rest_after_look) return;
-    look();
-    look();
+    compare();
+    compare();
 }
 
 void KernelSide::say_blind() {
@@ -125,21 +126,25 @@ void KernelSide::say_blind() {
 }
 
 void KernelSide::look() {
+    if (!compare()) return;
+    bound_tenant();
+    look_for_denials();
+}
+
+bool KernelSide::compare() {
     auto uses = watch_->snapshot();
     say_blind();
     watch_events();
     if (!uses) {
         if (std::exchange(said_unread_, uses.error()) != uses.error()) log(Priority::error, uses.error());
-        return;
+        return false;
     }
     uses_ = std::move(*uses);
     looked_ = Clock::now();
-    if (!node_.usable()) return;
-    const Sight sight{*watch_, uses_, node_.ledger(), node_.ledger_file(), node_.policy(),
-                      is_system(node_.directory())};
+    if (!node_.usable()) return false;
+    const Sight sight{*watch_, uses_, node_.ledger(), node_.ledger_file(), node_.policy(), for_everyone_};
     for (const auto& finding : agreement_.look(sight, asked_.bypass)) tell(finding);
-    bound_tenant();
-    look_for_denials();
+    return true;
 }
 
 void KernelSide::tell(const Finding& finding) {

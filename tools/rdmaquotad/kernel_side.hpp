@@ -38,6 +38,7 @@ private:
     void watch_events();
     void take_events();
     void look();
+    bool compare();  // false: there is nothing to compare
     void tell(const Finding& finding);
     void bound_tenant();
     void look_for_denials();
@@ -55,6 +56,7 @@ private:
     using Clock = std::chrono::steady_clock;
     Clock::time_point looked_;
     std::map<std::pair<std::string, std::string>, HcaCounts> denied_;  // by bounded group and device
+    bool for_everyone_ = false;  // the directory is that which programs charge by default
     int fd_ = -1;
     Loop::Source ready_, tick_;
     std::optional<std::vector<std::string>> said_blind_;
