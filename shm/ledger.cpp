@@ -55,44 +55,69 @@ void remove_directory(const std::string& path) noexcept {
     rmdir(path.c_str());
 }
 
-// Its new name; empty when there is none, or it is usable.
-Result<std::string> set_aside_unusable(const std::string& path) {
-    if (access(path.c_str(), F_OK) != 0) return std::string();
+// No permission or no descriptor left says nothing about the ledger.
+Result<bool> is_usable(const std::string& path) {
     const int fd = ::open(data_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0) close(fd);
-    // No permission or no descriptor left says nothing about the ledger.
     else if (errno != ENOENT && errno != ELOOP && errno != EISDIR)
         return Error{fmt::format("cannot open {}: {}", data_path(path), std::strerror(errno))};
-    if (inspect_ledger_file(data_path(path))) return std::string();
-    return Ledger::set_aside(path);
+    return static_cast<bool>(inspect_ledger_file(data_path(path)));
+}
+
+// Whether the ledger that is there, usable or not, is every user's.
+bool is_shared(const std::string& path) {
+    struct stat status {};
+    return ::stat(data_path(path).c_str(), &status) != 0 || (status.st_mode & S_IWOTH) != 0;
+}
+
+// A directory with a new ledger, beside `path`.
+Result<std::string> build_beside(const std::string& path, bool shared) {
+    auto temporary = fmt::format("{}.{}.tmp", path, getpid());
+    remove_directory(temporary);
+    const auto filled = fill_directory(temporary, shared);
+    if (filled) return temporary;
+    remove_directory(temporary);
+    return Error{filled.error()};
+}
+
+Error cannot(const char* what, const std::string& path, int error) {
+    return {fmt::format("cannot {} the ledger {}: {}", what, path, std::strerror(error))};
 }
 
 }  // namespace
 
 Result<void> Ledger::create(const std::string& path, bool shared) {
     if (access(data_path(path).c_str(), F_OK) == 0) return {};
-    const auto temporary = fmt::format("{}.{}.tmp", path, getpid());
-    remove_directory(temporary);
-    auto filled = fill_directory(temporary, shared);
-    if (filled && std::rename(temporary.c_str(), path.c_str()) == 0) return {};
+    const auto temporary = build_beside(path, shared);
+    if (!temporary) return Error{temporary.error()};
+    if (std::rename(temporary->c_str(), path.c_str()) == 0) return {};
     const int error = errno;
-    remove_directory(temporary);
-    if (!filled) return filled;
+    remove_directory(*temporary);
     if (access(data_path(path).c_str(), F_OK) == 0) return {};  // another process was faster
-    return Error{fmt::format("cannot create the ledger {}: {}", path, std::strerror(error))};
+    return cannot("create", path, error);
 }
 
-Result<std::string> Ledger::set_aside(const std::string& path) {
+Result<std::string> Ledger::replace(const std::string& path) {
+    const auto temporary = build_beside(path, is_shared(path));
+    if (!temporary) return temporary;
+    if (renameat2(AT_FDCWD, temporary->c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
+        const int error = errno;
+        remove_directory(*temporary);
+        return cannot("replace", path, error);
+    }
     const auto aside = unused_name(fmt::format("{}.unusable.{}", path, time(nullptr)));
-    if (std::rename(path.c_str(), aside.c_str()) == 0) return aside;
-    return Error{fmt::format("cannot move the ledger {} away: {}", path, std::strerror(errno))};
+    if (std::rename(temporary->c_str(), aside.c_str()) == 0) return aside;
+    return *temporary;
 }
 
 Result<std::string> Ledger::replace_unusable(const std::string& path, bool shared) {
-    auto aside = set_aside_unusable(path);
-    if (!aside) return aside;
-    if (const auto made = create(path, shared); !made) return Error{made.error()};
-    return aside;
+    if (access(path.c_str(), F_OK) != 0) {
+        if (const auto made = create(path, shared); !made) return Error{made.error()};
+        return std::string();
+    }
+    const auto usable = is_usable(path);
+    if (!usable) return Error{usable.error()};
+    return *usable ? std::string() : replace(path);
 }
 
 Result<Ledger> Ledger::open(const std::string& path) {
@@ -103,6 +128,8 @@ Result<Ledger> Ledger::open(const std::string& path) {
 
 Ledger::Ledger(std::string path, Mapping mapping) noexcept
     : path_(std::move(path)), mapping_(std::move(mapping)), data_(ledger_data(mapping_)) {}
+
+bool Ledger::damaged() const { return lost() || !check_mapped_ledger(data_path(path_), mapping_); }
 
 bool Ledger::in_place() const noexcept { return mapping_.is_of(data_path(path_).c_str()); }
 

@@ -143,13 +143,13 @@ public:
     // `shared`: every user may charge (files 0666, directory 0755); otherwise only this user.
     static Result<void> create(const std::string& path, bool shared);
 
-    // Makes the ledger directory `path` where there is none, and in place of one that is no usable ledger: that is
-    // moved away, to a name beside it, which is returned; otherwise the empty string is. Programs that still have the
-    // old one mapped go on with it.
-    static Result<std::string> replace_unusable(const std::string& path, bool shared);
+    // Puts a new one in place of any ledger, good or not, in one step; programs that have the old one mapped go on
+    // with it. It is for whom the old one was. Returns the name beside it where the old one is then.
+    static Result<std::string> replace(const std::string& path);
 
-    // Moves any ledger away, good or not, and returns its new name.
-    static Result<std::string> set_aside(const std::string& path);
+    // Makes the ledger directory `path` where there is none, and replaces one that is no usable ledger; otherwise the
+    // empty string is returned.
+    static Result<std::string> replace_unusable(const std::string& path, bool shared);
 
     // Maps the ledger in directory `path`. Refuses what is truncated, foreign or of another layout
     // version, with path and remedy in the message.
@@ -157,6 +157,9 @@ public:
 
     // Its file was cut short: nothing that is charged or read here since means anything.
     bool lost() const noexcept { return mapping_.lost(); }
+
+    // Whether the file that is in place, this ledger's, was cut short or its beginning overwritten. Needs no descriptor.
+    bool damaged() const;
 
     // Takes a free slot for this process, reaping the dead when the table is full.
     Result<Owner> claim(const Identity& identity);

@@ -57,11 +57,15 @@ Result<void> check(const std::string& path, const LedgerHeader& header) {
     return {};
 }
 
+Result<void> check_size(const std::string& path, const struct stat& status) {
+    if (S_ISREG(status.st_mode) && static_cast<std::size_t>(status.st_size) == ledger_file_bytes) return {};
+    return unusable(path, fmt::format("it has {} bytes instead of {}", status.st_size, ledger_file_bytes));
+}
+
 Result<void> check_file(const std::string& path, int fd) {
     struct stat status {};
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
-        static_cast<std::size_t>(status.st_size) != ledger_file_bytes)
-        return unusable(path, fmt::format("it has {} bytes instead of {}", status.st_size, ledger_file_bytes));
+    fstat(fd, &status);
+    if (const auto sized = check_size(path, status); !sized) return sized;
     LedgerHeader header;
     if (pread(fd, &header, sizeof header, ledger_offset) != static_cast<ssize_t>(sizeof header))
         return Error{fmt::format("cannot read {}: {}", path, std::strerror(errno))};
@@ -103,6 +107,13 @@ Result<void> inspect_ledger_file(const std::string& path) {
     if (!fd) return Error{fd.error()};
     close(*fd);
     return {};
+}
+
+Result<void> check_mapped_ledger(const std::string& path, const Mapping& mapping) {
+    struct stat status {};
+    ::stat(path.c_str(), &status);
+    if (const auto sized = check_size(path, status); !sized) return sized;
+    return check(path, ledger_data(mapping)->header);
 }
 
 Result<Mapping> map_ledger_file(const std::string& path) {

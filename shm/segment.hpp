@@ -29,6 +29,9 @@ LedgerData* ledger_data(const Mapping& mapping) noexcept;
 // Whether the file is a ledger of this version: size, magic, layout version and numbers.
 Result<void> inspect_ledger_file(const std::string& path);
 
+// Whether the file at `path`, which was mapped, still is a ledger of this version. Needs no descriptor.
+Result<void> check_mapped_ledger(const std::string& path, const Mapping& mapping);
+
 // Maps an existing ledger file after the same look.
 Result<Mapping> map_ledger_file(const std::string& path);
 

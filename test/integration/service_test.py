@@ -616,6 +616,30 @@ def new_ledger():
     user.end()
 
 
+def damaged_ledger():
+    """By what every user may do to it. Later it waits a minute."""
+    ledger = f"{directory}/default/ledger"
+    whole = os.path.getsize(ledger)
+    since = ask("events")["next"]
+    os.truncate(ledger, 5000)
+    check("a ledger that is cut short is replaced", eventually(lambda: os.path.getsize(ledger) == whole))
+    told = eventually(lambda: [e for e in ask("events", since=since)["events"] if e["kind"] == "ledger_replaced"])
+    check("which is an event that says where the old one is", os.path.isdir(told[0]["aside"]), told)
+    check("it is again every user's", os.stat(ledger).st_mode & 0o777 == 0o666, oct(os.stat(ledger).st_mode))
+    user = User("rxe6", "qp=5")
+    check("and programs charge the new one",
+          eventually(lambda: "rxe6" in ask("stats")["tenants"][0]["devices"]), ask("stats"))
+    with open(ledger, "r+b") as file:
+        file.write(bytes(whole))
+    check("another one within a minute is told",
+          eventually(lambda: "rdmaquota reload" in ask("stats").get("error", "")))
+    time.sleep(2)
+    check("and not replaced", "error" in ask("stats"), ask("stats"))
+    run(rdmaquota, "repair")
+    check("until an administrator does it", eventually(lambda: "tenants" in ask("stats")), ask("stats"))
+    user.end()
+
+
 def metrics():
     policy(f"[sidecar]\nmetrics_port = {port}\n")
     ask("reload")
@@ -742,7 +766,7 @@ def ending():
 
 open("log", "w").close()
 for part in (starting, lock, requests, permissions, changing, subscribing, crowd, slow_reader, places, slow_subscriber,
-             unit, dynamic, kills, history, new_ledger, metrics, greedy, unprivileged, ending):
+             unit, dynamic, kills, history, new_ledger, damaged_ledger, metrics, greedy, unprivileged, ending):
     attempt(part)
 if "daemon" in globals() and daemon.process.poll() is None:
     daemon.process.kill()

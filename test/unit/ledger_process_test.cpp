@@ -263,8 +263,7 @@ TEST_CASE_METHOD(LedgerFixture, "who has a ledger that was moved away is held to
     const auto device = *ledger.device_index("rxe0");
     const Limits limit[] = {tenant_limit(2)};
     REQUIRE_FALSE(ledger.charge(owner, device, qps(2), limit));
-    REQUIRE(Ledger::set_aside(path));
-    REQUIRE(Ledger::create(path, false));
+    REQUIRE(Ledger::replace(path));
     CHECK(ledger.charge(owner, device, qps(1), limit));
     CHECK(ledger.reap() == 0);
     CHECK(ledger.usage(owner.slot(), device, Resource::qp) == 2);

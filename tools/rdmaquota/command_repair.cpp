@@ -1,5 +1,4 @@
 // rdmaquota repair: a ledger that is right again.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <memory>
@@ -39,19 +38,11 @@ void name_programs(const Ledger& ledger) {
                    printable(owner.identity.comm));
 }
 
-// The new ledger is for whom the old one was.
-bool for_everyone(const std::string& path) {
-    struct stat status {};
-    return ::stat(data_path(path).c_str(), &status) != 0 || (status.st_mode & S_IWOTH) != 0;
-}
-
 int replace(const std::string& path) {
-    const bool shared = for_everyone(path);
     auto old = Ledger::open(path);
     if (old) old->reap();
-    const auto aside = Ledger::set_aside(path);
+    const auto aside = Ledger::replace(path);
     if (!aside) return failed(aside.error());
-    if (const auto made = Ledger::create(path, shared); !made) return failed(made.error());
     fmt::print("a new ledger is in place; the old one is {}\n", *aside);
     if (old) name_programs(*old);
     return status_done;
@@ -71,7 +62,7 @@ int run(bool fresh, const Session& session) {
     if (::access(path.c_str(), F_OK) != 0)
         return failed(fmt::format("there is no ledger {}: run 'rdmaquota reload' to make it", path));
     if (fresh) return replace(path);
-    const auto aside = Ledger::replace_unusable(path, for_everyone(path));
+    const auto aside = Ledger::replace_unusable(path, true);
     if (!aside) return failed(aside.error());
     if (!aside->empty()) {
         fmt::print("the ledger could not be used; it was moved to {} and a new one made\n", *aside);

@@ -70,6 +70,10 @@ void Daemon::start() {
 
 void Daemon::tick() {
     policy_is_new_ = node_.refresh() || policy_is_new_;
+    if (const auto aside = node_.take_aside(); !aside.empty())
+        events_.emit(Priority::warning, "ledger_replaced", Json{{"aside", aside}},
+                     fmt::format("the ledger was cut short or overwritten; it was moved to {}, and a new one made: "
+                                 "on devices that are open now, nothing is counted in it", aside));
     if (node_.missing() != said_missing_) {
         said_missing_ = node_.missing();
         const bool waits = !said_missing_.empty();

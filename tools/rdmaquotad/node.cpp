@@ -12,6 +12,8 @@
 namespace rdmaquota {
 namespace {
 
+constexpr auto between_replacements = std::chrono::minutes(1);
+
 // How far the clock of the wall is ahead of that since boot, in nanoseconds.
 std::int64_t wall_since_boot() {
     timespec wall{}, boot{};
@@ -45,10 +47,23 @@ std::uint64_t Node::usage(const std::string& device, Resource resource) const {
     return 0;
 }
 
+// Not for one that could never be used here: it may be another version's. Who damages it again and again shall not
+// fill the disk with ledgers that were moved away.
+void Node::replace_damaged(const std::string& path) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < may_replace_) return;
+    const auto aside = Ledger::replace_unusable(path, true);
+    if (!aside || aside->empty()) return;
+    aside_ = *aside;
+    may_replace_ = now + between_replacements;
+}
+
 void Node::open_ledger() {
     const auto path = ledger_path(directory_);
+    const bool same = ledger_file_.inode != 0 && ledger_file_.inode == file_of(data_path(path)).inode;
+    if (same && ledger_ && !ledger_->damaged()) return;
+    if (same) replace_damaged(path);
     const auto file = file_of(data_path(path));
-    if (ledger_ && file.inode == ledger_file_.inode && !ledger_->lost()) return;
     auto ledger = Ledger::open(path);
     if (ledger) {
         ledger_.emplace(std::move(*ledger));
@@ -56,7 +71,7 @@ void Node::open_ledger() {
         return;
     }
     // While there is no other one, the one that is open is watched on: programs may have it too.
-    if (ledger_ && ledger_->lost()) ledger_.reset();
+    if (same || (ledger_ && ledger_->lost())) ledger_.reset();
     if (!ledger_) missing_ = ledger.error();
 }
 

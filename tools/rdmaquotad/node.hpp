@@ -1,10 +1,13 @@
 // The quota directory as the daemon sees it: its ledger and its running policy, opened again when they
-// are replaced. Nothing that happens to them ends the daemon; it says what is missing and goes on.
+// are replaced. Nothing that happens to them ends the daemon; it says what is missing and goes on. A ledger that is
+// cut short or overwritten, which every user can do who may charge, it replaces, so that programs have one to charge.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "shm/ledger.hpp"
 #include "shm/policy_segment.hpp"
@@ -31,6 +34,9 @@ public:
     bool usable() const noexcept { return ledger_.has_value() && policy_.has_value(); }
     const std::string& missing() const noexcept { return missing_; }  // why it is not usable, else empty
 
+    // Where a damaged ledger was moved to since the last call; else empty.
+    std::string take_aside() { return std::exchange(aside_, {}); }
+
     // Only while it is usable.
     Ledger& ledger() noexcept { return *ledger_; }
     PolicySegment& policy() noexcept { return *policy_; }
@@ -42,11 +48,14 @@ public:
 
 private:
     void open_ledger();
+    void replace_damaged(const std::string& path);
     bool open_policy();
 
     std::string directory_;
     std::optional<Ledger> ledger_;
     LedgerFile ledger_file_;
+    std::chrono::steady_clock::time_point may_replace_;  // from then on
+    std::string aside_;
     std::optional<PolicySegment> policy_;
     bool writable_ = false;
     std::string missing_;
