@@ -10,8 +10,6 @@ namespace {
 
 constexpr unsigned looks_for_gate = 4;
 
-std::uint64_t more(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
-
 // A process may use contexts that another opened, and that one a third's: all have the same representative.
 class Groups {
 public:
@@ -43,47 +41,6 @@ std::uint64_t weight(Resource resource, std::uint64_t amount) {
 
 }  // namespace
 
-void Agreement::Looks::begin(bool same) {
-    same_ = same ? same_ + 1 : 0;
-    looks_[++count_ % for_leak] = {};
-    if (count_ % lately != 0) return;
-    most_[1] = most_[0];
-    most_[0] = {};
-}
-
-void Agreement::Looks::set(Resource resource, const Amounts& amounts) {
-    looks_[count_ % for_leak][index(resource)] = amounts;
-    auto& most = most_[0][index(resource)];
-    most = {std::max(most.kernel, amounts.most_kernel), std::max(most.ledger, amounts.ledger)};
-}
-
-void Agreement::Looks::confirm() {
-    looks_.fill(Row(looks_[count_ % for_leak]));
-    most_ = {};
-}
-
-std::uint64_t Agreement::Looks::least(Resource resource, std::size_t looks, std::uint64_t Amounts::* side) const {
-    std::uint64_t least = UINT64_MAX;
-    for (std::size_t back = 0; back < looks; ++back)
-        least = std::min(least, looks_[(count_ + for_leak - back) % for_leak][index(resource)].*side);
-    return least;
-}
-
-// Where nothing changed in these looks, what is now was all the while.
-std::uint64_t Agreement::Looks::bypass(Resource resource) const {
-    const auto i = index(resource);
-    const auto ledger = same_ + 1 >= for_bypass ? looks_[count_ % for_leak][i].ledger
-                                                : std::max(most_[0][i].ledger, most_[1][i].ledger);
-    return more(least(resource, for_bypass, &Amounts::least_kernel), ledger);
-}
-
-std::uint64_t Agreement::Looks::leak(Resource resource) const {
-    const auto i = index(resource);
-    const auto kernel = same_ + 1 >= for_leak ? looks_[count_ % for_leak][i].most_kernel
-                                              : std::max(most_[0][i].kernel, most_[1][i].kernel);
-    return more(least(resource, for_leak, &Amounts::ledger), kernel);
-}
-
 // Kernel and ledger of a group of processes on one device, in the name of one of them.
 struct Agreement::Side {
     std::uint32_t pid = 0;         // the one with most objects and no slot of its own, if there is such a one
@@ -114,18 +71,12 @@ std::pair<std::uint64_t, std::uint64_t> right_amounts(Resource resource, std::ui
 
 }  // namespace
 
-
-bool Agreement::is_ours(std::uint32_t slot) const {
-    return std::any_of(charged_.begin(), charged_.end(),
-                       [slot](const auto& entry) { return entry.second.owner.slot() == slot; });
-}
-
 Agreement::Sides Agreement::read(const Sight& sight) {
     const auto& uses = sight.uses;
     Groups groups(uses);
     std::set<LedgerName> slots;
     for (const auto& owner : sight.ledger.owners())
-        if (!is_ours(owner.slot)) slots.insert({owner.identity.pid, owner.identity.start_time});
+        if (!charges_.holds(owner.slot)) slots.insert({owner.identity.pid, owner.identity.start_time});
     Sides sides;
     std::set<std::uint32_t> pids;
     for (const auto& use : uses) {
@@ -168,7 +119,7 @@ void Agreement::add_ledger(Sides& sides, const std::map<std::uint32_t, std::uint
         if (const auto& identity = names_.of(pid)) by_name[{identity->pid, identity->start_time}] = group;
     const auto devices = ledger.devices();
     for (const auto& owner : ledger.owners()) {
-        if (is_ours(owner.slot)) continue;
+        if (charges_.holds(owner.slot)) continue;
         const auto found = by_name.find({owner.identity.pid, owner.identity.start_time});
         const auto group = found != by_name.end() ? found->second : owner.identity.pid;
         for (const auto& [device, device_name] : devices) {
@@ -269,42 +220,18 @@ void Agreement::act(const Place& place, Watched& watched, const Sight& sight, By
             found.push_back(std::move(killed));
 }
 
-// Each bypassing process has an owner slot, held by us, with what it has beyond its own.
-void Agreement::charge(Ledger& ledger) {
-    std::map<std::uint32_t, std::map<std::string, ResourceCounts>> wanted;
+// What each bypassing process has beyond its own charges.
+Charges::Wanted Agreement::excess() {
+    Charges::Wanted wanted;
     for (const auto& [place, watched] : watched_) {
         if (watched.told == 0) continue;
-        auto& amounts = wanted[watched.difference.pid][place.second];
+        const auto pid = watched.difference.pid;
+        auto& charge = wanted[pid];
+        charge.whom = names_.of(pid).value_or(Identity{pid, 0, 0, "(ended)"});
+        auto& amounts = charge.amounts[place.second];
         for (const auto& row : resource_table) amounts[index(row.id)] += watched.looks.bypass(row.id);
     }
-    for (auto entry = charged_.begin(); entry != charged_.end();) {
-        if (wanted.contains(entry->first)) { ++entry; continue; }
-        ledger.retire(entry->second.owner);
-        entry = charged_.erase(entry);
-    }
-    for (const auto& [pid, devices] : wanted) {
-        auto charged = charged_.find(pid);
-        if (charged == charged_.end()) {
-            auto owner = ledger.claim(names_.of(pid).value_or(Identity{pid, 0, 0, "(ended)"}));
-            if (!owner) continue;
-            charged = charged_.emplace(pid, Charged{std::move(*owner), {}}).first;
-        }
-        for (const auto& [device, amounts] : devices) {
-            const auto number = ledger.device_index(device);
-            auto& held = charged->second.amounts[device];
-            for (const auto& row : resource_table) {
-                const auto i = index(row.id);
-                if (!number || held[i] == amounts[i]) continue;
-                const Limits none;
-                if (amounts[i] > held[i])
-                    (void)ledger.charge(charged->second.owner, *number, Amounts{}.add(row.id, amounts[i] - held[i]),
-                                        &none);
-                else
-                    ledger.release(charged->second.owner, *number, Amounts{}.add(row.id, held[i] - amounts[i]));
-                held[i] = ledger.usage(charged->second.owner.slot(), *number, row.id);
-            }
-        }
-    }
+    return wanted;
 }
 
 // A gate that is too high for several looks was left so by a death in mid-operation, or is in use all the time;
@@ -323,7 +250,7 @@ void Agreement::correct_gates(Ledger& ledger) {
 
 std::vector<Finding> Agreement::look(const Sight& sight, Bypass bypass) {
     std::vector<Finding> found;
-    if (std::exchange(file_, sight.file) != sight.file) charged_.clear();  // it is another ledger
+    if (std::exchange(file_, sight.file) != sight.file) charges_.forget();  // it is another ledger
     correct_gates(sight.ledger);
     const auto sides = sight.policy.mode() == Mode::off ? Sides{} : read(sight);
     for (auto& [place, watched] : watched_) watched.seen = false;
@@ -333,7 +260,7 @@ std::vector<Finding> Agreement::look(const Sight& sight, Bypass bypass) {
         judge(watched, found);
         act(place, watched, sight, bypass, found);
     }
-    if (bypass == Bypass::charge && sight.policy.mode() == Mode::enforce) charge(sight.ledger);
+    if (bypass == Bypass::charge && sight.policy.mode() == Mode::enforce) charges_.keep(sight.ledger, excess());
     else end(sight.ledger);
     std::erase_if(watched_, [](const auto& entry) {
         const auto& [place, watched] = entry;
@@ -347,11 +274,6 @@ std::vector<Difference> Agreement::bypasses() const {
     for (const auto& [place, watched] : watched_)
         if (watched.told != 0) now.push_back(difference(watched, true));
     return now;
-}
-
-void Agreement::end(Ledger& ledger) {
-    for (auto& [pid, charged] : charged_) ledger.retire(charged.owner);
-    charged_.clear();
 }
 
 }  // namespace rdmaquota

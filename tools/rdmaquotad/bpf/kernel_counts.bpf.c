@@ -361,19 +361,17 @@ int BPF_PROG(on_destroy, struct ib_uobject *uobject, enum rdma_remove_reason why
     return 0;
 }
 
-SEC("fentry/uverbs_free_mr")
-int BPF_PROG(on_free_mr, struct ib_uobject *uobject, enum rdma_remove_reason why) {
+static __always_inline int freeing(struct ib_uobject *uobject, enum rdma_remove_reason why) {
     struct object it = trusted_object(uobject);
     if (!is_abort(why)) change_bytes(&it, -1);
     return 0;
 }
 
+SEC("fentry/uverbs_free_mr")
+int BPF_PROG(on_free_mr, struct ib_uobject *uobject, enum rdma_remove_reason why) { return freeing(uobject, why); }
+
 SEC("fentry/uverbs_free_dm")
-int BPF_PROG(on_free_dm, struct ib_uobject *uobject, enum rdma_remove_reason why) {
-    struct object it = trusted_object(uobject);
-    if (!is_abort(why)) change_bytes(&it, -1);
-    return 0;
-}
+int BPF_PROG(on_free_dm, struct ib_uobject *uobject, enum rdma_remove_reason why) { return freeing(uobject, why); }
 
 SEC("fentry/alloc_abort_idr_uobject")
 int BPF_PROG(on_abort) {

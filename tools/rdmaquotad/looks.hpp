@@ -1,0 +1,43 @@
+// What kernel and ledger had of a process in each of the last looks. The two are not read at one instant, so that of a
+// busy process now this, now that one seems to have more: it is the least of one that counts, against the most of the
+// other.
+//
+// One thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "policy/resource.hpp"
+
+namespace rdmaquota {
+
+// By how much `a` is more than `b`.
+constexpr std::uint64_t more(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
+
+class Looks {
+public:
+    struct Amounts {
+        std::uint64_t least_kernel, most_kernel, ledger;
+    };
+    void begin(bool same);  // whether all of it is as at the last look
+    void set(Resource resource, const Amounts& amounts);
+    void confirm();  // this look needs no others beside it
+    std::uint64_t bypass(Resource resource) const;  // how much more the kernel had all the while
+    std::uint64_t leak(Resource resource) const;    // and the ledger
+
+private:
+    static constexpr std::size_t for_bypass = 3, for_leak = 6, lately = 16;
+    struct Most {
+        std::uint64_t kernel = 0, ledger = 0;
+    };
+    using Row = std::array<Amounts, resource_count>;
+    std::uint64_t least(Resource resource, std::size_t looks, std::uint64_t Amounts::* side) const;
+
+    std::array<Row, for_leak> looks_{};
+    std::array<std::array<Most, resource_count>, 2> most_{};  // in up to `lately` looks, and in as many before
+    std::size_t count_ = 0, same_ = 0;                        // looks; those that changed nothing, in a row
+};
+
+}  // namespace rdmaquota
