@@ -25,6 +25,19 @@ bypass() { # NAME RESOURCE PROGRAM...: it is told, with what it has
 }
 bypass "a program that calls ioctl itself" "pd: 5 in the kernel, 0 charged" "$programs/raw_uverbs" ioctl 5
 bypass "a program that calls write itself" "pd: 7 in the kernel, 0 charged" "$programs/raw_uverbs" write 7
+start "$programs/raw_uverbs" ioctl 4
+await 10 "pd: 4 in the kernel, 0 charged"
+has "show lists it" "$(rdmaquota show | tail -n 1 | tr -s ' ')" \
+    "$program raw_uverbs rxe0 hca_object 4, hca_handle 1, pd 4"
+is "and show --json" "$(rdmaquota show --json | python3 -c '
+import json, sys
+(one,) = json.load(sys.stdin)["tenants"][0]["bypasses"]
+print(one["pid"], one["comm"], one["device"], one["resources"]["pd"])')" \
+    "$program raw_uverbs rxe0 {'kernel': 4, 'ledger': 0}"
+has "and top counts it" "$( (sleep 1; printf q) | script -qec "rdmaquota top" /dev/null)" "  1 around the quota"
+proceed
+await 10 "bypass_ended: pid $program "
+has "until it ends" "$(rdmaquota show --json)" '"bypasses":[]'
 bypass "a statically linked verbs program" "qp: 3 in the kernel, 0 charged" \
     "$programs/verbs_objects_static" rc=3 mr=2:8192 wait
 

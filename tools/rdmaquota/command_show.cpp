@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "shm/paths.hpp"
+#include "tools/rdmaquota/bypasses.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/control_client.hpp"
 #include "tools/rdmaquota/event_text.hpp"
@@ -67,6 +68,21 @@ void print_processes(const Terminal& terminal, const TenantView& tenant) {
     table.print(terminal);
 }
 
+void print_bypasses(const Terminal& terminal, const std::vector<BypassView>& views) {
+    if (views.empty()) return;
+    Table table({"PID", "COMMAND", "DEVICE", "GOES AROUND THE QUOTA WITH"},
+                {Align::right, Align::left, Align::left, Align::left});
+    for (const auto& view : views) {
+        std::string text;
+        for (const auto& [resource, amount] : view.excess)
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", info(resource).name,
+                                format_amount(resource, amount));
+        table.add({std::to_string(view.pid), printable(view.comm), printable(view.device), text});
+    }
+    fmt::print("\n");
+    table.print(terminal);
+}
+
 // Limits that the sidecar changed as the rules of the policy say.
 void print_changes(const PolicySegment& policy, const std::vector<ChangedLimit>& changes) {
     if (!changes.empty()) fmt::print("\nat present not as configured\n");
@@ -98,9 +114,11 @@ int show(const Options& options, const Session& session) {
     ledger->reap();
     const auto tenant = take_snapshot(ledger.value(), policy.value());
     const auto changes = limit_changes(session.directory, *policy);
+    const auto around = bypasses(session.directory);
     if (options.json) {
         auto json = tenant_json(tenant);
         json["changed_limits"] = changes_json(*policy, changes);
+        json["bypasses"] = around;
         fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", Json::array({std::move(json)})}}));
         return status_done;
     }
@@ -109,6 +127,7 @@ int show(const Options& options, const Session& session) {
     print_devices(terminal, tenant);
     print_changes(*policy, changes);
     print_processes(terminal, tenant);
+    print_bypasses(terminal, bypass_views(around));
     return status_done;
 }
 

@@ -1,4 +1,5 @@
-// rdmaquota top: who uses what, live. Reads the ledger itself, so it needs no sidecar.
+// rdmaquota top: who uses what, live. Reads the ledger itself, so it needs no sidecar; where one runs, it tells of
+// those that go around the quota too.
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "shm/paths.hpp"
+#include "tools/rdmaquota/bypasses.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/event_text.hpp"
 #include "tools/rdmaquota/screen.hpp"
@@ -63,8 +65,7 @@ private:
         ledger_->reap();
         const auto tenant = take_snapshot(*ledger_, *policy_);
         auto table = top_table(tenant, view_);
-        const auto changed = limit_changes(directory_, *policy_).size();
-        std::vector<std::string> lines{title(tenant, changed).substr(0, screen.width()), ""};
+        std::vector<std::string> lines{title(tenant).substr(0, screen.width()), ""};
         const auto room = screen.height() > 4 ? screen.height() - 3 : 1;
         for (auto& line : lay_out(table, place_, screen.width(), room, terminal)) lines.push_back(std::move(line));
         while (lines.size() + 1 < screen.height()) lines.emplace_back();
@@ -72,13 +73,16 @@ private:
         return lines;
     }
 
-    std::string title(const TenantView& tenant, std::size_t changed) const {
+    std::string title(const TenantView& tenant) const {
         timespec now{};
         ::clock_gettime(CLOCK_REALTIME, &now);
         const auto time = event_time(static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000, true).substr(11, 8);
         auto text = fmt::format("{}  by {}  mode {}  {} processes", time, views[static_cast<std::size_t>(view_)],
                                 name(tenant.mode), tenant.processes.size());
-        if (changed != 0) text += fmt::format("  {} limits not as configured (see rdmaquota show)", changed);
+        const auto around = bypasses(directory_).size(), changed = limit_changes(directory_, *policy_).size();
+        if (around != 0) text += fmt::format("  {} around the quota", around);
+        if (changed != 0) text += fmt::format("  {} limits not as configured", changed);
+        if (around + changed != 0) text += "  (see rdmaquota show)";
         return text;
     }
 

@@ -13,7 +13,6 @@
 namespace rdmaquota {
 namespace {
 
-constexpr timeval patience{2, 0};
 constexpr std::size_t longest_answer = 64 << 20;
 
 // An open descriptor, closed at the end.
@@ -26,13 +25,14 @@ struct Socket {
     }
 };
 
-bool reach(int fd, const std::string& path) {
+bool reach(int fd, const std::string& path, std::chrono::milliseconds patience) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof address.sun_path) return errno = ENAMETOOLONG, false;
     path.copy(address.sun_path, path.size());
-    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    const timeval time{patience.count() / 1000, patience.count() % 1000 * 1000};
+    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+    ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
     return ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
@@ -51,9 +51,9 @@ bool exchange(int fd, const std::string& line, std::string& answer) {
 
 std::string control_path(const std::string& directory) { return directory + "/control.sock"; }
 
-Result<Json> ask_sidecar(const std::string& directory, Json request) {
+Result<Json> ask_sidecar(const std::string& directory, Json request, std::chrono::milliseconds patience) {
     const Socket socket;
-    if (socket.fd < 0 || !reach(socket.fd, control_path(directory)))
+    if (socket.fd < 0 || !reach(socket.fd, control_path(directory), patience))
         return Error{fmt::format("no rdmaquotad answers for {}: {}; start it, as with 'systemctl start rdmaquotad'",
                                  directory, std::strerror(errno))};
     request["version"] = 1;

@@ -76,6 +76,7 @@ Json Answers::stats() {
     auto json = start();
     auto tenant = tenant_json(snapshot());
     tenant["changed_limits"] = changes_json(node.policy(), limit_changes(node.directory(), node.policy()));
+    tenant["bypasses"] = sources_.bypasses();
     json["tenants"] = Json::array({std::move(tenant)});
     return json;
 }

@@ -22,6 +22,7 @@ public:
         Node& node;
         const NodeEvents& events;
         std::function<Json()> status;            // of the daemon
+        std::function<Json()> bypasses;          // at present
         std::function<Text(const Request&)> history;
         std::function<Result<std::string>()> reload;  // says what it did
     };

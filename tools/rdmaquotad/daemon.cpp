@@ -30,7 +30,7 @@ Daemon::Daemon(std::string directory, std::string policy_file)
       dynamic_(node_, events_, [this](const std::string& device, Resource resource) {
           return usage(device, resource);
       }, capacity),
-      answers_({node_, events_, [this] { return status(); },
+      answers_({node_, events_, [this] { return status(); }, [this] { return kernel_.bypasses_json(); },
                 [this](const Request& request) { return history(request); },
                 [this] { return reload(); }}),
       control_(loop_, node_.directory() + "/control.sock",
@@ -116,8 +116,8 @@ std::uint64_t Daemon::usage(const std::string& device, Resource resource) const 
 
 // What `systemctl status` shows.
 void Daemon::tell_status() {
-    const auto status = fmt::format("STATUS={} dynamic rules, {} limits not as configured", dynamic_.rules(),
-                                    dynamic_.changes().size());
+    const auto status = fmt::format("STATUS={} around the quota, {} dynamic rules, {} limits not as configured",
+                                    kernel_.bypasses().size(), dynamic_.rules(), dynamic_.changes().size());
     if (status != said_status_) ::sd_notify(0, status.c_str());
     said_status_ = status;
 }

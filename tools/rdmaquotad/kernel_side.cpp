@@ -209,14 +209,19 @@ Json KernelSide::bound_json(const std::string& group, const std::string& device)
     return json;
 }
 
+Json KernelSide::bypasses_json() const {
+    Json json = Json::array();
+    for (const auto& bypass : agreement_.bypasses()) json.push_back(to_json(bypass));
+    return json;
+}
+
 Json KernelSide::status() const {
-    Json bypasses = Json::array(), bounds = Json::array();
-    for (const auto& bypass : agreement_.bypasses()) bypasses.push_back(to_json(bypass));
+    Json bounds = Json::array();
     for (const auto& [group, device] : backstop_.all()) bounds.push_back(bound_json(group, device));
     return Json{{"attached", watch_->attached()},
                 {"not_seen", watch_->blind()},
                 {"bypass", name(asked_.bypass)},
-                {"bypasses", std::move(bypasses)},
+                {"bypasses", bypasses_json()},
                 {"bounded", std::move(bounds)},
                 {"gates_corrected", agreement_.corrected()}};
 }

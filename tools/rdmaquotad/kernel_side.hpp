@@ -32,6 +32,7 @@ public:
     std::vector<Difference> bypasses() const { return agreement_.bypasses(); }
     // What the kernel denied the tenant's cgroup so far, by device; nothing where it does not tell.
     std::map<std::string, HcaCounts> denied() const;
+    Json bypasses_json() const;
     Json status() const;
 
 private:
