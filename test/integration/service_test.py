@@ -593,6 +593,12 @@ def start():
 
 # --- history, ledger, metrics ---------------------------------------------------------------------
 
+def rings():
+    """Of the QPs on rxe0; none before there was any."""
+    found = ask("history", device="rxe0", resource="qp")["history"]
+    return found[0] if found else {"seconds": {"usage": []}, "hours": {"peak": [0]}}
+
+
 def history():
     user = User("rxe0", "qp=333", "mr_bytes=4GiB")
     time.sleep(2.2)
@@ -606,6 +612,18 @@ def history():
     text = run(rdmaquota, "show", "--history").stdout
     check("show --history draws it", "rxe0    mr_bytes  second  4 GiB  4 GiB" in text and "#" in text, text)
     user.end()
+    before = rings()
+    daemon.end()
+    start()
+    after = rings()
+    seen, now = (" ".join(map(str, side["seconds"]["usage"])) for side in (before, after))
+    check("history outlives a restart", seen.rpartition(" ")[0][-20:] in now, f"{seen}\n{now}")
+    daemon.end()
+    with open(f"{directory}/history.json", "w") as file:
+        file.write("no")
+    start()
+    check("one that cannot be read is told, and begins anew", "history.json is no history" in open("log").read()
+          and len(rings()["seconds"]["usage"]) < 5, rings())
 
 
 def new_ledger():

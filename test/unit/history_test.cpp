@@ -1,6 +1,10 @@
+#include <fstream>
+
 #include <catch2/catch.hpp>
 
+#include "test/unit/temporary_directory.hpp"
 #include "tools/rdmaquotad/history.hpp"
+#include "tools/rdmaquotad/history_file.hpp"
 
 using namespace rdmaquota;
 
@@ -72,4 +76,44 @@ TEST_CASE("history has a bounded number of series, and none for what was never u
         history.add({"default", "dev" + std::to_string(i), Resource::qp}, 1, 1, 1);
     CHECK(history.all().size() == History::most_series);
     CHECK(history.refused() == 10);
+}
+
+TEST_CASE("history outlives a restart, and what nobody saw between stays unseen") {
+    const TemporaryDirectory directory;
+    History before;
+    before.add(qp_of_rxe0, 7200, 5, 5);
+    before.add(qp_of_rxe0, 7201, 9, 9);
+    before.add({"default", "rxe1", Resource::pd}, 7100, 1, 1);
+    REQUIRE(save_history(directory.path(), before, 7201));
+    auto loaded = load_history(directory.path(), 7210);
+    REQUIRE(loaded);
+    for (const auto& [name, series] : before.all())
+        for (std::size_t i = 0; i < ring_shapes.size(); ++i) {
+            const auto was = series.rings[i].last(7201), is = loaded->all().at(name).rings[i].last(7201);
+            for (std::size_t span = 0; span < was.size(); ++span) {
+                CHECK(is[span].usage == was[span].usage);
+                CHECK(is[span].peak == was[span].peak);
+            }
+        }
+    loaded->add(qp_of_rxe0, 7210, 2, 9);
+    const auto seconds = ring(*loaded, 0).last(7210);
+    CHECK(seconds[119].usage == 2);
+    CHECK(seconds[119].peak == 2);
+    CHECK(seconds[118].usage == Span::unseen);
+    CHECK(seconds[110].usage == 9);
+    CHECK(ring(*loaded, 2).last(7210)[167].peak == 9);
+}
+
+TEST_CASE("a history that cannot be used is an error, and none is not") {
+    const TemporaryDirectory directory;
+    CHECK(load_history(directory.path(), 10)->all().empty());
+    const auto path = directory.path() + "/history.json";
+    for (const auto* text : {"", "{}", "[]", "{\"time\":5,\"history\":[{}]}",
+                             "{\"time\":5,\"history\":[{\"tenant\":\"default\",\"device\":\"rxe0\",\"resource\":\"qp\","
+                             "\"seconds\":{\"usage\":[1,2,3,4,5,6],\"peak\":[]}}]}"}) {
+        std::ofstream(path) << text;
+        CHECK_THAT(load_history(directory.path(), 10).error(), Catch::Contains("history.json is no history"));
+    }
+    std::ofstream(path) << "{\"time\":11,\"history\":[]}";
+    CHECK_THAT(load_history(directory.path(), 10).error(), Catch::Contains("later time"));
 }

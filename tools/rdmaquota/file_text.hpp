@@ -2,11 +2,19 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+
+#include "policy/result.hpp"
 
 namespace rdmaquota {
 
 // What can be read of a file; empty when there is none, when it may not be read, and when it goes away meanwhile, as
 // /proc/PID does with its process. Throws only std::bad_alloc.
 std::string file_text(const std::string& path);
+
+// Replaces a file in one step, by one that everyone may read.
+Result<void> replace_file(const std::string& path, std::string_view text);
+
+Error cannot_write(const std::string& path);  // by errno
 
 }  // namespace rdmaquota

@@ -1,14 +1,10 @@
 #include "tools/rdmaquota/sidecar_files.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <optional>
 
 #include <fmt/core.h>
@@ -22,22 +18,7 @@ namespace {
 std::string sidecar_path(const std::string& directory) { return directory + "/sidecar.json"; }
 std::string changes_path(const std::string& directory) { return directory + "/changed.json"; }
 
-Error cannot_write(const std::string& path) {
-    return {fmt::format("cannot write {}: {}{}", path, std::strerror(errno), ::geteuid() == 0 ? "" : "; run as root")};
-}
-
-Result<void> replace_file(const std::string& path, const Json& json) {
-    const auto temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-    const auto text = dump(json) + "\n";
-    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0) return cannot_write(temporary);
-    const bool written = ::fchmod(fd, 0644) == 0 && ::write(fd, text.data(), text.size()) == std::ssize(text);
-    ::close(fd);
-    if (written && std::rename(temporary.c_str(), path.c_str()) == 0) return {};
-    const auto error = cannot_write(path);
-    ::unlink(temporary.c_str());
-    return error;
-}
+Result<void> replace_json(const std::string& path, const Json& json) { return replace_file(path, dump(json) + "\n"); }
 
 // nullopt when there is no file; a discarded value when it is no JSON.
 std::optional<Json> read_file(const std::string& path) {
@@ -126,7 +107,7 @@ bool in_force(const PolicySegment& policy, const ChangedLimit& change) {
 Result<void> write_sidecar_policy(const std::string& directory, const Policy& policy) {
     Json rules = Json::array();
     for (const auto& rule : policy.dynamic) rules.push_back(rule_json(rule));
-    return replace_file(sidecar_path(directory), Json{{"version", 1},
+    return replace_json(sidecar_path(directory), Json{{"version", 1},
                                                       {"metrics_port", policy.sidecar.metrics_port},
                                                       {"bypass", name(policy.sidecar.bypass)},
                                                       {"backstop", policy.sidecar.backstop},
@@ -157,7 +138,7 @@ Result<void> write_limit_changes(const std::string& directory, const PolicySegme
                         {"from", cell_json(change.from)},
                         {"reason", change.reason},
                         {"since", change.since_s}});
-    return replace_file(path, Json{{"version", 1}, {"policy", policy.id()}, {"changes", std::move(list)}});
+    return replace_json(path, Json{{"version", 1}, {"policy", policy.id()}, {"changes", std::move(list)}});
 }
 
 std::vector<ChangedLimit> limit_changes(const std::string& directory, const PolicySegment& policy) try {

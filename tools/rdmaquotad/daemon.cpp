@@ -11,6 +11,7 @@
 #include "tools/rdmaquota/event_text.hpp"
 #include "tools/rdmaquota/reload.hpp"
 #include "tools/rdmaquotad/capacity.hpp"
+#include "tools/rdmaquotad/history_file.hpp"
 #include "tools/rdmaquotad/log.hpp"
 #include "tools/rdmaquotad/metrics.hpp"
 
@@ -18,6 +19,8 @@ namespace rdmaquota {
 namespace {
 
 using namespace std::chrono_literals;
+
+constexpr std::uint64_t between_saves_s = 60;
 
 std::uint64_t now_s() { return static_cast<std::uint64_t>(std::time(nullptr)); }
 
@@ -49,6 +52,7 @@ int Daemon::run() {
     ::sd_notify(0, "STOPPING=1");
     dynamic_.restore();
     kernel_.end();
+    save();
     log(Priority::info, "ended");
     return status;
 }
@@ -63,6 +67,10 @@ void Daemon::start() {
     tick_ = loop_.every(1s, [this] { tick(); }, Urgency::first);
     relay_ = loop_.every(100ms, [this] { relay_events(); });
     log(Priority::info, fmt::format("runs for {}", node_.directory()));
+    auto history = load_history(node_.directory(), now_s());
+    if (history) history_ = std::move(*history);
+    else log(Priority::warning, history.error() + "; history begins anew");
+    save_at_ = now_s() + between_saves_s;
     tick();
     kernel_.start();
     if (node_.usable()) next_event_ = node_.ledger().event_head();
@@ -85,18 +93,27 @@ void Daemon::tick() {
     policy_is_new_ = false;
     node_.ledger().reap();
     sample();
+    if (sampled_at_ >= save_at_) save();
     dynamic_.apply();
     tell_status();
 }
 
 void Daemon::sample() {
     history_text_.reset();
-    const auto now = now_s();
+    const auto now = sampled_at_ = now_s();
     auto& ledger = node_.ledger();
     for (const auto& [number, device] : ledger.devices())
         for (const auto& row : resource_table)
             history_.add({std::string(default_tenant), device, row.id}, now, ledger.tenant_usage(number, row.id),
                          ledger.peak(number, row.id));
+}
+
+void Daemon::save() {
+    if (sampled_at_ == 0) return;
+    save_at_ = now_s() + between_saves_s;
+    const auto saved = save_history(node_.directory(), history_, sampled_at_);
+    if (auto error = saved ? std::string() : saved.error(); std::exchange(said_unsaved_, error) != error && !error.empty())
+        log(Priority::error, error);
 }
 
 // The same for every user: there is one tenant, which all processes are in.

@@ -31,6 +31,7 @@ private:
     void tick();
     void new_policy();
     void sample();
+    void save();
     Text history(const Request& request);
     std::uint64_t usage(const std::string& device, Resource resource) const;
     void relay_events();
@@ -50,6 +51,8 @@ private:
     std::uint64_t next_event_ = 0;
     std::string said_status_;
     History history_;
+    std::uint64_t sampled_at_ = 0, save_at_ = 0;  // CLOCK_REALTIME
+    std::string said_unsaved_;
     std::optional<HistoryText> history_text_;  // until the next sample
     DynamicLimits dynamic_;
     Answers answers_;

@@ -24,22 +24,25 @@ std::vector<Span> Ring::last(std::uint64_t now_s) const {
     return result;
 }
 
+History::Series* History::series_of(const SeriesName& name) {
+    const auto found = series_.find(name);
+    if (found != series_.end()) return &found->second;
+    if (series_.size() < most_series) return &series_[name];
+    ++refused_;
+    return nullptr;
+}
+
 void History::add(const SeriesName& name, std::uint64_t time_s, std::uint64_t usage, std::uint64_t all_time_peak) {
-    auto found = series_.find(name);
-    const bool fresh = found == series_.end();
-    if (fresh) {
-        if (usage == 0 && all_time_peak == 0) return;
-        if (series_.size() == most_series) {
-            ++refused_;
-            return;
-        }
-        found = series_.emplace(name, Series{}).first;
-        found->second.all_time_peak = all_time_peak;
-    }
-    auto& series = found->second;
-    const auto peak = all_time_peak > series.all_time_peak ? std::max(usage, all_time_peak) : usage;
-    series.all_time_peak = all_time_peak;  // lower than before in another ledger
-    for (auto& ring : series.rings) ring.add(time_s, usage, peak);
+    if (usage == 0 && all_time_peak == 0 && !series_.contains(name)) return;
+    auto* series = series_of(name);
+    if (!series) return;
+    const auto peak = all_time_peak > series->all_time_peak ? std::max(usage, all_time_peak) : usage;
+    series->all_time_peak = all_time_peak;  // lower than before in another ledger
+    for (auto& ring : series->rings) ring.add(time_s, usage, peak);
+}
+
+void History::restore(const SeriesName& name, std::size_t ring, std::uint64_t time_s, const Span& span) {
+    if (auto* series = series_of(name)) series->rings.at(ring).add(time_s, span.usage, span.peak);
 }
 
 }  // namespace rdmaquota

@@ -1,8 +1,8 @@
 // How usage went: for each tenant, device and resource three rings of fixed size, of seconds, minutes
 // and hours, with the usage at the end of each span and the highest within it.
 //
-// Memory is bounded: `most_series` of about 6.5 KB each, and one only for what was ever used. Nothing is
-// kept over a restart.
+// Memory is bounded: `most_series` of about 6.5 KB each, and one only for what was ever used. history_file.hpp keeps
+// it over a restart.
 #pragma once
 
 #include <array>
@@ -66,14 +66,19 @@ public:
     // if it came and went between. Series of which nothing was ever used are not kept.
     void add(const SeriesName& name, std::uint64_t time_s, std::uint64_t usage, std::uint64_t all_time_peak);
 
+    // A span that was seen earlier; oldest first, before any `add`.
+    void restore(const SeriesName& name, std::size_t ring, std::uint64_t time_s, const Span& span);
+
     struct Series {
         Rings rings{Ring(ring_shapes[0]), Ring(ring_shapes[1]), Ring(ring_shapes[2])};
-        std::uint64_t all_time_peak = 0;
+        std::uint64_t all_time_peak = UINT64_MAX;  // not known
     };
     const std::map<SeriesName, Series>& all() const noexcept { return series_; }
     std::uint64_t refused() const noexcept { return refused_; }  // samples of series for which there was no room
 
 private:
+    Series* series_of(const SeriesName& name);  // null: there is no room
+
     std::map<SeriesName, Series> series_;
     std::uint64_t refused_ = 0;
 };

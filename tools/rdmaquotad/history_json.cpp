@@ -13,9 +13,9 @@ namespace {
 constexpr std::string_view tail = "]}\n";
 
 // Spans before the first that was seen are left out, and the present one while it is to be seen yet.
-std::vector<Span> spans_of(const Ring& ring, std::uint64_t time_s) {
+std::vector<Span> spans_of(const Ring& ring, std::uint64_t time_s, bool whole) {
     auto spans = ring.last(time_s);
-    if (spans.back().usage == Span::unseen && spans.end()[-2].usage != Span::unseen) spans.pop_back();
+    if (!whole && spans.back().usage == Span::unseen && spans.end()[-2].usage != Span::unseen) spans.pop_back();
     const auto first = std::find_if(spans.begin(), spans.end(),
                                     [](const Span& span) { return span.usage != Span::unseen; });
     spans.erase(spans.begin(), first);
@@ -33,12 +33,13 @@ void add_numbers(std::string& text, const char* name, const std::vector<Span>& s
     text += ']';
 }
 
-void add_series(std::string& text, const SeriesName& name, const History::Series& series, std::uint64_t time_s) {
+void add_series(std::string& text, const SeriesName& name, const History::Series& series, std::uint64_t time_s,
+                bool whole) {
     fmt::format_to(std::back_inserter(text), "{{\"tenant\":{},\"device\":{},\"resource\":{}", dump(Json(name.tenant)),
                    dump(Json(name.device)), dump(Json(info(name.resource).name)));
     for (const auto& ring : series.rings) {
         fmt::format_to(std::back_inserter(text), ",\"{}\":{{\"period\":{}", ring.shape().name, ring.shape().seconds);
-        const auto spans = spans_of(ring, time_s);
+        const auto spans = spans_of(ring, time_s, whole);
         add_numbers(text, "usage", spans, &Span::usage);
         add_numbers(text, "peak", spans, &Span::peak);
         text += '}';
@@ -48,13 +49,13 @@ void add_series(std::string& text, const SeriesName& name, const History::Series
 
 }  // namespace
 
-HistoryText::HistoryText(const History& history, std::uint64_t time_s) {
+HistoryText::HistoryText(const History& history, std::uint64_t time_s, bool whole) {
     auto text = fmt::format("{{\"version\":{},\"time\":{},\"history\":[", control_version, time_s);
     head_ = text.size();
     for (const auto& [name, series] : history.all()) {
         if (!parts_.empty()) text += ',';
         const auto begin = text.size();
-        add_series(text, name, series, time_s);
+        add_series(text, name, series, time_s, whole);
         parts_.push_back({name.device, info(name.resource).name, begin, text.size() - begin});
     }
     text += tail;

@@ -15,8 +15,10 @@ namespace rdmaquota {
 // it is long (10 KB for each series) and made anew only when the history has gone on.
 class HistoryText {
 public:
-    // `time_s` is CLOCK_REALTIME, of the last sample.
-    HistoryText(const History& history, std::uint64_t time_s);
+    // `time_s` is CLOCK_REALTIME, of the last sample. `whole`: with the present span also where it was not seen yet.
+    HistoryText(const History& history, std::uint64_t time_s, bool whole = false);
+
+    std::shared_ptr<const std::string> all() const { return all_; }
 
     // What the request asks for.
     std::shared_ptr<const std::string> answer(const Request& request) const;
