@@ -168,7 +168,7 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
     step("claim_lock");
     // Whoever held the lock before may have claimed the slot and died meanwhile.
     if (load(data_->states[number]) == SlotState::live) return false;
-    void* hold = file.value().hold();
+    void* hold = file.value().hold(number);
     if (!hold) return false;
     file.value().own(number);
     step("claim_own");

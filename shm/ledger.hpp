@@ -158,7 +158,8 @@ public:
     // Its file was cut short: nothing that is charged or read here since means anything.
     bool lost() const noexcept { return mapping_.lost(); }
 
-    // Whether the file that is in place, this ledger's, was cut short or its beginning overwritten. Needs no descriptor.
+    // Whether the file that is in place, this ledger's, was cut short or its beginning overwritten. Needs no
+    // descriptor.
     bool damaged() const;
 
     // Takes a free slot for this process, reaping the dead when the table is full.

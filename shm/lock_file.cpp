@@ -81,8 +81,8 @@ void LockFile::own(std::uint32_t slot) const noexcept {
 
 void LockFile::unlock(std::uint32_t slot) const noexcept { set_lock(fd_, range(F_UNLCK, slot, reaper_bytes)); }
 
-void* LockFile::hold() const noexcept {
-    void* hold = mmap(nullptr, hold_bytes, PROT_NONE, MAP_SHARED, fd_, 0);
+void* LockFile::hold(std::uint32_t slot) const noexcept {
+    void* hold = mmap(nullptr, hold_bytes, PROT_NONE, MAP_SHARED, fd_, static_cast<off_t>(hold_stride) * slot);
     return hold == MAP_FAILED ? nullptr : hold;
 }
 

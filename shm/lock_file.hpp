@@ -32,6 +32,8 @@ public:
     LockFile(const LockFile&) = delete;
     ~LockFile();
 
+    static constexpr std::uint64_t hold_stride = 64 * 1024;  // whole pages, on any machine
+
     enum class Holder : std::uint8_t { nobody, owner, reaper };
     // Who holds a lock of this slot, apart from this open file.
     Holder holder(std::uint32_t slot) const noexcept;
@@ -42,9 +44,9 @@ public:
     void own(std::uint32_t slot) const noexcept;
     void unlock(std::uint32_t slot) const noexcept;
 
-    // A mapping that keeps the locks of this open file; nullptr when there is no memory.
-    // End it with `let_go`.
-    void* hold() const noexcept;
+    // A mapping that keeps the locks of this open file; nullptr when there is no memory. Its offset in the file tells
+    // the slot to who reads /proc/PID/maps: `hold_stride` bytes for each. End it with `let_go`.
+    void* hold(std::uint32_t slot) const noexcept;
     static void let_go(void* hold) noexcept;
 
 private:

@@ -3,7 +3,7 @@
 
 start_sidecar() {
     : > sidecar.log
-    rdmaquotad 2>> sidecar.log &
+    rdmaquotad 2>> sidecar.log 9>&- &
     sidecar=$!
     await 30 'sees what the kernel makes'
 }

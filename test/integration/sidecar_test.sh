@@ -153,6 +153,28 @@ policy <<< 'version = 1'
 for _ in $(seq 100); do [[ $(bound) == *=max* ]] && break; sleep 0.1; done
 is "or when the policy asks for it no more" "$(bound)" "rxe0 hca_handle=max hca_object=max"
 proceed
+echo "rxe0 hca_handle=2 hca_object=7" > $group/rdma.max
+: > sidecar.log
+policy <<< 'version = 1
+[tenant.default]
+bypass = "limit"
+[tenant.default."*"]
+hca_handle = 4
+hca_object = 40'
+start in_group "$programs/raw_uverbs" write 5
+await 10 "bypass_limited: pid $program "
+is "a limit of the cgroup's own that is tighter stays" "$(bound)" "rxe0 hca_handle=2 hca_object=7"
+echo "$program" > /sys/fs/cgroup/cgroup.procs
+echo "rxe0 hca_handle=max hca_object=max" > $group/rdma.max
+mkdir -p /sys/fs/cgroup/other
+: > sidecar.log
+echo "$program" > /sys/fs/cgroup/other/cgroup.procs
+await 10 "bypass_limited: pid $program "
+is "who moves to another cgroup is limited there" "$(xargs < /sys/fs/cgroup/other/rdma.max)" \
+    "rxe0 hca_handle=4 hca_object=40"
+proceed
+await 10 "bypass_ended: pid $program "
+rmdir /sys/fs/cgroup/other
 : > sidecar.log
 for _ in 1 2 3 4 5 6 7 8; do sleep 0.4 | "$programs/raw_uverbs" write 3 > /dev/null; done
 sleep 0.5
@@ -171,6 +193,33 @@ exec 9>&-
 start "$programs/verbs_objects" rc=3 wait
 sleep 1.5
 kill -0 "$program" && ok "one that goes through the quota is not"
+stop_sidecar
+start "$programs/daemonized"
+start_sidecar
+echo >&9
+sleep 1.5
+exec 9>&-
+sleep 0.5
+has "nor one that was left by its parent before the sidecar came" "$(cat running)" "ended by itself"
+# shellcheck disable=SC2016 # expanded by the inner shell
+start unshare --pid --fork sh -c '"$0"; sleep 5 < /dev/null 9>&-' "$programs/daemonized"
+echo >&9
+sleep 1.5
+exec 9>&-
+sleep 0.5
+has "nor one whose pids and parent are of another namespace" "$(cat running)" "ended by itself"
+policy <<< 'version = 1
+mode = "off"'
+start "$programs/verbs_objects" rc=3 wait
+policy <<< 'version = 1
+[tenant.default]
+bypass = "kill"'
+await 10 "bypass_kept: pid $program "
+sleep 0.5
+kill -0 "$program" && ok "nor one that was not charged because the mode was off"
+proceed
+start "$programs/verbs_objects" rc=3 wait
+sleep 1
 : > sidecar.log
 rdmaquota repair --new > /dev/null
 await 10 "bypass_kept: pid $program "

@@ -60,6 +60,17 @@ TEST_CASE("a daemon that is killed between its record and rdma.max loses nothing
     CHECK(file_text(group.max) == Group::found());
 }
 
+TEST_CASE("what was found is never loosened") {
+    const Group group;
+    auto backstop = group.backstop();
+    REQUIRE(backstop.set("/", "rxe0", {60, 400}));
+    CHECK(file_text(group.max) == Group::line({50, 400}));
+    REQUIRE(backstop.set("/", "rxe0", {40, 600}));
+    CHECK(file_text(group.max) == Group::line({40, 500}));
+    backstop.put_back_all();
+    CHECK(file_text(group.max) == Group::found());
+}
+
 TEST_CASE("what somebody else wrote to rdma.max stays") {
     const Group group;
     auto backstop = group.backstop();

@@ -64,7 +64,75 @@ TEST_CASE("who may be charged in the ledger that there was before is spared") {
     const auto kept = sanctions.kill(place, difference, {suspect}, suspect.start_time);
     REQUIRE(kept.size() == 1);
     CHECK(kept[0].kind == Finding::Kind::bypass_kept);
-    CHECK(kept[0].why == "it is older than the ledger, and may be charged in another");
+    CHECK_THAT(kept[0].why, Catch::StartsWith("it is older than the ledger"));
     CHECK(waitpid(old.pid, nullptr, WNOHANG) == 0);
     CHECK(sanctions.kill(place, difference, {suspect}, suspect.start_time).empty());
+}
+
+namespace {
+
+// The cgroup "/" is a folder.
+struct Limited {
+    const TemporaryDirectory directory;
+    Backstop backstop{directory.path(), directory.path()};
+    Sanctions sanctions{backstop};
+    PolicySegment policy;
+    Difference difference;
+    const std::vector<Suspect> suspects{{7, "bypasser", 1000, false}};
+
+    static PolicySegment published(const std::string& path) {
+        REQUIRE(PolicySegment::publish(path, Policy{}));
+        auto segment = PolicySegment::open(path);
+        REQUIRE(segment);
+        return std::move(*segment);
+    }
+    Limited() : policy(published(policy_path(directory.path()))) {
+        write("rdma.max", "rxe0 hca_handle=50 hca_object=500");
+        write("rdma.current", "rxe0 hca_handle=1 hca_object=5");
+        difference.cgroup = "/";
+        difference.device = "rxe0";
+    }
+    void write(const char* name, const char* text) const { std::ofstream(directory / name) << text; }
+    bool bounded() const { return backstop.bounds("/", "rxe0"); }
+    std::optional<Finding> limit(const Sanctions::Place& where, std::uint64_t since = 0) {
+        return sanctions.limit(where, difference, suspects, since, policy);
+    }
+};
+
+const Sanctions::Place other{8, "rxe0"};
+
+}  // namespace
+
+TEST_CASE_METHOD(Limited, "a limit is lifted when the last bypass of the cgroup ends") {
+    CHECK(limit(place)->kind == Finding::Kind::bypass_limited);
+    CHECK_FALSE(limit(place));
+    CHECK(limit(other)->kind == Finding::Kind::bypass_limited);
+    sanctions.end(place);
+    CHECK(bounded());
+    sanctions.end(other);
+    CHECK_FALSE(bounded());
+}
+
+TEST_CASE_METHOD(Limited, "a limit that was the tenant's own and is taken back is set again for the bypass") {
+    REQUIRE(backstop.set("/", "rxe0", {40, 400}));
+    CHECK(limit(place)->kind == Finding::Kind::bypass_limited);
+    backstop.put_back("/", "rxe0");
+    CHECK(limit(place)->kind == Finding::Kind::bypass_limited);
+    CHECK(bounded());
+    sanctions.end(place);
+    CHECK_FALSE(bounded());
+}
+
+TEST_CASE_METHOD(Limited, "what cannot be limited is told once, and tried again") {
+    difference.cgroup = "/none";
+    CHECK(limit(place)->kind == Finding::Kind::bypass_kept);
+    CHECK_FALSE(limit(place));
+    difference.cgroup = "/";
+    CHECK(limit(place)->kind == Finding::Kind::bypass_limited);
+}
+
+TEST_CASE_METHOD(Limited, "nobody is limited who may be charged elsewhere") {
+    CHECK(limit(place, 1000)->kind == Finding::Kind::bypass_kept);
+    CHECK_FALSE(bounded());
+    CHECK(limit(other, 999)->kind == Finding::Kind::bypass_limited);
 }

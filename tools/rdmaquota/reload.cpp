@@ -12,6 +12,7 @@
 #include "shm/ledger.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy_segment.hpp"
+#include "tools/rdmaquota/boot_clock.hpp"
 #include "tools/rdmaquota/config.hpp"
 #include "tools/rdmaquota/sidecar_files.hpp"
 
@@ -42,6 +43,13 @@ Result<Policy> load_policy(const std::string& path) {
     return policy;
 }
 
+std::uint64_t counted_since(const std::string& directory, Mode mode) {
+    const auto running = PolicySegment::open(policy_path(directory));
+    if (running && running->mode() == Mode::off && mode != Mode::off) return ticks_since_boot() + 1;
+    const auto known = read_sidecar_policy(directory);
+    return known ? known->counted_since : 0;
+}
+
 // Everything that can fail comes before the publication, which replaces the policy in one step. All limits are
 // then the configured ones: what the sidecar has recorded of others names the policy that was before.
 Result<Reloaded> reload_policy(const std::string& file, const std::string& directory) {
@@ -53,7 +61,8 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     if (const auto made = make_directory(directory); !made) return Error{made.error()};
     const auto aside = Ledger::replace_unusable(ledger_path(directory), true);
     if (!aside) return Error{aside.error()};
-    if (const auto told = write_sidecar_policy(directory, policy.value()); !told) return Error{told.error()};
+    const auto since = counted_since(directory, policy->mode);
+    if (const auto told = write_sidecar_policy(directory, *policy, since); !told) return Error{told.error()};
     const auto published = PolicySegment::publish(policy_path(directory), policy.value());
     if (!published) return Error{published.error()};
     return Reloaded{policy->mode, *aside};

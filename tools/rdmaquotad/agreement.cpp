@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include <fmt/core.h>
 
@@ -9,15 +10,25 @@ namespace rdmaquota {
 namespace {
 
 constexpr unsigned looks_for_gate = 4;
+constexpr std::size_t most_sides = 16384, most_findings = 32;  // at a look
+constexpr std::uint32_t not_a_pid = 0x80000000;
+
+// What one excess weighs against another: objects, and pages of memory.
+std::uint64_t weight(Resource resource, std::uint64_t amount) {
+    return info(resource).unit == Unit::bytes ? (amount + 4095) / 4096 : amount;
+}
+
+}  // namespace
 
 // A process may use contexts that another opened, and that one a third's: all have the same representative.
-class Groups {
+class Agreement::Groups {
 public:
     explicit Groups(const std::vector<KernelUse>& uses) {
-        for (const auto& use : uses) {
-            const auto a = of(use.pid), b = of(use.opener);
-            parent_[std::max(a, b)] = std::min(a, b);
-        }
+        for (const auto& use : uses) join(use.pid, use.opener);
+    }
+    void join(std::uint32_t one, std::uint32_t other) {
+        const auto a = of(one), b = of(other);
+        parent_[std::max(a, b)] = std::min(a, b);
     }
     std::uint32_t of(std::uint32_t pid) {
         const auto found = parent_.try_emplace(pid, pid).first->second;
@@ -33,13 +44,6 @@ public:
 private:
     std::map<std::uint32_t, std::uint32_t> parent_;
 };
-
-// What one excess weighs against another: objects, and pages of memory.
-std::uint64_t weight(Resource resource, std::uint64_t amount) {
-    return info(resource).unit == Unit::bytes ? (amount + 4095) / 4096 : amount;
-}
-
-}  // namespace
 
 // Kernel and ledger of a group of processes on one device, in the name of one of them.
 struct Agreement::Side {
@@ -71,63 +75,85 @@ std::pair<std::uint64_t, std::uint64_t> right_amounts(Resource resource, std::ui
 
 }  // namespace
 
-Agreement::Sides Agreement::read(const Sight& sight) {
-    const auto& uses = sight.uses;
-    Groups groups(uses);
-    std::set<LedgerName> slots;
-    for (const auto& owner : sight.ledger.owners())
-        if (!charges_.holds(owner.slot)) slots.insert({owner.identity.pid, owner.identity.start_time});
-    Sides sides;
-    std::set<std::uint32_t> pids;
-    for (const auto& use : uses) {
-        pids.insert(use.pid);
-        const auto& identity = names_.of(use.pid);
-        const bool has_slot = identity && slots.contains({identity->pid, identity->start_time});
-        if (!has_slot && !sight.everyone) continue;
-        auto& side = sides[{groups.of(use.pid), use.device}];
-        side.suspects.push_back(
-            {use.pid, identity ? identity->comm : "", identity ? identity->start_time : 0, has_slot});
-        side.slotless &= !has_slot;
-        side.openings += use.created[index(Resource::hca_handle)] + use.destroyed[index(Resource::hca_handle)];
-        const auto objects = use.live[index(Resource::hca_object)];
-        if (side.pid == 0 || std::tuple(!has_slot, objects) > std::tuple(!side.pid_has_slot, side.pid_objects)) {
-            side.pid = use.pid;
-            side.identity = identity;
-            side.pid_objects = objects;
-            side.pid_has_slot = has_slot;
-        }
-        side.partial |= use.partial;
-        side.stale |= use.stale;
-        side.oldest = std::min(side.oldest, identity ? identity->start_time : 0);
-        for (std::size_t r = 0; r < resource_count; ++r) {
-            side.kernel[r] += use.live[r];
-            side.deeds += use.created[r] + use.destroyed[r];
-        }
-        side.driver_objects += use.driver_objects;
+// Whose slot is whose: of the process that it names, or, where none that uses a device is that, of those who keep it.
+// The second are compared together.
+Agreement::Slots Agreement::assign(const Sight& sight, Groups& groups) {
+    std::map<LedgerName, std::uint32_t> by_name;
+    for (const auto& [pid, group] : groups.all())
+        if (const auto& identity = names_.of(pid)) by_name[{identity->pid, identity->start_time}] = pid;
+    std::map<std::uint32_t, std::uint64_t> openings;
+    for (const auto& use : sight.uses)
+        openings[use.pid] += use.created[index(Resource::hca_handle)] + use.destroyed[index(Resource::hca_handle)];
+    std::map<std::uint32_t, std::vector<std::uint32_t>> keepers;
+    for (const auto& [pid, count] : openings)
+        for (const auto slot : holders_.of(pid, count)) keepers[slot].push_back(pid);
+    Slots slots;
+    for (const auto& owner : sight.ledger.owners()) {
+        if (charges_.holds(owner.slot)) continue;
+        auto& users = slots[owner.slot];
+        const auto named = by_name.find({owner.identity.pid, owner.identity.start_time});
+        if (named != by_name.end()) users = {named->second};
+        else users = keepers[owner.slot];
+        for (const auto pid : users) groups.join(pid, users.front());
     }
-    auto all = groups.all();
-    for (const auto& [pid, group] : all) pids.insert(pid);
+    return slots;
+}
+
+Agreement::Sides Agreement::read(const Sight& sight) {
+    Groups groups(sight.uses);
+    holders_.follow(sight.ledger.path(), sight.file.inode);
+    const auto slots = assign(sight, groups);
+    std::set<std::uint32_t> charged;
+    for (const auto& [slot, users] : slots) charged.insert(users.begin(), users.end());
+    Sides sides;
+    for (const auto& use : sight.uses)
+        if (const bool has_slot = charged.contains(use.pid); has_slot || sight.everyone)
+            add_kernel(sides[{groups.of(use.pid), use.device}], use, has_slot);
+    std::set<std::uint32_t> pids;
+    for (const auto& [pid, group] : groups.all()) pids.insert(pid);
     names_.keep_only(pids);
-    add_ledger(sides, all, sight.ledger);
+    holders_.keep_only(pids);
+    add_ledger(sides, slots, groups, sight);
     return sides;
 }
 
-// Owners of whom the kernel knows nothing stand for themselves, under the pid that they gave.
-void Agreement::add_ledger(Sides& sides, const std::map<std::uint32_t, std::uint32_t>& groups, const Ledger& ledger) {
-    std::map<LedgerName, std::uint32_t> by_name;
-    for (const auto& [pid, group] : groups)
-        if (const auto& identity = names_.of(pid)) by_name[{identity->pid, identity->start_time}] = group;
-    const auto devices = ledger.devices();
-    for (const auto& owner : ledger.owners()) {
-        if (charges_.holds(owner.slot)) continue;
-        const auto found = by_name.find({owner.identity.pid, owner.identity.start_time});
-        const auto group = found != by_name.end() ? found->second : owner.identity.pid;
+void Agreement::add_kernel(Side& side, const KernelUse& use, bool has_slot) {
+    const auto& identity = names_.of(use.pid);
+    side.suspects.push_back({use.pid, identity ? identity->comm : "", identity ? identity->start_time : 0, has_slot});
+    side.slotless &= !has_slot;
+    side.openings += use.created[index(Resource::hca_handle)] + use.destroyed[index(Resource::hca_handle)];
+    const auto objects = use.live[index(Resource::hca_object)];
+    if (side.pid == 0 || std::tuple(!has_slot, objects) > std::tuple(!side.pid_has_slot, side.pid_objects)) {
+        side.pid = use.pid;
+        side.identity = identity;
+        side.pid_objects = objects;
+        side.pid_has_slot = has_slot;
+    }
+    side.partial |= use.partial;
+    side.stale |= use.stale;
+    side.oldest = std::min(side.oldest, identity ? identity->start_time : 0);
+    for (std::size_t r = 0; r < resource_count; ++r) {
+        side.kernel[r] += use.live[r];
+        side.deeds += use.created[r] + use.destroyed[r];
+    }
+    side.driver_objects += use.driver_objects;
+}
+
+// Owners of whom the kernel knows nothing stand for themselves; of them and of devices, anyone may invent any number.
+void Agreement::add_ledger(Sides& sides, const Slots& slots, Groups& groups, const Sight& sight) {
+    const auto devices = sight.ledger.devices();
+    for (const auto& owner : sight.ledger.owners()) {
+        const auto users = slots.find(owner.slot);
+        if (users == slots.end()) continue;
+        const auto group = users->second.empty() ? not_a_pid | owner.slot : groups.of(users->second.front());
         for (const auto& [device, device_name] : devices) {
-            if (is_port(device_name)) continue;
+            if (!sight.devices.contains(device_name)) continue;
             for (const auto& row : resource_table) {
-                const auto used = ledger.usage(owner.slot, device, row.id);
+                const auto used = sight.ledger.usage(owner.slot, device, row.id);
                 if (used == 0) continue;
-                auto& side = sides[{group, device_name}];
+                const Place place{group, device_name};
+                if (!sides.contains(place) && sides.size() >= most_sides) continue;
+                auto& side = sides[place];
                 if (side.pid == 0) {
                     side.pid = owner.identity.pid;
                     side.identity = owner.identity;
@@ -212,11 +238,12 @@ void Agreement::act(const Place& place, Watched& watched, const Sight& sight, By
     std::optional<Bypass> asked;
     if (watched.told != 0 && sight.policy.mode() == Mode::enforce) asked = bypass;
     if (std::exchange(watched.acted, asked) != asked) sanctions_.end(place);
+    const auto since = std::max(sight.file.made, sight.counted_since);
     if (asked == Bypass::limit)
-        if (auto limited = sanctions_.limit(place, difference(watched, true), sight.policy))
+        if (auto limited = sanctions_.limit(place, difference(watched, true), watched.suspects, since, sight.policy))
             found.push_back(std::move(*limited));
     if (asked == Bypass::kill)
-        for (auto& killed : sanctions_.kill(place, difference(watched, true), watched.suspects, sight.file.made))
+        for (auto& killed : sanctions_.kill(place, difference(watched, true), watched.suspects, since))
             found.push_back(std::move(killed));
 }
 
@@ -257,7 +284,7 @@ std::vector<Finding> Agreement::look(const Sight& sight, Bypass bypass) {
     for (const auto& [place, side] : sides) compare(place, side, sight);
     for (auto& [place, watched] : watched_) {
         if (!watched.seen) watched.looks.begin(false);
-        judge(watched, found);
+        if (found.size() < most_findings) judge(watched, found);  // otherwise at the next look
         act(place, watched, sight, bypass, found);
     }
     if (bypass == Bypass::charge && sight.policy.mode() == Mode::enforce) charges_.keep(sight.ledger, excess());

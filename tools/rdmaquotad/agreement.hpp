@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,7 @@
 #include "tools/rdmaquotad/node.hpp"
 #include "tools/rdmaquotad/process_names.hpp"
 #include "tools/rdmaquotad/sanctions.hpp"
+#include "tools/rdmaquotad/slot_holders.hpp"
 
 namespace rdmaquota {
 
@@ -43,7 +45,9 @@ struct Sight {
     const std::vector<KernelUse>& uses;  // read from `watch` just before
     Ledger& ledger;
     LedgerFile file;
+    std::uint64_t counted_since;  // nothing was charged before, in ticks since boot
     const PolicySegment& policy;
+    const std::set<std::string>& devices;  // of this machine
     // Programs charge this ledger by default. Otherwise those who have no slot in it are not its concern.
     bool everyone;
 };
@@ -78,11 +82,15 @@ private:
         std::optional<Bypass> acted;  // what was asked for at the last look
         bool seen = false;
     };
+    class Groups;
     struct Side;
     using Sides = std::map<Place, Side>;
+    using Slots = std::map<std::uint32_t, std::vector<std::uint32_t>>;  // the processes of each slot that is not ours
 
+    Slots assign(const Sight& sight, Groups& groups);
     Sides read(const Sight& sight);
-    void add_ledger(Sides& sides, const std::map<std::uint32_t, std::uint32_t>& groups, const Ledger& ledger);
+    void add_kernel(Side& side, const KernelUse& use, bool has_slot);
+    void add_ledger(Sides& sides, const Slots& slots, Groups& groups, const Sight& sight);
     void compare(const Place& place, const Side& side, const Sight& sight);
     Difference difference(const Watched& watched, bool bypass) const;
     void judge(Watched& watched, std::vector<Finding>& found);
@@ -92,6 +100,7 @@ private:
 
     Sanctions sanctions_;
     ProcessNames names_;
+    SlotHolders holders_;
     std::map<Place, Watched> watched_;
     Charges charges_;
     std::map<std::pair<std::uint32_t, Resource>, unsigned> loose_;  // gates that differed in looks in a row

@@ -95,12 +95,14 @@ Result<void> Backstop::set(const std::string& group, const std::string& device, 
     const auto now = read(group, "rdma.max", device);
     if (!now) return Error{now.error()};
     const auto known = changes_.find(place);
-    if (known != changes_.end() && known->second.set == bound && *now == bound) return {};
-    // What somebody else wrote since is what is to be put back.
+    // What somebody else wrote since is what is to be put back, and is not loosened.
     const bool ours = known != changes_.end() && known->second.made(*now);
-    changes_[place] = {ours ? known->second.found : *now, bound, *now};
+    const auto found = ours ? known->second.found : *now;
+    const HcaCounts wanted{std::min(bound.handle, found.handle), std::min(bound.object, found.object)};
+    if (ours && known->second.set == wanted && *now == wanted) return {};
+    changes_[place] = {found, wanted, *now};
     if (auto recorded = record(); !recorded) return recorded;
-    return write(place, bound);
+    return write(place, wanted);
 }
 
 void Backstop::put_back(const std::string& group, const std::string& device) {

@@ -34,7 +34,8 @@ public:
     // Takes over what an earlier daemon recorded, as if this one had set it.
     Result<void> load();
 
-    // Bounds the device in cgroup `group` ("/slurm/job_7"); `bound` replaces what was set here before. The error
+    // Bounds the device in cgroup `group` ("/slurm/job_7") by `bound`, or by what was found there, if that is less;
+    // it replaces what was set here before. The error
     // says what is missing: the root has no rdma.max, and others only with the rdma controller.
     Result<void> set(const std::string& group, const std::string& device, const HcaCounts& bound);
     void put_back(const std::string& group, const std::string& device);

@@ -112,8 +112,8 @@ void Daemon::save() {
     if (sampled_at_ == 0) return;
     save_at_ = now_s() + between_saves_s;
     const auto saved = save_history(node_.directory(), history_, sampled_at_);
-    if (auto error = saved ? std::string() : saved.error(); std::exchange(said_unsaved_, error) != error && !error.empty())
-        log(Priority::error, error);
+    const auto error = saved ? std::string() : saved.error();
+    if (std::exchange(said_unsaved_, error) != error && !error.empty()) log(Priority::error, error);
 }
 
 // The same for every user: there is one tenant, which all processes are in.
@@ -146,7 +146,7 @@ void Daemon::new_policy() {
     dynamic_.start(asked_.rules);
     if (const auto listening = metrics_.listen(static_cast<std::uint16_t>(asked_.settings.metrics_port)); !listening)
         log(Priority::error, listening.error());
-    kernel_.new_policy(asked_.settings);
+    kernel_.new_policy(asked_);
     if (!node_.writable()) log(Priority::warning, "limits can be watched but not changed: not run as root");
 }
 

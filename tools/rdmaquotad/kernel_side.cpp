@@ -84,13 +84,14 @@ void KernelSide::start() {
     look();
 }
 
-void KernelSide::new_policy(const Sidecar& asked) {
-    if (asked.backstop != asked_.backstop) {
+void KernelSide::new_policy(const SidecarPolicy& asked) {
+    if (asked.settings.backstop != asked_.backstop) {
         for (const auto& [group, device] : backstop_.all())
             if (group == asked_.backstop) backstop_.put_back(group, device);
         said_unbounded_.clear();
     }
-    asked_ = asked;
+    asked_ = asked.settings;
+    counted_since_ = asked.counted_since;
 }
 
 void KernelSide::end() {
@@ -142,7 +143,10 @@ bool KernelSide::compare() {
     uses_ = std::move(*uses);
     looked_ = Clock::now();
     if (!node_.usable()) return false;
-    const Sight sight{*watch_, uses_, node_.ledger(), node_.ledger_file(), node_.policy(), for_everyone_};
+    const auto names = machine_devices();
+    const std::set<std::string> devices(names.begin(), names.end());
+    const Sight sight{*watch_, uses_, node_.ledger(), node_.ledger_file(), counted_since_, node_.policy(),
+                      devices, for_everyone_};
     for (const auto& finding : agreement_.look(sight, asked_.bypass)) tell(finding);
     return true;
 }

@@ -25,7 +25,7 @@ public:
     KernelSide(Loop& loop, Node& node, NodeEvents& events);
 
     void start();
-    void new_policy(const Sidecar& asked);
+    void new_policy(const SidecarPolicy& asked);
     void end();  // orderly: what was changed is put back
 
     const std::vector<KernelUse>& uses() const noexcept { return uses_; }  // of the last look
@@ -57,6 +57,7 @@ private:
     using Clock = std::chrono::steady_clock;
     Clock::time_point looked_;
     std::map<std::pair<std::string, std::string>, HcaCounts> denied_;  // by bounded group and device
+    std::uint64_t counted_since_ = 0;
     bool for_everyone_ = false;  // the directory is that which programs charge by default
     int fd_ = -1;
     Loop::Source ready_, tick_;

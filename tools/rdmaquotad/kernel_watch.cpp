@@ -14,6 +14,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "tools/rdmaquota/boot_clock.hpp"
 #include "tools/rdmaquotad/kernel_program.hpp"
 
 namespace rdmaquota {
@@ -63,14 +64,6 @@ void add(KernelUse& use, const kernel_use& counts, bool open) {
     if (!open) return;
     use.live[index(Resource::mr_bytes)] += counts.mr_bytes;
     use.live[index(Resource::dm_bytes)] += counts.dm_bytes;
-}
-
-std::uint64_t ticks_now() {
-    timespec now{};
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    const auto rate = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
-    return static_cast<std::uint64_t>(now.tv_sec) * rate +
-           static_cast<std::uint64_t>(now.tv_nsec) * rate / 1'000'000'000;
 }
 
 using Place = std::pair<std::uint32_t, std::string>;                        // process and device
@@ -135,7 +128,7 @@ struct KernelWatch::State {
 
     // From now on netlink's word counts for all who have a device open at this moment.
     void list_all() {
-        since = ticks_now() + 1;
+        since = ticks_since_boot() + 1;
         const auto found = netlink_snapshot();
         if (!found) return;
         for (const auto& use : *found) listed.emplace(use.pid, use.device);

@@ -1,34 +1,23 @@
 #include "tools/rdmaquotad/node.hpp"
 
-#include <algorithm>
-#include <ctime>
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "shm/paths.hpp"
+#include "tools/rdmaquota/boot_clock.hpp"
 
 namespace rdmaquota {
 namespace {
 
 constexpr auto between_replacements = std::chrono::minutes(1);
 
-// How far the clock of the wall is ahead of that since boot, in nanoseconds.
-std::int64_t wall_since_boot() {
-    timespec wall{}, boot{};
-    clock_gettime(CLOCK_REALTIME, &wall);
-    clock_gettime(CLOCK_BOOTTIME, &boot);
-    return (wall.tv_sec - boot.tv_sec) * 1'000'000'000 + (wall.tv_nsec - boot.tv_nsec);
-}
-
 LedgerFile file_of(const std::string& path) {
     struct statx status {};
     if (::statx(AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_BTIME, &status) != 0) return {};
     if ((status.stx_mask & STATX_BTIME) == 0) return {status.stx_ino, UINT64_MAX};
-    const auto made = status.stx_btime.tv_sec * 1'000'000'000 + status.stx_btime.tv_nsec - wall_since_boot();
-    return {status.stx_ino, static_cast<std::uint64_t>(std::max<std::int64_t>(made, 0)) *
-                                static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK)) / 1'000'000'000};
+    const timespec made{.tv_sec = status.stx_btime.tv_sec, .tv_nsec = status.stx_btime.tv_nsec};
+    return {status.stx_ino, ticks_at(made)};
 }
 
 }  // namespace

@@ -5,6 +5,12 @@
 #include <unistd.h>
 
 namespace rdmaquota {
+namespace {
+
+constexpr auto too_old =
+    "it is older than the ledger, or than the end of mode off, and may be charged elsewhere or not at all";
+
+}  // namespace
 
 bool Sanctions::bounded(const Bound& bound) const {
     return std::any_of(deeds_.begin(), deeds_.end(), [&](const auto& entry) { return entry.second.bound == bound; });
@@ -33,18 +39,41 @@ Result<void> Sanctions::bound(Deeds& deeds, const Bound& place, const PolicySegm
     return {};
 }
 
-std::optional<Finding> Sanctions::limit(const Place& place, Difference difference, const PolicySegment& policy) {
+void Sanctions::let_go(Deeds& deeds) {
+    const auto bound = std::exchange(deeds.bound, std::nullopt);
+    if (bound && !bounded(*bound)) backstop_.put_back(bound->first, bound->second);
+}
+
+// Told once, until there is another reason.
+std::optional<Finding> Sanctions::kept(Deeds& deeds, Difference difference, const std::string& why) {
+    if (std::exchange(deeds.failure, why) == why) return std::nullopt;
+    return Finding{Finding::Kind::bypass_kept, std::move(difference), why};
+}
+
+// Again, where the process has moved to another cgroup, or what was a bound of the tenant's own is none any more.
+std::optional<Finding> Sanctions::limit(const Place& place, Difference difference,
+                                        const std::vector<Suspect>& suspects, std::uint64_t since,
+                                        const PolicySegment& policy) {
     auto& deeds = deeds_[place];
-    if (std::exchange(deeds.tried, true)) return std::nullopt;
-    const auto done = bound(deeds, {difference.cgroup, difference.device}, policy);
-    return Finding{done ? Finding::Kind::bypass_limited : Finding::Kind::bypass_kept, std::move(difference),
-                   done ? "" : done.error()};
+    const Bound here{difference.cgroup, difference.device};
+    if (deeds.limited && (here.first.empty() || (deeds.limited == here && backstop_.bounds(here.first, here.second))))
+        return std::nullopt;
+    const bool older = since != UINT64_MAX && !suspects.empty() &&
+                       std::all_of(suspects.begin(), suspects.end(), [since](const auto& one) {
+                           return one.start_time != 0 && one.start_time <= since;
+                       });
+    if (older) return kept(deeds, std::move(difference), too_old);
+    let_go(deeds);
+    deeds.limited.reset();
+    if (const auto done = bound(deeds, here, policy); !done) return kept(deeds, std::move(difference), done.error());
+    deeds.limited = here;
+    deeds.failure.clear();
+    return Finding{Finding::Kind::bypass_limited, std::move(difference), {}};
 }
 
 std::vector<Finding> Sanctions::kill(const Place& place, const Difference& difference,
-                                     const std::vector<Suspect>& suspects, std::uint64_t ledger_made) {
+                                     const std::vector<Suspect>& suspects, std::uint64_t since) {
     auto& deeds = deeds_[place];
-    const bool first = !std::exchange(deeds.tried, true);
     const bool all_slots = std::all_of(suspects.begin(), suspects.end(), [](const auto& one) { return one.has_slot; });
     std::vector<Finding> done;
     std::string why = "it cannot be killed";
@@ -52,24 +81,22 @@ std::vector<Finding> Sanctions::kill(const Place& place, const Difference& diffe
         if (all_slots ? pid != difference.pid : has_slot) continue;
         if (pid <= 1 || pid == static_cast<std::uint32_t>(getpid())) continue;
         if (deeds.killed.contains({pid, start_time})) continue;
-        if (start_time != 0 && start_time <= ledger_made) 
-            why = "it is older than the ledger, and may be charged in another";
-        if (start_time <= ledger_made || !kill_process(pid, start_time)) continue;
+        if (start_time != 0 && start_time <= since) why = too_old;
+        if (start_time <= since || !kill_process(pid, start_time)) continue;
         deeds.killed.insert({pid, start_time});
         auto whom = difference;
         whom.pid = pid;
         whom.comm = comm;
         done.push_back({Finding::Kind::bypass_killed, std::move(whom), {}});
     }
-    if (first && done.empty()) done.push_back({Finding::Kind::bypass_kept, difference, why});
+    if (!done.empty() || !deeds.killed.empty()) return done;
+    if (auto told = deeds.failure.empty() ? kept(deeds, difference, why) : std::nullopt) done.push_back(*told);
     return done;
 }
 
 void Sanctions::end(const Place& place) {
-    const auto found = deeds_.extract(place);
-    if (found.empty() || !found.mapped().bound) return;
-    const auto& bound = *found.mapped().bound;
-    if (!bounded(bound)) backstop_.put_back(bound.first, bound.second);
+    auto found = deeds_.extract(place);
+    if (!found.empty()) let_go(found.mapped());
 }
 
 }  // namespace rdmaquota

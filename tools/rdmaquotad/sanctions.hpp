@@ -32,12 +32,16 @@ public:
 
     explicit Sanctions(Backstop& backstop) : backstop_(backstop) {}
 
-    // To be called again and again as long as the bypass goes on; what is done already is not done twice.
-    std::optional<Finding> limit(const Place& place, Difference difference, const PolicySegment& policy);
-    // Those of them who have no slot, or else the one of the difference. Who started before `ledger_made` (in ticks)
-    // may be charged in the ledger that there was before, and is spared.
+    // Both are to be called again and again as long as the bypass goes on; what is done already is not done or told
+    // twice. Who started before `since` (in ticks; UINT64_MAX: not known) may be charged in the ledger that there was
+    // before, or nothing was charged then, and is spared.
+
+    // The cgroup of the difference; not while all are spared.
+    std::optional<Finding> limit(const Place& place, Difference difference, const std::vector<Suspect>& suspects,
+                                 std::uint64_t since, const PolicySegment& policy);
+    // Those of them who have no slot, or else the one of the difference.
     std::vector<Finding> kill(const Place& place, const Difference& difference, const std::vector<Suspect>& suspects,
-                              std::uint64_t ledger_made);
+                              std::uint64_t since);
 
     // The bypass is over, or the policy asks for something else.
     void end(const Place& place);
@@ -45,11 +49,14 @@ public:
 private:
     using Bound = std::pair<std::string, std::string>;  // cgroup and device
     struct Deeds {
-        bool tried = false;
+        std::string failure;         // of what was tried last, as it was told
+        std::optional<Bound> limited;
         std::optional<Bound> bound;  // by us, because of this bypass
         std::set<LedgerName> killed;
     };
     bool bounded(const Bound& bound) const;
+    void let_go(Deeds& deeds);
+    static std::optional<Finding> kept(Deeds& deeds, Difference difference, const std::string& why);
     Result<void> bound(Deeds& deeds, const Bound& place, const PolicySegment& policy);
 
     Backstop& backstop_;
