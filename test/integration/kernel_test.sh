@@ -21,11 +21,12 @@ start_watch() {
 }
 
 # start STEP...: verbs_objects in the group, until it waits
-start() {
+start() { start_program "$programs/verbs_objects" "$@" wait; }
+start_program() {
     rm -f keys
     mkfifo keys
     # shellcheck disable=SC2016 # expanded by the inner shell
-    sh -c 'echo $$ > "$0/cgroup.procs" && exec "$@"' $group "$programs/verbs_objects" "$@" wait < keys > running 2>&1 &
+    sh -c 'echo $$ > "$0/cgroup.procs" && exec "$@"' $group "$@" < keys > running 2>&1 &
     program=$!
     exec 9> keys
     for _ in $(seq 200); do grep -q waiting running && break; sleep 0.05; done
@@ -56,6 +57,21 @@ echo "# $(uname -r)"
 start_watch 20
 is "the program is attached, and sees all" "$(head -n 1 watch.log)" "attached: true"
 check "fentry" 2
+kill "$watcher"
+wait "$watcher" 2> /dev/null
+
+# now PATTERN: how many lines of the watch's last looks match
+now() {
+    local before
+    before=$(wc -l < watch.log)
+    sleep 2.2
+    tail -n +$((before + 1)) watch.log | grep -c -e "$1"
+}
+start_watch 60
+start_program "$programs/raw_uverbs" ioctl 3 40
+is "children that came and went" "$(xargs < running)" "pd: 3 of 3 waiting"
+is "are remembered no more" "$(now "opener $program ")" "$(now "^pid $program opener $program ")"
+finish_program
 kill "$watcher"
 wait "$watcher" 2> /dev/null
 

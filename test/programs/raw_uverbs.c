@@ -2,7 +2,10 @@
  * A program that uses no verbs library: it opens the first device's file, rxe's, gets a context and allocates PDs by
  * the kernel's own interface.
  *
- *   raw_uverbs write|ioctl COUNT
+ *   raw_uverbs write|ioctl COUNT [CHILDREN]
+ *
+ * Each of the children, one after the other, makes a PD more and destroys it, by the same descriptor; another one keeps
+ * that for a second after the program's own end.
  *
  * Prints "pd: MADE of COUNT" and, when it stopped short, the error's name; then "waiting", and reads a line. The
  * exit status is 0 when all were made, 1 when not, 2 when there is no device.
@@ -17,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int by_write(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
@@ -60,11 +64,56 @@ static int by_ioctl(int fd, unsigned command, void *in, size_t in_bytes, void *o
 	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
 }
 
+typedef int way(int, unsigned, void *, size_t, void *, size_t);
+
+static int alloc_pd(int fd, way *call, __u32 *handle)
+{
+	struct ib_uverbs_alloc_pd in = { 0 };
+	struct ib_uverbs_alloc_pd_resp out;
+	int failed = call(fd, IB_USER_VERBS_CMD_ALLOC_PD, &in, sizeof in, &out, sizeof out);
+
+	*handle = out.pd_handle;
+	return failed;
+}
+
+/* By ioctl, which takes a descriptor of another process. */
+static int dealloc_pd(int fd, __u32 handle)
+{
+	struct {
+		struct ib_uverbs_ioctl_hdr head;
+		struct ib_uverbs_attr attr;
+	} call = {
+		.head = {
+			.length = sizeof call,
+			.object_id = UVERBS_OBJECT_PD,
+			.method_id = UVERBS_METHOD_PD_DESTROY,
+			.num_attrs = 1,
+			.driver_id = RDMA_DRIVER_RXE,
+		},
+		.attr = { .attr_id = UVERBS_ATTR_DESTROY_PD_HANDLE, .flags = UVERBS_ATTR_F_MANDATORY, .data = handle },
+	};
+
+	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
+}
+
+static void child(int fd)
+{
+	__u32 handle;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(alloc_pd(fd, by_ioctl, &handle) || dealloc_pd(fd, handle));
+	int status = -1;
+	if (waitpid(pid, &status, 0) != pid || status)
+		puts("a child failed");
+}
+
 int main(int argc, char **argv)
 {
 	struct ib_uverbs_get_context context = { 0 };
 	struct ib_uverbs_get_context_resp answer;
-	int wanted = argc > 2 ? atoi(argv[2]) : 1, made = 0;
+	int wanted = argc > 2 ? atoi(argv[2]) : 1, children = argc > 3 ? atoi(argv[3]) : 0, made = 0;
+	__u32 handle;
 	int fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
 
 	if (argc < 3 || fd < 0 ||
@@ -72,17 +121,15 @@ int main(int argc, char **argv)
 		perror("raw_uverbs");
 		return 2;
 	}
-	for (; made < wanted; ++made) {
-		struct ib_uverbs_alloc_pd in = { 0 };
-		struct ib_uverbs_alloc_pd_resp out;
-		int (*call)(int, unsigned, void *, size_t, void *, size_t) = strcmp(argv[1], "ioctl") ? by_write : by_ioctl;
-
-		if (call(fd, IB_USER_VERBS_CMD_ALLOC_PD, &in, sizeof in, &out, sizeof out))
-			break;
-	}
+	while (made < wanted && !alloc_pd(fd, strcmp(argv[1], "ioctl") ? by_write : by_ioctl, &handle))
+		++made;
 	printf("pd: %d of %d%s%s\n", made, wanted, made < wanted ? " " : "", made < wanted ? strerrorname_np(errno) : "");
+	for (int i = 0; i < children; ++i)
+		child(fd);
 	puts("waiting");
 	fflush(stdout);
 	getchar();
+	if (children && !fork())
+		sleep(1);
 	return made < wanted;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <initializer_list>
 #include <set>
@@ -163,6 +164,8 @@ struct KernelProgram::Parts {
     }
 };
 
+bool has_ended(u32 pid) { return kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH; }
+
 KernelProgram::KernelProgram(std::unique_ptr<Parts> parts) noexcept : parts_(std::move(parts)) {}
 KernelProgram::KernelProgram(KernelProgram&&) noexcept = default;
 KernelProgram& KernelProgram::operator=(KernelProgram&&) noexcept = default;
@@ -196,6 +199,16 @@ std::vector<kernel_event> KernelProgram::events() {
 }
 
 namespace {
+
+bool holds_nothing(const kernel_use& use) {
+    return std::equal(std::begin(use.created), std::end(use.created), std::begin(use.destroyed));
+}
+
+// Who made and destroyed by a descriptor of another, and is gone. It is read again when it can make no more.
+bool is_over(const bpf_map* guests, const guest_key& key, kernel_use use) {
+    return holds_nothing(use) && has_ended(use.pid) &&
+           bpf_map__lookup_elem(guests, &key, sizeof key, &use, sizeof use, 0) == 0 && holds_nothing(use);
+}
 
 // Everything in a map. Entries that come or go meanwhile may be missing; none comes twice.
 Result<void> read_map(const bpf_map* map, std::vector<std::pair<guest_key, kernel_use>>& found) {
@@ -233,9 +246,10 @@ Result<std::vector<KernelProgram::Entry>> KernelProgram::read() {
         entries.push_back({opener, true});
     }
     for (const auto& [key, use] : guests) {
-        const bool past = key.file == use.device_index;
-        if (!past && !files.contains(key.file)) bpf_map__delete_elem(maps.guests, &key, sizeof key, 0);
-        entries.push_back({use, files.contains(key.file)});
+        const bool past = key.file == use.device_index, open = files.contains(key.file);
+        if (!past && (!open || is_over(maps.guests, key, use)))
+            bpf_map__delete_elem(maps.guests, &key, sizeof key, 0);
+        entries.push_back({use, open});
     }
     return entries;
 }

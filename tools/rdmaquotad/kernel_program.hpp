@@ -44,4 +44,6 @@ private:
     std::unique_ptr<Parts> parts_;
 };
 
+bool has_ended(u32 pid);  // the process
+
 }  // namespace rdmaquota

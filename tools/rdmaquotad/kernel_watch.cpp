@@ -110,6 +110,7 @@ struct KernelWatch::State {
     std::uint64_t lost = 0;
     std::vector<NetlinkUse> listing;
     Clock::time_point due;
+    bool unlisted = false;        // netlink was not asked since something was lost
     std::set<Place> listed;       // whose figures are netlink's: they had a device open before the program ran
     std::set<std::uint32_t> ended;  // not yet forgotten
     std::uint64_t since = UINT64_MAX;
@@ -124,19 +125,20 @@ struct KernelWatch::State {
                 "process is not seen", attached.error()));
         program.emplace(std::move(*attached));
         list_all();
+        due = {};
+        (void)list_when_due();
+        due = {};
     }
 
-    // From now on netlink's word counts for all who have a device open at this moment.
+    // Netlink's word is to count for all who have a device open when it is asked next.
     void list_all() {
         since = ticks_since_boot() + 1;
-        const auto found = netlink_snapshot();
-        if (!found) return;
-        for (const auto& use : *found) listed.emplace(use.pid, use.device);
+        unlisted = true;
     }
 
     void forget_ended() {
         for (auto pid = ended.begin(); pid != ended.end();) {
-            if (kill(static_cast<pid_t>(*pid), 0) == 0 || errno != ESRCH) {
+            if (!has_ended(*pid)) {
                 ++pid;
                 continue;
             }
@@ -168,12 +170,17 @@ struct KernelWatch::State {
         if (!found) return Error{found.error()};
         listing = std::move(*found);
         due = Clock::now() + 10 * (Clock::now() - begin) - std::chrono::milliseconds(1);
+        if (std::exchange(unlisted, false))
+            for (const auto& use : listing) listed.emplace(use.pid, use.device);
         return true;
     }
 
+    bool needs_listing(const std::set<Place>& bytes) const { return !program || !bytes.empty() || !listed.empty(); }
+
     Result<void> correct_all(Uses& uses, std::set<Place> bytes) {
         const auto fresh = list_when_due();
-        if (!fresh) return Error{fresh.error()};
+        if (!fresh && needs_listing(bytes)) return Error{fresh.error()};
+        if (!fresh) return {};
         std::set<Place> still;
         for (const auto& use : listing) {
             const Place place{use.pid, use.device};
@@ -231,7 +238,7 @@ Result<std::vector<KernelUse>> KernelWatch::snapshot() {
         if (!counted) return Error{counted.error()};
         uses = std::move(*counted);
     }
-    if (!attached() || !bytes.empty() || !state.listed.empty())
+    if (state.unlisted || state.needs_listing(bytes))
         if (auto corrected = state.correct_all(uses, bytes); !corrected) return Error{corrected.error()};
     std::vector<KernelUse> found;
     for (auto& [key, use] : uses) found.push_back(std::move(use));
