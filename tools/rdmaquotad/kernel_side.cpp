@@ -113,8 +113,22 @@ void KernelSide::take_events() {
         ended |= event.kind == KernelEvent::Kind::ended;
     }
     if (ended && node_.usable()) node_.ledger().reap();
-    // Who goes around the quota for a moment only; but those who open devices all the time do not keep us busy.
-    if (!opened || Clock::now() < looked_ + rest_after_look) return;
+    if (opened) look_soon();
+}
+
+// Who goes around the quota for a moment only; but those who open devices all the time do not keep us busy.
+void KernelSide::look_soon() {
+    if (soon_) return;
+    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(looked_ + rest_after_look - Clock::now());
+    if (rest > rest.zero()) {
+        soon_ = loop_.every(rest, [this] { look_twice(); }, Urgency::first);
+        return;
+    }
+    look_twice();
+}
+
+void KernelSide::look_twice() {
+    soon_ = {};
     compare();
     compare();
 }

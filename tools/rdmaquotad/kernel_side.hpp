@@ -38,6 +38,8 @@ public:
 private:
     void watch_events();
     void take_events();
+    void look_soon();
+    void look_twice();
     void look();
     bool compare();  // false: there is nothing to compare
     void tell(const Finding& finding);
@@ -60,7 +62,7 @@ private:
     std::uint64_t counted_since_ = 0;
     bool for_everyone_ = false;  // the directory is that which programs charge by default
     int fd_ = -1;
-    Loop::Source ready_, tick_;
+    Loop::Source ready_, tick_, soon_;
     std::optional<std::vector<std::string>> said_blind_;
     std::string said_unbounded_, said_unread_;
 };
