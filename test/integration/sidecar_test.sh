@@ -257,4 +257,23 @@ start_sidecar
 stop_sidecar
 is "an orderly end puts back what was found, also by the sidecar before" "$(bound)" "rxe0 hca_handle=max hca_object=max"
 
+# --- a pid namespace of its own ----------------------------------------------------------------------
+policy <<< 'version = 1
+[tenant.default]
+bypass = "kill"'
+: > sidecar.log
+start "$programs/raw_uverbs" ioctl 5
+# shellcheck disable=SC2016 # expanded by the inner shell
+unshare --pid --fork --mount-proc bash -c 'rdmaquotad 2>> sidecar.log &
+    "$0" ioctl 6 < <(sleep 30) > inside
+    echo $? > status
+    kill $!
+    wait $!' "$programs/raw_uverbs" 2> /dev/null
+has "in a pid namespace of its own it does without the program" "$(grep -m 1 'not seen' sidecar.log)" \
+    "the node's pid namespace, and this one has its own: only what netlink lists is known"
+is "it holds those in there to the policy" "$(cat status)" 137
+is "and knows nothing of others" "$(grep -c 'bypass: ' sidecar.log)" 1
+kill -0 "$program" && ok "whom it lets alone"
+proceed
+
 finish

@@ -11,6 +11,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 // Generated, in C.
 #pragma GCC diagnostic push
@@ -99,6 +100,13 @@ Error no_hook(const Hook& hook, const std::string& why) {
                         why)};
 }
 
+// The kernel numbers the first pid namespace by itself (include/linux/proc_ns.h).
+bool in_first_pid_namespace() {
+    constexpr ino_t first = 0xEFFFFFFC;
+    struct stat space {};
+    return stat("/proc/self/ns/pid", &space) == 0 && space.st_ino == first;
+}
+
 }  // namespace
 
 struct KernelProgram::Parts {
@@ -172,6 +180,8 @@ KernelProgram& KernelProgram::operator=(KernelProgram&&) noexcept = default;
 KernelProgram::~KernelProgram() = default;
 
 Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind) {
+    if (!in_first_pid_namespace())
+        return Error{"the kernel would tell pids of the node's pid namespace, and this one has its own"};
     libbpf_set_print([](libbpf_print_level, const char*, va_list) { return 0; });
     const KernelTypes types;
     if (!types.any()) return Error{"the kernel has no type information (/sys/kernel/btf/vmlinux)"};
