@@ -79,3 +79,22 @@ TEST_CASE("what somebody else wrote to rdma.max stays") {
     backstop.put_back_all();
     CHECK(file_text(group.max) == Group::line({70, 700}));
 }
+
+TEST_CASE("a record that cannot be understood is moved aside, and not replaced") {
+    const Group group;
+    REQUIRE(group.backstop().set("/", "rxe0", Group::first));
+    const auto text = file_text(group.directory / "backstop") + "rxe1 50\n";
+    write(group.directory / "backstop", text);
+
+    auto next = group.backstop();
+    const auto loaded = next.load();
+    REQUIRE_FALSE(loaded);
+    CHECK(file_text(group.directory / "backstop").find("rxe1") == std::string::npos);
+    const auto name = loaded.error().find("backstop.unusable.");
+    REQUIRE(name != std::string::npos);
+    const auto aside = loaded.error().substr(name, loaded.error().find(';') - name);
+    REQUIRE(next.set("/", "rxe0", Group::second));
+    CHECK(file_text(group.directory / aside) == text);
+    next.put_back_all();
+    CHECK(file_text(group.max) == Group::found());
+}

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <sstream>
 
 #include <fcntl.h>
@@ -152,10 +153,20 @@ Result<void> Backstop::load() {
         Change change;
         if (!(words >> device) || !read_words(words, change.found) || !read_words(words, change.set) ||
             !read_words(words, change.before) || !std::getline(words >> std::ws, group))
-            return Error{fmt::format("{} cannot be understood; put rdma.max right by hand and remove it", path_)};
+            return set_aside();
         changes_[{group, device}] = change;
     }
     return {};
+}
+
+// So that the next record does not replace what an administrator needs. The lines before stay in force.
+Error Backstop::set_aside() const {
+    const auto aside = fmt::format("{}.unusable.{}", path_, std::time(nullptr));
+    if (std::rename(path_.c_str(), aside.c_str()) != 0)
+        return {fmt::format("{} cannot be understood, nor be moved aside: {}", path_, std::strerror(errno))};
+    const auto recorded = record();
+    return {fmt::format("{} cannot be understood and is now {}; put rdma.max right by it and remove it{}", path_, aside,
+                        recorded ? "" : "; " + recorded.error())};
 }
 
 std::string cgroup_of(std::uint32_t pid) {

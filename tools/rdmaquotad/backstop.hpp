@@ -31,7 +31,8 @@ public:
     // `directory` is the quota directory, `root` where cgroup2 is mounted.
     explicit Backstop(std::string directory, std::string root = "/sys/fs/cgroup");
 
-    // Takes over what an earlier daemon recorded, as if this one had set it.
+    // Takes over what an earlier daemon recorded, as if this one had set it. A record that cannot be understood is
+    // moved to DIR/backstop.unusable.TIME, as the error says.
     Result<void> load();
 
     // Bounds the device in cgroup `group` ("/slurm/job_7") by `bound`, or by what was found there, if that is less;
@@ -58,6 +59,7 @@ private:
                            const char* key = "") const;
     Result<void> write(const Place& place, const HcaCounts& bound) const;
     Result<void> record() const;
+    Error set_aside() const;
 
     std::string path_, root_;
     std::map<Place, Change> changes_;
