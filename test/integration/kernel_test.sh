@@ -72,6 +72,8 @@ start_program "$programs/raw_uverbs" ioctl 3 40
 is "children that came and went" "$(xargs < running)" "pd: 3 of 3 waiting"
 is "are remembered no more" "$(now "opener $program ")" "$(now "^pid $program opener $program ")"
 finish_program
+sleep 9
+is "nor is one whose last child closed the device" "$(now "pid $program ")" 0
 kill "$watcher"
 wait "$watcher" 2> /dev/null
 

@@ -264,6 +264,15 @@ Result<std::vector<KernelProgram::Entry>> KernelProgram::read() {
     return entries;
 }
 
+std::vector<u32> KernelProgram::holders() const {
+    std::vector<u32> pids;
+    const auto* map = parts_->skeleton->maps.holders;
+    u32 pid = 0;  // the map's entries are deleted by `forget` only, so that no walk begins anew
+    for (const u32* last = nullptr; bpf_map__get_next_key(map, last, &pid, sizeof pid) == 0; last = &pid)
+        pids.push_back(pid);
+    return pids;
+}
+
 void KernelProgram::forget(u32 pid) {
     const auto& maps = parts_->skeleton->maps;
     bpf_map__delete_elem(maps.holders, &pid, sizeof pid, 0);

@@ -35,6 +35,7 @@ public:
     };
     Result<std::vector<Entry>> read();
 
+    std::vector<u32> holders() const;  // the processes whose end is of interest
     void forget(u32 pid);  // its totals, and that its end is of interest; for one that has ended
     u64 lost() const noexcept;  // changes that found no room
 

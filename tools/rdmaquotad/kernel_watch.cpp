@@ -23,6 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::time_t seconds_between_tries = 10;
+constexpr std::chrono::seconds rest_after_search{5};
 
 // By kind of object in the kernel, except for those that count as hca_object alone.
 std::optional<Resource> resource_of(unsigned kind) {
@@ -109,7 +110,7 @@ struct KernelWatch::State {
     std::time_t tried = 0;
     std::uint64_t lost = 0;
     std::vector<NetlinkUse> listing;
-    Clock::time_point due;
+    Clock::time_point due, search;
     bool unlisted = false;        // netlink was not asked since something was lost
     std::set<Place> listed;       // whose figures are netlink's: they had a device open before the program ran
     std::set<std::uint32_t> ended;  // not yet forgotten
@@ -147,10 +148,21 @@ struct KernelWatch::State {
         }
     }
 
+    // Also those of whose end no event told, or who have made something since. That takes a system call for each.
+    void find_ended(const std::vector<KernelProgram::Entry>& entries) {
+        if (Clock::now() < search) return;
+        search = Clock::now() + rest_after_search;
+        for (const auto pid : program->holders())
+            if (has_ended(pid)) ended.insert(pid);
+        for (const auto& [counts, open] : entries)
+            if (!open && has_ended(counts.pid)) ended.insert(counts.pid);
+    }
+
     // The processes whose MRs may have changed their length go to `bytes`.
     Result<Uses> count(std::set<Place>& bytes) {
         const auto entries = program->read();
         if (!entries) return Error{entries.error()};
+        find_ended(*entries);
         Uses uses;
         for (const auto& [counts, open] : *entries) {
             const std::string device(counts.device, strnlen(counts.device, sizeof counts.device));
