@@ -19,7 +19,7 @@
 namespace rdmaquota {
 namespace {
 
-constexpr unsigned patience_s = 5;                // for a device that does not answer
+constexpr unsigned patience_s = 1;                // for a device that does not answer
 constexpr std::chrono::seconds ask_again{60};     // one that could not be asked
 
 struct DeviceMaxima {
