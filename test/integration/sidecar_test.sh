@@ -185,11 +185,10 @@ policy <<< 'version = 1
 [tenant.default]
 bypass = "kill"'
 : > sidecar.log
-start "$programs/raw_uverbs" ioctl 5
+start_doomed "$programs/raw_uverbs" ioctl 5
 await 10 "bypass_killed: pid $program " || kill "$program"
 wait "$program" 2> /dev/null
 is "kill: it is killed" $? 137
-exec 9>&-
 start "$programs/verbs_objects" rc=3 wait
 sleep 1.5
 kill -0 "$program" && ok "one that goes through the quota is not"
