@@ -53,9 +53,9 @@ abilities() {
     await 10 "bypass_ended"
     : > sidecar.log
     ask_for kill
-    start as_other "$programs/raw_uverbs" ioctl 5
-    await 10 "pd: 5 in the kernel" && await 10 "bypass_k" && [[ $line == *bypass_killed:* ]] && able+=' kill'
-    exec 9>&-
+    start_doomed as_other "$programs/raw_uverbs" ioctl 5
+    await 10 "bypass_k" && [[ $line == *bypass_killed:* ]] && able+=' kill'
+    kill "$program" 2> /dev/null
     wait "$program" 2> /dev/null
     stop_sidecar
 }
