@@ -110,6 +110,8 @@ Result<std::string> Ledger::replace(const std::string& path) {
     return *temporary;
 }
 
+void Ledger::remove(const std::string& aside) noexcept { remove_directory(aside); }
+
 Result<std::string> Ledger::replace_unusable(const std::string& path, bool shared) {
     if (access(path.c_str(), F_OK) != 0) {
         if (const auto made = create(path, shared); !made) return Error{made.error()};

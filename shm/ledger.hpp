@@ -147,6 +147,9 @@ public:
     // with it. It is for whom the old one was. Returns the name beside it where the old one is then.
     static Result<std::string> replace(const std::string& path);
 
+    // Deletes a ledger that was moved aside.
+    static void remove(const std::string& aside) noexcept;
+
     // Makes the ledger directory `path` where there is none, and replaces one that is no usable ledger; otherwise the
     // empty string is returned.
     static Result<std::string> replace_unusable(const std::string& path, bool shared);

@@ -76,6 +76,9 @@ TEST_CASE_METHOD(LedgerFixture, "a lost ledger's path can hold a new one") {
     const auto usable = Ledger::replace_unusable(path, false);
     REQUIRE(usable);
     CHECK(usable.value().empty());
+    Ledger::remove(*aside);
+    CHECK(access(aside->c_str(), F_OK) != 0);
+    CHECK(access(again->c_str(), F_OK) == 0);
 }
 
 TEST_CASE("a policy that is cut short keeps its limits and counts as superseded") {

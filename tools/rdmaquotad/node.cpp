@@ -36,14 +36,15 @@ std::uint64_t Node::usage(const std::string& device, Resource resource) const {
     return 0;
 }
 
-// Not for one that could never be used here: it may be another version's. Who damages it again and again shall not
-// fill the disk with ledgers that were moved away.
+// Not for one that could never be used here: it may be another version's. Only the last that was moved away is kept,
+// so that who damages it again and again does not fill the disk.
 void Node::replace_damaged(const std::string& path) {
     const auto now = std::chrono::steady_clock::now();
     if (now < may_replace_) return;
     const auto aside = Ledger::replace_unusable(path, true);
     if (!aside || aside->empty()) return;
-    aside_ = *aside;
+    if (!last_aside_.empty()) Ledger::remove(last_aside_);
+    aside_ = last_aside_ = *aside;
     may_replace_ = now + between_replacements;
 }
 

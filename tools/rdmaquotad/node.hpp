@@ -55,7 +55,7 @@ private:
     std::optional<Ledger> ledger_;
     LedgerFile ledger_file_;
     std::chrono::steady_clock::time_point may_replace_;  // from then on
-    std::string aside_;
+    std::string aside_, last_aside_;
     std::optional<PolicySegment> policy_;
     bool writable_ = false;
     std::string missing_;
