@@ -60,20 +60,20 @@ check "fentry" 2
 kill "$watcher"
 wait "$watcher" 2> /dev/null
 
-# now PATTERN: how many lines of the watch's last looks match
-now() {
+# users: whom the watch names in some looks from now on as users of what the program opened
+users() {
     local before
     before=$(wc -l < watch.log)
     sleep 2.2
-    tail -n +$((before + 1)) watch.log | grep -c -e "$1"
+    tail -n +$((before + 1)) watch.log | grep -o "^pid [0-9]* opener $program " | sort -u
 }
 start_watch 60
 start_program "$programs/raw_uverbs" ioctl 3 40
 is "children that came and went" "$(xargs < running)" "pd: 3 of 3 waiting"
-is "are remembered no more" "$(now "opener $program ")" "$(now "^pid $program opener $program ")"
+is "are remembered no more" "$(users)" "pid $program opener $program "
 finish_program
 sleep 9
-is "nor is one whose last child closed the device" "$(now "pid $program ")" 0
+is "nor is one whose last child closed the device" "$(users)" ""
 kill "$watcher"
 wait "$watcher" 2> /dev/null
 
