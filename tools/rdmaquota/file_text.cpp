@@ -26,11 +26,11 @@ Error cannot_write(const std::string& path) {
     return {fmt::format("cannot write {}: {}{}", path, std::strerror(errno), ::geteuid() == 0 ? "" : "; run as root")};
 }
 
-Result<void> replace_file(const std::string& path, std::string_view text) {
+Result<void> replace_file(const std::string& path, std::string_view text, mode_t rights) {
     const auto temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return cannot_write(temporary);
-    const bool written = ::fchmod(fd, 0644) == 0 && ::write(fd, text.data(), text.size()) == std::ssize(text);
+    const bool written = ::fchmod(fd, rights) == 0 && ::write(fd, text.data(), text.size()) == std::ssize(text);
     ::close(fd);
     if (written && std::rename(temporary.c_str(), path.c_str()) == 0) return {};
     const auto error = cannot_write(path);

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include <sys/types.h>
+
 #include "policy/result.hpp"
 
 namespace rdmaquota {
@@ -12,8 +14,8 @@ namespace rdmaquota {
 // /proc/PID does with its process. Throws only std::bad_alloc.
 std::string file_text(const std::string& path);
 
-// Replaces a file in one step, by one that everyone may read.
-Result<void> replace_file(const std::string& path, std::string_view text);
+// Replaces a file in one step, by one with these rights.
+Result<void> replace_file(const std::string& path, std::string_view text, mode_t rights = 0644);
 
 Error cannot_write(const std::string& path);  // by errno
 

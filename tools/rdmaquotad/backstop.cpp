@@ -31,8 +31,8 @@ bool read_words(std::istream& words, HcaCounts& counts) {
 }
 
 // The kernel takes a file of a cgroup in one write.
-Result<void> write_whole(const std::string& path, const std::string& text, int flags) {
-    const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0600);
+Result<void> write_whole(const std::string& path, const std::string& text) {
+    const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
     const bool written = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
     const int error = errno;
     if (fd >= 0) close(fd);
@@ -88,7 +88,7 @@ Result<HcaCounts> Backstop::denied(const std::string& group, const std::string& 
 Result<void> Backstop::write(const Place& place, const HcaCounts& bound) const {
     return write_whole(root_ + place.first + "/rdma.max",
                        fmt::format("{} hca_handle={} hca_object={}", place.second, count_text(bound.handle),
-                                   count_text(bound.object)), 0);
+                                   count_text(bound.object)));
 }
 
 Result<void> Backstop::set(const std::string& group, const std::string& device, const HcaCounts& bound) {
@@ -139,10 +139,7 @@ Result<void> Backstop::record() const {
     for (const auto& [place, change] : changes_)
         text += fmt::format("{} {} {} {} {}\n", place.second, words(change.found), words(change.set),
                             words(change.before), place.first);
-    const auto temporary = path_ + ".tmp";
-    if (auto written = write_whole(temporary, text, O_CREAT | O_TRUNC | O_NOFOLLOW); !written) return written;
-    if (std::rename(temporary.c_str(), path_.c_str()) == 0) return {};
-    return Error{fmt::format("cannot write {}: {}", path_, std::strerror(errno))};
+    return replace_file(path_, text, 0600);
 }
 
 Result<void> Backstop::load() {
