@@ -156,7 +156,8 @@ bool KernelSide::compare() {
     }
     uses_ = std::move(*uses);
     looked_ = Clock::now();
-    if (!node_.usable()) return false;
+    // By a policy that was replaced nobody is judged: in the mode off, which the new one may have, nothing is charged.
+    if (!node_.usable() || node_.policy().superseded()) return false;
     const auto names = machine_devices();
     const std::set<std::string> devices(names.begin(), names.end());
     const Sight sight{*watch_, uses_, node_.ledger(), node_.ledger_file(), counted_since_, node_.policy(),
