@@ -1,6 +1,6 @@
 // Atomic access to words of a shared segment, which are plain integers in shm/layout.hpp.
 //
-// Everything is sequentially consistent: the proofs in shm/ledger.hpp are about one order of all
+// Everything is sequentially consistent: the proofs in shm/ledger/ledger.hpp are about one order of all
 // steps, and on x86-64 the read-modify-writes cost the same.
 #pragma once
 

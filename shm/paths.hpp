@@ -10,7 +10,7 @@
 
 #include <fmt/core.h>
 
-#include "shm/layout.hpp"
+#include "shm/ledger/layout.hpp"
 
 namespace rdmaquota {
 

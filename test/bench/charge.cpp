@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "shm/atomic.hpp"
-#include "test/bench/books.hpp"
+#include "test/bench/accounting.hpp"
 #include "test/bench/measure.hpp"
 
 namespace {

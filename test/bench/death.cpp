@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "test/bench/books.hpp"
+#include "test/bench/accounting.hpp"
 #include "test/bench/measure.hpp"
 
 namespace {

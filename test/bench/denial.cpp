@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "test/bench/books.hpp"
+#include "test/bench/accounting.hpp"
 #include "test/bench/measure.hpp"
 
 namespace {

@@ -3,13 +3,13 @@
 // through RDMAV_DRIVERS, and its device fake0 through SYSFS_PATH (see fake_device.sh). It makes
 // protection domains, CQs, QPs and MRs out of nothing.
 //
-// The private interface is written down from facts, as in provider/layout.hpp; PABI 34 only.
+// The private interface is written down from facts, as in provider/abi/layout.hpp; PABI 34 only.
 #include <cstdlib>
 
 #include <fcntl.h>
 
-#include "provider/device_ops.hpp"
-#include "provider/layout.hpp"
+#include "provider/adoption/device_table.hpp"
+#include "provider/abi/layout.hpp"
 
 using rdmaquota::provider::DeviceOps;
 using rdmaquota::provider::Layout;

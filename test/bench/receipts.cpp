@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "provider/receipts.hpp"
+#include "provider/charging/receipts.hpp"
 #include "test/bench/measure.hpp"
 
 namespace {

@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shm/ledger.hpp"
-#include "shm/segment.hpp"
+#include "shm/ledger/ledger.hpp"
+#include "shm/ledger/ledger_file.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;

@@ -9,9 +9,9 @@
 
 #include "fuzz.hpp"
 #include "patch.hpp"
-#include "shm/ledger.hpp"
+#include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
-#include "shm/segment.hpp"
+#include "shm/ledger/ledger_file.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;

@@ -5,7 +5,7 @@
 
 #include "fuzz.hpp"
 #include "patch.hpp"
-#include "shm/policy_segment.hpp"
+#include "shm/policy/policy_segment.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;

@@ -3,9 +3,9 @@
 #include <fstream>
 
 #include "fuzz.hpp"
-#include "policy/policy_edit.hpp"
-#include "policy/policy_file.hpp"
-#include "shm/policy_segment.hpp"
+#include "policy/file/edit.hpp"
+#include "policy/file/policy_file.hpp"
+#include "shm/policy/policy_segment.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;

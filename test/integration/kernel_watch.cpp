@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "tools/rdmaquotad/kernel_watch.hpp"
+#include "tools/rdmaquotad/kernel/kernel_watch.hpp"
 
 using namespace rdmaquota;
 

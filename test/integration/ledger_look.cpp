@@ -2,7 +2,7 @@
 // `rdmaquota show` would do.
 #include <cstdio>
 
-#include "shm/ledger.hpp"
+#include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 
 int main(int argc, char** argv) {

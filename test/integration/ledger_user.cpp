@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "policy/limit.hpp"
-#include "shm/ledger.hpp"
+#include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 
 namespace {

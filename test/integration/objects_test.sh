@@ -1,7 +1,7 @@
 #!/bin/bash
 # objects_test.sh BUILD: what programs are told of the device, what they do with QPs, and the ports that
 # these are bound to. Runs as root in the guest after an installation. rxe0 has one port, so moves between
-# two are tested in test/unit/wrap_test.cpp alone.
+# two are tested in test/unit/provider/wrap_test.cpp alone.
 set -u
 # shellcheck source=test/integration/guest.sh
 . "$(dirname "$0")/guest.sh"

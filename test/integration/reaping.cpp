@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shm/ledger.hpp"
+#include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 
 namespace {

@@ -79,7 +79,7 @@
 #define CELLS (D * R)
 #define USAGE(slot, cell) usage[(slot) * CELLS + (cell)]
 
-// A gate's word and an ops word as in shm/layout.hpp, with fewer bits.
+// A gate's word and an ops word as in shm/ledger/layout.hpp, with fewer bits.
 #define TAG_SHIFT 5
 #define AMOUNT_MASK 31
 #define AMOUNT(word) ((word) & AMOUNT_MASK)

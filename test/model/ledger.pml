@@ -1,10 +1,10 @@
-// The ledger of shm/ledger.hpp as a Promela model: can I1 to I4 be broken by any order of steps,
+// The ledger of shm/ledger/ledger.hpp as a Promela model: can I1 to I4 be broken by any order of steps,
 // any kill and any stop? test/model/run.sh asks spin, exhaustively, for each of its configurations.
 //
 //   configuration.pml   what a configuration can set, and the words of the model
 //   invariants.pml      the state, and what must hold of it
 //   moves.pml           what a process does by itself, between the steps
-//   steps.pml           the steps: read this beside shm/ledger_charge.cpp and shm/ledger_reap.cpp
+//   steps.pml           the steps: read this beside shm/ledger/charge.cpp and shm/ledger/reap.cpp
 //
 // Modelled under the code's own names: claim, charge of several resources with roll-back, release
 // of all or a part, retire, reap, reconcile (observe, correct), the proved denial, limits per

@@ -6,7 +6,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "books.hpp"
+#include "accounting.hpp"
 #include "player.hpp"
 
 namespace oracle {

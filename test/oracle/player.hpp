@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "books.hpp"
+#include "accounting.hpp"
 #include "pool.hpp"
 
 namespace oracle {

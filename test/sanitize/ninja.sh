@@ -10,15 +10,10 @@
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # The names that policy/, shm/ and provider/ expect from Meson.
 common_flags=(-std=c++20 -g1 -I"$repo" -DRDMAQUOTA_RUNTIME_DIR='\"/nonexistent/rdmaquota\"')
-# policy/meson.build's own; the rest of policy/ reads and writes the policy file.
-mapfile -t policy_sources < <(sed -n "s|^ *'\(.*\.cpp\)',|policy/\1|p" "$repo/policy/meson.build")
-policy_file_sources=()
-for source in "$repo"/policy/*.cpp; do
-    source=${source#"$repo"/}
-    [[ " ${policy_sources[*]} " == *" $source "* ]] || policy_file_sources+=("$source")
-done
-shm_sources=()
-for source in "$repo"/shm/*.cpp; do shm_sources+=("${source#"$repo"/}"); done
+sources_of() { (cd "$repo" && find "$@" -name '*.cpp' | LC_ALL=C sort); }
+mapfile -t policy_sources < <(sources_of policy -maxdepth 1)
+mapfile -t policy_file_sources < <(sources_of policy/file)
+mapfile -t shm_sources < <(sources_of shm)
 
 ninja_begin() {
     ninja_directory=$1

@@ -19,15 +19,15 @@ for sanitizer in thread address; do
         { echo "SKIP: clang++ has no $sanitizer sanitizer"; exit 77; }
 done
 
-tested=("${shm_sources[@]}" "${policy_sources[@]}" "${policy_file_sources[@]}" provider/receipts.cpp)
-tests=(environment layout ledger ledger_process limit policy_file policy_segment receipts)
+tested=("${shm_sources[@]}" "${policy_sources[@]}" "${policy_file_sources[@]}" provider/charging/receipts.cpp)
+tests=(policy/{environment,limit,policy_file} shm/{layout,ledger,ledger_process,policy_segment} provider/receipts)
 
 # build NAME FLAGS...: what is under test at -O1; Catch2 and the tests themselves as fast as they compile
 build() {
     local sources=(test/unit/main.cpp test/sanitize/threads_test.cpp) name=$1
     shift
     for test in "${tests[@]}"; do sources+=("test/unit/${test}_test.cpp"); done
-    ninja_begin "$work/$name" clang++ -O1 -fno-omit-frame-pointer -DTEST_PROGRAM_DIR='\"/nonexistent\"' "$@"
+    ninja_begin "$work/$name" clang++ -O1 -fno-omit-frame-pointer -DTEST_LIBRARY_DIR='\"/nonexistent\"' "$@"
     ninja_objects "${tested[@]}"
     ninja_flags -O0
     # One test expects its own process to have this name.

@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "test/unit/ledger_fixture.hpp"
+#include "test/unit/shm/ledger_fixture.hpp"
 
 using namespace rdmaquota;
 

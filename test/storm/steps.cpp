@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shm/step.hpp"
+#include "shm/failpoint.hpp"
 #include "storm.hpp"
 
 namespace {

@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-#include "shm/ledger.hpp"
+#include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 
 namespace storm {

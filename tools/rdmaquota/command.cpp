@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/rdmaquota/terminal.hpp"
+#include "tools/common/terminal.hpp"
 
 namespace rdmaquota {
 

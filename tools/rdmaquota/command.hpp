@@ -11,7 +11,7 @@
 
 #include "policy/policy.hpp"
 #include "policy/result.hpp"
-#include "tools/rdmaquota/reload.hpp"
+#include "tools/common/reload.hpp"
 
 namespace rdmaquota {
 

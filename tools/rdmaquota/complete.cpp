@@ -5,8 +5,8 @@
 #include <fmt/core.h>
 
 #include "policy/policy.hpp"
-#include "tools/rdmaquota/devices.hpp"
-#include "tools/rdmaquota/terminal.hpp"
+#include "tools/common/devices.hpp"
+#include "tools/common/terminal.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -10,13 +10,13 @@
 
 #include <fmt/core.h>
 
-#include "policy/did_you_mean.hpp"
+#include "policy/file/did_you_mean.hpp"
 #include "shm/paths.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/complete.hpp"
-#include "tools/rdmaquota/config.hpp"
+#include "tools/common/config.hpp"
 #include "tools/rdmaquota/help.hpp"
-#include "tools/rdmaquota/terminal.hpp"
+#include "tools/common/terminal.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -8,11 +8,11 @@
 #include <CLI/CLI.hpp>
 
 #include "shm/paths.hpp"
-#include "tools/rdmaquota/config.hpp"
-#include "tools/rdmaquota/reload.hpp"
-#include "tools/rdmaquotad/daemon.hpp"
-#include "tools/rdmaquotad/instance_lock.hpp"
-#include "tools/rdmaquotad/log.hpp"
+#include "tools/common/config.hpp"
+#include "tools/common/reload.hpp"
+#include "tools/rdmaquotad/core/daemon.hpp"
+#include "tools/rdmaquotad/core/instance_lock.hpp"
+#include "tools/rdmaquotad/core/log.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -1,0 +1,168 @@
+#include "policy/file/edit.hpp"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "policy/file/policy_file.hpp"
+#include "policy/file/toml.hpp"
+
+namespace rdmaquota {
+namespace {
+
+// A text that toml++'s positions (lines and code points from 1) can be found in.
+class Document {
+public:
+    explicit Document(std::string text) : text_(std::move(text)) { crlf_ = text_.find("\r\n") != std::string::npos; }
+
+    const std::string& text() const noexcept { return text_; }
+
+    std::size_t offset(const toml::source_position& position) const {
+        std::size_t at = text_.starts_with("\xef\xbb\xbf") ? 3 : 0;  // the byte order mark has no column
+        for (auto line = position.line; line > 1; --line) at = end_of_line(at);
+        for (auto column = position.column; column > 1 && at < text_.size(); --column) do
+                ++at;
+            while (at < text_.size() && (static_cast<unsigned char>(text_[at]) & 0xc0) == 0x80);
+        return at;
+    }
+
+    std::size_t start_of_line(std::size_t at) const {
+        const auto newline = at == 0 ? std::string::npos : text_.rfind('\n', at - 1);
+        return newline == std::string::npos ? 0 : newline + 1;
+    }
+
+    std::string between(std::size_t begin, std::size_t end) const { return text_.substr(begin, end - begin); }
+
+    void replace(const toml::source_region& region, const std::string& with) {
+        const auto begin = offset(region.begin);
+        text_.replace(begin, offset(region.end) - begin, with);
+    }
+
+    void insert(std::size_t at, const std::string& what) { text_.insert(at, what); }
+
+    // A whole line below the one that `position` is in.
+    void insert_line_below(const toml::source_position& position, const std::string& line) {
+        auto at = end_of_line(offset(position));
+        if (at == text_.size() && !text_.ends_with('\n')) {
+            text_ += newline();
+            at = text_.size();
+        }
+        text_.insert(at, line + newline());
+    }
+
+    void append_line(const std::string& line) {
+        if (!text_.empty() && !text_.ends_with('\n')) text_ += newline();
+        text_ += line + newline();
+    }
+
+private:
+    std::size_t end_of_line(std::size_t at) const {
+        const auto newline = text_.find('\n', at);
+        return newline == std::string::npos ? text_.size() : newline + 1;
+    }
+    const char* newline() const noexcept { return crlf_ ? "\r\n" : "\n"; }
+
+    std::string text_;
+    bool crlf_ = false;
+};
+
+std::string toml_value(const LimitChange& change) {
+    const auto text = format_limit(change.resource, change.limit);
+    const bool digits = std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return digits ? text : '"' + text + '"';
+}
+
+std::string toml_entry(const LimitChange& change) {
+    return fmt::format("{} = {}", info(change.resource).name, toml_value(change));
+}
+
+std::string header(const LimitChange& change) {
+    return fmt::format("[{}.\"{}\"]", change.table == PolicyTable::process ? "process" : "tenant.default",
+                       change.device);
+}
+
+const toml::table* find_table(const toml::table& root, const LimitChange& change) {
+    const auto scope = change.table == PolicyTable::process ? root["process"] : root["tenant"][default_tenant];
+    return scope[change.device].as_table();
+}
+
+// A new entry goes after the last one of its table and looks like it: the same indentation, and
+// the same leading keys where the author wrote process."*".qp = 1 without a header.
+void add_entry(Document& document, const toml::table& table, const LimitChange& change) {
+    const auto last = std::max_element(table.begin(), table.end(), [](const auto& a, const auto& b) {
+        return a.first.source().begin < b.first.source().begin;
+    });
+    if (table.is_inline() && table.empty()) return document.replace(table.source(), "{ " + toml_entry(change) + " }");
+    if (table.empty()) return document.insert_line_below(table.source().begin, toml_entry(change));
+    const auto end = last->second.source().end;
+    if (table.is_inline()) return document.insert(document.offset(end), ", " + toml_entry(change));
+    const auto key = document.offset(last->first.source().begin);
+    document.insert_line_below(end, document.between(document.start_of_line(key), key) + toml_entry(change));
+}
+
+void add_table(Document& document, const LimitChange& change) {
+    if (!document.text().empty()) document.append_line("");
+    document.append_line(header(change));
+    document.append_line(toml_entry(change));
+}
+
+Result<std::string> edit_once(const std::string& text, const std::string& file, const LimitChange& change) {
+    const auto root = parse_toml(text, file);
+    if (!root) return Error{root.error()};
+    Document document(text);
+    const auto* table = find_table(root.value(), change);
+    if (table == nullptr)
+        add_table(document, change);
+    else if (const auto* node = table->get(info(change.resource).name))
+        document.replace(node->source(), toml_value(change));
+    else
+        add_entry(document, *table, change);
+    return document.text();
+}
+
+ScopeLimits& scope_of(Policy& policy, PolicyTable table) {
+    return table == PolicyTable::process ? policy.process : policy.tenant;
+}
+
+bool same_limits(ScopeLimits a, ScopeLimits b) {
+    if (a.size() != b.size()) return false;
+    const auto by_device = [](const DeviceLimits& x, const DeviceLimits& y) { return x.device < y.device; };
+    std::sort(a.begin(), a.end(), by_device);
+    std::sort(b.begin(), b.end(), by_device);
+    return std::equal(a.begin(), a.end(), b.begin(), [](const DeviceLimits& x, const DeviceLimits& y) {
+        return x.device == y.device && x.limits == y.limits;
+    });
+}
+
+bool same_policy(const Policy& a, const Policy& b) {
+    return a.mode == b.mode && a.on_unavailable == b.on_unavailable && a.deny_errno == b.deny_errno &&
+           a.clamp_device_attr == b.clamp_device_attr && a.log_level == b.log_level && a.log_target == b.log_target &&
+           a.log_file == b.log_file && a.dynamic == b.dynamic && a.sidecar == b.sidecar &&
+           same_limits(a.process, b.process) && same_limits(a.tenant, b.tenant);
+}
+
+Error by_hand(const std::string& file, const LimitChange& change) {
+    return {fmt::format("{}: cannot place the limit in this file's layout; add it by hand: {} {}", file, header(change),
+                        toml_entry(change))};
+}
+
+}  // namespace
+
+Result<std::string> edit_policy(const std::string& text, const std::string& file,
+                                const std::vector<LimitChange>& changes) {
+    auto expected = parse_policy(text, file);
+    if (!expected) return Error{expected.error()};
+    std::string edited = text;
+    for (const auto& change : changes) {
+        const auto next = edit_once(edited, file, change);
+        if (!next) return by_hand(file, change);
+        edited = next.value();
+        row_for(scope_of(*expected, change.table), change.device)[index(change.resource)] = change.limit;
+        // What we wrote is not trusted either: a broken or changed policy is never handed out.
+        const auto again = parse_policy(edited, file);
+        if (!again || !same_policy(again.value(), expected.value())) return by_hand(file, change);
+    }
+    return edited;
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,126 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/core.h>
+
+#include "policy/file/edit.hpp"
+#include "policy/file/policy_file.hpp"
+#include "policy/file/toml.hpp"
+
+namespace rdmaquota {
+namespace {
+
+// The file that replaces the policy; removed again unless it was put in place.
+class Replacement {
+public:
+    explicit Replacement(const std::string& target) : target_(target), path_(temporary_name(target)) {
+        fd_ = ::mkostemp(path_.data(), O_CLOEXEC);
+    }
+    Replacement(const Replacement&) = delete;
+    Replacement& operator=(const Replacement&) = delete;
+    ~Replacement() {
+        if (fd_ < 0) return;
+        ::close(fd_);
+        if (!placed_) ::unlink(path_.c_str());
+    }
+
+    bool like(const struct stat& original) const {
+        return fd_ >= 0 && ::fchown(fd_, original.st_uid, original.st_gid) == 0 &&
+               ::fchmod(fd_, original.st_mode & 07777) == 0;
+    }
+
+    bool write(const std::string& text) const {
+        std::size_t done = 0;
+        while (done < text.size()) {
+            const auto wrote = ::write(fd_, text.data() + done, text.size() - done);
+            if (wrote < 0 && errno != EINTR) return false;
+            if (wrote > 0) done += static_cast<std::size_t>(wrote);
+        }
+        return ::fsync(fd_) == 0;
+    }
+
+    bool put_in_place() { return placed_ = ::rename(path_.c_str(), target_.c_str()) == 0; }
+
+private:
+    // Hidden and not ending in .toml: conf.d must never take it for a policy.
+    static std::string temporary_name(const std::string& target) {
+        const auto slash = target.rfind('/') + 1;
+        return target.substr(0, slash) + "." + target.substr(slash) + ".XXXXXX";
+    }
+
+    const std::string& target_;
+    std::string path_;
+    int fd_ = -1;
+    bool placed_ = false;
+};
+
+void sync_directory_of(const std::string& path) {
+    const auto directory = path.substr(0, path.rfind('/') + 1);
+    if (const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); fd >= 0) {
+        ::fsync(fd);
+        ::close(fd);
+    }
+}
+
+Result<void> replace_file(const std::string& path, const std::string& text) {
+    struct stat original {};
+    if (::stat(path.c_str(), &original) != 0)
+        return Error{fmt::format("{}: cannot read: {}", path, std::strerror(errno))};
+    Replacement replacement(path);
+    if (!replacement.like(original) || !replacement.write(text) || !replacement.put_in_place())
+        return Error{fmt::format("{}: cannot replace: {}; the file is unchanged", path, std::strerror(errno))};
+    sync_directory_of(path);
+    return {};
+}
+
+// Where `fragment` sets what `change` sets, as "FILE:LINE:COL: ", or "".
+Result<std::string> overriding_place(const std::string& fragment, const LimitChange& change) {
+    const auto text = read_text(fragment);
+    if (!text) return Error{text.error()};
+    const auto root = parse_toml(text.value(), fragment);
+    if (!root) return Error{root.error()};
+    const auto scope =
+        change.table == PolicyTable::process ? root.value()["process"] : root.value()["tenant"][default_tenant];
+    const auto* node = scope[change.device][info(change.resource).name].node();
+    return node == nullptr ? "" : place(fragment, node->source().begin);
+}
+
+Result<void> check_not_overridden(const std::string& path, const std::vector<LimitChange>& changes) {
+    const auto fragments = policy_fragments(path);
+    if (!fragments) return Error{fragments.error()};
+    for (const auto& fragment : fragments.value())
+        for (const auto& change : changes) {
+            const auto found = overriding_place(fragment, change);
+            if (!found) return Error{found.error()};
+            if (!found.value().empty())
+                return Error{fmt::format("{}{} for '{}' is set here and wins over {}; change it here, then reload",
+                                         found.value(), info(change.resource).name, change.device, path)};
+        }
+    return {};
+}
+
+// The file itself where `path` is a link to it, so that a link stays a link.
+std::string resolve(const std::string& path) {
+    char buffer[PATH_MAX];
+    return ::realpath(path.c_str(), buffer) == nullptr ? path : buffer;
+}
+
+}  // namespace
+
+Result<void> persist_policy(const std::string& path, const std::vector<LimitChange>& changes) {
+    if (const auto free = check_not_overridden(path, changes); !free) return free;
+    const auto target = resolve(path);
+    const auto text = read_text(target);
+    if (!text) return Error{text.error()};
+    const auto edited = edit_policy(text.value(), path, changes);
+    if (!edited) return Error{edited.error()};
+    return replace_file(target, edited.value());
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,110 @@
+#include "policy/file/sidecar_tables.hpp"
+
+#include <array>
+
+namespace rdmaquota {
+namespace {
+
+constexpr std::uint32_t largest_per_cent = 100'000;
+constexpr std::size_t most_rules = 64;
+
+// One [[dynamic]] table. What an amount means depends on the resource, which may be named after it.
+class RuleReader {
+public:
+    RuleReader(TableReader& reader, const toml::table& table) : reader_(reader), table_(table) {}
+
+    DynamicRule read() {
+        for (const auto& [key, node] : table_) entry(key, node);
+        if (!table_.contains("watch"))
+            reader_.fail(table_, "the rule does not say what it watches; write watch = \"mr_bytes\"");
+        if (!limit_) limit_ = watch_;
+        if (watch_ && limit_) amounts();
+        check();
+        return rule_;
+    }
+
+private:
+    void entry(const toml::key& key, const toml::node& node) {
+        static constexpr std::array<std::string_view, 9> known{"device", "watch", "of",     "above", "below",
+                                                               "limit",  "scope", "factor", "floor"};
+        if (key == "device") return device(node);
+        if (key == "watch") return reader_.resource(key, node, watch_);
+        if (key == "limit") return reader_.resource(key, node, limit_);
+        if (key == "above") return reader_.whole(key, node, 1, largest_per_cent, rule_.above);
+        if (key == "below") return reader_.whole(key, node, 0, largest_per_cent, rule_.below);
+        if (key == "factor") return reader_.whole(key, node, 0, largest_per_cent, rule_.factor);
+        if (key == "scope") return reader_.word(key, node, parse_policy_table, rule_.scope);
+        if (key != "of" && key != "floor") reader_.unknown("key in [[dynamic]]", key, known);
+    }
+
+    void device(const toml::node& node) {
+        const auto* text = node.as_string();
+        if (text == nullptr || !valid_device(text->get()) || text->get() == total_device || is_port(text->get()))
+            return reader_.fail(node, "the device of a rule is a name such as \"mlx5_0\", or \"*\" for each device");
+        rule_.device = text->get();
+    }
+
+    void amounts() {
+        rule_.watch = *watch_;
+        rule_.limit = *limit_;
+        if (const auto* node = table_.get("of")) capacity(*node);
+        if (const auto* node = table_.get("floor"))
+            reader_.amount(rule_.limit, *node, rule_.floor);
+        else
+            reader_.fail(table_, "the rule has no floor; write floor = N, below which it takes no limit");
+    }
+
+    void capacity(const toml::node& node) {
+        const auto* text = node.as_string();
+        for (const auto of : {CapacityOf::limit, CapacityOf::node, CapacityOf::device})
+            if (text != nullptr && text->get() == name(of)) {
+                rule_.of = of;
+                if (of == CapacityOf::node && rule_.watch != Resource::mr_bytes)
+                    reader_.fail(node, "the node's memory is a capacity of mr_bytes only");
+                return;
+            }
+        rule_.of = CapacityOf::amount;
+        reader_.amount(rule_.watch, node, rule_.capacity);
+        if (rule_.capacity == 0 || rule_.capacity == unlimited)
+            reader_.fail(node, "of must be \"limit\", \"node\", \"device\", or an amount greater than 0");
+    }
+
+    void check() {
+        if (rule_.below >= rule_.above)
+            reader_.fail(table_, fmt::format("below ({}) must be less than above ({}), or the limit would never rest",
+                                             rule_.below, rule_.above));
+        if (rule_.factor == 100) reader_.fail(table_, "a factor of 100 % changes nothing; less tightens, more relaxes");
+    }
+
+    TableReader& reader_;
+    const toml::table& table_;
+    DynamicRule rule_;
+    std::optional<Resource> watch_;
+    std::optional<Resource> limit_;
+};
+
+}  // namespace
+
+void read_dynamic(TableReader& reader, const toml::node& node, std::vector<DynamicRule>& into) {
+    const auto* list = node.as_array();
+    if (list == nullptr) return reader.fail(node, "dynamic rules are written below [[dynamic]], with two brackets");
+    for (const auto& entry : *list) {
+        const auto* table = entry.as_table();
+        if (table == nullptr) return reader.fail(entry, "a dynamic rule is a table; write it below [[dynamic]]");
+        if (into.size() == most_rules) return reader.fail(entry, fmt::format("more than {} dynamic rules", most_rules));
+        into.push_back(RuleReader(reader, *table).read());
+    }
+}
+
+void read_sidecar(TableReader& reader, const toml::key& key, const toml::node& node, Sidecar& into) {
+    static constexpr std::array<std::string_view, 1> known{"metrics_port"};
+    const auto* table = reader.as_table(key, node);
+    if (table == nullptr) return;
+    for (const auto& [entry, value] : *table)
+        if (entry == "metrics_port")
+            reader.whole(entry, value, 0, 65535, into.metrics_port);
+        else
+            reader.unknown("key in [sidecar]", entry, known);
+}
+
+}  // namespace rdmaquota

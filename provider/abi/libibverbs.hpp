@@ -1,0 +1,55 @@
+// The libibverbs of this process, spoken to through its private interface.
+//
+// No package ships that interface's header, and it differs by release; so what is needed of it is
+// data (provider/abi/layout.hpp), and a probe on a dummy context shows that the data is true before
+// any real context is touched.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <infiniband/verbs.h>
+
+#include "policy/result.hpp"
+#include "provider/abi/layout.hpp"
+
+namespace rdmaquota::provider {
+
+// Start of a driver's private part of a device: `struct verbs_device` begins so in every known PABI.
+struct VerbsDevice {
+    ibv_device device;
+    const void* ops;  // the driver's struct verbs_device_ops
+};
+
+using OpPointer = void (*)();
+
+class Libibverbs {
+public:
+    // Finds the loaded libibverbs, its PABI and verbs_set_ops, and probes the layout. Errors: not
+    // loaded, unknown PABI, unknown number of ops, an op in another place than the data says.
+    static Result<Libibverbs> find();
+
+    // The probe on any function that behaves like verbs_set_ops; for tests.
+    using SetOps = void (*)(void* context, const void* ops);
+    static Result<Layout> probe(unsigned pabi, SetOps set_ops);
+
+    const Layout& layout() const noexcept { return layout_; }
+
+    // What alloc_context returned, seen as the public context at its end; nullptr when its size
+    // is not that of this layout.
+    ibv_context* public_context(void* verbs_context) const noexcept;
+
+    // The op that the context has now.
+    OpPointer op(void* verbs_context, Op op) const noexcept;
+
+    // `ops` is indexed by Op; null entries are left as they are.
+    void set_ops(void* verbs_context, const OpPointer (&ops)[op_count]) const noexcept;
+
+private:
+    Libibverbs(Layout layout, SetOps set_ops) noexcept : layout_(layout), set_ops_(set_ops) {}
+    Layout layout_;
+    SetOps set_ops_;
+};
+
+}  // namespace rdmaquota::provider

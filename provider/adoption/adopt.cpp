@@ -1,0 +1,159 @@
+#include "provider/adoption/adopt.hpp"
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "provider/adoption/device_table.hpp"
+#include "provider/adoption/drivers.hpp"
+#include "provider/dv/dv.hpp"
+#include "provider/ops/ops.hpp"
+
+namespace rdmaquota::provider {
+namespace {
+
+struct Adopted {
+    const DeviceOps* table;
+    decltype(DeviceOps::alloc_context) alloc_context;
+    decltype(DeviceOps::import_context) import_context;
+};
+
+// Written by the constructor only, before any table points here.
+constexpr std::size_t most_providers = 64;
+std::array<Adopted, most_providers> adopted;
+std::size_t adopted_count = 0;
+std::optional<Libibverbs> library;
+
+const Adopted* find_adopted(const ibv_device* device) noexcept {
+    const void* ops = reinterpret_cast<const VerbsDevice*>(device)->ops;
+    for (std::size_t i = 0; i < adopted_count; ++i)
+        if (adopted[i].table == ops) return &adopted[i];
+    return nullptr;
+}
+
+void install(void* verbs_context, Context& record) noexcept {
+    OpPointer ops[op_count] = {};
+    for (const auto wrappers : all_ops())
+        for (const auto& [op, function] : wrappers) {
+            if (!present(library->layout(), op)) continue;
+            record.set_real(op, library->op(verbs_context, op));
+            ops[static_cast<std::size_t>(op)] = function;
+        }
+    library->set_ops(verbs_context, ops);
+}
+
+std::unique_ptr<Context> make_record(const ibv_device* device) noexcept {
+    try {
+        return std::make_unique<Context>(device->name);
+    } catch (...) {
+        return nullptr;
+    }
+}
+
+// Puts our ops into a fresh context of a real provider. When that cannot be done the context works
+// as without us, and that is said.
+void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexcept {
+    auto* context = library->public_context(verbs_context);
+    if (!context) {
+        say(LogLevel::error, "a device context is not laid out as this libibverbs' are: it is not limited");
+        return verbs_context;
+    }
+    try {
+        auto* kept = record.get();
+        Context::add(context, kept);
+        install(verbs_context, *kept);
+        record.release();
+    } catch (...) {  // no memory
+    }
+    return verbs_context;
+}
+
+// Takes over cmd_fd like the real function, and like it closes it on failure.
+void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) noexcept {
+    const auto* real = find_adopted(device);
+    Context::end_closed();
+    auto record = make_record(device);
+    auto receipt = record ? record->charge(Amounts{}.add(Resource::hca_handle, 1)) : nullptr;
+    if (!real || !receipt) {
+        const int error = receipt || !record ? ENOMEM : errno;
+        record.reset();
+        if (cmd_fd >= 0) close(cmd_fd);
+        errno = error;
+        return nullptr;
+    }
+    record->handle_receipt = std::move(receipt);
+    void* verbs_context = real->alloc_context(device, cmd_fd, private_data);
+    const KeepErrno keep;
+    if (!verbs_context) return record.reset(), nullptr;
+    return adopt_context(verbs_context, std::move(record));
+}
+
+// An imported context shares the kernel's handle with the one that was charged for it.
+void* import_context(ibv_device* device, int cmd_fd) noexcept {
+    const auto* real = find_adopted(device);
+    void* verbs_context = real ? real->import_context(device, cmd_fd) : nullptr;
+    if (!verbs_context) return nullptr;
+    const KeepErrno keep;
+    if (auto record = make_record(device)) return adopt_context(verbs_context, std::move(record));
+    return verbs_context;
+}
+
+Result<void> adopt(void* handle) {
+    if (adopted_count == adopted.size()) return Error{fmt::format("there are more than {} providers", most_providers)};
+    auto found = find_device_ops(handle);
+    if (!found) return Error{found.error()};
+    adopted[adopted_count++] = {found->table, found->table->alloc_context, found->table->import_context};
+    auto replaced = replace_context_functions(*found, alloc_context, import_context);
+    if (!replaced) --adopted_count;
+    return replaced;
+}
+
+// Of the provider that has just been adopted.
+Result<void> adopt_own_calls(void* handle) {
+    const std::string_view name = adopted[adopted_count - 1].table->name;
+    return name == "mlx5" ? adopt_mlx5dv(handle) : Result<void>();
+}
+
+void adopt_all() {
+    auto found = Libibverbs::find();
+    if (!found) return say(LogLevel::error, found.error() + "; nothing is limited in this process");
+    library = *found;
+    for (const auto& name : driver_names()) {
+        void* handle = load_driver(name, library->layout().pabi);
+        if (!handle) continue;
+        if (const auto done = adopt(handle); !done)
+            say(LogLevel::info, fmt::format("provider {} is left alone and not limited: {}", name, done.error()));
+        else if (const auto own = adopt_own_calls(handle); !own)
+            say(LogLevel::info,
+                fmt::format("what provider {}'s own calls create is not limited: {}", name, own.error()));
+    }
+}
+
+// A fork in one thread must not catch our locks held by another.
+void before_fork() {
+    accounts_mutex().lock();
+    Context::lock_all();
+}
+void after_fork() {
+    Context::unlock_all();
+    accounts_mutex().unlock();
+}
+
+}  // namespace
+
+void adopt_providers() noexcept {
+    try {
+        pthread_atfork(before_fork, after_fork, after_fork);
+        adopt_all();
+    } catch (...) {  // no memory: the providers stay as they are
+    }
+}
+
+}  // namespace rdmaquota::provider

@@ -1,0 +1,77 @@
+#include "provider/adoption/device_table.hpp"
+
+#include <climits>
+#include <vector>
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <fmt/core.h>
+
+namespace rdmaquota::provider {
+namespace {
+
+bool is_identifier(const Image& image, const char* text) noexcept {
+    for (std::size_t length = 0; length < 32; ++length) {
+        if (!in(image.all, text + length)) return false;
+        const char c = text[length];
+        if (c == '\0') return length > 0;
+        const bool accepted = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+        if (!accepted) return false;
+    }
+    return false;
+}
+
+template <class T>
+bool null_or_in(const std::vector<Range>& ranges, T* pointer) noexcept {
+    return !pointer || in(ranges, pointer);
+}
+
+// Real ABI numbers are below 20; some providers accept anything upwards.
+bool are_abi_versions(std::uint32_t lowest, std::uint32_t highest) noexcept {
+    constexpr std::uint32_t bound = 1000;
+    return lowest < bound && lowest <= highest && (highest < bound || highest == INT_MAX);
+}
+
+bool is_device_ops(const Image& image, const DeviceOps& table) noexcept {
+    return in(image.all, table.name) && are_abi_versions(table.match_min_abi_version, table.match_max_abi_version) &&
+           in(image.all, table.match_table) &&
+           null_or_in(image.all, table.static_providers) && null_or_in(image.code, table.match_device) &&
+           in(image.code, table.alloc_context) && null_or_in(image.code, table.import_context) &&
+           in(image.code, table.alloc_device) && null_or_in(image.code, table.uninit_device) &&
+           is_identifier(image, table.name);
+}
+
+std::vector<DeviceOps*> candidates(const Image& image) {
+    std::vector<DeviceOps*> found;
+    for (const auto& range : image.writable)
+        for (auto at = (range.begin + 7) & ~std::uintptr_t{7}; at + sizeof(DeviceOps) <= range.end; at += 8)
+            if (auto* table = reinterpret_cast<DeviceOps*>(at); is_device_ops(image, *table)) found.push_back(table);
+    return found;
+}
+
+}  // namespace
+
+Result<FoundOps> find_device_ops(void* handle) {
+    link_map* object = nullptr;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &object) != 0 || !object) return Error{"the loader does not say where it is"};
+    const auto image = image_of(object);
+    const auto found = candidates(image);
+    if (found.size() != 1)
+        return Error{fmt::format("{} structures in {} look like its device table, not one", found.size(),
+                                 object->l_name)};
+    return FoundOps{found.front(), image};
+}
+
+Result<void> replace_context_functions(const FoundOps& found, decltype(DeviceOps::alloc_context) alloc_context,
+                                       decltype(DeviceOps::import_context) import_context) {
+    auto& table = *found.table;
+    const auto write = [&](auto* place, auto function) {
+        return write_word(found.image, place, reinterpret_cast<std::uintptr_t>(function));
+    };
+    if (table.import_context)
+        if (auto done = write(&table.import_context, import_context); !done) return done;
+    return write(&table.alloc_context, alloc_context);
+}
+
+}  // namespace rdmaquota::provider

@@ -1,0 +1,48 @@
+// Finding a real provider's `struct verbs_device_ops` and putting our context functions into it.
+//
+// libibverbs keeps a pointer to that table in each device, and DV libraries compare it with their
+// own (mlx5dv_is_supported), so the table must stay where it is: its two context functions are
+// replaced in place. Providers export no symbol for it; it is found by its structure in the
+// provider's own writable segments.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <infiniband/verbs.h>
+
+#include "policy/result.hpp"
+#include "provider/adoption/image.hpp"
+
+namespace rdmaquota::provider {
+
+// As in libibverbs/driver.h; the same from PABI 34 to 65.
+struct DeviceOps {
+    const char* name;
+    std::uint32_t match_min_abi_version;
+    std::uint32_t match_max_abi_version;
+    const void* match_table;
+    const void* static_providers;
+    bool (*match_device)(void* sysfs_device);
+    void* (*alloc_context)(ibv_device* device, int cmd_fd, void* private_data);  // struct verbs_context*
+    void* (*import_context)(ibv_device* device, int cmd_fd);                     // struct verbs_context*
+    void* (*alloc_device)(void* sysfs_device);
+    void (*uninit_device)(void* device);
+};
+static_assert(sizeof(DeviceOps) == 72);
+
+struct FoundOps {
+    DeviceOps* table;
+    Image image;  // of the provider
+};
+
+// `handle` is a dlopen handle. Exactly one structure must fit: a name that is an identifier, every
+// pointer inside the same shared object, functions in its code. Errors say how many fitted.
+Result<FoundOps> find_device_ops(void* handle);
+
+// Replaces the two context functions.
+// `import_context` stays null where the provider has none.
+Result<void> replace_context_functions(const FoundOps& found, decltype(DeviceOps::alloc_context) alloc_context,
+                                       decltype(DeviceOps::import_context) import_context);
+
+}  // namespace rdmaquota::provider

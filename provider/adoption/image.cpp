@@ -1,0 +1,79 @@
+#include "provider/adoption/image.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+namespace rdmaquota::provider {
+namespace {
+
+std::uintptr_t page_begin(std::uintptr_t address) noexcept {
+    return address & ~(static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE)) - 1);
+}
+
+int protection(const Image& image, const void* place) noexcept {
+    int result = PROT_READ;
+    if (in(image.writable, place) && !in(image.relro, place)) result |= PROT_WRITE;
+    if (in(image.code, place)) result |= PROT_EXEC;
+    return result;
+}
+
+Result<void> protect(const void* place, int protection) {
+    const auto page = page_begin(reinterpret_cast<std::uintptr_t>(place));
+    if (mprotect(reinterpret_cast<void*>(page), static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), protection) != 0)
+        return Error{fmt::format("mprotect: {}", std::strerror(errno))};
+    return {};
+}
+
+struct Search {
+    const link_map* object;
+    Image image;
+};
+
+int collect(dl_phdr_info* info, std::size_t, void* argument) {
+    auto& search = *static_cast<Search*>(argument);
+    if (info->dlpi_addr != search.object->l_addr || std::strcmp(info->dlpi_name, search.object->l_name) != 0) return 0;
+    search.image = image_of(*info);
+    return 1;
+}
+
+}  // namespace
+
+Image image_of(const dl_phdr_info& info) {
+    Image image;
+    for (int i = 0; i < info.dlpi_phnum; ++i) {
+        const auto& header = info.dlpi_phdr[i];
+        const Range range{info.dlpi_addr + header.p_vaddr, info.dlpi_addr + header.p_vaddr + header.p_memsz};
+        // As the loader does it: the last page is left writable when other data begins on it.
+        if (header.p_type == PT_GNU_RELRO) image.relro.push_back({page_begin(range.begin), page_begin(range.end)});
+        if (header.p_type != PT_LOAD) continue;
+        image.all.push_back(range);
+        if (header.p_flags & PF_X) image.code.push_back(range);
+        if (header.p_flags & PF_W) image.writable.push_back(range);
+    }
+    return image;
+}
+
+Image image_of(const link_map* object) {
+    Search search{object, {}};
+    dl_iterate_phdr(&collect, &search);
+    return std::move(search.image);
+}
+
+Result<void> write_word(const Image& image, void* place, std::uintptr_t word) {
+    const int before = protection(image, place);
+    const bool locked = !(before & PROT_WRITE);
+    if (locked)
+        if (auto writable = protect(place, before | PROT_WRITE); !writable) return writable;
+    std::atomic_ref<std::uintptr_t>(*static_cast<std::uintptr_t*>(place)).store(word);
+    if (locked) return protect(place, before);
+    return {};
+}
+
+}  // namespace rdmaquota::provider

@@ -1,0 +1,22 @@
+// What a denial says: the log line and the event.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "provider/charging/account.hpp"
+
+namespace rdmaquota::provider {
+
+// Records the denial (or, in audit mode, would-be denial) in the ledger and logs it.
+void report(Account& account, std::uint32_t device_index, std::string_view device, const Denial& denial, Mode mode,
+            int error);
+
+// Records and logs that an object was denied because an account cannot be used.
+void report_unavailable(std::string_view device, int error);
+
+// The line, without prefix; for tests.
+std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error,
+                        const std::string& directory, const Identity& who);
+
+}  // namespace rdmaquota::provider

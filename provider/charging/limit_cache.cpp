@@ -1,0 +1,95 @@
+#include "provider/charging/limit_cache.hpp"
+
+#include <algorithm>
+
+#include "provider/charging/account.hpp"
+
+namespace rdmaquota::provider {
+namespace {
+
+const LimitRow* find_row(const ScopeLimits& scope, std::string_view device) noexcept {
+    for (const auto& entry : scope)
+        if (entry.device == device) return &entry.limits;
+    return nullptr;
+}
+
+// The limit rows that matter for one device or port, the policy's and the environment's; null where there
+// is none. Neither "*" nor a sum over devices means ports.
+struct Rows {
+    const PolicyRow* own;
+    const PolicyRow* any;
+    const PolicyRow* total;
+    const LimitRow* own_tightening;
+    const LimitRow* total_tightening;
+
+    Rows(const PolicySegment& policy, Scope scope, std::string_view device) noexcept
+        : own(policy.row(scope, device)),
+          any(is_port(device) ? nullptr : policy.row(scope, any_device)),
+          total(is_port(device) ? nullptr : policy.row(scope, total_device)),
+          own_tightening(find_row(scope == Scope::process ? environment().process_devices
+                                                          : environment().tenant_devices,
+                                  device)),
+          total_tightening(is_port(device)            ? nullptr
+                           : scope == Scope::process ? &environment().process
+                                                     : &environment().tenant) {}
+};
+
+std::uint64_t or_unlimited(std::uint64_t limit) noexcept { return limit == unset ? unlimited : limit; }
+
+std::uint64_t tightened(std::uint64_t limit, const LimitRow* row, Resource resource) noexcept {
+    return row ? std::min(limit, or_unlimited((*row)[index(resource)])) : limit;
+}
+
+// A row of its own goes before "*".
+std::uint64_t of_device(const Rows& rows, Resource resource) noexcept {
+    const auto limit = load_limit(rows.own, resource);
+    return tightened(or_unlimited(limit != unset ? limit : load_limit(rows.any, resource)), rows.own_tightening,
+                     resource);
+}
+
+std::uint64_t of_total(const Rows& rows, Resource resource) noexcept {
+    return tightened(or_unlimited(load_limit(rows.total, resource)), rows.total_tightening, resource);
+}
+
+Limits limits_of(const Rows& process, const Rows& tenant, Resource resource) noexcept {
+    return {of_device(process, resource), of_total(process, resource), of_device(tenant, resource),
+            of_total(tenant, resource)};
+}
+
+}  // namespace
+
+bool DeviceLimits::named(const PolicySegment& policy, std::string_view device) noexcept {
+    const Rows process(policy, Scope::process, device);
+    const Rows tenant(policy, Scope::tenant, device);
+    return process.own || tenant.own || process.own_tightening || tenant.own_tightening;
+}
+
+void DeviceLimits::Cell::write(const Limits& limits) noexcept {
+    process.store(limits.process, std::memory_order_relaxed);
+    process_total.store(limits.process_total, std::memory_order_relaxed);
+    tenant.store(limits.tenant, std::memory_order_relaxed);
+    tenant_total.store(limits.tenant_total, std::memory_order_relaxed);
+}
+
+// The generation is read before the rows, so that a change in between is seen the next time.
+bool DeviceLimits::refresh(const PolicySegment& policy, std::string_view device) noexcept {
+    if (refreshing_.exchange(true)) return false;
+    const auto generation = policy.generation();
+    const Rows process(policy, Scope::process, device);
+    const Rows tenant(policy, Scope::tenant, device);
+    policy_ = nullptr;
+    for (const auto& row : resource_table) cells_[index(row.id)].write(limits_of(process, tenant, row.id));
+    generation_ = generation;
+    policy_ = &policy;
+    refreshing_ = false;
+    return true;
+}
+
+void DeviceLimits::resolve(const PolicySegment& policy, std::string_view device, const Amounts& amounts,
+                           Limits* limits) noexcept {
+    const Rows process(policy, Scope::process, device);
+    const Rows tenant(policy, Scope::tenant, device);
+    for (std::size_t i = 0; i < amounts.count; ++i) limits[i] = limits_of(process, tenant, amounts.resource[i]);
+}
+
+}  // namespace rdmaquota::provider

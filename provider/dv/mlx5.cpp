@@ -1,0 +1,158 @@
+// The interface is that of infiniband/mlx5dv.h, which has not changed for these calls since they are there; the
+// version nodes are those of providers/mlx5/libmlx5.map, releases 34 to 65.
+#include "provider/dv/dv.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "provider/ops/ops.hpp"
+#include "provider/dv/redirect.hpp"
+
+struct mlx5dv_cq_init_attr;
+struct mlx5dv_qp_init_attr;
+struct mlx5dv_wq_init_attr;
+struct mlx5dv_alloc_dm_attr;
+struct mlx5dv_mkey;
+struct mlx5dv_devx_obj;
+struct mlx5dv_devx_umem;
+
+// Their first fields are all that is needed here.
+struct mlx5dv_mkey_init_attr {
+    ibv_pd* pd;
+};
+struct mlx5dv_devx_umem_in {
+    void* address;
+    std::size_t size;
+};
+
+namespace rdmaquota::provider {
+namespace {
+
+// X(call, version node). What destroys comes first: with it alone, nothing is charged that is never given back.
+#define RDMAQUOTA_MLX5DV_CALLS(X) \
+    X(devx_obj_destroy, "MLX5_1.7") \
+    X(devx_umem_dereg, "MLX5_1.7") \
+    X(destroy_mkey, "MLX5_1.10") \
+    X(create_qp, "MLX5_1.3") \
+    X(create_cq, "MLX5_1.1") \
+    X(create_wq, "MLX5_1.3") \
+    X(create_mkey, "MLX5_1.10") \
+    X(alloc_dm, "MLX5_1.10") \
+    X(devx_umem_reg, "MLX5_1.7") \
+    X(devx_umem_reg_ex, "MLX5_1.19") \
+    X(devx_obj_create, "MLX5_1.7")
+
+enum class Call : std::uint8_t {
+#define RDMAQUOTA_ENUM(name, version) name,
+    RDMAQUOTA_MLX5DV_CALLS(RDMAQUOTA_ENUM)
+#undef RDMAQUOTA_ENUM
+};
+void* real_address(Call call) noexcept;
+
+template <class Function>
+Function* real_call(Call call, Function*) noexcept {
+    return reinterpret_cast<Function*>(real_address(call));
+}
+
+// `self` is the calling wrapper. A context that is not ours, as that of a VFIO device, is not charged.
+template <class Object, class... Args>
+Object* create(const ibv_context* verbs, Call call, Object* (*self)(Args...), const Amounts& amounts,
+               std::type_identity_t<Args>... args) noexcept {
+    Context* context = Context::find(verbs);
+    const auto real = real_call(call, self);
+    return context ? create_charged(*context, real, amounts, args...) : real(args...);
+}
+
+template <class Object>
+int destroy(Call call, int (*self)(Object*), std::type_identity_t<Object>* object) noexcept {
+    auto [context, receipt] = Context::take_receipt(object);
+    return destroy_charged(context, std::move(receipt), real_call(call, self), object);
+}
+
+// --- objects that the verbs destroy ---------------------------------------------------------------
+
+ibv_qp* create_qp(ibv_context* context, ibv_qp_init_attr_ex* attr, mlx5dv_qp_init_attr* own) noexcept {
+    return create(context, Call::create_qp, create_qp, qp_cost(attr->cap, attr->srq), context, attr, own);
+}
+
+ibv_cq_ex* create_cq(ibv_context* context, ibv_cq_init_attr_ex* attr, mlx5dv_cq_init_attr* own) noexcept {
+    return create(context, Call::create_cq, create_cq, cq_cost(attr->cqe), context, attr, own);
+}
+
+ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr, mlx5dv_wq_init_attr* own) noexcept {
+    return create(context, Call::create_wq, create_wq, wq_cost(*attr), context, attr, own);
+}
+
+ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr, mlx5dv_alloc_dm_attr* own) noexcept {
+    return create(context, Call::alloc_dm, alloc_dm, dm_cost(*attr), context, attr, own);
+}
+
+// --- objects of libmlx5 alone -------------------------------------------------------------------------
+
+mlx5dv_mkey* create_mkey(mlx5dv_mkey_init_attr* attr) noexcept {
+    return create(attr->pd->context, Call::create_mkey, create_mkey, one(Resource::mr), attr);
+}
+
+int destroy_mkey(mlx5dv_mkey* mkey) noexcept { return destroy(Call::destroy_mkey, destroy_mkey, mkey); }
+
+// Memory that queues made by DEVX lie in: pinned, and no MR.
+Amounts umem_cost(std::size_t bytes) noexcept {
+    return Amounts{}.add(Resource::hca_object, 1).add(Resource::mr_bytes, bytes);
+}
+
+mlx5dv_devx_umem* devx_umem_reg(ibv_context* context, void* address, std::size_t bytes, std::uint32_t access) noexcept {
+    return create(context, Call::devx_umem_reg, devx_umem_reg, umem_cost(bytes), context, address, bytes, access);
+}
+
+mlx5dv_devx_umem* devx_umem_reg_ex(ibv_context* context, mlx5dv_devx_umem_in* in) noexcept {
+    return create(context, Call::devx_umem_reg_ex, devx_umem_reg_ex, umem_cost(in->size), context, in);
+}
+
+int devx_umem_dereg(mlx5dv_devx_umem* umem) noexcept { return destroy(Call::devx_umem_dereg, devx_umem_dereg, umem); }
+
+// A command for the adapter begins with its opcode, big-endian (providers/mlx5/mlx5_ifc.h). How many entries a
+// queue shall have is not read.
+Amounts command_cost(const void* command, std::size_t bytes) noexcept {
+    const auto* byte = static_cast<const std::uint8_t*>(command);
+    switch (byte && bytes >= 2 ? byte[0] << 8 | byte[1] : 0) {
+        case 0x200: return one(Resource::mr);    // CREATE_MKEY
+        case 0x400: return one(Resource::cq);    // CREATE_CQ
+        case 0x500:                              // CREATE_QP
+        case 0x710: return one(Resource::qp);    // CREATE_DCT
+        case 0x700:                              // CREATE_SRQ
+        case 0x705:                              // CREATE_XRC_SRQ
+        case 0x717:                              // CREATE_XRQ
+        case 0x90c: return one(Resource::srq);   // CREATE_RMP
+        case 0x904:                              // CREATE_SQ
+        case 0x908: return one(Resource::wq);    // CREATE_RQ
+        default: return Amounts{}.add(Resource::hca_object, 1);
+    }
+}
+
+mlx5dv_devx_obj* devx_obj_create(ibv_context* context, const void* in, std::size_t in_bytes, void* out,
+                                 std::size_t out_bytes) noexcept {
+    return create(context, Call::devx_obj_create, devx_obj_create, command_cost(in, in_bytes), context, in, in_bytes,
+                  out, out_bytes);
+}
+
+int devx_obj_destroy(mlx5dv_devx_obj* object) noexcept {
+    return destroy(Call::devx_obj_destroy, devx_obj_destroy, object);
+}
+
+Redirection table[] = {
+#define RDMAQUOTA_ROW(name, version) {"mlx5dv_" #name, version, reinterpret_cast<void*>(name)},
+    RDMAQUOTA_MLX5DV_CALLS(RDMAQUOTA_ROW)
+#undef RDMAQUOTA_ROW
+};
+bool redirected = false;
+
+void* real_address(Call call) noexcept { return table[static_cast<std::size_t>(call)].real; }
+
+}  // namespace
+
+Result<void> adopt_mlx5dv(void* handle) {
+    if (std::exchange(redirected, true)) return Error{"another copy's are counted already"};
+    return redirect(handle, table);
+}
+
+}  // namespace rdmaquota::provider

@@ -1,0 +1,153 @@
+#include "provider/dv/redirect.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include "provider/adoption/image.hpp"
+
+namespace rdmaquota::provider {
+namespace {
+
+using Symbol = ElfW(Sym);
+using Relocation = ElfW(Rela);
+
+// A function that the library has, and its entry in the library's symbol table.
+struct Function {
+    Symbol* symbol;
+    std::uintptr_t real;
+    std::uintptr_t replacement;
+};
+
+struct Library {
+    const link_map* object = nullptr;
+    Image image;
+    std::vector<Function> functions;
+    Result<void> done;  // the first thing that failed
+
+    void write(const Image& where, void* place, std::uintptr_t word) {
+        if (auto written = write_word(where, place, word); !written && done) done = std::move(written);
+    }
+};
+
+Symbol* symbol_at(void* address, const char* name) {
+    Dl_info info{};
+    void* symbol = nullptr;
+    const bool found = dladdr1(address, &info, &symbol, RTLD_DL_SYMENT) != 0 && symbol && info.dli_saddr == address &&
+                       std::strcmp(info.dli_sname, name) == 0;
+    return found ? static_cast<Symbol*>(symbol) : nullptr;
+}
+
+std::vector<Function> find_functions(void* handle, const Image& image, std::span<Redirection> table) {
+    std::vector<Function> found;
+    for (auto& row : table) {
+        void* real = dlvsym(handle, row.name, row.version);
+        Symbol* symbol = real && in(image.code, real) ? symbol_at(real, row.name) : nullptr;
+        if (!symbol) continue;
+        row.real = real;
+        found.push_back(
+            {symbol, reinterpret_cast<std::uintptr_t>(real), reinterpret_cast<std::uintptr_t>(row.replacement)});
+    }
+    return found;
+}
+
+// Where an object's dynamic section says its relocations are.
+struct Dynamic {
+    const Symbol* symbols = nullptr;
+    std::uintptr_t tables[2] = {};  // of data and of function calls
+    std::size_t bytes[2] = {};
+};
+
+// The loader has put addresses in place of offsets, but not in sections that it cannot write to.
+std::uintptr_t address_of(const dl_phdr_info& info, const ElfW(Dyn)& entry) noexcept {
+    return entry.d_un.d_ptr < info.dlpi_addr ? info.dlpi_addr + entry.d_un.d_ptr : entry.d_un.d_ptr;
+}
+
+Dynamic dynamic_of(const dl_phdr_info& info) noexcept {
+    Dynamic result;
+    const ElfW(Dyn)* entry = nullptr;
+    for (int i = 0; i < info.dlpi_phnum; ++i)
+        if (info.dlpi_phdr[i].p_type == PT_DYNAMIC)
+            entry = reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
+    for (; entry && entry->d_tag != DT_NULL; ++entry) switch (entry->d_tag) {
+            case DT_SYMTAB: result.symbols = reinterpret_cast<const Symbol*>(address_of(info, *entry)); break;
+            case DT_RELA: result.tables[0] = address_of(info, *entry); break;
+            case DT_RELASZ: result.bytes[0] = entry->d_un.d_val; break;
+            case DT_JMPREL: result.tables[1] = address_of(info, *entry); break;
+            case DT_PLTRELSZ: result.bytes[1] = entry->d_un.d_val; break;
+            default: break;
+        }
+    return result;
+}
+
+// Calls `visit(slot, symbol)` for each word of the object that the loader fills with a symbol's address.
+template <class Visit>
+void each_slot(const dl_phdr_info& info, Visit visit) {
+    const auto dynamic = dynamic_of(info);
+    for (int i = 0; dynamic.symbols && i < 2; ++i) {
+        const auto* relocations = reinterpret_cast<const Relocation*>(dynamic.tables[i]);
+        for (std::size_t n = 0; relocations && n < dynamic.bytes[i] / sizeof(Relocation); ++n) {
+            const auto place = info.dlpi_addr + relocations[n].r_offset;
+            const auto symbol = ELF64_R_SYM(relocations[n].r_info);
+            if (symbol != 0 && place % sizeof(void*) == 0)
+                visit(reinterpret_cast<std::uintptr_t*>(place), dynamic.symbols + symbol);
+        }
+    }
+}
+
+// The library's own calls stay its own, also those that it would bind at their first use.
+void bind_own(Library& library, const dl_phdr_info& info) {
+    each_slot(info, [&](std::uintptr_t* slot, const Symbol* symbol) {
+        for (const auto& function : library.functions)
+            if (function.symbol == symbol && in(library.image.all, reinterpret_cast<void*>(*slot)))
+                library.write(library.image, slot, function.real);
+    });
+}
+
+void rebind(Library& library, const dl_phdr_info& info) {
+    std::vector<std::pair<std::uintptr_t*, std::uintptr_t>> changes;
+    each_slot(info, [&](std::uintptr_t* slot, const Symbol*) {
+        for (const auto& function : library.functions)
+            if (*slot == function.real) changes.emplace_back(slot, function.replacement);
+    });
+    if (changes.empty()) return;
+    const auto image = image_of(info);
+    for (const auto& [slot, replacement] : changes) library.write(image, slot, replacement);
+}
+
+template <void (*act)(Library&, const dl_phdr_info&), bool itself>
+int visit_object(dl_phdr_info* info, std::size_t, void* argument) {
+    auto& library = *static_cast<Library*>(argument);
+    const bool is_library = info->dlpi_addr == library.object->l_addr;
+    if (is_library == itself) act(library, *info);
+    return 0;
+}
+
+void change_symbols(Library& library) {
+    for (const auto& function : library.functions) {
+        if (!library.done) return;
+        library.write(library.image, &function.symbol->st_value,
+                      function.symbol->st_value + (function.replacement - function.real));
+    }
+}
+
+}  // namespace
+
+Result<void> redirect(void* handle, std::span<Redirection> table) {
+    Library library;
+    link_map* object = nullptr;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &object) != 0 || !object) return Error{"the loader does not say where it is"};
+    library.object = object;
+    library.image = image_of(object);
+    library.functions = find_functions(handle, library.image, table);
+    if (library.functions.empty()) return {};
+    dl_iterate_phdr(visit_object<bind_own, true>, &library);
+    change_symbols(library);
+    if (library.done) dl_iterate_phdr(visit_object<rebind, false>, &library);
+    return library.done;
+}
+
+}  // namespace rdmaquota::provider

@@ -1,0 +1,21 @@
+#include "provider/ops/ops.hpp"
+
+namespace rdmaquota::provider {
+namespace {
+
+ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr* attr) noexcept {
+    return create(pd->context, Op::create_ah, create_ah, one(Resource::ah), pd, attr);
+}
+
+int destroy_ah(ibv_ah* ah) noexcept { return destroy(ah->context, Op::destroy_ah, destroy_ah, ah); }
+
+const Wrapper table[] = {
+    wrapper(Op::create_ah, create_ah),
+    wrapper(Op::destroy_ah, destroy_ah),
+};
+
+}  // namespace
+
+std::span<const Wrapper> ah_ops() noexcept { return table; }
+
+}  // namespace rdmaquota::provider

@@ -1,0 +1,25 @@
+#include "provider/ops/ops.hpp"
+
+namespace rdmaquota::provider {
+namespace {
+
+// The record goes first from the table, since the address may be taken again as soon as the real
+// op has freed it, and is ended last, when the kernel has destroyed what was still alive.
+void free_context(ibv_context* verbs) noexcept {
+    std::unique_ptr<Context> context(Context::remove(verbs));
+    if (!context) return;
+    context->watch_file(verbs->cmd_fd);
+    real_op(*context, Op::free_context, free_context)(verbs);
+    const KeepErrno keep;
+    Context::end(std::move(context));
+}
+
+const Wrapper table[] = {
+    wrapper(Op::free_context, free_context),
+};
+
+}  // namespace
+
+std::span<const Wrapper> context_ops() noexcept { return table; }
+
+}  // namespace rdmaquota::provider

@@ -1,0 +1,47 @@
+#include "provider/ops/ops.hpp"
+
+namespace rdmaquota::provider {
+namespace {
+
+// The kernel takes the number of entries as an unsigned one; 0 and what is negative it refuses.
+ibv_cq* create_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector) noexcept {
+    return create(context, Op::create_cq, create_cq, cq_cost(static_cast<std::uint32_t>(std::max(entries, 0))), context,
+                  entries, channel, vector);
+}
+
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) noexcept {
+    return create(context, Op::create_cq_ex, create_cq_ex, cq_cost(attr->cqe), context, attr);
+}
+
+int destroy_cq(ibv_cq* cq) noexcept { return destroy(cq->context, Op::destroy_cq, destroy_cq, cq); }
+
+int resize_cq(ibv_cq* cq, int entries) noexcept {
+    Context* context = Context::find(cq->context);
+    if (!context) return EINVAL;
+    const auto asked = [&](std::uint64_t) { return static_cast<std::uint64_t>(std::max(entries, 0)); };
+    const int status = resize(*context, cq, Resource::cqe, asked,
+                              [&] { return real_op(*context, Op::resize_cq, resize_cq)(cq, entries); });
+    return status == -1 ? errno : status;
+}
+
+// Called by ibv_get_cq_event; polling does not come here.
+void cq_event(ibv_cq* cq) noexcept {
+    Context* context = Context::find(cq->context);
+    if (!context) return;
+    context->count_cq_event();
+    real_op(*context, Op::cq_event, cq_event)(cq);
+}
+
+const Wrapper table[] = {
+    wrapper(Op::create_cq, create_cq),
+    wrapper(Op::create_cq_ex, create_cq_ex),
+    wrapper(Op::destroy_cq, destroy_cq),
+    wrapper(Op::resize_cq, resize_cq),
+    wrapper(Op::cq_event, cq_event),
+};
+
+}  // namespace
+
+std::span<const Wrapper> cq_ops() noexcept { return table; }
+
+}  // namespace rdmaquota::provider

@@ -1,0 +1,60 @@
+// Flow steering rules, flow actions, counter sets and completion counters.
+#include "provider/ops/ops.hpp"
+
+// Public since rdma-core 65; begins with its context (libibverbs/verbs.h).
+struct ibv_comp_cntr {
+    ibv_context* context;
+};
+struct ibv_comp_cntr_init_attr;
+
+namespace rdmaquota::provider {
+namespace {
+
+constexpr Amounts one_object() noexcept { return Amounts{}.add(Resource::hca_object, 1); }
+
+ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* attr) noexcept {
+    return create(qp->context, Op::create_flow, create_flow, one(Resource::flow), qp, attr);
+}
+
+int destroy_flow(ibv_flow* flow) noexcept { return destroy(flow->context, Op::destroy_flow, destroy_flow, flow); }
+
+ibv_flow_action* create_flow_action_esp(ibv_context* context, ibv_flow_action_esp_attr* attr) noexcept {
+    return create(context, Op::create_flow_action_esp, create_flow_action_esp, one_object(), context, attr);
+}
+
+int destroy_flow_action(ibv_flow_action* action) noexcept {
+    return destroy(action->context, Op::destroy_flow_action, destroy_flow_action, action);
+}
+
+ibv_counters* create_counters(ibv_context* context, ibv_counters_init_attr* attr) noexcept {
+    return create(context, Op::create_counters, create_counters, one(Resource::counters), context, attr);
+}
+
+int destroy_counters(ibv_counters* counters) noexcept {
+    return destroy(counters->context, Op::destroy_counters, destroy_counters, counters);
+}
+
+ibv_comp_cntr* create_comp_cntr(ibv_context* context, ibv_comp_cntr_init_attr* attr) noexcept {
+    return create(context, Op::create_comp_cntr, create_comp_cntr, one_object(), context, attr);
+}
+
+int destroy_comp_cntr(ibv_comp_cntr* counter) noexcept {
+    return destroy(counter->context, Op::destroy_comp_cntr, destroy_comp_cntr, counter);
+}
+
+const Wrapper table[] = {
+    wrapper(Op::create_flow, create_flow),
+    wrapper(Op::destroy_flow, destroy_flow),
+    wrapper(Op::create_flow_action_esp, create_flow_action_esp),
+    wrapper(Op::destroy_flow_action, destroy_flow_action),
+    wrapper(Op::create_counters, create_counters),
+    wrapper(Op::destroy_counters, destroy_counters),
+    wrapper(Op::create_comp_cntr, create_comp_cntr),
+    wrapper(Op::destroy_comp_cntr, destroy_comp_cntr),
+};
+
+}  // namespace
+
+std::span<const Wrapper> flow_ops() noexcept { return table; }
+
+}  // namespace rdmaquota::provider

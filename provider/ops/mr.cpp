@@ -1,0 +1,84 @@
+#include "provider/ops/ops.hpp"
+
+// libibverbs' private view of an MR, the same from PABI 34 to 65 (libibverbs/driver.h). `access` is
+// what the MR was registered with; rereg_mr leaves it as it was.
+struct verbs_mr {
+    ibv_mr mr;
+    int type;
+    int access;
+};
+
+// Public since rdma-core 59; its first two fields are all that is needed here.
+struct ibv_mr_init_attr {
+    std::size_t length;
+    int access;
+};
+
+namespace rdmaquota::provider {
+namespace {
+
+// On-demand paging pins nothing: its pages come and go.
+Amounts cost(std::size_t length, int access) noexcept {
+    return one(Resource::mr).add(Resource::mr_bytes, access & IBV_ACCESS_ON_DEMAND ? 0 : length);
+}
+
+ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova, int access) noexcept {
+    return create(pd->context, Op::reg_mr, reg_mr, cost(length, access), pd, address, length, iova, access);
+}
+
+ibv_mr* reg_mr_ex(ibv_pd* pd, ibv_mr_init_attr* attr) noexcept {
+    return create(pd->context, Op::reg_mr_ex, reg_mr_ex, cost(attr->length, attr->access), pd, attr);
+}
+
+ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd,
+                      int access) noexcept {
+    return create(pd->context, Op::reg_dmabuf_mr, reg_dmabuf_mr, cost(length, access), pd, offset, length, iova, fd,
+                  access);
+}
+
+// Device memory is counted as dm_bytes where it is allocated.
+ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t length, unsigned access) noexcept {
+    return create(pd->context, Op::reg_dm_mr, reg_dm_mr, one(Resource::mr), pd, dm, offset, length, access);
+}
+
+ibv_mr* alloc_null_mr(ibv_pd* pd) noexcept {
+    return create(pd->context, Op::alloc_null_mr, alloc_null_mr, one(Resource::mr), pd);
+}
+
+int dereg_mr(verbs_mr* mr) noexcept { return destroy(mr->mr.context, Op::dereg_mr, dereg_mr, mr); }
+
+// Whether the MR pins nothing because its pages come on demand; `pinned` is what its receipt says.
+bool on_demand(const verbs_mr& mr, std::uint64_t pinned) noexcept {
+    return pinned == 0 && (mr.access & IBV_ACCESS_ON_DEMAND);
+}
+
+int rereg_mr(verbs_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) noexcept {
+    Context* context = Context::find(mr->mr.context);
+    if (!context) return EINVAL;
+    const auto after = [&](std::uint64_t pinned) -> std::uint64_t {
+        const bool demanded = on_demand(*mr, pinned);
+        const bool demands = flags & IBV_REREG_MR_CHANGE_ACCESS ? (access & IBV_ACCESS_ON_DEMAND) != 0 : demanded;
+        if (demands) return 0;
+        if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) return length;
+        return demanded ? mr->mr.length : pinned;
+    };
+    return resize(*context, mr, Resource::mr_bytes, after, [&] {
+        return real_op(*context, Op::rereg_mr, rereg_mr)(mr, flags, pd, address, length, access);
+    });
+}
+
+const Wrapper table[] = {
+    wrapper(Op::reg_mr, reg_mr),
+    wrapper(Op::reg_mr_ex, reg_mr_ex),
+    wrapper(Op::reg_dmabuf_mr, reg_dmabuf_mr),
+    wrapper(Op::reg_dm_mr, reg_dm_mr),
+    wrapper(Op::alloc_null_mr, alloc_null_mr),
+    wrapper(Op::dereg_mr, dereg_mr),
+    wrapper(Op::rereg_mr, rereg_mr),
+};
+
+}  // namespace
+
+std::span<const Wrapper> mr_ops() noexcept { return table; }
+
+}  // namespace rdmaquota::provider

@@ -1,0 +1,72 @@
+// What processes did, in counts. Nothing is decided by them, so the steps are relaxed and no gate,
+// operation or proof knows of them.
+#include <limits>
+
+#include "shm/atomic.hpp"
+#include "shm/ledger/ledger.hpp"
+
+namespace rdmaquota {
+namespace {
+
+template <class Word>
+void count_one(Word& word) noexcept {
+    std::atomic_ref<Word> count(word);
+    if (count.load(std::memory_order_relaxed) != std::numeric_limits<Word>::max())
+        count.fetch_add(1, std::memory_order_relaxed);
+}
+
+template <class Word>
+std::uint64_t peek(const Word& word) noexcept {
+    return std::atomic_ref<Word>(const_cast<Word&>(word)).load(std::memory_order_relaxed);
+}
+
+// Calls visit(from, to) for each pair of counters that mean the same.
+template <class From, class To, class Visit>
+void for_each_count(From& from, To& to, Visit visit) noexcept {
+    visit(from.cq_events, to.cq_events);
+    for (std::size_t state = 0; state < qp_states; ++state) {
+        visit(from.qp_to[state], to.qp_to[state]);
+        visit(from.qp_failed[state], to.qp_failed[state]);
+    }
+}
+
+constexpr auto add_count = [](const auto& from, std::uint64_t& to) { to += peek(from); };
+
+}  // namespace
+
+void Ledger::count_cq_event(const Owner& owner, std::uint32_t device) noexcept {
+    count_one(data_->activity[owner.slot()][device].cq_events);
+}
+
+void Ledger::count_qp_change(const Owner& owner, std::uint32_t device, unsigned state, bool failed) noexcept {
+    if (state >= qp_states) return;
+    auto& activity = data_->activity[owner.slot()][device];
+    count_one(failed ? activity.qp_failed[state] : activity.qp_to[state]);
+}
+
+// Taken out before they are added: whoever dies in between loses a count, and none counts twice.
+void Ledger::keep_activity(std::uint32_t slot) noexcept {
+    for (std::uint32_t device = 0; device < devices_used(); ++device)
+        for_each_count(data_->activity[slot][device], data_->past_activity[device],
+                       [](auto& from, std::uint64_t& to) {
+                           if (peek(from) != 0) add(to, std::atomic_ref(from).exchange(0));
+                       });
+}
+
+PastActivity Ledger::activity(std::uint32_t slot, std::uint32_t device) const noexcept {
+    PastActivity sum{};
+    if (slot < owner_slots && device < device_slots) for_each_count(data_->activity[slot][device], sum, add_count);
+    return sum;
+}
+
+PastActivity Ledger::tenant_activity(std::uint32_t device) const noexcept {
+    PastActivity sum{};
+    if (device >= device_slots) return sum;
+    for_each_count(data_->past_activity[device], sum, add_count);
+    for (std::uint32_t slot = 0; slot < slots_used(); ++slot)
+        if (load(data_->states[slot]) == SlotState::live)
+            for_each_count(data_->activity[slot][device], sum, add_count);
+    return sum;
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,237 @@
+// Charge, release and the proof of a denial. The steps carry the names that the model in
+// test/model uses.
+#include <algorithm>
+#include <ctime>
+
+#include <sched.h>
+
+#include "shm/atomic.hpp"
+#include "shm/ledger/ledger.hpp"
+#include "shm/failpoint.hpp"
+
+namespace rdmaquota {
+namespace {
+
+constexpr std::uint64_t amount_of(std::uint64_t gate) noexcept { return gate & gate_amount_mask; }
+
+// How often who begins an operation yields to someone's proof at most.
+constexpr int patience = 64;
+
+// Lets a proof go first. A request that outlives our patience is taken for a dead prover's.
+void hold_back(std::uint64_t& pause) noexcept {
+    auto request = load(pause);
+    for (int i = 0; i < patience && request != 0; ++i) {
+        sched_yield();
+        if (const auto now = load(pause); now != request) return;
+    }
+    compare_exchange(pause, request, std::uint64_t{0});
+    step("hold_back");
+}
+
+// Marks an operation of this owner as in flight, so that no one takes the slot for being at rest.
+class InFlight {
+public:
+    InFlight(LedgerData& data, std::uint32_t slot) noexcept : ops_(data.slots[slot].ops) {
+        if (load(data.header.pause) != 0) [[unlikely]]
+            hold_back(data.header.pause);
+        add(ops_, ops_begin);
+        step("begin");
+    }
+    ~InFlight() {
+        add(ops_, ops_end);
+        step("end");
+    }
+    InFlight(const InFlight&) = delete;
+
+private:
+    std::uint64_t& ops_;
+};
+
+// Amounts and what is used are far below 2^64, so nothing is above `unlimited`.
+bool exceeds(std::uint64_t used, std::uint64_t amount, std::uint64_t limit) noexcept { return used + amount > limit; }
+
+std::uint64_t now_ns() noexcept {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+bool is_own(LimitScope scope) noexcept {
+    return scope == LimitScope::process || scope == LimitScope::process_total;
+}
+
+// A cell holds 52 bits whatever the policy says.
+std::uint64_t capped(std::uint64_t limit) noexcept { return std::min(limit, max_amount); }
+
+std::uint64_t limit_of(const Limits& limits, LimitScope scope) noexcept {
+    switch (scope) {
+        case LimitScope::process: return limits.process;
+        case LimitScope::process_total: return limits.process_total;
+        case LimitScope::tenant: return capped(limits.tenant);
+        case LimitScope::tenant_total: return limits.tenant_total;
+        default: return unlimited;
+    }
+}
+
+Denial denial_of(const Amounts& amounts, const Limits* limits, std::size_t i, LimitScope scope) noexcept {
+    return {amounts.resource[i], scope, 0, limit_of(limits[i], scope), amounts.amount[i], false};
+}
+
+}  // namespace
+
+bool Ledger::in_sums(std::uint32_t device) const noexcept { return (load(data_->devices[device].key) & 1) == 0; }
+
+std::uint64_t Ledger::gate_total(Resource resource) const noexcept {
+    std::uint64_t sum = 0;
+    for (std::uint32_t i = 0; i < devices_used(); ++i)
+        if (in_sums(i)) sum += amount_of(load(data_->gates[i][index(resource)]));
+    return sum;
+}
+
+std::uint64_t Ledger::slot_total(std::uint32_t slot, Resource resource) const noexcept {
+    std::uint64_t sum = 0;
+    for (std::uint32_t i = 0; i < devices_used(); ++i)
+        if (in_sums(i)) sum += load(data_->slots[slot].usage[i][index(resource)]);
+    return sum;
+}
+
+// Whether one more charge fits, by loads only; none when it does.
+LimitScope Ledger::full_scope(std::uint32_t slot, std::uint32_t device, Resource resource, std::uint64_t amount,
+                              const Limits& limit) const noexcept {
+    const auto r = index(resource);
+    if (exceeds(load(data_->slots[slot].usage[device][r]), amount, limit.process)) return LimitScope::process;
+    if (exceeds(amount_of(load(data_->gates[device][r])), amount, capped(limit.tenant))) return LimitScope::tenant;
+    return full_total(slot, resource, amount, limit, 0);
+}
+
+// The same for the sums over devices. `already` is what of the charge is in the books by now.
+LimitScope Ledger::full_total(std::uint32_t slot, Resource resource, std::uint64_t amount, const Limits& limit,
+                              std::uint64_t already) const noexcept {
+    const auto full = [&](std::uint64_t used, std::uint64_t bound) {
+        return exceeds(used - std::min(used, already), amount, bound);
+    };
+    if (limit.process_total != unlimited && full(slot_total(slot, resource), limit.process_total))
+        return LimitScope::process_total;
+    if (limit.tenant_total != unlimited && full(gate_total(resource), limit.tenant_total))
+        return LimitScope::tenant_total;
+    return LimitScope::none;
+}
+
+// raise_gate, raise_slot, then the sums, which no compare-and-swap guards: each charger raises before
+// it adds up, so of two that race the later one sees both. Returns what was full, with nothing raised.
+inline LimitScope Ledger::raise(std::uint32_t slot, std::uint32_t device, Resource resource, std::uint64_t amount,
+                                const Limits& limit) noexcept {
+    const auto r = index(resource);
+    auto& gate = data_->gates[device][r];
+    const auto bound = capped(limit.tenant);
+    auto word = load(gate);
+    do {
+        if (exceeds(amount_of(word), amount, bound)) return LimitScope::tenant;
+    } while (!compare_exchange(gate, word, word + amount));
+    step("raise_gate");
+    raise_to(data_->peaks[device][r], amount_of(word) + amount);
+    const auto used = add(data_->slots[slot].usage[device][r], amount);
+    step("raise_slot");
+    auto full = LimitScope::none;
+    if (exceeds(used, amount, limit.process)) [[unlikely]]
+        full = LimitScope::process;
+    else if ((limit.process_total & limit.tenant_total) != unlimited) [[unlikely]]
+        full = full_total(slot, resource, amount, limit, amount);
+    if (full != LimitScope::none) [[unlikely]]
+        lower(slot, device, resource, amount);
+    return full;
+}
+
+// lower_slot, then lower_gate: a death between the two leaves the gate too high, never too low. The
+// slot gives no more than it has, whoever asks twice (a forked child destroying what its parent
+// destroys as well).
+void Ledger::lower(std::uint32_t slot, std::uint32_t device, Resource resource, std::uint64_t amount) noexcept {
+    auto& own = data_->slots[slot].usage[device][index(resource)];
+    auto used = load(own);
+    while (!compare_exchange(own, used, used - std::min(used, amount))) {
+    }
+    step("lower_slot");
+    subtract(data_->gates[device][index(resource)], std::min(used, amount));
+    step("lower_gate");
+}
+
+// All or nothing; fills in the denial when nothing.
+bool Ledger::try_charge(std::uint32_t slot, std::uint32_t device, const Amounts& amounts, const Limits* limits,
+                        Denial& denial) noexcept {
+    const InFlight in_flight(*data_, slot);
+    for (std::size_t i = 0; i < amounts.count; ++i) {
+        const auto full = raise(slot, device, amounts.resource[i], amounts.amount[i], limits[i]);
+        if (full == LimitScope::none) [[likely]]
+            continue;
+        denial = denial_of(amounts, limits, i, full);
+        while (i-- > 0) lower(slot, device, amounts.resource[i], amounts.amount[i]);
+        return false;
+    }
+    return true;
+}
+
+// Who will be denied anyway is found out before anything is raised again, and so disturbs nobody.
+bool Ledger::retry(std::uint32_t slot, std::uint32_t device, const Amounts& amounts, const Limits* limits,
+                   Denial& denial) noexcept {
+    for (std::size_t i = 0; i < amounts.count; ++i) {
+        const auto full = full_scope(slot, device, amounts.resource[i], amounts.amount[i], limits[i]);
+        if (full == LimitScope::none) continue;
+        denial = denial_of(amounts, limits, i, full);
+        return false;
+    }
+    return try_charge(slot, device, amounts, limits, denial);
+}
+
+// Until the charge fits after all, or a quiescent view shows that it does not.
+std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, const Amounts& amounts,
+                                    const Limits* limits, Denial denial) noexcept {
+    const auto start = now_ns();
+    for (;;) {
+        denial.proved = is_own(denial.scope) ? own_usage_proves(slot, device, denial) : proves(device, denial);
+        if (denial.proved || !in_place()) return denial;
+        reap();
+        if (retry(slot, device, amounts, limits, denial)) return std::nullopt;
+        if (now_ns() - start > proof_wait_ns) return denial;
+        sched_yield();
+    }
+}
+
+// A view of all slots at rest that is full, and whose owners were all alive in it. Corrects the gates
+// on the way.
+bool Ledger::proves(std::uint32_t device, Denial& denial) noexcept {
+    Snapshot snapshot;
+    if (!observe_among_others(denial.resource, snapshot)) return false;
+    denial.used = usage_behind(device, denial, snapshot);
+    return exceeds(denial.used, denial.requested, denial.limit) && all_alive(snapshot);
+}
+
+// The same for limits of one process, whose slot is seen at rest when none of its threads is in the
+// middle of something.
+bool Ledger::own_usage_proves(std::uint32_t slot, std::uint32_t device, Denial& denial) const noexcept {
+    const auto before = load(data_->slots[slot].ops);
+    denial.used = denial.scope == LimitScope::process ? load(data_->slots[slot].usage[device][index(denial.resource)])
+                                                      : slot_total(slot, denial.resource);
+    const bool at_rest = (before & ops_in_flight_mask) == 0 && load(data_->slots[slot].ops) == before;
+    return at_rest && exceeds(denial.used, denial.requested, denial.limit);
+}
+
+std::uint64_t Ledger::usage_behind(std::uint32_t device, const Denial& denial, const Snapshot& snapshot) noexcept {
+    if (denial.scope == LimitScope::tenant) {
+        correct(device, denial.resource, snapshot);
+        return snapshot.used[device];
+    }
+    std::uint64_t sum = 0;
+    for (std::uint32_t d = 0; d < devices_used(); ++d) {
+        correct(d, denial.resource, snapshot);
+        if (in_sums(d)) sum += snapshot.used[d];
+    }
+    return sum;
+}
+
+void Ledger::release(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept {
+    const InFlight in_flight(*data_, owner.slot());
+    for (std::size_t i = 0; i < amounts.count; ++i)
+        lower(owner.slot(), device, amounts.resource[i], amounts.amount[i]);
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,183 @@
+// The byte layout of a tenant's ledger. Data only; what may be done to it is in shm/ledger.hpp.
+//
+//   ledger file (tmpfs, sparse; a Boost.Interprocess managed segment with the one named object
+//   "ledger" at a fixed offset, see shm/ledger/ledger_file.hpp)
+//
+//   +0         LedgerHeader     magic, version, sizes, cursors
+//   +4096      DeviceEntry[32]  which device or port has which index
+//   +8192      gates            u64[32][24]   tag:12 | amount:52
+//   +14336     peaks            u64[32][24]   highest amount a gate had
+//   +20480     Event[1024]      denials and repairs, a ring
+//   +217088    SlotState[4096]  which slots are taken, apart from them so that a search is short
+//   +233472    Slot[4096]       one per owner: identity, ops word, usage u64[32][24]
+//   +25661440  PastActivity[32] what ended owners did on each device
+//   +25665536  Activity         [4096][32], what each owner did on each device
+//
+// Every word that more than one process writes is a u64 or u32 accessed with std::atomic_ref.
+// Nothing here holds a pointer, and every index that is read from here is checked before use:
+// whoever may charge may also write any bytes here.
+//
+// A change of any byte of this layout needs a new `ledger_layout_version`; test/unit/shm/layout_test.cpp
+// repeats the numbers so that no change goes unnoticed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "policy/policy.hpp"
+#include "policy/resource.hpp"
+#include "shm/policy/policy_segment.hpp"
+
+namespace rdmaquota {
+
+inline constexpr std::uint64_t ledger_magic = 0x31524744'51414d52;  // "RMAQDGR1", little-endian
+inline constexpr std::uint32_t ledger_layout_version = 2;
+
+inline constexpr std::uint32_t device_slots = 32;
+inline constexpr std::uint32_t owner_slots = 4096;
+inline constexpr std::uint32_t owners_per_lock_file = 64;
+inline constexpr std::uint32_t event_slots = 1024;
+inline constexpr std::size_t comm_bytes = 16;  // as the kernel's TASK_COMM_LEN
+
+struct LedgerHeader {
+    std::uint64_t magic;
+    std::uint32_t layout_version;
+    std::uint32_t header_bytes;
+    std::uint64_t total_bytes;
+    std::uint32_t device_slots;
+    std::uint32_t owner_slots;
+    std::uint32_t resource_slots;
+    std::uint32_t event_slots;
+    std::uint64_t slots_used;   // one more than the highest owner slot ever claimed
+    std::uint64_t next_group;   // which lock file's owners the next claim looks at
+    std::uint64_t event_head;   // number of events ever begun
+    std::uint64_t reaped;       // owners reaped, for people
+    std::uint64_t reconciled;   // gates corrected, for people
+    std::uint64_t claims;       // owner slots ever claimed, counted before the slot is live
+    std::uint64_t reserved0[5];
+    std::uint64_t pause;        // not 0: someone proves a denial and asks newcomers to hold back a moment
+    std::uint64_t reserved[495];
+};
+static_assert(sizeof(LedgerHeader) == 4096);
+
+struct DeviceName {
+    char text[device_name_bytes];
+};
+
+// A device, or a port of one (see is_port), whose cells are apart from its device's. Claimed for good by
+// setting `key` (a hash of the name, never 0, odd for a port) with one compare-and-swap; the name is
+// written after that, by whoever needs it and with the same bytes.
+struct DeviceEntry {
+    std::uint64_t key;
+    DeviceName name;
+    std::uint64_t reserved[7];
+};
+static_assert(sizeof(DeviceEntry) == 128);
+
+using CellRow = std::uint64_t[resource_slots];
+
+// A gate's word: the amount in the low 52 bits; above it a tag that goes up with each correction.
+inline constexpr unsigned gate_tag_shift = 52;
+inline constexpr std::uint64_t gate_amount_mask = max_amount;
+
+enum class EventKind : std::uint32_t {
+    none,
+    denied,        // a limit held
+    would_deny,    // audit mode: it would have
+    unproved,      // denied after a bounded wait without a quiescent view
+    reaped,        // a dead owner's usage was given back
+    reconciled,    // a gate was corrected
+    unavailable,   // denied because ledger or policy cannot be used
+};
+
+enum class LimitScope : std::uint32_t { none, process, process_total, tenant, tenant_total };
+
+// `sequence` is 2n+1 while event number n is being written and 2n+2 when it is whole.
+struct Event {
+    std::uint64_t sequence;
+    std::uint64_t time_ns;  // CLOCK_REALTIME
+    EventKind kind;
+    LimitScope scope;
+    std::uint32_t device;    // index of a DeviceEntry
+    std::uint32_t resource;  // Resource, or resource_count for none
+    std::uint32_t pid;
+    std::uint32_t error;  // errno that the program got, 0 for none
+    std::uint64_t used;
+    std::uint64_t limit;
+    std::uint64_t requested;
+    char comm[comm_bytes];
+    std::uint64_t reserved[14];
+};
+static_assert(sizeof(Event) == 192);
+
+enum class SlotState : std::uint32_t { free, live };
+
+// The ops word: number of operations in flight in the low 16 bits, completed ones above. It only
+// ever grows (begin: +1; end: +65536-1), so equal sums of ops words mean that nothing happened.
+inline constexpr std::uint64_t ops_begin = 1;
+inline constexpr std::uint64_t ops_end = (1ULL << 16) - 1;
+inline constexpr std::uint64_t ops_in_flight_mask = (1ULL << 16) - 1;
+
+// Who owns a slot, as the owner saw itself; for people only, never decides liveness.
+struct SlotOwner {
+    std::uint32_t pid;
+    std::uint32_t reserved;
+    std::uint64_t start_time;  // clock ticks since boot, /proc/PID/stat field 22
+    std::uint32_t uid;
+    std::uint32_t claims;  // how often this slot was claimed
+    char comm[comm_bytes];
+};
+
+struct Slot {
+    std::uint64_t ops;
+    SlotOwner owner;
+    std::uint64_t reserved[2];
+    CellRow usage[device_slots];
+};
+static_assert(sizeof(Slot) == 64 + device_slots * sizeof(CellRow));
+
+// The states that modify_qp can ask for, numbered as enum ibv_qp_state (libibverbs/verbs.h).
+inline constexpr std::size_t qp_states = 7;
+
+// Counts of one owner on one device, a cache line that only its own threads write, apart from the
+// slot that everyone reads. They stop at their largest value.
+struct Activity {
+    std::uint64_t cq_events;             // completion events taken from a channel
+    std::uint32_t qp_to[qp_states];      // state changes by modify_qp, by the state asked for
+    std::uint32_t qp_failed[qp_states];  // those that failed or were denied
+};
+static_assert(sizeof(Activity) == 64);
+
+// The same of all owners that have ended.
+struct PastActivity {
+    std::uint64_t cq_events;
+    std::uint64_t qp_to[qp_states];
+    std::uint64_t qp_failed[qp_states];
+    std::uint64_t reserved;
+};
+static_assert(sizeof(PastActivity) == 128);
+
+struct LedgerData {
+    LedgerHeader header;
+    DeviceEntry devices[device_slots];
+    CellRow gates[device_slots];
+    CellRow peaks[device_slots];
+    Event events[event_slots];
+    SlotState states[owner_slots];
+    Slot slots[owner_slots];
+    PastActivity past_activity[device_slots];
+    Activity activity[owner_slots][device_slots];
+
+    // Leaves the file's zeroes as they are, so that unused slots never take memory.
+    LedgerData() noexcept {}
+};
+static_assert(offsetof(LedgerData, devices) == 4096);
+static_assert(offsetof(LedgerData, gates) == 8192);
+static_assert(offsetof(LedgerData, peaks) == 14336);
+static_assert(offsetof(LedgerData, events) == 20480);
+static_assert(offsetof(LedgerData, states) == 217088);
+static_assert(offsetof(LedgerData, slots) == 233472);
+static_assert(offsetof(LedgerData, past_activity) == 25661440);
+static_assert(offsetof(LedgerData, activity) == 25665536);
+
+}  // namespace rdmaquota

@@ -1,0 +1,248 @@
+// Making, opening and joining a ledger. Charging is in ledger_charge.cpp, repair in
+// ledger_reap.cpp, listings in ledger_view.cpp.
+#include "shm/ledger/ledger.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "shm/atomic.hpp"
+#include "shm/lock_file.hpp"
+#include "shm/paths.hpp"
+#include "shm/ledger/ledger_file.hpp"
+#include "shm/failpoint.hpp"
+
+namespace rdmaquota {
+namespace {
+
+Result<void> make_directory(const std::string& path, unsigned mode) {
+    if (mkdir(path.c_str(), 0700) != 0 || chmod(path.c_str(), mode) != 0)
+        return Error{fmt::format("cannot create the directory {}: {}", path, std::strerror(errno))};
+    return {};
+}
+
+Result<void> fill_directory(const std::string& path, bool shared) {
+    const unsigned directory_mode = shared ? 0755 : 0700;
+    const unsigned file_mode = shared ? 0666 : 0600;
+    if (auto made = make_directory(path, directory_mode); !made) return made;
+    if (auto made = make_directory(lock_directory(path), directory_mode); !made) return made;
+    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file)
+        if (auto made = LockFile::create(lock_path(path, slot), file_mode); !made) return made;
+    return create_ledger_file(data_path(path), file_mode);
+}
+
+// Of two ledgers moved away within one second the later one gets a number.
+std::string unused_name(const std::string& wanted) {
+    std::string name = wanted;
+    for (int i = 1; access(name.c_str(), F_OK) == 0; ++i) name = fmt::format("{}.{}", wanted, i);
+    return name;
+}
+
+void remove_directory(const std::string& path) noexcept {
+    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file)
+        unlink(lock_path(path, slot).c_str());
+    rmdir(lock_directory(path).c_str());
+    unlink(data_path(path).c_str());
+    rmdir(path.c_str());
+}
+
+// No permission or no descriptor left says nothing about the ledger.
+Result<bool> is_usable(const std::string& path) {
+    const int fd = ::open(data_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0) close(fd);
+    else if (errno != ENOENT && errno != ELOOP && errno != EISDIR)
+        return Error{fmt::format("cannot open {}: {}", data_path(path), std::strerror(errno))};
+    return static_cast<bool>(inspect_ledger_file(data_path(path)));
+}
+
+// Whether the ledger that is there, usable or not, is every user's.
+bool is_shared(const std::string& path) {
+    struct stat status {};
+    return ::stat(data_path(path).c_str(), &status) != 0 || (status.st_mode & S_IWOTH) != 0;
+}
+
+// A directory with a new ledger, beside `path`.
+Result<std::string> build_beside(const std::string& path, bool shared) {
+    auto temporary = fmt::format("{}.{}.tmp", path, getpid());
+    remove_directory(temporary);
+    const auto filled = fill_directory(temporary, shared);
+    if (filled) return temporary;
+    remove_directory(temporary);
+    return Error{filled.error()};
+}
+
+Error cannot(const char* what, const std::string& path, int error) {
+    return {fmt::format("cannot {} the ledger {}: {}", what, path, std::strerror(error))};
+}
+
+}  // namespace
+
+Result<void> Ledger::create(const std::string& path, bool shared) {
+    if (access(data_path(path).c_str(), F_OK) == 0) return {};
+    const auto temporary = build_beside(path, shared);
+    if (!temporary) return Error{temporary.error()};
+    if (std::rename(temporary->c_str(), path.c_str()) == 0) return {};
+    const int error = errno;
+    remove_directory(*temporary);
+    if (access(data_path(path).c_str(), F_OK) == 0) return {};  // another process was faster
+    return cannot("create", path, error);
+}
+
+Result<std::string> Ledger::replace(const std::string& path) {
+    const auto temporary = build_beside(path, is_shared(path));
+    if (!temporary) return temporary;
+    if (renameat2(AT_FDCWD, temporary->c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
+        const int error = errno;
+        remove_directory(*temporary);
+        return cannot("replace", path, error);
+    }
+    const auto aside = unused_name(fmt::format("{}.unusable.{}", path, time(nullptr)));
+    if (std::rename(temporary->c_str(), aside.c_str()) == 0) return aside;
+    return *temporary;
+}
+
+void Ledger::remove(const std::string& aside) noexcept { remove_directory(aside); }
+
+Result<std::string> Ledger::replace_unusable(const std::string& path, bool shared) {
+    if (access(path.c_str(), F_OK) != 0) {
+        if (const auto made = create(path, shared); !made) return Error{made.error()};
+        return std::string();
+    }
+    const auto usable = is_usable(path);
+    if (!usable) return Error{usable.error()};
+    return *usable ? std::string() : replace(path);
+}
+
+Result<Ledger> Ledger::open(const std::string& path) {
+    auto mapping = map_ledger_file(data_path(path));
+    if (!mapping) return Error{mapping.error()};
+    return Ledger(path, std::move(*mapping));
+}
+
+Ledger::Ledger(std::string path, Mapping mapping) noexcept
+    : path_(std::move(path)), mapping_(std::move(mapping)), data_(ledger_data(mapping_)) {}
+
+bool Ledger::damaged() const { return lost() || !check_mapped_ledger(data_path(path_), mapping_); }
+
+bool Ledger::in_place() const noexcept { return mapping_.is_of(data_path(path_).c_str()); }
+
+Owner::Owner(Owner&& other) noexcept : slot_(other.slot_), hold_(std::exchange(other.hold_, nullptr)) {}
+
+Owner& Owner::operator=(Owner&& other) noexcept {
+    std::swap(slot_, other.slot_);
+    std::swap(hold_, other.hold_);
+    return *this;
+}
+
+Owner::~Owner() { LockFile::let_go(hold_); }
+
+// The lowest free slot, so that looks at all slots stay short. Each newcomer also looks at one lock
+// file's worth of owners, by turns: so the dead do not pile up where nobody is ever denied.
+Result<Owner> Ledger::claim(const Identity& identity) {
+    const auto groups = (slots_used() + owners_per_lock_file - 1) / owners_per_lock_file;
+    if (groups > 0 && in_place()) reap_group(static_cast<std::uint32_t>(add(data_->header.next_group, 1) % groups));
+    for (int round = 0; round < 2; ++round) {
+        std::optional<Owner> owner;
+        for (std::uint32_t slot = 0; slot < owner_slots; ++slot) {
+            if (load(data_->states[slot]) == SlotState::live) continue;
+            if (try_claim(slot, identity, owner)) return std::move(*owner);
+        }
+        if (reap() == 0) break;
+    }
+    const auto locks = LockFile::open(lock_path(path_, 0));
+    return Error{fmt::format("cannot join the ledger {}: {}", path_,
+                             locks ? fmt::format("all {} owner slots are taken by running processes", owner_slots)
+                                   : locks.error())};
+}
+
+bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::optional<Owner>& owner) noexcept {
+    const auto file = LockFile::open(lock_path(path_, number));
+    if (!file || !file.value().try_reap(number)) return false;
+    step("claim_lock");
+    // Whoever held the lock before may have claimed the slot and died meanwhile.
+    if (load(data_->states[number]) == SlotState::live) return false;
+    void* hold = file.value().hold(number);
+    if (!hold) return false;
+    file.value().own(number);
+    step("claim_own");
+
+    auto& slot = data_->slots[number];
+    SlotOwner before;
+    look(before, slot.owner);
+    SlotOwner now{identity.pid, 0, identity.start_time, identity.uid, before.claims + 1, {}};
+    identity.comm.copy(now.comm, sizeof now.comm - 1);
+    show(slot.owner, now);
+    add(data_->header.claims, 1);
+    step("claim_count");
+    raise_to(data_->header.slots_used, number + 1);
+    step("claim_used");
+    store(data_->states[number], SlotState::live);
+    step("claim_live");
+    owner.emplace(Owner(number, hold));
+    return true;
+}
+
+// A forked child that has inherited the mapping may still charge: then the slot, and what it says,
+// stays the child's.
+void Ledger::retire(Owner& owner) noexcept {
+    LockFile::let_go(std::exchange(owner.hold_, nullptr));
+    step("let_go");
+    if (!in_place()) return;
+    const auto file = LockFile::open(lock_path(path_, owner.slot()));
+    if (file) reap_slot(file.value(), owner.slot(), false);
+}
+
+// FNV-1a with its lowest bit telling a port; two names of one node with the same hash would share an
+// entry.
+static std::uint64_t key_of(std::string_view name) noexcept {
+    std::uint64_t key = 0xcbf29ce484222325;
+    for (const char c : name) key = (key ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    key = (key & ~std::uint64_t{1}) | (is_port(name) ? 1 : 0);
+    return key ? key : 2;
+}
+
+std::optional<std::uint32_t> Ledger::device_index(std::string_view name) noexcept {
+    const auto key = key_of(name);
+    for (std::uint32_t i = 0; i < device_slots; ++i) {
+        auto& entry = data_->devices[i];
+        std::uint64_t found = 0;
+        if (!compare_exchange(entry.key, found, key) && found != key) continue;
+        step("appear");
+        DeviceName wanted{};
+        name.copy(wanted.text, sizeof wanted.text - 1);
+        DeviceName there;
+        look(there, entry.name);
+        if (std::memcmp(&there, &wanted, sizeof there) != 0) show(entry.name, wanted);
+        return i;
+    }
+    return std::nullopt;
+}
+
+// /proc/self/stat: pid (comm) state … field 22 is the start time (proc_pid_stat(5)).
+Identity identity_of_self() {
+    Identity identity{static_cast<std::uint32_t>(getpid()), getuid(), 0, {}};
+    char line[1024] = {};
+    const int fd = ::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return identity;
+    const auto length = read(fd, line, sizeof line - 1);
+    close(fd);
+    const std::string_view text(line, length > 0 ? static_cast<std::size_t>(length) : 0);
+    const auto opening = text.find('(');
+    auto at = text.rfind(')');
+    if (opening == text.npos || at == text.npos) return identity;
+    identity.comm = text.substr(opening + 1, at - opening - 1);
+    for (int field = 3; field <= 22 && at != text.npos; ++field) at = text.find(' ', at + 1);
+    if (at != text.npos) identity.start_time = std::strtoull(line + at + 1, nullptr, 10);
+    return identity;
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,276 @@
+// A tenant's ledger: who uses how much.
+//
+// Invariants (each names the tests that fail when it is broken, see CONTRIBUTING):
+//
+//   I1  The sum of live usage never exceeds an enforced limit.
+//   I2  After any kill, usage returns to the truth with no restart and no administrator.
+//   I3  A stopped process blocks nobody.
+//   I4  Nobody is denied while a quiescent view has room.
+//   I5  No bytes written into the segment can crash or hang another process.
+//
+// How they are kept:
+//
+//   Slots are the truth. An owner (a process) holds one slot with its usage per device and
+//   resource. It keeps an OFD write lock on its byte of a lock file through a *mapping* of that
+//   file: an OFD lock lives as long as its open file description, and a mapping keeps that alive
+//   without a descriptor number that the host program could close, reuse or run out of. The kernel
+//   drops the lock when the last process that inherited the mapping exits or execs.
+//
+//   Gates are the fast check: one word per device and resource, never below the sum of the slots.
+//   charge raises the gate, then the slot; release lowers the slot, then the gate. A death at any
+//   instruction leaves a gate too high, never too low (I1), and `reap` and `reconcile` find what
+//   leaked (I2). No step waits for another process (I3).
+//
+//   A denial is proved: reap the dead, reconcile the gate on a quiescent view, try again, and deny
+//   only when that view is full (I4), or after a bounded wait without a quiescent view, which the
+//   denial says. To get its view among busy processes, the prover asks those that begin an operation
+//   to hold back; they do so for a few yields at most, whatever becomes of the prover.
+//
+// test/model/ledger.pml says the same in Promela, step by step; spin searches it for an order of
+// steps, kills and stops that breaks I1 to I4.
+//
+// Every function may be called from any thread of any process that maps the ledger; none throws
+// from the charge path.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/result.hpp"
+#include "shm/ledger/layout.hpp"
+#include "shm/mapping.hpp"
+
+namespace rdmaquota {
+
+// How long a charge waits at most for a quiescent view before it denies without proof. Operations
+// take well under a microsecond, so it comes to this only when a process was stopped in the middle
+// of one, or many more processes than cores hammer the ledger.
+inline constexpr std::uint64_t proof_wait_ns = 50'000'000;
+
+// What one verbs object costs: up to four resources.
+struct Amounts {
+    static constexpr std::size_t capacity = 4;
+    std::uint8_t count = 0;
+    Resource resource[capacity] = {};
+    std::uint64_t amount[capacity] = {};
+
+    // Nothing is added for an amount of 0; amounts above largest_charge are cut to it.
+    constexpr Amounts& add(Resource r, std::uint64_t n) noexcept {
+        if (n == 0 || count == capacity) return *this;
+        resource[count] = r;
+        amount[count++] = n > largest_charge ? largest_charge : n;
+        return *this;
+    }
+
+    constexpr std::uint64_t of(Resource r) const noexcept {
+        for (std::size_t i = 0; i < count; ++i)
+            if (resource[i] == r) return amount[i];
+        return 0;
+    }
+
+    // Replaces the amount of `r`, which is added when it was 0.
+    constexpr void set(Resource r, std::uint64_t n) noexcept {
+        for (std::size_t i = 0; i < count; ++i)
+            if (resource[i] == r) {
+                amount[i] = n > largest_charge ? largest_charge : n;
+                return;
+            }
+        add(r, n);
+    }
+};
+
+// The limits that hold for one resource of a charge; `unlimited` where there is none.
+struct Limits {
+    std::uint64_t process = unlimited;
+    std::uint64_t process_total = unlimited;  // sum over devices
+    std::uint64_t tenant = unlimited;
+    std::uint64_t tenant_total = unlimited;  // sum over devices
+};
+
+struct Denial {
+    Resource resource{};
+    LimitScope scope{};
+    std::uint64_t used = 0;
+    std::uint64_t limit = 0;
+    std::uint64_t requested = 0;
+    bool proved = false;
+};
+
+// What a process is called in listings.
+struct Identity {
+    std::uint32_t pid = 0;
+    std::uint32_t uid = 0;
+    std::uint64_t start_time = 0;
+    std::string comm;
+};
+Identity identity_of_self();
+
+struct OwnerView {
+    std::uint32_t slot;
+    Identity identity;
+    bool in_flight;
+};
+
+class Ledger;
+class LockFile;
+
+// One claimed slot: the lifetime of the mapping that holds its lock. Move-only.
+class Owner {
+public:
+    Owner(Owner&& other) noexcept;
+    Owner& operator=(Owner&& other) noexcept;
+    Owner(const Owner&) = delete;
+    // Drops the lock. The slot stays marked live with its usage, as after a crash; use
+    // Ledger::retire for an orderly end.
+    ~Owner();
+
+    std::uint32_t slot() const noexcept { return slot_; }
+
+private:
+    friend class Ledger;
+    Owner(std::uint32_t slot, void* hold) noexcept : slot_(slot), hold_(hold) {}
+    std::uint32_t slot_ = 0;
+    void* hold_ = nullptr;
+};
+
+class Ledger {
+public:
+    // Makes the ledger directory `path` (the parent must exist): built under a temporary name and
+    // renamed into place. When another process was faster, its ledger stays and this succeeds.
+    // `shared`: every user may charge (files 0666, directory 0755); otherwise only this user.
+    static Result<void> create(const std::string& path, bool shared);
+
+    // Puts a new one in place of any ledger, good or not, in one step; programs that have the old one mapped go on
+    // with it. It is for whom the old one was. Returns the name beside it where the old one is then.
+    static Result<std::string> replace(const std::string& path);
+
+    // Deletes a ledger that was moved aside.
+    static void remove(const std::string& aside) noexcept;
+
+    // Makes the ledger directory `path` where there is none, and replaces one that is no usable ledger; otherwise the
+    // empty string is returned.
+    static Result<std::string> replace_unusable(const std::string& path, bool shared);
+
+    // Maps the ledger in directory `path`. Refuses what is truncated, foreign or of another layout
+    // version, with path and remedy in the message.
+    static Result<Ledger> open(const std::string& path);
+
+    // Its file was cut short: nothing that is charged or read here since means anything.
+    bool lost() const noexcept { return mapping_.lost(); }
+
+    // Whether the file that is in place, this ledger's, was cut short or its beginning overwritten. Needs no
+    // descriptor.
+    bool damaged() const;
+
+    // Takes a free slot for this process, reaping the dead when the table is full.
+    Result<Owner> claim(const Identity& identity);
+
+    // Gives back everything the owner still uses and frees its slot; when a forked child has it too,
+    // that happens at the child's end.
+    void retire(Owner& owner) noexcept;
+
+    // The index of a device or port in this ledger, entered when new; none when all 32 are taken.
+    // Ports are in no sum over devices.
+    std::optional<std::uint32_t> device_index(std::string_view name) noexcept;
+
+    // All or nothing. `limits` has one entry per amount. nullopt: charged.
+    std::optional<Denial> charge(const Owner& owner, std::uint32_t device, const Amounts& amounts,
+                                 const Limits* limits) noexcept {
+        Denial denial;
+        if (try_charge(owner.slot(), device, amounts, limits, denial)) [[likely]]
+            return std::nullopt;
+        return prove(owner.slot(), device, amounts, limits, denial);
+    }
+
+    void release(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept;
+
+    // How much more of `resource` the owner can charge as far as one look tells; `unlimited` where no
+    // limit holds.
+    std::uint64_t room(const Owner& owner, std::uint32_t device, Resource resource,
+                       const Limits& limits) const noexcept;
+
+    // Counts a deed of the owner: a completion event, or a QP that modify_qp took (or failed to take) to
+    // `state`, numbered as enum ibv_qp_state; other numbers are not counted. Touches nobody else's words.
+    void count_cq_event(const Owner& owner, std::uint32_t device) noexcept;
+    void count_qp_change(const Owner& owner, std::uint32_t device, unsigned state, bool failed) noexcept;
+
+    // Gives back what dead owners held. Returns how many slots were freed.
+    unsigned reap() noexcept;
+
+    enum class View : std::uint8_t { exact, corrected, not_quiescent };
+    // Corrects the gate when the slots can be seen at rest.
+    View reconcile(std::uint32_t device, Resource resource) noexcept;
+
+    void record(const Event& event) noexcept;  // sequence and time are filled in
+    // Whole events from number `since` on, oldest first; the ring holds the last 1024.
+    std::vector<std::pair<std::uint64_t, Event>> events(std::uint64_t since) const;
+    std::uint64_t event_head() const noexcept;  // the number that the next event gets
+
+    // Views for listings: a moment's reading, each word by itself.
+    std::vector<std::pair<std::uint32_t, std::string>> devices() const;
+    std::vector<OwnerView> owners() const;
+    std::uint64_t usage(std::uint32_t slot, std::uint32_t device, Resource resource) const noexcept;
+    std::uint64_t tenant_usage(std::uint32_t device, Resource resource) const noexcept;  // sum over slots
+    std::uint64_t gate(std::uint32_t device, Resource resource) const noexcept;
+    std::uint64_t peak(std::uint32_t device, Resource resource) const noexcept;
+
+    PastActivity activity(std::uint32_t slot, std::uint32_t device) const noexcept;
+    PastActivity tenant_activity(std::uint32_t device) const noexcept;  // of all owners, ended ones included
+
+    const std::string& path() const noexcept { return path_; }
+    LedgerData& data() noexcept { return *data_; }  // for tests and repair tools
+
+private:
+    // What a look at the slots saw of one resource, all at one instant.
+    struct Snapshot {
+        std::uint64_t used[device_slots];         // sum over the slots, per device
+        std::uint64_t gate[device_slots];         // gate words, tag included
+        std::uint64_t holders[owner_slots / 64];  // bit per slot that uses any of it
+        std::uint64_t claims;                     // claims so far
+    };
+
+    Ledger(std::string path, Mapping mapping) noexcept;
+    // False when the directory was moved away: the lock files at the path are another ledger's then, and
+    // say nothing of the owners of this one. Nobody is taken for dead, and no denial is proved.
+    bool in_place() const noexcept;
+
+    std::uint32_t slots_used() const noexcept;
+    std::uint32_t devices_used() const noexcept;
+    bool in_sums(std::uint32_t device) const noexcept;
+    bool try_claim(std::uint32_t slot, const Identity& identity, std::optional<Owner>& owner) noexcept;
+
+    LimitScope full_scope(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount,
+                          const Limits&) const noexcept;
+    LimitScope full_total(std::uint32_t slot, Resource, std::uint64_t amount, const Limits&,
+                          std::uint64_t already) const noexcept;
+    LimitScope raise(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount, const Limits&) noexcept;
+    bool try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
+    bool retry(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
+    std::optional<Denial> prove(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*,
+                                Denial) noexcept;
+    void lower(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount) noexcept;
+    std::uint64_t gate_total(Resource) const noexcept;
+    std::uint64_t slot_total(std::uint32_t slot, Resource) const noexcept;
+
+    std::uint64_t usage_behind(std::uint32_t device, const Denial&, const Snapshot&) noexcept;
+    bool proves(std::uint32_t device, Denial&) noexcept;
+    bool own_usage_proves(std::uint32_t slot, std::uint32_t device, Denial&) const noexcept;
+    bool observe_among_others(Resource, Snapshot&) noexcept;
+    bool observe(Resource, Snapshot&) const noexcept;
+    bool correct(std::uint32_t device, Resource, const Snapshot&) noexcept;
+    unsigned reap_group(std::uint32_t group) noexcept;
+    bool all_alive(const Snapshot&) const noexcept;
+    bool reap_slot(const LockFile&, std::uint32_t slot, bool report) noexcept;
+    void report_death(std::uint32_t slot) noexcept;
+    void empty_slot(std::uint32_t slot) noexcept;
+    void keep_activity(std::uint32_t slot) noexcept;
+
+    std::string path_;
+    Mapping mapping_;
+    LedgerData* data_ = nullptr;  // in the mapping
+};
+
+}  // namespace rdmaquota

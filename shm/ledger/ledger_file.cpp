@@ -1,0 +1,133 @@
+#include "shm/ledger/ledger_file.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#include <boost/interprocess/managed_mapped_file.hpp>
+#pragma GCC diagnostic pop
+
+#include <fmt/core.h>
+
+namespace rdmaquota {
+namespace {
+
+using Segment = boost::interprocess::managed_mapped_file;
+
+void fill_header(LedgerHeader& header) {
+    header.header_bytes = sizeof(LedgerHeader);
+    header.total_bytes = sizeof(LedgerData);
+    header.device_slots = device_slots;
+    header.owner_slots = owner_slots;
+    header.resource_slots = resource_slots;
+    header.event_slots = event_slots;
+    header.layout_version = ledger_layout_version;
+    header.magic = ledger_magic;
+}
+
+void build(const std::string& path, unsigned mode) {
+    boost::interprocess::permissions permissions(static_cast<int>(mode));
+    Segment segment(boost::interprocess::create_only, path.c_str(), ledger_file_bytes, nullptr, permissions);
+    void* memory = segment.allocate_aligned(sizeof(LedgerData), ledger_offset);
+    segment.construct<Segment::handle_t>(ledger_object_name)(segment.get_handle_from_address(memory));
+    const auto offset = static_cast<char*>(memory) - static_cast<char*>(segment.get_address());
+    if (segment.get_handle_from_address(memory) != static_cast<Segment::handle_t>(ledger_offset))
+        throw std::runtime_error(fmt::format("the segment placed the ledger at {}, not at {}", offset, ledger_offset));
+    fill_header(static_cast<LedgerData*>(memory)->header);
+}
+
+Error unusable(const std::string& path, const std::string& why) {
+    return {fmt::format("{} is no usable ledger: {}; run 'rdmaquota reload' as root to replace it", path, why)};
+}
+
+Result<void> check(const std::string& path, const LedgerHeader& header) {
+    if (header.magic != ledger_magic) return unusable(path, "it does not begin like one");
+    if (const auto version = header.layout_version; version != ledger_layout_version)
+        return unusable(path, fmt::format("its layout version is {}, this rdmaquota needs {}", version,
+                                          ledger_layout_version));
+    const bool same_numbers = header.header_bytes == sizeof(LedgerHeader) && header.total_bytes == sizeof(LedgerData) &&
+                              header.device_slots == device_slots && header.owner_slots == owner_slots &&
+                              header.resource_slots == resource_slots && header.event_slots == event_slots;
+    if (!same_numbers) return unusable(path, "its table sizes are not those of this rdmaquota");
+    return {};
+}
+
+Result<void> check_size(const std::string& path, const struct stat& status) {
+    if (S_ISREG(status.st_mode) && static_cast<std::size_t>(status.st_size) == ledger_file_bytes) return {};
+    return unusable(path, fmt::format("it has {} bytes instead of {}", status.st_size, ledger_file_bytes));
+}
+
+Result<void> check_file(const std::string& path, int fd) {
+    struct stat status {};
+    fstat(fd, &status);
+    if (const auto sized = check_size(path, status); !sized) return sized;
+    LedgerHeader header;
+    if (pread(fd, &header, sizeof header, ledger_offset) != static_cast<ssize_t>(sizeof header))
+        return Error{fmt::format("cannot read {}: {}", path, std::strerror(errno))};
+    return check(path, header);
+}
+
+// A descriptor that is the caller's to close.
+Result<int> open_checked(const std::string& path) {
+    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        const char* remedy = errno == ENOENT   ? "; run 'rdmaquota reload' as root to create it"
+                             : errno == EACCES ? "; its owner must make it writable for those who may charge"
+                                               : "";
+        return Error{fmt::format("cannot open the ledger {}: {}{}", path, std::strerror(errno), remedy)};
+    }
+    const auto checked = check_file(path, fd);
+    if (checked) return fd;
+    close(fd);
+    return Error{checked.error()};
+}
+
+}  // namespace
+
+Result<void> create_ledger_file(const std::string& path, unsigned mode) {
+    try {
+        build(path, mode);
+        if (chmod(path.c_str(), mode) == 0) return {};
+        const int error = errno;
+        unlink(path.c_str());
+        return Error{fmt::format("cannot set the permissions of {}: {}", path, std::strerror(error))};
+    } catch (const std::exception& failure) {
+        unlink(path.c_str());
+        return Error{fmt::format("cannot create {}: {}", path, failure.what())};
+    }
+}
+
+Result<void> inspect_ledger_file(const std::string& path) {
+    const auto fd = open_checked(path);
+    if (!fd) return Error{fd.error()};
+    close(*fd);
+    return {};
+}
+
+Result<void> check_mapped_ledger(const std::string& path, const Mapping& mapping) {
+    struct stat status {};
+    ::stat(path.c_str(), &status);
+    if (const auto sized = check_size(path, status); !sized) return sized;
+    return check(path, ledger_data(mapping)->header);
+}
+
+Result<Mapping> map_ledger_file(const std::string& path) {
+    const auto fd = open_checked(path);
+    if (!fd) return Error{fd.error()};
+    auto mapping = Mapping::map(*fd, ledger_file_bytes, true, Mapping::AfterLoss::zeroes);
+    const int error = errno;
+    close(*fd);
+    if (!mapping) return Error{fmt::format("cannot map {}: {}", path, std::strerror(error))};
+    return mapping;
+}
+
+LedgerData* ledger_data(const Mapping& mapping) noexcept {
+    return reinterpret_cast<LedgerData*>(static_cast<char*>(mapping.address()) + ledger_offset);
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,198 @@
+// Giving back what the dead held, and finding what a death in mid-operation leaked.
+#include <algorithm>
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "shm/atomic.hpp"
+#include "shm/ledger/ledger.hpp"
+#include "shm/lock_file.hpp"
+#include "shm/paths.hpp"
+#include "shm/failpoint.hpp"
+
+namespace rdmaquota {
+
+std::uint32_t Ledger::slots_used() const noexcept {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(load(data_->header.slots_used), owner_slots));
+}
+
+std::uint32_t Ledger::devices_used() const noexcept {
+    std::uint32_t count = 0;
+    while (count < device_slots && load(data_->devices[count].key) != 0) ++count;
+    return count;
+}
+
+unsigned Ledger::reap() noexcept {
+    if (!in_place()) return 0;
+    unsigned freed = 0;
+    for (std::uint32_t group = 0; group * owners_per_lock_file < slots_used(); ++group) freed += reap_group(group);
+    return freed;
+}
+
+// The owners of one lock file.
+unsigned Ledger::reap_group(std::uint32_t group) noexcept {
+    const auto first = group * owners_per_lock_file;
+    const auto last = std::min(first + owners_per_lock_file, slots_used());
+    std::optional<Result<LockFile>> file;
+    unsigned freed = 0;
+    for (std::uint32_t slot = first; slot < last; ++slot) {
+        if (load(data_->states[slot]) != SlotState::live) continue;
+        if (!file) file.emplace(LockFile::open(lock_path(path_, slot)));
+        if (!*file) break;
+        if (reap_slot(file->value(), slot, true)) ++freed;
+    }
+    return freed;
+}
+
+// Whether every process whose usage the snapshot counts was alive in it. Who holds its lock now did
+// so then, unless the slot was reaped and claimed in between, and then claims went up. False also
+// when the lock files cannot be opened.
+bool Ledger::all_alive(const Snapshot& snapshot) const noexcept {
+    if (!in_place()) return false;
+    for (std::uint32_t group = 0; group < owner_slots / owners_per_lock_file; ++group) {
+        static_assert(owners_per_lock_file == 64);
+        const auto holders = snapshot.holders[group];
+        if (holders == 0) continue;
+        const auto file = LockFile::open(lock_path(path_, group * owners_per_lock_file));
+        if (!file) return false;
+        for (std::uint32_t i = 0; i < owners_per_lock_file; ++i) {
+            const auto slot = group * owners_per_lock_file + i;
+            if (!(holders >> i & 1)) continue;
+            if (file->holder(slot) != LockFile::Holder::owner) return false;
+            if (load(data_->states[slot]) != SlotState::live) return false;
+        }
+    }
+    return load(data_->header.claims) == snapshot.claims;
+}
+
+// Empties a slot that no living process owns; `report` says so to people. False when somebody has its
+// lock, or it is free already.
+bool Ledger::reap_slot(const LockFile& file, std::uint32_t number, bool report) noexcept {
+    if (!file.try_reap(number)) return false;
+    step("reap_lock");
+    const bool live = load(data_->states[number]) == SlotState::live;
+    if (live) {
+        if (report) report_death(number);
+        empty_slot(number);
+    }
+    file.unlock(number);
+    step("reap_unlock");
+    return live;
+}
+
+void Ledger::report_death(std::uint32_t number) noexcept {
+    SlotOwner owner;
+    look(owner, data_->slots[number].owner);
+    Event event{};
+    event.kind = EventKind::reaped;
+    event.device = device_slots;
+    event.resource = resource_count;
+    event.pid = owner.pid;
+    std::copy(std::begin(owner.comm), std::end(owner.comm), event.comm);
+    event.used = slot_total(number, Resource::hca_object);
+    add(data_->header.reaped, 1);
+    record(event);
+}
+
+// For the holder of the slot's lock. Whatever was in flight when the owner died ends here, so the ops
+// word comes to rest; it only grows.
+void Ledger::empty_slot(std::uint32_t number) noexcept {
+    auto& slot = data_->slots[number];
+    add(slot.ops, ops_begin);
+    step("empty_begin");
+    for (std::uint32_t device = 0; device < device_slots; ++device)
+        for (std::size_t r = 0; r < resource_count; ++r) {
+            const auto amount = load(slot.usage[device][r]);
+            if (amount != 0) lower(number, device, static_cast<Resource>(r), amount);
+        }
+    keep_activity(number);
+    store(slot.ops, (load(slot.ops) | ops_in_flight_mask) + 1);
+    step("empty_end");
+    store(data_->states[number], SlotState::free);
+    step("empty_free");
+}
+
+// observe: two looks at every slot's ops word with the usage read between them. The words only
+// grow, so equal sums mean that between the looks no operation began or ended, and none in flight
+// means that sums and gates belong together.
+bool Ledger::observe(Resource resource, Snapshot& snapshot) const noexcept {
+    const auto devices = devices_used();
+    const auto slots = slots_used();
+    std::fill_n(snapshot.used, device_slots, 0);
+    std::fill(std::begin(snapshot.holders), std::end(snapshot.holders), 0);
+    snapshot.claims = load(data_->header.claims);
+    std::uint64_t first_look = 0;
+    std::uint64_t in_flight = 0;
+    for (std::uint32_t i = 0; i < slots; ++i) {
+        const auto& slot = data_->slots[i];
+        const auto ops = load(slot.ops);
+        first_look += ops;
+        in_flight |= ops & ops_in_flight_mask;
+        if (load(data_->states[i]) != SlotState::live) continue;
+        std::uint64_t sum = 0;
+        for (std::uint32_t d = 0; d < devices; ++d) {
+            const auto used = std::min(load(slot.usage[d][index(resource)]), max_amount);
+            snapshot.used[d] = std::min(snapshot.used[d] + used, max_amount);
+            sum |= used;
+        }
+        if (sum != 0) snapshot.holders[i / 64] |= std::uint64_t{1} << i % 64;
+    }
+    step("first_look");
+    if (in_flight != 0) return false;
+    for (std::uint32_t d = 0; d < device_slots; ++d) snapshot.gate[d] = load(data_->gates[d][index(resource)]);
+    step("read_gates");
+    std::uint64_t second_look = 0;
+    for (std::uint32_t i = 0; i < slots; ++i) second_look += load(data_->slots[i].ops);
+    return second_look == first_look && slots_used() == slots && devices_used() == devices;
+}
+
+// When others are in the middle of something, asks newcomers to hold back and looks again.
+bool Ledger::observe_among_others(Resource resource, Snapshot& snapshot) noexcept {
+    if (observe(resource, snapshot)) return true;
+    constexpr int looks = 16;
+    std::uint64_t request = (std::uint64_t{static_cast<std::uint32_t>(getpid())} << 32) | 1;
+    store(data_->header.pause, request);
+    step("pause");
+    bool seen = false;
+    for (int i = 0; i < looks && !seen; ++i) {
+        sched_yield();
+        seen = observe(resource, snapshot);
+    }
+    compare_exchange(data_->header.pause, request, std::uint64_t{0});
+    step("go_ahead");
+    return seen;
+}
+
+// correct: takes the leak that the snapshot shows out of the gate. Charges that came after the
+// snapshot do not matter, since a leak stays a leak; another correction does, and the tag tells.
+bool Ledger::correct(std::uint32_t device, Resource resource, const Snapshot& snapshot) noexcept {
+    const auto seen = snapshot.gate[device];
+    const auto leak = ((seen & gate_amount_mask) - snapshot.used[device]) & gate_amount_mask;
+    if (leak == 0) return false;
+    auto& gate = data_->gates[device][index(resource)];
+    const auto tag = seen >> gate_tag_shift;
+    auto word = load(gate);
+    do {
+        if (word >> gate_tag_shift != tag) return false;
+    } while (!compare_exchange(gate, word, (((word & gate_amount_mask) - leak) & gate_amount_mask) |
+                                               ((tag + 1) << gate_tag_shift)));
+    step("correct");
+    add(data_->header.reconciled, 1);
+
+    Event event{};
+    event.kind = EventKind::reconciled;
+    event.device = device;
+    event.resource = static_cast<std::uint32_t>(index(resource));
+    event.used = snapshot.used[device];
+    event.requested = leak;
+    record(event);
+    return true;
+}
+
+Ledger::View Ledger::reconcile(std::uint32_t device, Resource resource) noexcept {
+    Snapshot snapshot;
+    if (!observe_among_others(resource, snapshot)) return View::not_quiescent;
+    return correct(device, resource, snapshot) ? View::corrected : View::exact;
+}
+
+}  // namespace rdmaquota

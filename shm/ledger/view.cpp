@@ -1,0 +1,73 @@
+// Listings for people and tools. Each word is read by itself: a moment's view, not a proof.
+#include <algorithm>
+#include <cstring>
+
+#include "shm/atomic.hpp"
+#include "shm/ledger/ledger.hpp"
+
+namespace rdmaquota {
+namespace {
+
+template <std::size_t N>
+std::string text_of(const char (&field)[N]) {
+    return {field, strnlen(field, N)};
+}
+
+}  // namespace
+
+std::vector<std::pair<std::uint32_t, std::string>> Ledger::devices() const {
+    std::vector<std::pair<std::uint32_t, std::string>> result;
+    for (std::uint32_t i = 0; i < devices_used(); ++i) {
+        DeviceName name;
+        look(name, data_->devices[i].name);
+        result.emplace_back(i, text_of(name.text));
+    }
+    return result;
+}
+
+std::vector<OwnerView> Ledger::owners() const {
+    std::vector<OwnerView> result;
+    for (std::uint32_t i = 0; i < slots_used(); ++i) {
+        if (load(data_->states[i]) != SlotState::live) continue;
+        const auto& slot = data_->slots[i];
+        SlotOwner owner;
+        look(owner, slot.owner);
+        result.push_back({i, {owner.pid, owner.uid, owner.start_time, text_of(owner.comm)},
+                          (load(slot.ops) & ops_in_flight_mask) != 0});
+    }
+    return result;
+}
+
+std::uint64_t Ledger::usage(std::uint32_t slot, std::uint32_t device, Resource resource) const noexcept {
+    return slot < owner_slots && device < device_slots ? load(data_->slots[slot].usage[device][index(resource)]) : 0;
+}
+
+std::uint64_t Ledger::room(const Owner& owner, std::uint32_t device, Resource resource,
+                           const Limits& limits) const noexcept {
+    std::uint64_t room = unlimited;
+    const auto leave = [&room](std::uint64_t limit, std::uint64_t used) {
+        if (limit != unlimited) room = std::min(room, limit - std::min(limit, used));
+    };
+    leave(limits.process, usage(owner.slot(), device, resource));
+    leave(limits.tenant, gate(device, resource));
+    leave(limits.process_total, slot_total(owner.slot(), resource));
+    leave(limits.tenant_total, gate_total(resource));
+    return room;
+}
+
+std::uint64_t Ledger::tenant_usage(std::uint32_t device, Resource resource) const noexcept {
+    std::uint64_t sum = 0;
+    for (std::uint32_t i = 0; i < slots_used(); ++i)
+        if (load(data_->states[i]) == SlotState::live) sum += usage(i, device, resource);
+    return sum;
+}
+
+std::uint64_t Ledger::gate(std::uint32_t device, Resource resource) const noexcept {
+    return device < device_slots ? load(data_->gates[device][index(resource)]) & gate_amount_mask : 0;
+}
+
+std::uint64_t Ledger::peak(std::uint32_t device, Resource resource) const noexcept {
+    return device < device_slots ? load(data_->peaks[device][index(resource)]) : 0;
+}
+
+}  // namespace rdmaquota

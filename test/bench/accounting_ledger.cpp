@@ -1,0 +1,67 @@
+#include <cstdlib>
+#include <filesystem>
+
+#include <unistd.h>
+
+#include "test/bench/accounting.hpp"
+#include "test/bench/measure.hpp"
+
+namespace rdmaquota::bench {
+namespace {
+
+class LedgerBooks : public Books {
+public:
+    explicit LedgerBooks(Ledger ledger)
+        : ledger_(std::move(ledger)),
+          owner_(TemporaryLedger::claim(ledger_)),
+          device_(ledger_.device_index("bench0").value()) {}
+    ~LedgerBooks() override { ledger_.retire(owner_); }
+
+    bool charge(const Amounts& amounts, const Limits* limits) override {
+        return !ledger_.charge(owner_, device_, amounts, limits);
+    }
+    void release(const Amounts& amounts) override { ledger_.release(owner_, device_, amounts); }
+
+private:
+    Ledger ledger_;
+    Owner owner_;
+    std::uint32_t device_;
+};
+
+class LedgerSite : public Site {
+public:
+    std::unique_ptr<Books> join() override { return std::make_unique<LedgerBooks>(ledger_.open()); }
+
+private:
+    TemporaryLedger ledger_;
+};
+
+}  // namespace
+
+TemporaryLedger::TemporaryLedger() {
+    const char* base = std::getenv("RDMAQUOTA_BENCH_DIR");
+    directory_ = std::string(base ? base : "/dev/shm") + "/rdmaquota-bench.XXXXXX";
+    if (!mkdtemp(directory_.data())) give_up("cannot create " + directory_);
+    if (const auto made = Ledger::create(directory_ + "/ledger", false); !made) give_up(made.error());
+}
+
+TemporaryLedger::~TemporaryLedger() {
+    std::error_code ignored;
+    std::filesystem::remove_all(directory_, ignored);
+}
+
+Ledger TemporaryLedger::open() const {
+    auto ledger = Ledger::open(directory_ + "/ledger");
+    if (!ledger) give_up(ledger.error());
+    return std::move(*ledger);
+}
+
+Owner TemporaryLedger::claim(Ledger& ledger) {
+    auto owner = ledger.claim(identity_of_self());
+    if (!owner) give_up(owner.error());
+    return std::move(*owner);
+}
+
+std::unique_ptr<Site> make_ledger_site() { return std::make_unique<LedgerSite>(); }
+
+}  // namespace rdmaquota::bench

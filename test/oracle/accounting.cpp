@@ -1,0 +1,167 @@
+#include "accounting.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+#include <fmt/core.h>
+
+#include "kernel.hpp"
+#include "shm/paths.hpp"
+
+namespace oracle {
+namespace {
+
+using rdmaquota::info;
+using rdmaquota::Scope;
+using rdmaquota::unlimited;
+
+template <class T>
+T need(rdmaquota::Result<T> result) {
+    if (result) return std::move(*result);
+    std::fprintf(stderr, "oracle: %s\n", result.error().c_str());
+    std::exit(2);
+}
+
+// The quota directory that the programs of this environment are charged to.
+std::string directory() {
+    const char* own = std::getenv("RDMAQUOTA_DIR");
+    return own ? own : rdmaquota::system_directory;
+}
+
+// What `rdma resource show` counts, and the resource that is the same.
+constexpr std::pair<const char*, Resource> listed[] = {
+    {"qp", Resource::qp}, {"cq", Resource::cq},   {"pd", Resource::pd},
+    {"mr", Resource::mr}, {"srq", Resource::srq}, {"ctx", Resource::hca_handle},
+};
+
+}  // namespace
+
+Books::Books(std::string device, bool with_kernel, unsigned new_sidecar)
+    : device_(std::move(device)),
+      with_kernel_(with_kernel),
+      new_sidecar_(new_sidecar),
+      ledger_(need(rdmaquota::Ledger::open(rdmaquota::ledger_path(directory())))),
+      policy_(need(rdmaquota::PolicySegment::open(rdmaquota::policy_path(directory()), true))) {
+    ledger_.reap();  // what an earlier run that was killed has left
+    if (with_kernel_) baseline_ = resource_counts(device_);
+    lift_limits();
+}
+
+void Books::compare(const std::string& what, std::int64_t seen, std::int64_t expected, std::string& text) const {
+    if (seen != expected) text += fmt::format("{}{} is {} and should be {}", text.empty() ? "" : ", ", what, seen, expected);
+}
+
+std::string Books::disagreement(const Tally& expected) {
+    std::string text;
+    std::optional<std::uint32_t> number;
+    for (const auto& [i, name] : ledger_.devices())
+        if (name == device_) number = i;
+    for (const auto& row : rdmaquota::resource_table) {
+        const auto used = number ? ledger_.tenant_usage(*number, row.id) : 0;
+        const auto gate = number ? ledger_.gate(*number, row.id) : 0;
+        compare(fmt::format("the ledger's {}", row.name), static_cast<std::int64_t>(used), expected.of(row.id), text);
+        compare(fmt::format("the gate of {}", row.name), static_cast<std::int64_t>(gate), expected.of(row.id), text);
+    }
+    if (!with_kernel_) return text;
+    auto group = cgroup_counts(device_);
+    compare("the kernel's hca_handle", group["hca_handle"], expected.of(Resource::hca_handle), text);
+    compare("the kernel's hca_object", group["hca_object"], expected.of(Resource::hca_object), text);
+    auto counts = resource_counts(device_);
+    for (const auto& [name, resource] : listed)
+        compare(fmt::format("the kernel's {}", name), counts[name] - baseline_[name], expected.of(resource), text);
+    compare_sidecar(expected, text);
+    return text;
+}
+
+#ifdef ORACLE_SIDECAR
+void Books::compare_sidecar(const Tally& expected, std::string& text) {
+    if (new_sidecar_ != 0 && ++comparisons_ % new_sidecar_ == 0) watch_ = rdmaquota::KernelWatch::open();
+    const auto uses = watch_.snapshot();
+    if (!uses || !watch_.attached())
+        text += fmt::format(" the sidecar sees nothing: {}", uses ? watch_.blind().front() : uses.error());
+    if (!uses) return;
+    // Of what was there before it was started, it knows what netlink lists.
+    const bool partial = std::any_of(uses->begin(), uses->end(), [](const auto& use) { return use.partial; });
+    for (const auto& row : rdmaquota::resource_table) {
+        std::int64_t seen = 0;
+        for (const auto& use : *uses)
+            if (use.device == device_) seen += static_cast<std::int64_t>(use.live[index(row.id)]);
+        if (new_sidecar_ != 0 && !all_listed_ && seen < expected.of(row.id)) continue;
+        if (watch_.knows(row.id) && (!partial || rdmaquota::in_netlink(row.id))) compare(fmt::format("the sidecar's {}", row.name), seen, expected.of(row.id), text);
+    }
+}
+#else
+void Books::compare_sidecar(const Tally&, std::string&) {}
+#endif
+
+std::string Books::lasting_disagreement(const Tally& expected) {
+    std::string text;
+    for (int tries = 0; tries < 100; ++tries) {
+        ledger_.reap();
+        for (const auto& [i, name] : ledger_.devices())
+            for (const auto& row : rdmaquota::resource_table) ledger_.reconcile(i, row.id);
+        text = disagreement(expected);
+        if (text.empty()) return text;
+        const timespec pause{0, 50'000'000};
+        nanosleep(&pause, nullptr);
+    }
+    return text;
+}
+
+void Books::set(Scope scope, std::string_view device, Row& row, Resource resource, std::uint64_t limit) {
+    row[index(resource)] = limit;
+    if (const auto done = policy_.set(scope, device, resource, limit); !done) {
+        std::fprintf(stderr, "oracle: %s\n", done.error().c_str());
+        std::exit(2);
+    }
+}
+
+void Books::lift_limits() {
+    for (const auto& resource : rdmaquota::resource_table) {
+        set(Scope::process, device_, process_, resource.id, unlimited);
+        set(Scope::tenant, device_, tenant_, resource.id, unlimited);
+        set(Scope::process, rdmaquota::total_device, process_total_, resource.id, unlimited);
+        set(Scope::tenant, rdmaquota::total_device, tenant_total_, resource.id, unlimited);
+    }
+}
+
+void Books::set_tenant_limit(Resource resource, std::uint64_t limit) {
+    set(Scope::tenant, device_, tenant_, resource, limit);
+}
+
+void Books::limit_at_random(Random& random, const Tally& floor) {
+    if (random.one_in(4)) lift_limits();
+    for (int n = 0; n < 3; ++n) {
+        const auto& resource = rdmaquota::resource_table[random.below(resource_count)];
+        const auto used = static_cast<std::uint64_t>(floor.of(resource.id));
+        const auto room = resource.unit == rdmaquota::Unit::bytes ? random.below(1 << 20) : random.below(4) * random.below(20);
+        switch (random.below(4)) {
+            case 0: set(Scope::process, device_, process_, resource.id, random.below(used + room + 1)); break;
+            case 1: set(Scope::tenant, device_, tenant_, resource.id, used + room); break;
+            case 2: set(Scope::process, rdmaquota::total_device, process_total_, resource.id, used + room); break;
+            default: set(Scope::tenant, rdmaquota::total_device, tenant_total_, resource.id, used + room);
+        }
+    }
+}
+
+bool Books::exceeds(const Tally& used, const Tally& more) const {
+    for (std::size_t i = 0; i < resource_count; ++i) {
+        const auto limit = std::min({process_[i], tenant_[i], process_total_[i], tenant_total_[i]});
+        if (more.amount[i] > 0 && static_cast<std::uint64_t>(used.amount[i] + more.amount[i]) > limit) return true;
+    }
+    return false;
+}
+
+std::string Books::limits() const {
+    std::string text;
+    for (const auto& row : rdmaquota::resource_table) {
+        const auto i = index(row.id);
+        const auto limit = std::min({process_[i], tenant_[i], process_total_[i], tenant_total_[i]});
+        if (limit != unlimited) text += fmt::format(" {}={}", row.name, limit);
+    }
+    return text;
+}
+
+}  // namespace oracle

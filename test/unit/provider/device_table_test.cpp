@@ -1,0 +1,70 @@
+// The structural search, on every real provider of this machine and on libraries that have none.
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <vector>
+
+#include <dlfcn.h>
+
+#include "provider/adoption/device_table.hpp"
+
+using namespace rdmaquota::provider;
+
+namespace {
+
+std::vector<std::string> installed_providers() {
+    std::vector<std::string> paths;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(RDMAQUOTA_PROVIDER_DIR, ignored)) {
+        const auto name = entry.path().filename().string();
+        if (name.find("-rdmav") != std::string::npos && name.find("rdmaquota") == std::string::npos)
+            paths.push_back(entry.path());
+    }
+    return paths;
+}
+
+}  // namespace
+
+TEST_CASE("each installed provider has exactly one device table") {
+    const auto paths = installed_providers();
+    REQUIRE(paths.size() >= 10);
+    for (const auto& path : paths) {
+        INFO(path);
+        void* handle = dlopen(path.c_str(), RTLD_NOW);
+        REQUIRE(handle);
+        const auto found = find_device_ops(handle);
+        if (!found) FAIL(found.error());
+        const std::string name = found.value().table->name;
+        CHECK(path.find(name.substr(0, 3)) != std::string::npos);
+        CHECK(in(found.value().image.relro, found.value().table));
+    }
+}
+
+TEST_CASE("a library that is no provider has none") {
+    void* handle = dlopen("libc.so.6", RTLD_NOW);
+    REQUIRE(handle);
+    const auto found = find_device_ops(handle);
+    REQUIRE_FALSE(found);
+    CHECK_THAT(found.error(), Catch::Contains("0 structures in"));
+}
+
+TEST_CASE("the context functions are replaced in place, and then no second time") {
+    void* handle = nullptr;
+    for (const auto& path : installed_providers())
+        if (path.find("rxe") != std::string::npos) handle = dlopen(path.c_str(), RTLD_NOW);
+    REQUIRE(handle);
+    const auto found = find_device_ops(handle);
+    REQUIRE(found);
+    auto* table = found.value().table;
+    const auto before = *table;
+    const auto ours = [](ibv_device*, int, void*) -> void* { return nullptr; };
+    const auto our_import = [](ibv_device*, int) -> void* { return nullptr; };
+    REQUIRE(replace_context_functions(found.value(), ours, our_import));
+    CHECK(table->alloc_context == static_cast<decltype(before.alloc_context)>(ours));
+    CHECK((table->import_context == nullptr) == (before.import_context == nullptr));
+    CHECK(table->name == before.name);
+    CHECK(table->alloc_device == before.alloc_device);
+    CHECK_FALSE(find_device_ops(handle));  // what points out of the library is not taken again
+    REQUIRE(replace_context_functions(found.value(), before.alloc_context, before.import_context));
+    CHECK(find_device_ops(handle));
+}

@@ -1,0 +1,52 @@
+// An open context of a device that is not there, with a ledger of its own: the wrappers are the
+// provider's, the real ops are the test's. For what rxe cannot be brought to do.
+#pragma once
+
+#include <catch2/catch.hpp>
+
+#include <cstdlib>
+
+#include "provider/ops/ops.hpp"
+#include "shm/paths.hpp"
+#include "test/unit/temporary_directory.hpp"
+
+namespace rdmaquota {
+
+struct WrappedContext {
+    TemporaryDirectory directory;
+    ibv_context verbs{};
+
+    explicit WrappedContext(const Policy& policy = {}) {
+        REQUIRE(PolicySegment::publish(policy_path(directory.path()), policy));
+        REQUIRE(Ledger::create(ledger_path(directory.path()), false));
+        setenv("RDMAQUOTA_DIR", directory.path().c_str(), 1);
+        provider::Context::add(&verbs, new provider::Context("fake0"));
+    }
+    WrappedContext(const WrappedContext&) = delete;
+    ~WrappedContext() {
+        delete provider::Context::remove(&verbs);
+        unsetenv("RDMAQUOTA_DIR");
+    }
+
+    // The wrapper of `op`, which will call `real`.
+    template <class Function>
+    Function* wrapped(provider::Op op, Function* real) {
+        provider::Context::find(&verbs)->set_real(op, reinterpret_cast<provider::OpPointer>(real));
+        for (const auto wrappers : provider::all_ops())
+            for (const auto& wrapper : wrappers)
+                if (wrapper.op == op) return reinterpret_cast<Function*>(wrapper.function);
+        FAIL("the op is not wrapped");
+        return nullptr;
+    }
+
+    // What all processes use of it.
+    std::uint64_t usage(Resource resource, std::string_view device = "fake0") const {
+        auto ledger = Ledger::open(ledger_path(directory.path()));
+        REQUIRE(ledger);
+        for (const auto& [number, name] : ledger->devices())
+            if (name == device) return ledger->tenant_usage(number, resource);
+        return 0;
+    }
+};
+
+}  // namespace rdmaquota

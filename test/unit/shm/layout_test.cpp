@@ -1,0 +1,114 @@
+// Repeats the numbers of the shared layouts. When one of these fails, programs of two versions on
+// one node would misread each other: raise the layout version and then correct the number here.
+#include <catch2/catch.hpp>
+
+#include <cstring>
+
+#include <boost/interprocess/managed_mapped_file.hpp>
+
+#include "provider/abi/layout.hpp"
+#include "shm/policy/policy_segment.hpp"
+#include "shm/ledger/ledger_file.hpp"
+#include "test/unit/temporary_directory.hpp"
+
+using namespace rdmaquota;
+
+TEST_CASE("the ledger's layout is version 2") {
+    CHECK(ledger_layout_version == 2);
+    CHECK(ledger_magic == 0x3152474451414d52ULL);
+    CHECK(offsetof(LedgerHeader, magic) == 0);
+    CHECK(offsetof(LedgerHeader, layout_version) == 8);
+    CHECK(offsetof(LedgerHeader, total_bytes) == 16);
+    CHECK(offsetof(LedgerHeader, event_slots) == 36);
+    CHECK(offsetof(LedgerHeader, slots_used) == 40);
+    CHECK(offsetof(LedgerHeader, next_group) == 48);
+    CHECK(offsetof(LedgerHeader, event_head) == 56);
+    CHECK(offsetof(LedgerHeader, reaped) == 64);
+    CHECK(offsetof(LedgerHeader, reconciled) == 72);
+    CHECK(offsetof(LedgerData, devices) == 4096);
+    CHECK(offsetof(LedgerData, gates) == 8192);
+    CHECK(offsetof(LedgerData, peaks) == 14336);
+    CHECK(offsetof(LedgerHeader, claims) == 80);
+    CHECK(offsetof(LedgerHeader, pause) == 128);
+    CHECK(offsetof(LedgerData, events) == 20480);
+    CHECK(offsetof(LedgerData, states) == 217088);
+    CHECK(offsetof(LedgerData, slots) == 233472);
+    CHECK(offsetof(LedgerData, past_activity) == 233472 + 4096 * 6208);
+    CHECK(offsetof(LedgerData, activity) == 25661440 + 32 * 128);
+    CHECK(sizeof(LedgerData) == 25665536 + 4096 * 32 * 64);
+    CHECK(offsetof(Activity, qp_to) == 8);
+    CHECK(offsetof(Activity, qp_failed) == 36);
+    CHECK(offsetof(PastActivity, qp_failed) == 64);
+    CHECK(offsetof(DeviceEntry, name) == 8);
+    CHECK(sizeof(DeviceEntry) == 128);
+    CHECK(offsetof(Slot, ops) == 0);
+    CHECK(offsetof(Slot, owner) == 8);
+    CHECK(offsetof(Slot, owner.start_time) == 16);
+    CHECK(offsetof(Slot, owner.uid) == 24);
+    CHECK(offsetof(Slot, owner.comm) == 32);
+    CHECK(offsetof(Slot, usage) == 64);
+    CHECK(offsetof(Event, time_ns) == 8);
+    CHECK(offsetof(Event, kind) == 16);
+    CHECK(offsetof(Event, resource) == 28);
+    CHECK(offsetof(Event, used) == 40);
+    CHECK(offsetof(Event, comm) == 64);
+    CHECK(sizeof(Event) == 192);
+    CHECK(ledger_offset == 4096);
+    CHECK(static_cast<int>(EventKind::unavailable) == 6);
+    CHECK(static_cast<int>(LimitScope::tenant_total) == 4);
+    CHECK(ops_begin == 1);
+    CHECK(ops_end == 65535);
+}
+
+TEST_CASE("the policy's layout is version 2") {
+    CHECK(policy_layout_version == 2);
+    CHECK(offsetof(PolicyImage, layout_version) == 8);
+    CHECK(offsetof(PolicyImage, generation) == 16);
+    CHECK(offsetof(PolicyImage, superseded) == 24);
+    CHECK(offsetof(PolicyImage, deny_errno) == 36);
+    CHECK(offsetof(PolicyImage, log_file) == 48);
+    CHECK(offsetof(PolicyImage, clamp_device_attr) == 304);
+    CHECK(offsetof(PolicyImage, process) == 320);
+    CHECK(offsetof(PolicyImage, tenant) == 320 + 34 * 256);
+    CHECK(sizeof(PolicyImage) == 320 + 68 * 256);
+    CHECK(offsetof(PolicyRow, limits) == 64);
+    CHECK(static_cast<int>(Mode::off) == 2);
+}
+
+TEST_CASE("the resources keep their places") {
+    const char* names[] = {"hca_object", "qp",     "send_wr", "recv_wr", "mr",      "mr_bytes", "cq",
+                           "cqe",        "hca_handle", "pd",  "srq",     "srq_wr",  "mw",       "ah",
+                           "xrcd",       "wq",     "rwq_ind", "flow",    "counters", "dm",      "dm_bytes"};
+    REQUIRE(resource_count == 21);
+    for (std::size_t i = 0; i < resource_count; ++i) CHECK(resource_table[i].name == names[i]);
+    CHECK(resource_slots == 24);
+}
+
+TEST_CASE("Boost finds the ledger by name where everyone else looks for it") {
+    const TemporaryDirectory directory;
+    REQUIRE(create_ledger_file(directory / "ledger", 0600));
+    using Segment = boost::interprocess::managed_mapped_file;
+    Segment segment(boost::interprocess::open_only, (directory / "ledger").c_str());
+    const auto found = segment.find_no_lock<Segment::handle_t>(ledger_object_name);
+    REQUIRE(found.first);
+    CHECK(*found.first == static_cast<Segment::handle_t>(ledger_offset));
+    const auto mapping = map_ledger_file(directory / "ledger");
+    REQUIRE(mapping);
+    CHECK(std::memcmp(segment.get_address_from_handle(*found.first), ledger_data(*mapping), sizeof(LedgerHeader)) == 0);
+}
+
+// From libibverbs/dummy_ops.c of the releases named.
+TEST_CASE("every op of every known release is listed and classified") {
+    using namespace rdmaquota::provider;
+    for (const auto& layout : layouts) {
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < op_count; ++i) count += present(layout, static_cast<Op>(i));
+        INFO("rdma-core " << layout.release);
+        CHECK(count == layout.ops);
+    }
+    for (std::size_t i = 1; i < op_count; ++i) CHECK(op_table[i - 1].name < op_table[i].name);
+    CHECK(position(layouts[2], Op::advise_mr) == 0);
+    CHECK(position(layouts[2], Op::unimport_pd) == 75);
+    CHECK(position(layouts[7], Op::unimport_pd) == 92);
+    CHECK(position(layouts[2], Op::create_qp) == 19);
+}

@@ -1,0 +1,137 @@
+#include <map>
+
+#include <catch2/catch.hpp>
+
+#include "tools/rdmaquotad/dynamic/dynamic_rules.hpp"
+
+using namespace rdmaquota;
+
+namespace {
+
+// mr_bytes of rxe0 in a node of 1000 bytes; each process may have 100 QPs.
+struct State {
+    std::uint64_t used = 0;
+    std::uint64_t configured = 100;
+    std::uint64_t capacity = 1000;
+    bool changed = false;
+
+    std::vector<WantedLimit> look(DynamicRules& rules) const {
+        Surroundings now;
+        now.devices = {"rxe0"};
+        now.usage = [this](const std::string&, Resource) { return used; };
+        now.configured = [this](Scope, const std::string&, Resource) { return configured; };
+        now.capacity = [this](CapacityOf, const std::string&, Resource) { return capacity; };
+        now.changed = [this](Scope, const std::string&, Resource) { return changed; };
+        return rules.look(now);
+    }
+};
+
+DynamicRule tightening() {
+    DynamicRule rule;
+    rule.watch = Resource::mr_bytes;
+    rule.of = CapacityOf::node;
+    rule.above = 90;
+    rule.below = 70;
+    rule.limit = Resource::qp;
+    rule.scope = PolicyTable::process;
+    rule.factor = 50;
+    rule.floor = 8;
+    return rule;
+}
+
+}  // namespace
+
+TEST_CASE("a rule tightens from above until below, and not in between") {
+    DynamicRules rules({tightening()});
+    State state;
+    state.used = 899;
+    CHECK(state.look(rules).empty());
+    state.used = 900;
+    auto wanted = state.look(rules);
+    REQUIRE(wanted.size() == 1);
+    CHECK(wanted[0].scope == Scope::process);
+    CHECK(wanted[0].device == "rxe0");
+    CHECK(wanted[0].resource == Resource::qp);
+    CHECK(wanted[0].limit == 50);
+    CHECK(wanted[0].reason == "mr_bytes at 90 % of 1000, tightened from 90 % until 70 %");
+    state.used = 701;
+    CHECK(state.look(rules).size() == 1);
+    state.used = 700;
+    CHECK(state.look(rules).empty());
+    state.used = 899;
+    CHECK(state.look(rules).empty());
+}
+
+TEST_CASE("a limit is never tightened below the floor, nor loosened by it") {
+    DynamicRules rules({tightening()});
+    State state;
+    state.used = 1000;
+    state.configured = 10;
+    REQUIRE(state.look(rules).size() == 1);
+    CHECK(state.look(rules)[0].limit == 8);
+    state.configured = 5;
+    CHECK(state.look(rules).empty());
+}
+
+TEST_CASE("where no limit is configured, the floor holds while it is tight") {
+    DynamicRules rules({tightening()});
+    State state;
+    state.used = 1000;
+    state.configured = unlimited;
+    REQUIRE(state.look(rules).size() == 1);
+    CHECK(state.look(rules)[0].limit == 8);
+}
+
+TEST_CASE("a factor over 100 relaxes while there is room") {
+    auto rule = tightening();
+    rule.factor = 200;
+    DynamicRules rules({rule});
+    State state;
+    state.used = 800;
+    CHECK(state.look(rules).empty());
+    state.used = 700;
+    REQUIRE(state.look(rules).size() == 1);
+    CHECK(state.look(rules)[0].limit == 200);
+    state.used = 899;
+    CHECK(state.look(rules).size() == 1);
+    state.used = 900;
+    CHECK(state.look(rules).empty());
+}
+
+TEST_CASE("a daemon that is started again keeps in between what its predecessor changed") {
+    State state;
+    state.used = 800;
+    state.changed = true;
+    DynamicRules tight({tightening()});
+    CHECK(state.look(tight).size() == 1);
+    state.used = 600;
+    CHECK(state.look(tight).empty());
+}
+
+TEST_CASE("where rules meet, the smallest limit holds") {
+    auto other = tightening();
+    other.factor = 20;
+    DynamicRules rules({tightening(), other});
+    State state;
+    state.used = 950;
+    REQUIRE(state.look(rules).size() == 1);
+    CHECK(state.look(rules)[0].limit == 20);
+}
+
+TEST_CASE("a rule whose capacity is not known does nothing") {
+    DynamicRules rules({tightening()});
+    State state;
+    state.used = 1000;
+    state.capacity = 0;
+    CHECK(state.look(rules).empty());
+}
+
+TEST_CASE("a rule for one device watches that one alone, one for each device the machine's") {
+    auto elsewhere = tightening();
+    elsewhere.device = "mlx5_7";
+    DynamicRules rules({elsewhere});
+    State state;
+    state.used = 1000;
+    REQUIRE(state.look(rules).size() == 1);
+    CHECK(state.look(rules)[0].device == "mlx5_7");
+}

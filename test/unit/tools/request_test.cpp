@@ -1,0 +1,75 @@
+#include <catch2/catch.hpp>
+
+#include "tools/rdmaquotad/serve/request.hpp"
+
+using namespace rdmaquota;
+
+namespace {
+
+std::string error_of(std::string_view line) {
+    const auto request = parse_request(line);
+    return request ? "" : request.error();
+}
+
+}  // namespace
+
+TEST_CASE("requests of each kind are read") {
+    for (const auto* kind : {"status", "stats", "events", "subscribe", "history", "reload"}) {
+        const auto request = parse_request(std::string(R"({"version":1,"request":")") + kind + "\"}");
+        REQUIRE(request);
+        CHECK(name(request->kind) == kind);
+    }
+    CHECK(parse_request(R"({"version":1,"request":"process","pid":4711})")->pid == 4711);
+    CHECK(parse_request(R"({"version":1,"request":"events","since":7})")->since == 7);
+    const auto history = parse_request(R"({"version":1,"request":"history","device":"rxe0","resource":"qp"})");
+    REQUIRE(history);
+    CHECK(history->device == "rxe0");
+    CHECK(history->resource == "qp");
+}
+
+TEST_CASE("a request to set limits is read") {
+    const auto request = parse_request(
+        R"({"version":1,"request":"set","device":"mlx5_0","scope":"process",)"
+        R"("limits":{"qp":10,"mr_bytes":"4GiB","cq":null}})");
+    REQUIRE(request);
+    CHECK(request->limits.scope == Scope::process);
+    CHECK(request->limits.device == "mlx5_0");
+    REQUIRE(request->limits.settings.size() == 3);
+    CHECK(request->limits.settings[0].limit == 10);
+    CHECK(request->limits.settings[1].limit == std::uint64_t{4} << 30);
+    CHECK(request->limits.settings[2].limit == unlimited);
+}
+
+TEST_CASE("what is no request is refused with its reason") {
+    CHECK(error_of("") == "a request is one line with a JSON object");
+    CHECK(error_of("[1]") == "a request is one line with a JSON object");
+    CHECK(error_of(std::string(10'000, '[')) == "a request is one line with a JSON object");
+    CHECK(error_of("{\"version\":1,\"request\":\"st\xff\"}") == "a request is one line with a JSON object");
+    CHECK(error_of(R"({"request":"stats"})").find("version") != std::string::npos);
+    CHECK(error_of(R"({"version":2,"request":"stats"})").find("version 1") != std::string::npos);
+    CHECK(error_of(R"({"version":1})").find("must be one of status, stats") != std::string::npos);
+    CHECK(error_of(R"({"version":1,"request":7})").find("must be one of") != std::string::npos);
+    CHECK(error_of(R"({"version":1,"request":"process","pid":-1})").find("pid") != std::string::npos);
+    CHECK(error_of(R"({"version":1,"request":"process","pid":4294967296})").find("pid") != std::string::npos);
+    CHECK(error_of(R"({"version":1,"request":"history","resource":"qps"})") == "there is no resource 'qps'");
+}
+
+TEST_CASE("wrong limits are refused with their reason") {
+    const auto set = [](const std::string& rest) { return error_of(R"({"version":1,"request":"set",)" + rest + "}"); };
+    CHECK(set(R"("limits":{"qp":1})").find("needs a \"device\"") != std::string::npos);
+    CHECK(set(R"("device":"a b","limits":{"qp":1})").find("needs a \"device\"") != std::string::npos);
+    CHECK(set(R"("device":"rxe0")").find("needs \"limits\"") != std::string::npos);
+    CHECK(set(R"("device":"rxe0","limits":{})").find("needs \"limits\"") != std::string::npos);
+    CHECK(set(R"("device":"rxe0","limits":{"qp":-1})").find("whole number") != std::string::npos);
+    CHECK(set(R"("device":"rxe0","limits":{"qp":1.5})").find("whole number") != std::string::npos);
+    CHECK(set(R"("device":"rxe0","limits":{"qp":"x"})").find("'x'") != std::string::npos);
+    CHECK(set(R"("device":"rxe0/1","limits":{"cq":1})") != "");
+    CHECK(set(R"("device":"rxe0","limits":{"qp":1},"scope":"all")").find("scope") != std::string::npos);
+}
+
+TEST_CASE("only what changes something needs privilege") {
+    CHECK(needs_privilege(RequestKind::set));
+    CHECK(needs_privilege(RequestKind::reload));
+    CHECK_FALSE(needs_privilege(RequestKind::stats));
+    CHECK_FALSE(needs_privilege(RequestKind::subscribe));
+}

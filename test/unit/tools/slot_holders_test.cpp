@@ -1,0 +1,64 @@
+#include <catch2/catch.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test/unit/shm/ledger_fixture.hpp"
+#include "tools/rdmaquotad/bypass/slot_holders.hpp"
+
+using namespace rdmaquota;
+
+namespace {
+
+std::uint32_t own_pid() { return static_cast<std::uint32_t>(getpid()); }
+
+struct Holding : LedgerFixture {
+    Ledger ledger = open();
+    SlotHolders holders;
+    Holding() { holders.follow(path, 1); }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Holding, "who keeps which slot is read from the kernel") {
+    CHECK(holders.of(own_pid(), 0).empty());
+    const auto first = claim(ledger);
+    const auto second = claim(ledger);
+    CHECK_THAT(holders.of(own_pid(), 0), Catch::UnorderedEquals(std::vector{first.slot(), second.slot()}));
+}
+
+TEST_CASE_METHOD(Holding, "a forked child keeps its parent's") {
+    const auto owner = claim(ledger);
+    const auto child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    CHECK(holders.of(static_cast<std::uint32_t>(child), 0) == std::vector{owner.slot()});
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+}
+
+TEST_CASE_METHOD(Holding, "what was read counts until devices are opened or closed, or the ledger is another") {
+    auto owner = claim(ledger);
+    REQUIRE(holders.of(own_pid(), 0).size() == 1);
+    ledger.retire(owner);
+    CHECK(holders.of(own_pid(), 0).size() == 1);
+    CHECK(holders.of(own_pid(), 1).empty());
+    owner = claim(ledger);
+    REQUIRE(holders.of(own_pid(), 1).size() == 1);
+    REQUIRE(Ledger::replace(path));
+    holders.follow(path, 2);
+    CHECK(holders.of(own_pid(), 1).empty());
+}
+
+TEST_CASE("of mappings only those of the ledger's lock files tell a slot") {
+    const std::string maps =
+        "7f0000000000-7f0000001000 ---s 00410000 00:19 77   /run/rdmaquota/default/owners/01 (deleted)\n"
+        "7f0000002000-7f0000003000 ---s 00420000 00:19 78   /tmp/owners/01\n"
+        "7f0000004000-7f0000005000 ---s 00430000 00:19 77   /run/rdmaquota/default/ledger\n"
+        "7f0000006000-7f0000007000 ---s ffff0000 00:19 77   /run/rdmaquota/default/owners/01\n"
+        "7f0000008000-7f0000009000 rw-p 00000000 00:00 0\n"
+        "/owners/\n";
+    CHECK(slots_in_maps(maps, {77}) == std::vector<std::uint32_t>{65});
+}

@@ -1,0 +1,35 @@
+#include "tools/common/bypasses.hpp"
+
+#include "tools/common/control_client.hpp"
+
+namespace rdmaquota {
+namespace {
+
+BypassView view_of(const Json& json) {
+    BypassView view{json.value("pid", 0U), json.value("comm", ""), json.value("device", ""), {}};
+    for (const auto& row : resource_table) {
+        const auto found = json["resources"].find(row.name);
+        if (found == json["resources"].end()) continue;
+        const auto kernel = found->value("kernel", std::uint64_t{0}), ledger = found->value("ledger", std::uint64_t{0});
+        if (kernel > ledger) view.excess.push_back({row.id, kernel - ledger});
+    }
+    return view;
+}
+
+}  // namespace
+
+Json bypasses(const std::string& directory) {
+    const auto answer = ask_sidecar(directory, Json{{"request", "status"}}, std::chrono::milliseconds(500));
+    if (!answer) return nullptr;
+    return answer->value("kernel", Json::object()).value("bypasses", Json(nullptr));
+}
+
+std::vector<BypassView> bypass_views(const Json& bypasses) try {
+    std::vector<BypassView> views;
+    for (const auto& bypass : bypasses) views.push_back(view_of(bypass));
+    return views;
+} catch (const Json::exception&) {  // a sidecar of another version
+    return {};
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,71 @@
+#include "tools/common/reload.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/core.h>
+
+#include "policy/file/policy_file.hpp"
+#include "shm/ledger/ledger.hpp"
+#include "shm/paths.hpp"
+#include "shm/policy/policy_segment.hpp"
+#include "tools/common/boot_clock.hpp"
+#include "tools/common/config.hpp"
+#include "tools/common/sidecar_files.hpp"
+
+namespace rdmaquota {
+namespace {
+
+Result<void> make_directory(const std::string& path) {
+    if (::mkdir(path.c_str(), 0755) == 0) {
+        if (::chmod(path.c_str(), 0755) == 0) return {};  // whatever the umask left of it
+    } else if (errno == EEXIST) {
+        return {};
+    }
+    return Error{
+        fmt::format("cannot create {}: {}{}", path, std::strerror(errno), ::geteuid() == 0 ? "" : "; run as root")};
+}
+
+}  // namespace
+
+std::string default_policy_file() { return fmt::format("{}/rdmaquota.toml", config::policy_dir); }
+
+Result<Policy> load_policy(const std::string& path) {
+    auto policy = read_policy(path);
+    if (!policy) return policy;
+    for (const auto* scope : {&policy->process, &policy->tenant})
+        if (scope->size() > policy_rows)
+            return Error{fmt::format("{}: names {} devices in one table; at most {} are possible", path, scope->size(),
+                                     policy_rows)};
+    return policy;
+}
+
+std::uint64_t counted_since(const std::string& directory, Mode mode) {
+    const auto running = PolicySegment::open(policy_path(directory));
+    if (running && running->mode() == Mode::off && mode != Mode::off) return ticks_since_boot() + 1;
+    const auto known = read_sidecar_policy(directory);
+    return known ? known->counted_since : 0;
+}
+
+// Everything that can fail comes before the publication, which replaces the policy in one step. All limits are
+// then the configured ones: what the sidecar has recorded of others names the policy that was before.
+Result<Reloaded> reload_policy(const std::string& file, const std::string& directory) {
+    if (::access(file.c_str(), F_OK) != 0 && errno == ENOENT)
+        return Error{fmt::format("there is no policy file {}: copy {} there, or name another: rdmaquota reload FILE",
+                                 file, config::example_policy)};
+    const auto policy = load_policy(file);
+    if (!policy) return Error{policy.error()};
+    if (const auto made = make_directory(directory); !made) return Error{made.error()};
+    const auto aside = Ledger::replace_unusable(ledger_path(directory), true);
+    if (!aside) return Error{aside.error()};
+    const auto since = counted_since(directory, policy->mode);
+    if (const auto told = write_sidecar_policy(directory, *policy, since); !told) return Error{told.error()};
+    const auto published = PolicySegment::publish(policy_path(directory), policy.value());
+    if (!published) return Error{published.error()};
+    return Reloaded{policy->mode, *aside};
+}
+
+}  // namespace rdmaquota

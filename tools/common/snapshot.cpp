@@ -1,0 +1,115 @@
+#include "tools/common/snapshot.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "tools/common/devices.hpp"
+
+namespace rdmaquota {
+namespace {
+
+using Device = std::pair<std::uint32_t, std::string>;
+using Reading = std::function<ResourceView(Resource)>;
+
+// The resources of one device that have something to tell.
+DeviceView read_device(const std::string& name, const Reading& read) {
+    DeviceView view{name, {}};
+    for (const auto& row : resource_table) {
+        const auto resource = read(row.id);
+        if (resource.usage != 0 || resource.limit != unlimited || resource.peak.value_or(0) != 0)
+            view.resources.push_back(resource);
+    }
+    return view;
+}
+
+void keep(std::vector<DeviceView>& views, DeviceView view) {
+    if (!view.resources.empty()) views.push_back(std::move(view));
+}
+
+// Devices that nobody has used yet, but that the machine has or the policy names.
+std::vector<std::string> unused_devices(const std::vector<Device>& used, const PolicySegment& policy) {
+    auto names = machine_devices();
+    for (const auto& entry : policy.decompile().tenant) names.push_back(entry.device);
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    std::erase_if(names, [&used](const std::string& name) {
+        return name == any_device || name == total_device ||
+               std::any_of(used.begin(), used.end(), [&](const Device& device) { return device.second == name; });
+    });
+    return names;
+}
+
+std::uint64_t total_limit(const PolicySegment& policy, Scope scope, Resource resource) {
+    const auto limit = load_limit(policy.row(scope, total_device), resource);
+    return limit == unset ? unlimited : limit;
+}
+
+std::vector<DeviceView> read_tenant(const Ledger& ledger, const PolicySegment& policy) {
+    const auto devices = ledger.devices();
+    std::vector<DeviceView> views;
+    std::uint64_t sums[resource_count] = {};
+    for (const auto& [number, name] : devices)
+        keep(views, read_device(name, [&, at = number, &device = name](Resource r) {
+                 const auto usage = ledger.tenant_usage(at, r);
+                 if (!is_port(device)) sums[index(r)] += usage;
+                 return ResourceView{r, usage, policy.limit(Scope::tenant, device, r), ledger.peak(at, r)};
+             }));
+    for (const auto& name : unused_devices(devices, policy))
+        keep(views, read_device(name, [&](Resource r) {
+                 return ResourceView{r, 0, policy.limit(Scope::tenant, name, r), 0};
+             }));
+    auto total = read_device(std::string(total_device), [&](Resource r) {
+        return ResourceView{r, sums[index(r)], total_limit(policy, Scope::tenant, r), {}};
+    });
+    std::erase_if(total.resources, [](const ResourceView& view) { return view.limit == unlimited; });
+    keep(views, std::move(total));
+    return views;
+}
+
+bool any(const PastActivity& counts) {
+    const auto set = [](std::uint64_t count) { return count != 0; };
+    return set(counts.cq_events) || std::any_of(std::begin(counts.qp_to), std::end(counts.qp_to), set) ||
+           std::any_of(std::begin(counts.qp_failed), std::end(counts.qp_failed), set);
+}
+
+std::vector<ActivityView> read_activity(const Ledger& ledger, const std::function<PastActivity(std::uint32_t)>& read) {
+    std::vector<ActivityView> views;
+    for (const auto& [number, name] : ledger.devices())
+        if (const auto counts = read(number); any(counts)) views.push_back({name, counts});
+    return views;
+}
+
+// Of a process only what it uses.
+ProcessView read_process(const Ledger& ledger, const PolicySegment& policy, const OwnerView& owner) {
+    ProcessView process{owner.identity.pid, owner.identity.comm, {}, {}};
+    process.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.activity(owner.slot, device); });
+    const auto in_use = [&process](DeviceView view) {
+        std::erase_if(view.resources, [](const ResourceView& resource) { return resource.usage == 0; });
+        keep(process.devices, std::move(view));
+    };
+    std::uint64_t sums[resource_count] = {};
+    for (const auto& [number, name] : ledger.devices())
+        in_use(read_device(name, [&, at = number, &device = name](Resource r) {
+            const auto usage = ledger.usage(owner.slot, at, r);
+            if (!is_port(device)) sums[index(r)] += usage;
+            return ResourceView{r, usage, policy.limit(Scope::process, device, r), {}};
+        }));
+    in_use(read_device(std::string(total_device), [&](Resource r) {
+        const auto limit = total_limit(policy, Scope::process, r);
+        return ResourceView{r, limit == unlimited ? 0 : sums[index(r)], limit, {}};
+    }));
+    return process;
+}
+
+}  // namespace
+
+TenantView take_snapshot(const Ledger& ledger, const PolicySegment& policy) {
+    TenantView tenant{std::string(default_tenant), policy.mode(), read_tenant(ledger, policy), {}, {}};
+    tenant.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.tenant_activity(device); });
+    for (const auto& owner : ledger.owners()) tenant.processes.push_back(read_process(ledger, policy, owner));
+    std::sort(tenant.processes.begin(), tenant.processes.end(),
+              [](const ProcessView& a, const ProcessView& b) { return a.pid < b.pid; });
+    return tenant;
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,50 @@
+// Who uses how much of what: ledger and policy put together for the eyes of one moment.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policy/policy.hpp"
+#include "shm/ledger/ledger.hpp"
+#include "shm/policy/policy_segment.hpp"
+
+namespace rdmaquota {
+
+struct ResourceView {
+    Resource resource;
+    std::uint64_t usage;
+    std::uint64_t limit;                // the one that holds here, or `unlimited`
+    std::optional<std::uint64_t> peak;  // not known for processes and for "total"
+};
+
+struct DeviceView {
+    std::string name;  // a device, or "total" where sums are limited; not yet safe to print
+    std::vector<ResourceView> resources;
+};
+
+// What was done on a device, from the first process on or since this process opened it.
+struct ActivityView {
+    std::string device;  // not yet safe to print
+    PastActivity counts;
+};
+
+struct ProcessView {
+    std::uint32_t pid;
+    std::string comm;  // not yet safe to print
+    std::vector<DeviceView> devices;
+    std::vector<ActivityView> activity;  // devices with any
+};
+
+struct TenantView {
+    std::string name;
+    Mode mode;
+    std::vector<DeviceView> devices;     // with what has usage, limit or peak
+    std::vector<ActivityView> activity;  // devices with any
+    std::vector<ProcessView> processes;  // by pid
+};
+
+TenantView take_snapshot(const Ledger& ledger, const PolicySegment& policy);
+
+}  // namespace rdmaquota

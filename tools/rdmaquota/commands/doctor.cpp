@@ -1,0 +1,92 @@
+// rdmaquota doctor: does what is installed hold programs to their quota, and which not?
+#include <cstdio>
+#include <memory>
+
+#include <fmt/core.h>
+
+#include "tools/rdmaquota/command.hpp"
+#include "tools/rdmaquota/doctor/findings.hpp"
+#include "tools/common/json.hpp"
+#include "tools/common/terminal.hpp"
+
+namespace rdmaquota {
+namespace {
+
+struct Options {
+    int pid = 0;
+    bool json = false;
+};
+
+constexpr const char* never_covered =
+    "statically linked programs, programs that talk to the kernel's uverbs device themselves, those that find another "
+    "libmlx5 by RPATH, RUNPATH, LD_LIBRARY_PATH or a path, and what DV calls create that are not counted, see "
+    "rdmaquota-provider(7)";
+
+const char* word(Level level) {
+    switch (level) {
+        case Level::ok:
+            return "ok";
+        case Level::warning:
+            return "warning";
+        case Level::problem:
+            break;
+    }
+    return "problem";
+}
+
+Colour colour(Level level) {
+    if (level == Level::ok) return Colour::green;
+    return level == Level::warning ? Colour::yellow : Colour::red;
+}
+
+std::size_t count(const Findings& findings, Level level) {
+    std::size_t number = 0;
+    for (const auto& finding : findings) number += finding.level == level;
+    return number;
+}
+
+void print_json(const Findings& findings, bool held) {
+    Json lines = Json::array();
+    for (const auto& finding : findings)
+        lines.push_back({{"level", word(finding.level)}, {"subject", finding.subject}, {"text", finding.text}});
+    fmt::print("{}\n",
+               dump(Json{{"version", 1}, {"verdict", held ? "ok" : "problem"}, {"findings", std::move(lines)}}));
+}
+
+void print_text(const Findings& findings, const Options& options) {
+    const auto terminal = standard_output();
+    for (const auto& finding : findings)
+        fmt::print("{} {}: {}\n", coloured(terminal, colour(finding.level), fmt::format("{:<8}", word(finding.level))),
+                   printable(finding.subject), printable(finding.text));
+    const auto problems = count(findings, Level::problem);
+    const auto* what = options.pid > 0 ? "this process" : "this node";
+    if (problems > 0) return fmt::print("\n{} has {} problem{}\n", what, problems, problems == 1 ? "" : "s");
+    if (options.pid > 0) return fmt::print("\nwhat {} has open is held to the quota\n", what);
+    fmt::print("\nprograms on {} are held to the quota; never are: {}\n", what, never_covered);
+}
+
+int examine(const Options& options, const Session& session) {
+    const auto findings =
+        options.pid > 0 ? examine_process(options.pid, session.directory) : examine_node(session.directory);
+    const bool held = count(findings, Level::problem) == 0;
+    if (options.json)
+        print_json(findings, held);
+    else
+        print_text(findings, options);
+    return held ? status_done : status_failed;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Session& session) {
+    const auto options = std::make_shared<Options>();
+    auto* command =
+        app.add_subcommand("doctor", "Examine this node or one process: what is held to the quota, and why not");
+    command->add_option("--pid", options->pid, "Examine this process instead of the node")
+        ->type_name("PID")
+        ->check(CLI::PositiveNumber);
+    command->add_flag("--json", options->json, "Write JSON");
+    command->callback([options, &session] { session.status = examine(*options, session); });
+}
+
+}  // namespace rdmaquota

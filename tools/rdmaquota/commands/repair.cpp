@@ -1,0 +1,87 @@
+// rdmaquota repair: a ledger that is right again.
+#include <unistd.h>
+
+#include <memory>
+
+#include <fmt/core.h>
+
+#include "policy/printable.hpp"
+#include "shm/ledger/ledger.hpp"
+#include "shm/paths.hpp"
+#include "tools/rdmaquota/command.hpp"
+
+namespace rdmaquota {
+namespace {
+
+struct Repaired {
+    unsigned reaped = 0;
+    unsigned corrected = 0;
+    unsigned busy = 0;  // sums that could not be seen at rest
+};
+
+Repaired repair(Ledger& ledger) {
+    Repaired result;
+    result.reaped = ledger.reap();
+    for (const auto& [device, name] : ledger.devices())
+        for (const auto& row : resource_table) {
+            const auto view = ledger.reconcile(device, row.id);
+            result.corrected += view == Ledger::View::corrected;
+            result.busy += view == Ledger::View::not_quiescent;
+        }
+    return result;
+}
+
+// Programs that run go on with the ledger that they have open.
+void name_programs(const Ledger& ledger) {
+    for (const auto& owner : ledger.owners())
+        fmt::print("  not counted in the new one until started again: {} ({})\n", owner.identity.pid,
+                   printable(owner.identity.comm));
+}
+
+int replace(const std::string& path) {
+    auto old = Ledger::open(path);
+    if (old) old->reap();
+    const auto aside = Ledger::replace(path);
+    if (!aside) return failed(aside.error());
+    fmt::print("a new ledger is in place; the old one is {}\n", *aside);
+    if (old) name_programs(*old);
+    return status_done;
+}
+
+int report(const Repaired& done) {
+    if (done.reaped + done.corrected + done.busy == 0) fmt::print("nothing to repair\n");
+    if (done.reaped > 0) fmt::print("gave back what {} ended processes held\n", done.reaped);
+    if (done.corrected > 0) fmt::print("corrected {} sums\n", done.corrected);
+    if (done.busy == 0) return status_done;
+    return failed(fmt::format("{} sums were never seen at rest: a program is stopped in mid-operation; continue or end "
+                              "it and try again", done.busy));
+}
+
+int run(bool fresh, const Session& session) {
+    const auto path = ledger_path(session.directory);
+    if (::access(path.c_str(), F_OK) != 0)
+        return failed(fmt::format("there is no ledger {}: run 'rdmaquota reload' to make it", path));
+    if (fresh) return replace(path);
+    const auto aside = Ledger::replace_unusable(path, true);
+    if (!aside) return failed(aside.error());
+    if (!aside->empty()) {
+        fmt::print("the ledger could not be used; it was moved to {} and a new one made\n", *aside);
+        return status_done;
+    }
+    auto ledger = Ledger::open(path);
+    if (!ledger) return failed(ledger.error());
+    const auto done = repair(*ledger);
+    return ledger->lost() ? failed(fmt::format("{} was cut short just now; try again", path)) : report(done);
+}
+
+}  // namespace
+
+void add_repair(CLI::App& app, Session& session) {
+    const auto fresh = std::make_shared<bool>(false);
+    auto* command = app.add_subcommand("repair", "Give back what the dead held, correct sums, replace a broken ledger");
+    command->add_flag("--new", *fresh,
+                      "Replace the ledger even if it can be used, such as when its figures are falsified");
+    command->callback([fresh, &session] { session.status = run(*fresh, session); });
+}
+
+}  // namespace rdmaquota

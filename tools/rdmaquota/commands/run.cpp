@@ -1,0 +1,161 @@
+// rdmaquota run: one program and its children under limits of their own.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/core.h>
+
+#include "tools/rdmaquota/commands/child.hpp"
+#include "tools/rdmaquota/command.hpp"
+#include "tools/common/config.hpp"
+#include "tools/rdmaquota/commands/private_directory.hpp"
+
+namespace rdmaquota {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int status_not_executable = 126;
+constexpr int status_not_found = 127;
+
+struct Options {
+    std::vector<std::string> process_limits;
+    std::vector<std::string> tenant_limits;
+    std::string mode;
+    std::string deny_errno;
+    bool clamp_device_attr = false;
+};
+
+Result<void> add_limits(ScopeLimits& scope, const std::vector<std::string>& settings) {
+    for (const auto& text : settings) {
+        const auto placed = parse_placed_setting(text);
+        if (!placed) return Error{placed.error()};
+        row_for(scope, placed->device.empty() ? any_device : placed->device)[index(placed->setting.resource)] =
+            placed->setting.limit;
+    }
+    return {};
+}
+
+Result<Policy> policy_of(const Options& options) {
+    Policy policy;
+    if (const auto added = add_limits(policy.process, options.process_limits); !added) return Error{added.error()};
+    if (const auto added = add_limits(policy.tenant, options.tenant_limits); !added) return Error{added.error()};
+    if (!options.mode.empty()) {
+        const auto mode = parse_mode(options.mode);
+        if (!mode) return Error{mode.error()};
+        policy.mode = mode.value();
+    }
+    if (!options.deny_errno.empty()) {
+        const auto number = parse_deny_errno(options.deny_errno);
+        if (!number) return Error{number.error()};
+        policy.deny_errno = number.value();
+    }
+    policy.clamp_device_attr = options.clamp_device_attr;
+    return policy;
+}
+
+// Whether some DIRECTORY/NAME-rdmavNN.so is there.
+bool has_provider(const fs::path& base) {
+    std::error_code error;
+    for (fs::directory_iterator entry(base.parent_path(), error), end; !error && entry != end; entry.increment(error))
+        if (entry->path().filename().string().starts_with(base.filename().string() + "-rdmav")) return true;
+    return false;
+}
+
+// The name by which libibverbs loads the provider when no .driver file tells it to: it appends
+// "-rdmavNN.so". This binary is in build/tools/rdmaquota or in the installation's bin directory.
+Result<std::string> provider_name() {
+    std::error_code error;
+    const auto self = fs::read_symlink("/proc/self/exe", error);
+    const auto built = (self.parent_path() / "../../provider/librdmaquota").lexically_normal();
+    const auto installed = fs::path(config::provider_dir) / "librdmaquota";
+    for (const auto& candidate : {built, installed}) {
+        if (!has_provider(candidate)) continue;
+        if (candidate.string().find_first_of(":;") == std::string::npos) return candidate.string();
+        return Error{fmt::format("libibverbs cannot load {}: its path has a ':' or ';'", candidate.string())};
+    }
+    return Error{fmt::format("found no provider: no {}-rdmav*.so and no {}-rdmav*.so; build or install rdmaquota first",
+                             built.string(), installed.string())};
+}
+
+Result<void> set_environment(const std::string& directory) {
+    ::setenv("RDMAQUOTA_DIR", directory.c_str(), 1);
+    if (fs::exists(fs::path(config::driver_dir) / "rdmaquota.driver")) return {};
+    const auto provider = provider_name();
+    if (!provider) return Error{provider.error()};
+    // libibverbs reads IBV_DRIVERS only where RDMAV_DRIVERS is not set.
+    const char* others = std::getenv("RDMAV_DRIVERS");
+    if (others == nullptr) others = std::getenv("IBV_DRIVERS");
+    const bool alone = others == nullptr || *others == '\0';
+    ::setenv("RDMAV_DRIVERS", (alone ? provider.value() : provider.value() + ":" + others).c_str(), 1);
+    return {};
+}
+
+int tell_start_failure(const std::string& program, int error) {
+    failed(fmt::format("cannot run '{}': {}", program, std::strerror(error)));
+    return error == ENOENT ? status_not_found : status_not_executable;
+}
+
+void clean_up(const std::string& directory, bool descendants_live) {
+    if (!descendants_live && !has_owners(directory)) return remove_private_directory(directory);
+    warn(fmt::format("processes of this run live on under its limits; remove {} when they have ended", directory));
+}
+
+int run_program(const Options& options, const std::vector<std::string>& program) {
+    const auto policy = policy_of(options);
+    if (!policy) return wrong_usage(policy.error());
+    const auto directory = make_private_directory(policy.value());
+    if (!directory) return failed(directory.error());
+    if (const auto set = set_environment(directory.value()); !set) {
+        remove_private_directory(directory.value());
+        return failed(set.error());
+    }
+    const auto end = run_child(program);
+    clean_up(directory.value(), end && end.value().descendants_live);
+    if (!end) return failed(end.error());
+    if (end.value().exec_error != 0) return tell_start_failure(program.front(), end.value().exec_error);
+    if (end.value().signal != 0) die_by(end.value().signal);
+    return end.value().status;
+}
+
+// `run PROGRAM ARG...` is understood too, as long as the options come before the program.
+int run(const Options& options, std::vector<std::string> front, const Session& session) {
+    if (!front.empty() && front.front().starts_with('-'))
+        return wrong_usage(fmt::format("unknown option '{}'; see 'rdmaquota run --help'", front.front()));
+    if (!front.empty() && !session.program.empty()) front.emplace_back("--");
+    front.insert(front.end(), session.program.begin(), session.program.end());
+    if (front.empty()) return wrong_usage("no program is given; write it after --, see 'rdmaquota run --help'");
+    return run_program(options, front);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Session& session) {
+    const auto options = std::make_shared<Options>();
+    auto* command = app.add_subcommand("run", "Run a program under limits of its own; needs no root, no installation");
+    command->add_option("--limit", options->process_limits, "Limit for each process on each device; may be repeated")
+        ->type_name("RESOURCE=N")
+        ->allow_extra_args(false)
+        ->delimiter(',');
+    command->add_option("--tenant-limit", options->tenant_limits, "Limit for all its processes together on each device")
+        ->type_name("RESOURCE=N")
+        ->allow_extra_args(false)
+        ->delimiter(',');
+    command->add_option("--mode", options->mode, "enforce (default), audit or off")->type_name("MODE");
+    command
+        ->add_option("--deny-errno", options->deny_errno,
+                     "What a denied call reports: EDQUOT (default), EAGAIN, ENOMEM")
+        ->type_name("ERRNO");
+    command->add_flag("--clamp-device-attr", options->clamp_device_attr,
+                      "Let device attributes tell no more than the quota leaves");
+    command->footer("Resources: " + resource_names() + ".\nExample: rdmaquota run --limit qp=2 -- ibv_rc_pingpong");
+    command->fallthrough(false)->prefix_command();
+    command->callback([options, command, &session] { session.status = run(*options, command->remaining(), session); });
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,134 @@
+// rdmaquota top: who uses what, live. Reads the ledger itself, so it needs no sidecar; where one runs, it tells of
+// those that go around the quota too.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <memory>
+#include <optional>
+
+#include <fmt/core.h>
+
+#include "shm/paths.hpp"
+#include "tools/common/bypasses.hpp"
+#include "tools/rdmaquota/command.hpp"
+#include "tools/common/event_text.hpp"
+#include "tools/rdmaquota/view/screen.hpp"
+#include "tools/common/sidecar_files.hpp"
+#include "tools/rdmaquota/view/top_view.hpp"
+
+namespace rdmaquota {
+namespace {
+
+struct Options {
+    double delay_s = 1;
+    std::string by = "tenant";
+};
+
+constexpr std::string_view keys = "q quit  t tenant  d device  p process  < > sort  r reverse  up down";
+constexpr std::array<std::string_view, 3> views{"tenant", "device", "process"};
+
+class Top {
+public:
+    Top(const Session& session, TopView view) : directory_(session.directory), view_(view) {
+        place_.sort = first_sort(view);
+    }
+
+    Result<void> run(int delay_ms) {
+        if (const auto opened = open(); !opened) return opened;
+        Screen screen;
+        const auto terminal = standard_output();
+        for (;;) {
+            if (const auto opened = open(); !opened) return opened;
+            screen.draw(frame(screen, terminal));
+            char character = 0;
+            const auto key = screen.wait(delay_ms, character);
+            if (key == Key::quit) return {};
+            press(key, character);
+        }
+    }
+
+private:
+    // Anew each time: either may be replaced, and opening them costs microseconds.
+    Result<void> open() {
+        auto policy = PolicySegment::open(policy_path(directory_));
+        if (!policy) return Error{policy.error()};
+        auto ledger = Ledger::open(ledger_path(directory_));
+        if (!ledger) return Error{ledger.error()};
+        policy_.emplace(std::move(*policy));
+        ledger_.emplace(std::move(*ledger));
+        return {};
+    }
+
+    std::vector<std::string> frame(const Screen& screen, const Terminal& terminal) {
+        ledger_->reap();
+        const auto tenant = take_snapshot(*ledger_, *policy_);
+        auto table = top_table(tenant, view_);
+        std::vector<std::string> lines{title(tenant).substr(0, screen.width()), ""};
+        const auto room = screen.height() > 4 ? screen.height() - 3 : 1;
+        for (auto& line : lay_out(table, place_, screen.width(), room, terminal)) lines.push_back(std::move(line));
+        while (lines.size() + 1 < screen.height()) lines.emplace_back();
+        lines.push_back(coloured(terminal, Colour::dim, keys.substr(0, screen.width())));
+        return lines;
+    }
+
+    std::string title(const TenantView& tenant) const {
+        timespec now{};
+        ::clock_gettime(CLOCK_REALTIME, &now);
+        const auto time = event_time(static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000, true).substr(11, 8);
+        auto text = fmt::format("{}  by {}  mode {}  {} processes", time, views[static_cast<std::size_t>(view_)],
+                                name(tenant.mode), tenant.processes.size());
+        const auto around = bypasses(directory_).size(), changed = limit_changes(directory_, *policy_).size();
+        if (around != 0) text += fmt::format("  {} around the quota", around);
+        if (changed != 0) text += fmt::format("  {} limits not as configured", changed);
+        if (around + changed != 0) text += "  (see rdmaquota show)";
+        return text;
+    }
+
+    void press(Key key, char character) {
+        if (key == Key::up && place_.offset > 0) --place_.offset;
+        if (key == Key::down) ++place_.offset;
+        if ((key == Key::left || character == '<') && place_.sort > 0) --place_.sort;
+        if (key == Key::right || character == '>') ++place_.sort;
+        if (character == 'r') place_.reverse = !place_.reverse;
+        if (character == 't') turn(TopView::tenant);
+        if (character == 'd') turn(TopView::device);
+        if (character == 'p') turn(TopView::process);
+    }
+
+    void turn(TopView view) {
+        view_ = view;
+        place_ = {first_sort(view), false, 0};
+    }
+
+    std::string directory_;
+    TopView view_;
+    TopPlace place_;
+    std::optional<PolicySegment> policy_;
+    std::optional<Ledger> ledger_;
+};
+
+int top(const Options& options, const Session& session) {
+    const auto view = std::find(views.begin(), views.end(), options.by);
+    if (view == views.end())
+        return wrong_usage(fmt::format("'{}' is no view; write tenant, device or process", options.by));
+    if (!(options.delay_s >= 0.1 && options.delay_s <= 3600)) return wrong_usage("the delay is 0.1 to 3600 seconds");
+    if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
+        return failed("top needs a terminal; 'rdmaquota show' writes to files and pipes");
+    const auto done =
+        Top(session, static_cast<TopView>(view - views.begin())).run(static_cast<int>(options.delay_s * 1000));
+    return done ? status_done : failed(done.error());
+}
+
+}  // namespace
+
+void add_top(CLI::App& app, Session& session) {
+    const auto options = std::make_shared<Options>();
+    auto* command = app.add_subcommand("top", "Watch usage live, by tenant, device or process");
+    command->add_option("--by", options->by, "What a line is at first: tenant, device or process")->type_name("VIEW");
+    command->add_option("-d,--delay", options->delay_s, "Seconds between looks; 1 by default")->type_name("SECONDS");
+    command->callback([options, &session] { session.status = top(*options, session); });
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,295 @@
+// What the doctor looks at on a node.
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include <fmt/core.h>
+
+#include "shm/ledger/ledger.hpp"
+#include "shm/paths.hpp"
+#include "shm/policy/policy_segment.hpp"
+#include "tools/rdmaquota/command.hpp"
+#include "tools/common/config.hpp"
+#include "tools/common/devices.hpp"
+#include "tools/rdmaquota/doctor/elf_file.hpp"
+#include "tools/common/file_text.hpp"
+#include "tools/rdmaquota/doctor/findings.hpp"
+#include "tools/common/probe.hpp"
+#include "tools/rdmaquota/doctor/verbs_memory.hpp"
+
+namespace rdmaquota {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string resolved(const std::string& path) {
+    std::error_code error;
+    const auto real = fs::canonical(path, error);
+    return error ? path : real.string();
+}
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+// Where the loader finds `name` for a program that is started from here.
+std::string loaded_from(const std::string& name) {
+    const Probe probe([&name]() -> std::string {
+        void* handle = ::dlopen(name.c_str(), RTLD_LAZY);
+        link_map* object = nullptr;
+        if (handle == nullptr || ::dlinfo(handle, RTLD_DI_LINKMAP, &object) != 0) return "";
+        return std::string("\n") + object->l_name;
+    });
+    // What providers have to say stands before it.
+    const auto line = probe.answer().rfind('\n');
+    return line == std::string::npos ? "" : probe.answer().substr(line + 1);
+}
+
+// --- libibverbs and the providers --------------------------------------------------------------------
+
+std::string private_abi(const std::string& library) {
+    static constexpr std::string_view prefix = "IBVERBS_PRIVATE_";
+    const auto file = read_elf(library);
+    if (!file) return "";
+    for (const auto& version : file->versions)
+        if (version.starts_with(prefix)) return version.substr(prefix.size());
+    return "";
+}
+
+std::string provider_file(const std::string& name, const std::string& pabi) {
+    const auto suffix = fmt::format("-rdmav{}.so", pabi);
+    return name.starts_with('/') ? name + suffix : fmt::format("{}/lib{}{}", config::provider_dir, name, suffix);
+}
+
+std::vector<std::string> driver_names() {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (fs::directory_iterator entry(config::driver_dir, error), end; !error && entry != end; entry.increment(error)) {
+        std::ifstream stream(entry->path());
+        for (std::string line; std::getline(stream, line);) {
+            std::istringstream words(line);
+            std::string directive;
+            std::string name;
+            if (words >> directive >> name && directive == "driver") names.push_back(name);
+        }
+    }
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+}
+
+// What the provider said of itself: the rest of the line that begins so.
+std::string said(const std::string& text, const std::string& beginning) {
+    const auto at = text.find(beginning);
+    if (at == std::string::npos) return "";
+    const auto from = at + beginning.size();
+    return text.substr(from, text.find('\n', from) - from);
+}
+
+void examine_provider(Findings& findings, const std::string& name, const std::string& pabi, const Probe& probe,
+                      const ProcessMemory& memory) {
+    const auto subject = "provider " + name;
+    const auto file = provider_file(name, pabi);
+    if (!exists(file))
+        return findings.push_back({Level::warning, subject, file + " is missing; no program can use it"});
+    switch (adoption_of(memory, resolved(file))) {
+        case Adoption::adopted:
+            return findings.push_back({Level::ok, subject, "adopted"});
+        case Adoption::not_loaded:
+            return findings.push_back({Level::warning, subject, file + " does not load; no program can use it"});
+        case Adoption::no_table:
+        case Adoption::left_alone:
+            break;
+    }
+    const auto why = said(probe.answer(), subject + " is left alone and not limited: ");
+    findings.push_back(
+        {Level::problem, subject, "not adopted, its devices are not limited" + (why.empty() ? "" : ": " + why)});
+}
+
+// Loads all as libibverbs would in a program, in the child. What our provider has to say comes first; it goes
+// by a file, since the provider logs to nothing else that it is not sure of.
+std::string load_providers(const std::string& ours) {
+    std::string log = fs::temp_directory_path() / "rdmaquota-doctor-XXXXXX";
+    const int descriptor = ::mkstemp(log.data());
+    ::setenv("RDMAQUOTA_LOG_LEVEL", "info", 1);
+    ::setenv("RDMAQUOTA_LOG_FILE", log.c_str(), 1);
+    const bool loaded =
+        ::dlopen("libibverbs.so.1", RTLD_NOW) != nullptr && ::dlopen(ours.c_str(), RTLD_NOW) != nullptr;
+    const std::string outcome = loaded ? "loaded" : ::dlerror();
+    const auto said = file_text(log);
+    ::unlink(log.c_str());
+    ::close(descriptor);
+    return said + outcome;
+}
+
+void examine_providers(Findings& findings, const std::vector<std::string>& names, const std::string& pabi) {
+    const auto ours = fmt::format("{}/librdmaquota-rdmav{}.so", config::provider_dir, pabi);
+    if (!exists(ours))
+        return findings.push_back(
+            {Level::problem, "private ABI",
+             fmt::format("{} is missing: this version of rdmaquota does not know private ABI {}, or "
+                         "is not installed; nothing is limited",
+                         ours, pabi)});
+    const Probe probe([&ours] { return load_providers(ours); });
+    const auto memory = ProcessMemory::open(probe.pid());
+    if (!probe.answer().ends_with("loaded") || !memory)
+        return findings.push_back(
+            {Level::problem, "our provider", "does not load: " + (memory ? probe.answer() : memory.error())});
+    if (const auto why = said(probe.answer(), "libibverbs (private ABI "); !why.empty())
+        findings.push_back({Level::problem, "private ABI", "libibverbs (private ABI " + why});
+    for (const auto& name : names)
+        if (name != "rdmaquota") examine_provider(findings, name, pabi, probe, *memory);
+}
+
+void examine_libibverbs(Findings& findings) {
+    const auto library = loaded_from("libibverbs.so.1");
+    if (library.empty())
+        return findings.push_back({Level::problem, "libibverbs", "the loader finds no libibverbs.so.1"});
+    const auto file = resolved(library);
+    const auto pabi = private_abi(file);
+    if (pabi.empty())
+        return findings.push_back({Level::problem, "libibverbs", file + ": has no private ABI that can be named"});
+    findings.push_back({Level::ok, "libibverbs", fmt::format("{}, private ABI {}", file, pabi)});
+    const auto names = driver_names();
+    const auto registration = fmt::format("{}/rdmaquota.driver", config::driver_dir);
+    if (std::find(names.begin(), names.end(), "rdmaquota") == names.end())
+        findings.push_back(
+            {Level::problem, "registration",
+             registration + " is missing or does not say 'driver rdmaquota': libibverbs does not load us"});
+    else
+        findings.push_back({Level::ok, "registration", fmt::format("{} names us", config::driver_dir)});
+    examine_providers(findings, names, pabi);
+}
+
+// --- shadow libraries --------------------------------------------------------------------------------
+
+std::string first_missing(const std::vector<std::string>& wanted, const std::vector<std::string>& present) {
+    for (const auto& version : wanted)
+        if (std::find(present.begin(), present.end(), version) == present.end()) return version;
+    return "";
+}
+
+void examine_shadow(Findings& findings, const std::string& library) {
+    const auto shadow = fmt::format("{}/{}", config::shadow_dir, library);
+    const auto real = fmt::format("{}/{}", config::real_library_dir, library);
+    const auto say = [&](Level level, std::string text) { findings.push_back({level, library, std::move(text)}); };
+    if (!exists(real) && !exists(shadow)) return;
+    if (!exists(shadow))
+        return say(Level::problem,
+                   fmt::format("not covered: {} has no shadow, so programs that load it themselves may not be "
+                               "limited; configure and install rdmaquota again",
+                               real));
+    if (!exists(real))
+        return say(Level::problem, fmt::format("{} is missing: programs that are linked to it do not start", real));
+    const auto shadow_file = read_elf(shadow);
+    const auto real_file = read_elf(real);
+    if (!shadow_file || !real_file) return say(Level::problem, shadow_file ? real_file.error() : shadow_file.error());
+    if (const auto missing = first_missing(real_file->versions, shadow_file->versions); !missing.empty())
+        return say(Level::problem,
+                   fmt::format("{} lacks the version node {} of {}: programs that ask for it do not start; "
+                               "update rdmaquota",
+                               shadow, missing, real));
+    const auto found = loaded_from(library);
+    if (resolved(found) == resolved(shadow)) return say(Level::ok, fmt::format("the loader gives programs {}", shadow));
+    say(Level::problem,
+        fmt::format("not covered: the loader gives programs {}, not our shadow of {}; {}",
+                    found.empty() ? "none" : found, real,
+                    std::getenv("LD_LIBRARY_PATH") != nullptr ? "LD_LIBRARY_PATH is set here" : "run ldconfig"));
+}
+
+void examine_shadows(Findings& findings) {
+    const auto conf = fmt::format("{}/00-rdmaquota.conf", config::ld_conf_dir);
+    std::ifstream stream(conf);
+    std::string line;
+    while (std::getline(stream, line) && line != config::shadow_dir) {
+    }
+    if (!stream)
+        findings.push_back({Level::problem, "loader",
+                            fmt::format("{} does not name {}: programs that load libmlx5 and its like "
+                                        "themselves may not be limited",
+                                        conf, config::shadow_dir)});
+    else
+        findings.push_back({Level::ok, "loader", fmt::format("{} names {}", conf, config::shadow_dir)});
+    for (const auto* name : {"efa", "hns", "mana", "mlx4", "mlx5"})
+        examine_shadow(findings, fmt::format("lib{}.so.1", name));
+}
+
+// --- policy, ledger, kernel ----------------------------------------------------------------------------
+
+void examine_policy(Findings& findings, const std::string& directory) {
+    const auto file = default_policy_file();
+    if (const auto policy = load_policy(file); !policy)
+        findings.push_back({Level::problem, "policy file", policy.error()});
+    else
+        findings.push_back({Level::ok, "policy file", file + " is valid"});
+    const auto path = policy_path(directory);
+    const auto running = PolicySegment::open(path);
+    if (!running) return findings.push_back({Level::problem, "policy", running.error()});
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0 && directory == system_directory &&
+        (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0))
+        findings.push_back(
+            {Level::problem, "policy", path + " can be written by others than root: chown root, chmod 644"});
+    else if (running->mode() != Mode::enforce)
+        findings.push_back(
+            {Level::warning, "policy",
+             fmt::format("{} is in force with mode {}: nothing is denied", path, name(running->mode()))});
+    else
+        findings.push_back({Level::ok, "policy", fmt::format("{} is in force", path)});
+}
+
+void examine_ledger(Findings& findings, const std::string& directory) {
+    const auto path = ledger_path(directory);
+    const auto ledger = Ledger::open(path);
+    struct stat status {};
+    if (!ledger)
+        findings.push_back({Level::problem, "ledger", ledger.error()});
+    else if (directory == system_directory && ::stat(data_path(path).c_str(), &status) == 0 &&
+             (status.st_mode & 0666) != 0666)
+        findings.push_back({Level::problem, "ledger",
+                            data_path(path) + " cannot be written by every user: run 'rdmaquota repair --new'"});
+    else
+        findings.push_back(
+            {Level::ok, "ledger", fmt::format("{} is usable, {} processes are in it", path, ledger->owners().size())});
+}
+
+bool has_word(const std::string& path, std::string_view wanted) {
+    std::ifstream stream(path);
+    for (std::string word; stream >> word;)
+        if (word == wanted) return true;
+    return false;
+}
+
+void examine_kernel(Findings& findings) {
+    const auto devices = machine_devices();
+    if (devices.empty())
+        findings.push_back({Level::warning, "devices", "the kernel has no RDMA device"});
+    else
+        findings.push_back({Level::ok, "devices",
+                            fmt::format("{}{}", devices.front(),
+                                        devices.size() == 1 ? "" : fmt::format(" and {} more", devices.size() - 1))});
+    if (has_word("/sys/fs/cgroup/cgroup.controllers", "rdma") || exists("/sys/fs/cgroup/rdma"))
+        findings.push_back({Level::ok, "rdma cgroup", "available"});
+    else
+        findings.push_back({Level::warning, "rdma cgroup", "not available: the kernel sets no bound beneath ours"});
+}
+
+}  // namespace
+
+Findings examine_node(const std::string& directory) {
+    Findings findings;
+    examine_libibverbs(findings);
+    examine_shadows(findings);
+    examine_policy(findings, directory);
+    examine_ledger(findings, directory);
+    examine_kernel(findings);
+    return findings;
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,202 @@
+// What the doctor looks at in a process.
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <fmt/core.h>
+
+#include "shm/ledger/ledger.hpp"
+#include "shm/paths.hpp"
+#include "tools/common/config.hpp"
+#include "tools/rdmaquota/doctor/elf_file.hpp"
+#include "tools/rdmaquota/doctor/findings.hpp"
+#include "tools/common/json.hpp"
+#include "tools/rdmaquota/doctor/verbs_memory.hpp"
+
+namespace rdmaquota {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct OpenDevice {
+    int descriptor;
+    std::string node;  // uverbs0
+    std::string name;  // mlx5_0
+};
+
+// By the device number, since the node's path may be another one in the process's own namespace.
+std::optional<OpenDevice> open_device(const fs::path& link) {
+    struct stat status {};
+    if (::stat(link.c_str(), &status) != 0 || !S_ISCHR(status.st_mode)) return std::nullopt;
+    std::error_code error;
+    const auto device =
+        fs::canonical(fmt::format("/sys/dev/char/{}:{}", major(status.st_rdev), minor(status.st_rdev)), error);
+    if (error || device.parent_path().filename() != "infiniband_verbs") return std::nullopt;
+    OpenDevice found{0, device.filename().string(), ""};
+    const auto number = link.filename().string();
+    std::from_chars(number.data(), number.data() + number.size(), found.descriptor);
+    std::ifstream(device / "ibdev") >> found.name;
+    return found;
+}
+
+Result<std::vector<OpenDevice>> open_devices(int pid) {
+    std::vector<OpenDevice> found;
+    std::error_code error;
+    for (fs::directory_iterator entry(fmt::format("/proc/{}/fd", pid), error), end; !error && entry != end;
+         entry.increment(error))
+        if (auto device = open_device(entry->path())) found.push_back(std::move(*device));
+    if (error) return Error{fmt::format("cannot look into process {}: {}", pid, error.message())};
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.descriptor < b.descriptor; });
+    return found;
+}
+
+void examine_descriptor(Findings& findings, const OpenDevice& device, const std::vector<OpenContext>& contexts) {
+    const auto subject = fmt::format("descriptor {} ({})", device.descriptor, device.name);
+    const auto context = std::find_if(contexts.begin(), contexts.end(),
+                                      [&](const OpenContext& one) { return one.descriptor == device.descriptor; });
+    if (context == contexts.end())
+        findings.push_back({Level::problem, subject,
+                            "not covered: no context of libibverbs has it; it was inherited or received, or the "
+                            "program talks to the kernel itself (raw ioctl)"});
+    else if (context->ours)
+        findings.push_back({Level::ok, subject, fmt::format("owned by {}, adopted", context->provider)});
+    else if (context->table_adopted)
+        findings.push_back({Level::problem, subject,
+                            fmt::format("not covered: {} opened it before it was adopted", context->provider)});
+    else
+        findings.push_back({Level::problem, subject,
+                            fmt::format("not covered: owned by {}, which is not adopted", context->provider)});
+}
+
+// --- what can go round us --------------------------------------------------------------------------
+
+bool is_provider_library(const std::string& file) {
+    const auto name = file.substr(file.rfind('/') + 1);
+    for (const auto* provider : {"efa", "hns", "mana", "mlx4", "mlx5"})
+        if (name.starts_with(fmt::format("lib{}.so", provider))) return true;
+    return name.find("-rdmav") != std::string::npos && !name.starts_with("librdmaquota");
+}
+
+void examine_libraries(Findings& findings, const ProcessMemory& memory) {
+    std::set<std::string> files;
+    for (const auto& mapping : memory.maps())
+        if (mapping.executable && is_provider_library(mapping.file)) files.insert(mapping.file);
+    for (const auto& file : files) {
+        const auto adoption = adoption_of(memory, file);
+        if (adoption != Adoption::adopted)
+            findings.push_back(
+                {Level::problem, "library", fmt::format("not covered: {} is loaded and not adopted", file)});
+    }
+}
+
+void examine_program(Findings& findings, int pid) {
+    const auto program = read_elf(fmt::format("/proc/{}/exe", pid));
+    if (!program) return findings.push_back({Level::warning, "program", program.error()});
+    if (!program->interpreted)
+        return findings.push_back(
+            {Level::problem, "program", "not covered: it is statically linked, and libibverbs in it does not load us"});
+    if (!program->runpath.empty())
+        findings.push_back(
+            {Level::ok, "program",
+             fmt::format("has RUNPATH {}; what it loaded from there is judged below", program->runpath)});
+}
+
+// --- counts ----------------------------------------------------------------------------------------
+
+struct Kind {
+    const char* kernel;  // as `rdma resource show` names it
+    Resource resource;
+};
+constexpr Kind kinds[] = {{"ctx", Resource::hca_handle}, {"pd", Resource::pd}, {"cq", Resource::cq},
+                          {"qp", Resource::qp},          {"mr", Resource::mr}, {"srq", Resource::srq}};
+
+// Objects of the process by device, as the kernel lists them; nullopt where it cannot be asked.
+std::optional<std::map<std::string, std::uint64_t>> kernel_counts(int pid, const char* kind) {
+    FILE* pipe =
+        ::popen(fmt::format("PATH=$PATH:/usr/sbin:/sbin rdma -j resource show {} 2>/dev/null", kind).c_str(), "re");
+    if (pipe == nullptr) return std::nullopt;
+    std::string text;
+    char buffer[4096];
+    for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) text.append(buffer, got);
+    if (::pclose(pipe) != 0) return std::nullopt;
+    std::map<std::string, std::uint64_t> counts;
+    const auto rows = Json::parse(text, nullptr, false);
+    if (!rows.is_array()) return counts;
+    for (const auto& row : rows)
+        if (row.is_object() && row.value("pid", 0) == pid) ++counts[row.value("ifname", "")];
+    return counts;
+}
+
+std::uint64_t ledger_count(const Ledger& ledger, std::uint32_t slot, const std::string& device, Resource resource) {
+    for (const auto& [number, name] : ledger.devices())
+        if (name == device) return ledger.usage(slot, number, resource);
+    return 0;
+}
+
+void compare(Findings& findings, const Ledger& ledger, std::uint32_t slot, int pid, const std::string& device) {
+    std::string text;
+    bool more = false;
+    for (const auto& [kernel, resource] : kinds) {
+        const auto counts = kernel_counts(pid, kernel);
+        if (!counts)
+            return findings.push_back(
+                {Level::warning, "counts", "the kernel's are not known: 'rdma' of iproute2 cannot tell them"});
+        const auto found = counts->find(device);
+        const auto there = found == counts->end() ? 0 : found->second;
+        const auto here = ledger_count(ledger, slot, device, resource);
+        more = more || there > here;
+        text += fmt::format("{}{} {}/{}", text.empty() ? "" : ", ", info(resource).name, here, there);
+    }
+    findings.push_back(
+        {more ? Level::problem : Level::ok, "counts on " + device,
+         "ledger/kernel: " + text + (more ? "; some were made by calls that are not counted, or by others" : "")});
+}
+
+void examine_account(Findings& findings, int pid, const std::string& directory, const std::set<std::string>& devices) {
+    const auto ledger = Ledger::open(ledger_path(directory));
+    if (!ledger) return findings.push_back({Level::problem, "ledger", ledger.error()});
+    const auto owners = ledger->owners();
+    const auto owner = std::find_if(owners.begin(), owners.end(), [pid](const OwnerView& one) {
+        return one.identity.pid == static_cast<std::uint32_t>(pid);
+    });
+    if (owner == owners.end())
+        return findings.push_back({Level::problem, "owner slot",
+                                   "none in " + ledger_path(directory) + ": nothing of this process is counted"});
+    findings.push_back({Level::ok, "owner slot", fmt::format("{} of {}", owner->slot, ledger_path(directory))});
+    for (const auto& device : devices) compare(findings, *ledger, owner->slot, pid, device);
+}
+
+}  // namespace
+
+Findings examine_process(int pid, const std::string& directory) {
+    const auto devices = open_devices(pid);
+    if (!devices) return {{Level::problem, "process", devices.error()}};
+    const auto memory = ProcessMemory::open(pid);
+    if (!memory) return {{Level::problem, "process", memory.error()}};
+    Findings findings;
+    examine_program(findings, pid);
+    examine_libraries(findings, *memory);
+    std::set<std::string> names;
+    for (const auto& device : *devices) {
+        examine_descriptor(findings, device, open_contexts(*memory, device.name, device.node));
+        names.insert(device.name);
+    }
+    if (names.empty())
+        findings.push_back({Level::ok, "devices", "it has none open"});
+    else
+        examine_account(findings, pid, directory, names);
+    return findings;
+}
+
+}  // namespace rdmaquota

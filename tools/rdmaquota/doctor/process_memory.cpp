@@ -1,0 +1,83 @@
+#include "tools/rdmaquota/doctor/process_memory.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace rdmaquota {
+namespace {
+
+std::optional<Mapped> parse_mapping(const std::string& line) {
+    unsigned long begin = 0;
+    unsigned long end = 0;
+    char rights[5] = {};
+    int name = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s %*s %*s %*s %n", &begin, &end, rights, &name) != 3) return std::nullopt;
+    return Mapped{begin,
+                  end,
+                  rights[1] == 'w',
+                  rights[2] == 'x',
+                  rights[3] == 's',
+                  name > 0 ? line.substr(static_cast<std::size_t>(name)) : ""};
+}
+
+std::vector<Mapped> read_maps(int pid) {
+    std::vector<Mapped> maps;
+    std::ifstream stream(fmt::format("/proc/{}/maps", pid));
+    for (std::string line; std::getline(stream, line);)
+        if (auto mapping = parse_mapping(line)) maps.push_back(std::move(*mapping));
+    return maps;
+}
+
+}  // namespace
+
+Result<ProcessMemory> ProcessMemory::open(int pid) {
+    const int file = ::open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return Error{fmt::format("cannot look into process {}: {}", pid, std::strerror(errno))};
+    auto maps = read_maps(pid);
+    if (maps.empty()) {
+        ::close(file);
+        return Error{fmt::format("cannot look into process {}: it has no memory, or is not ours to look at", pid)};
+    }
+    return ProcessMemory(file, std::move(maps));
+}
+
+ProcessMemory::ProcessMemory(ProcessMemory&& other) noexcept
+    : file_(std::exchange(other.file_, -1)), maps_(std::move(other.maps_)) {}
+
+ProcessMemory::~ProcessMemory() {
+    if (file_ >= 0) ::close(file_);
+}
+
+const Mapped* ProcessMemory::at(std::uint64_t address) const noexcept {
+    const auto after =
+        std::upper_bound(maps_.begin(), maps_.end(), address,
+                         [](std::uint64_t value, const Mapped& mapping) { return value < mapping.begin; });
+    if (after == maps_.begin()) return nullptr;
+    const auto& mapping = *std::prev(after);
+    return address < mapping.end ? &mapping : nullptr;
+}
+
+std::vector<std::uint64_t> ProcessMemory::words(std::uint64_t address, std::size_t count) const {
+    std::vector<std::uint64_t> result(count);
+    const auto got = ::pread(file_, result.data(), count * sizeof(std::uint64_t), static_cast<off_t>(address));
+    result.resize(got > 0 ? static_cast<std::size_t>(got) / sizeof(std::uint64_t) : 0);
+    return result;
+}
+
+std::string ProcessMemory::text(std::uint64_t address, std::size_t most) const {
+    std::string result(most, '\0');
+    const auto got = ::pread(file_, result.data(), most, static_cast<off_t>(address));
+    result.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return result.substr(0, result.find('\0'));
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,169 @@
+#include "tools/rdmaquota/view/top_view.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <functional>
+
+#include <fmt/core.h>
+
+namespace rdmaquota {
+namespace {
+
+// What a process or device is told by.
+constexpr std::array main_resources{Resource::qp,         Resource::cq, Resource::mr, Resource::mr_bytes,
+                                    Resource::hca_object, Resource::pd, Resource::srq};
+
+TopCell word(std::string_view text) { return {printable(text), 0}; }
+
+TopCell number(Resource resource, std::uint64_t amount) {
+    return {format_amount(resource, amount), amount == unlimited ? -1.0 : static_cast<double>(amount)};
+}
+
+double fullness(const ResourceView& view) {
+    if (view.limit == unlimited) return -1;
+    return view.limit == 0 ? 100 : 100 * static_cast<double>(view.usage) / static_cast<double>(view.limit);
+}
+
+TopCell per_cent(double value) { return {value < 0 ? "-" : fmt::format("{:.0f}", value), value}; }
+
+double fullest(const DeviceView& device) {
+    double most = -1;
+    for (const auto& view : device.resources) most = std::max(most, fullness(view));
+    return most;
+}
+
+std::uint64_t usage(const DeviceView& device, Resource resource) {
+    for (const auto& view : device.resources)
+        if (view.resource == resource) return view.usage;
+    return 0;
+}
+
+void add_main_columns(TopTable& table) {
+    table.columns.push_back({"FULL%", Align::right});
+    for (const auto resource : main_resources) {
+        std::string name(info(resource).name);
+        std::transform(name.begin(), name.end(), name.begin(),
+                       [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+        table.columns.push_back({name, Align::right});
+    }
+}
+
+void add_main_cells(std::vector<TopCell>& row, const DeviceView& device) {
+    row.push_back(per_cent(fullest(device)));
+    for (const auto resource : main_resources) row.push_back(number(resource, usage(device, resource)));
+}
+
+TopTable by_tenant(const TenantView& tenant) {
+    TopTable table;
+    table.columns = {{"TENANT", Align::left}, {"DEVICE", Align::left}, {"RESOURCE", Align::left},
+                     {"USAGE", Align::right}, {"LIMIT", Align::right}, {"FULL%", Align::right},
+                     {"PEAK", Align::right}};
+    for (const auto& device : tenant.devices)
+        for (const auto& view : device.resources)
+            table.rows.push_back({word(tenant.name), word(device.name), word(info(view.resource).name),
+                                  number(view.resource, view.usage), number(view.resource, view.limit),
+                                  per_cent(fullness(view)),
+                                  view.peak ? number(view.resource, *view.peak) : TopCell{"-", -1}});
+    return table;
+}
+
+TopTable by_device(const TenantView& tenant) {
+    TopTable table;
+    table.columns = {{"DEVICE", Align::left}, {"PROCS", Align::right}};
+    add_main_columns(table);
+    for (const auto& device : tenant.devices) {
+        const auto holders = std::count_if(tenant.processes.begin(), tenant.processes.end(), [&](const auto& process) {
+            return std::any_of(process.devices.begin(), process.devices.end(),
+                               [&](const DeviceView& held) { return held.name == device.name; });
+        });
+        std::vector<TopCell> row{word(device.name), {std::to_string(holders), static_cast<double>(holders)}};
+        add_main_cells(row, device);
+        table.rows.push_back(std::move(row));
+    }
+    return table;
+}
+
+TopTable by_process(const TenantView& tenant) {
+    TopTable table;
+    table.columns = {{"PID", Align::right}, {"COMMAND", Align::left}, {"DEVICE", Align::left}};
+    add_main_columns(table);
+    for (const auto& process : tenant.processes)
+        for (const auto& device : process.devices) {
+            std::vector<TopCell> row{{std::to_string(process.pid), static_cast<double>(process.pid)},
+                                     word(process.comm), word(device.name)};
+            add_main_cells(row, device);
+            table.rows.push_back(std::move(row));
+        }
+    return table;
+}
+
+void sort_rows(TopTable& table, const TopPlace& place) {
+    const bool words = table.columns[place.sort].align == Align::left;
+    const auto before = [&](const TopCell& a, const TopCell& b) { return words ? a.text < b.text : a.key > b.key; };
+    std::stable_sort(table.rows.begin(), table.rows.end(), [&](const auto& a, const auto& b) {
+        return place.reverse ? before(b[place.sort], a[place.sort]) : before(a[place.sort], b[place.sort]);
+    });
+}
+
+std::vector<std::size_t> column_widths(const TopTable& table) {
+    std::vector<std::size_t> widths;
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+        widths.push_back(table.columns[i].name.size());
+        for (const auto& row : table.rows) widths[i] = std::max(widths[i], cells_of(row[i].text));
+    }
+    return widths;
+}
+
+// Each cell ends where its column does; the line stops before the first column that does not fit.
+std::string line(const TopTable& table, const std::vector<std::size_t>& widths, std::size_t width,
+                 const std::function<std::string(std::size_t)>& text, const std::function<Colour(std::size_t)>& colour,
+                 const Terminal& terminal) {
+    std::string result;
+    std::size_t used = 0;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+        const std::size_t gap = i == 0 ? 0 : 2;
+        if (used + gap + widths[i] > width) break;
+        used += gap + widths[i];
+        const auto cell = text(i);
+        const std::string padding(widths[i] - std::min(widths[i], cells_of(cell)), ' ');
+        const auto shown = coloured(terminal, colour(i), cell);
+        result += std::string(gap, ' ') + (table.columns[i].align == Align::right ? padding + shown : shown + padding);
+    }
+    return result;
+}
+
+}  // namespace
+
+TopTable top_table(const TenantView& tenant, TopView view) {
+    if (view == TopView::tenant) return by_tenant(tenant);
+    return view == TopView::device ? by_device(tenant) : by_process(tenant);
+}
+
+std::size_t first_sort(TopView view) {
+    if (view == TopView::tenant) return 5;
+    return view == TopView::device ? 2 : 3;
+}
+
+std::vector<std::string> lay_out(TopTable& table, TopPlace& place, std::size_t width, std::size_t height,
+                                 const Terminal& terminal) {
+    place.sort = std::min(place.sort, table.columns.size() - 1);
+    const auto shown = std::min(height - 1, table.rows.size());
+    place.offset = std::min(place.offset, table.rows.size() - shown);
+    sort_rows(table, place);
+    const auto widths = column_widths(table);
+    std::vector<std::string> lines{line(
+        table, widths, width, [&](std::size_t i) { return table.columns[i].name; },
+        [&](std::size_t i) { return i == place.sort ? Colour::green : Colour::bold; }, terminal)};
+    for (auto row = place.offset; row < table.rows.size() && lines.size() < height; ++row)
+        lines.push_back(line(
+            table, widths, width, [&](std::size_t i) { return table.rows[row][i].text; },
+            [&](std::size_t i) {
+                if (table.columns[i].name != "FULL%" || table.rows[row][i].key < 80) return Colour::none;
+                return table.rows[row][i].key < 100 ? Colour::yellow : Colour::red;
+            },
+            terminal));
+    return lines;
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,111 @@
+// Whether kernel and ledger say the same of each process, and what is done when they do not.
+//
+// The two are read one after the other while programs run, so a difference counts only when one side had more in
+// several looks in a row than the other in any of them; and while anything of the process changes from look to look,
+// than the other in the last seconds. Sooner known is who has no slot at all: the provider charges before it opens a
+// device and gives back after it closed it, so that one which is open in two looks, and not closed between them, needs
+// a slot in the first. Processes that use one another's device
+// contexts (after a fork, or when a descriptor was passed on) are compared together: the ledger charges who the
+// provider's account belongs to, the kernel who makes the system call.
+//
+//   kernel has more: a bypass. Reported; as the policy says also charged (charges.hpp), bounded by the
+//                    kernel, or ended (sanctions.hpp).
+//   ledger has more: a leak. What the dead left is given back by reaping and reconciling; a living process that
+//                    was charged for more than it has is reported.
+//
+// One thread. Nothing here logs; what is to be told is returned.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policy/bypass.hpp"
+#include "shm/ledger/ledger.hpp"
+#include "shm/policy/policy_segment.hpp"
+#include "tools/rdmaquotad/bypass/charges.hpp"
+#include "tools/rdmaquotad/bypass/finding.hpp"
+#include "tools/rdmaquotad/kernel/kernel_watch.hpp"
+#include "tools/rdmaquotad/bypass/sample_window.hpp"
+#include "tools/rdmaquotad/core/quota_directory.hpp"
+#include "tools/rdmaquotad/bypass/process_names.hpp"
+#include "tools/rdmaquotad/bypass/sanctions.hpp"
+#include "tools/rdmaquotad/bypass/slot_holders.hpp"
+
+namespace rdmaquota {
+
+// What is compared.
+struct Sight {
+    const KernelWatch& watch;
+    const std::vector<KernelUse>& uses;  // read from `watch` just before
+    Ledger& ledger;
+    LedgerFile file;
+    std::uint64_t counted_since;  // nothing was charged before, in ticks since boot
+    const PolicySegment& policy;
+    const std::set<std::string>& devices;  // of this machine
+    // Programs charge this ledger by default. Otherwise those who have no slot in it are not its concern.
+    bool everyone;
+};
+
+class Agreement {
+public:
+    // Call `look` this often: a bypass is told after three looks; and twice when a device is opened.
+    static constexpr unsigned look_interval_ms = 200;
+
+    explicit Agreement(Backstop& backstop) : sanctions_(backstop) {}
+
+    std::vector<Finding> look(const Sight& sight, Bypass bypass);
+
+    std::vector<Difference> bypasses() const;  // at present
+    std::uint64_t corrected() const noexcept { return corrected_; }  // gates, so far
+
+    // Gives back what is charged for others; for an orderly end.
+    void end(Ledger& ledger) { charges_.end(ledger); }
+
+private:
+    using Place = std::pair<std::uint32_t, std::string>;  // process and device
+    struct Watched {
+        Looks looks;
+        Difference difference;  // of the last look; without amounts
+        ResourceCounts in_kernel{}, in_ledger{};
+        std::uint64_t deeds = 0;  // objects made and destroyed, as far as seen
+        std::uint64_t openings = 0;  // and closings, as far as seen
+        bool partial = false, slotless = false;
+        std::uint64_t told = 0;  // sum of the excess that was told; 0: nothing was
+        bool leak_told = false;
+        std::vector<Suspect> suspects;
+        std::optional<Bypass> acted;  // what was asked for at the last look
+        bool seen = false;
+    };
+    class Groups;
+    struct Side;
+    using Sides = std::map<Place, Side>;
+    using Slots = std::map<std::uint32_t, std::vector<std::uint32_t>>;  // the processes of each slot that is not ours
+
+    Slots assign(const Sight& sight, Groups& groups);
+    Sides read(const Sight& sight);
+    void add_kernel(Side& side, const KernelUse& use, bool has_slot);
+    void add_ledger(Sides& sides, const Slots& slots, Groups& groups, const Sight& sight);
+    void compare(const Place& place, const Side& side, const Sight& sight);
+    Difference difference(const Watched& watched, bool bypass) const;
+    void judge(Watched& watched, std::vector<Finding>& found);
+    void act(const Place& place, Watched& watched, const Sight& sight, Bypass bypass, std::vector<Finding>& found);
+    Charges::Wanted excess();
+    void correct_gates(Ledger& ledger);
+
+    Sanctions sanctions_;
+    ProcessNames names_;
+    SlotHolders holders_;
+    std::map<Place, Watched> watched_;
+    Charges charges_;
+    std::map<std::pair<std::uint32_t, Resource>, unsigned> loose_;  // gates that differed in looks in a row
+    LedgerFile file_;
+    std::uint64_t corrected_ = 0;
+};
+
+}  // namespace rdmaquota

@@ -1,0 +1,248 @@
+#include "tools/rdmaquotad/bypass/bypass_monitor.hpp"
+
+#include <sys/epoll.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include <fmt/core.h>
+
+#include "policy/printable.hpp"
+#include "shm/paths.hpp"
+#include "tools/common/devices.hpp"
+
+namespace rdmaquota {
+namespace {
+
+constexpr auto rest_after_look = std::chrono::milliseconds(50);
+
+std::string words(const Difference& difference) {
+    std::string text = fmt::format("pid {} ({}) on {}", difference.pid,
+                                   difference.comm.empty() ? "ended" : difference.comm, difference.device);
+    for (const auto& [resource, kernel, ledger] : difference.amounts)
+        text += fmt::format(", {}: {} in the kernel, {} charged", info(resource).name, format_amount(resource, kernel),
+                            format_amount(resource, ledger));
+    return text;
+}
+
+Priority priority_of(Finding::Kind kind) {
+    using enum Finding::Kind;
+    return kind == bypass_ended || kind == leak_ended ? Priority::info : Priority::warning;
+}
+
+Json counts_json(const ResourceCounts& counts) {
+    Json json = Json::object();
+    for (const auto& row : resource_table)
+        if (counts[index(row.id)] != 0) json[std::string(row.name)] = counts[index(row.id)];
+    return json;
+}
+
+bool is_system(const std::string& directory) {
+    std::error_code unknown;
+    return std::filesystem::equivalent(directory, system_directory, unknown);
+}
+
+}  // namespace
+
+Json to_json(const Difference& difference) {
+    Json resources = Json::object();
+    for (const auto& [resource, kernel, ledger] : difference.amounts)
+        resources[std::string(info(resource).name)] = {{"kernel", kernel}, {"ledger", ledger}};
+    return Json{{"pid", difference.pid},
+                {"comm", difference.comm},
+                {"device", difference.device},
+                {"cgroup", difference.cgroup},
+                {"resources", std::move(resources)}};
+}
+
+Json to_json(const HcaCounts& counts) { return Json{{"hca_handle", counts.handle}, {"hca_object", counts.object}}; }
+
+Json to_json(const KernelUse& use) {
+    return Json{{"pid", use.pid},
+                {"opener", use.opener},
+                {"cgroup", use.cgroup},
+                {"device", use.device},
+                {"live", counts_json(use.live)},
+                {"created", counts_json(use.created)},
+                {"destroyed", counts_json(use.destroyed)},
+                {"driver_objects", use.driver_objects},
+                {"partial", use.partial}};
+}
+
+KernelSide::KernelSide(Loop& loop, Node& node, NodeEvents& events)
+    : loop_(loop), node_(node), events_(events), backstop_(node.directory()), agreement_(backstop_) {}
+
+void KernelSide::start() {
+    for_everyone_ = is_system(node_.directory());
+    watch_ = KernelWatch::open();
+    if (const auto loaded = backstop_.load(); !loaded) log(Priority::error, loaded.error());
+    // What a daemon that was killed had bounded because of a bypass; it is bounded again if that goes on.
+    for (const auto& [group, device] : backstop_.all())
+        if (group != asked_.backstop) backstop_.put_back(group, device);
+    tick_ = loop_.every(std::chrono::milliseconds(Agreement::look_interval_ms), [this] { look(); }, Urgency::first);
+    watch_events();
+    look();
+}
+
+void KernelSide::new_policy(const SidecarPolicy& asked) {
+    if (asked.settings.backstop != asked_.backstop) {
+        for (const auto& [group, device] : backstop_.all())
+            if (group == asked_.backstop) backstop_.put_back(group, device);
+        said_unbounded_.clear();
+    }
+    asked_ = asked.settings;
+    counted_since_ = asked.counted_since;
+}
+
+void KernelSide::end() {
+    if (node_.usable()) agreement_.end(node_.ledger());
+    backstop_.put_back_all();
+}
+
+// The descriptor comes when the program is attached, which may be later.
+void KernelSide::watch_events() {
+    if (fd_ == watch_->fd()) return;
+    fd_ = watch_->fd();
+    ready_ = loop_.watch(fd_, EPOLLIN, [this](std::uint32_t) { take_events(); }, Urgency::first);
+}
+
+void KernelSide::take_events() {
+    bool opened = false, ended = false;
+    for (const auto& event : watch_->poll()) {
+        opened |= event.kind == KernelEvent::Kind::opened;
+        ended |= event.kind == KernelEvent::Kind::ended;
+    }
+    if (ended && node_.usable()) node_.ledger().reap();
+    if (opened) look_soon();
+}
+
+// Who goes around the quota for a moment only; but those who open devices all the time do not keep us busy.
+void KernelSide::look_soon() {
+    if (soon_) return;
+    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(looked_ + rest_after_look - Clock::now());
+    if (rest > rest.zero()) {
+        soon_ = loop_.every(rest, [this] { look_twice(); }, Urgency::first);
+        return;
+    }
+    look_twice();
+}
+
+void KernelSide::look_twice() {
+    soon_ = {};
+    compare();
+    compare();
+}
+
+void KernelSide::say_blind() {
+    if (watch_->blind() == said_blind_) return;
+    said_blind_ = watch_->blind();
+    for (const auto& line : *said_blind_) log(Priority::warning, "not seen: " + line);
+    if (said_blind_->empty()) log(Priority::info, "sees what the kernel makes");
+}
+
+void KernelSide::look() {
+    if (!compare()) return;
+    bound_tenant();
+    look_for_denials();
+}
+
+bool KernelSide::compare() {
+    auto uses = watch_->snapshot();
+    say_blind();
+    watch_events();
+    if (!uses) {
+        if (std::exchange(said_unread_, uses.error()) != uses.error()) log(Priority::error, uses.error());
+        return false;
+    }
+    uses_ = std::move(*uses);
+    looked_ = Clock::now();
+    // By a policy that was replaced nobody is judged: in the mode off, which the new one may have, nothing is charged.
+    if (!node_.usable() || node_.policy().superseded()) return false;
+    const auto names = machine_devices();
+    const std::set<std::string> devices(names.begin(), names.end());
+    const Sight sight{*watch_, uses_, node_.ledger(), node_.ledger_file(), counted_since_, node_.policy(),
+                      devices, for_everyone_};
+    for (const auto& finding : agreement_.look(sight, asked_.bypass)) tell(finding);
+    return true;
+}
+
+void KernelSide::tell(const Finding& finding) {
+    auto fields = to_json(finding.difference);
+    fields["tenant"] = default_tenant;
+    if (!finding.why.empty()) fields["why"] = finding.why;
+    events_.emit(priority_of(finding.kind), name(finding.kind), std::move(fields),
+                 words(finding.difference) + (finding.why.empty() ? "" : ": " + finding.why));
+}
+
+// rdma.max follows the tenant's limits, also when they change.
+void KernelSide::bound_tenant() {
+    if (asked_.backstop.empty()) return;
+    std::string failure;
+    for (const auto& device : machine_devices()) {
+        const auto limit = [&](Resource resource) { return node_.policy().limit(Scope::tenant, device, resource); };
+        const HcaCounts bound{limit(Resource::hca_handle), limit(Resource::hca_object)};
+        const bool bounded = backstop_.bounds(asked_.backstop, device);
+        if (!bounded && bound == HcaCounts{}) continue;
+        if (const auto set = backstop_.set(asked_.backstop, device, bound); !set) failure = set.error();
+    }
+    if (std::exchange(said_unbounded_, failure) != failure && !failure.empty())
+        log(Priority::error, "backstop: " + failure);
+}
+
+// The kernel's own count never falls; what it was when the group was first bounded is not told.
+void KernelSide::look_for_denials() {
+    const auto known = std::exchange(denied_, {});
+    for (const auto& place : backstop_.all()) {
+        const auto now = backstop_.denied(place.first, place.second);
+        if (!now) continue;
+        denied_[place] = *now;
+        const auto before = known.find(place);
+        if (before == known.end()) continue;
+        const auto& [group, device] = place;
+        const auto tell = [&, &group = group, &device = device](Resource resource, auto was, auto is) {
+            if (is <= was) return;
+            const auto name = info(resource).name;
+            events_.emit(Priority::warning, "backstop_denied",
+                         Json{{"cgroup", group}, {"device", device}, {"resource", name}, {"denied", is - was},
+                              {"total", is}},
+                         fmt::format("{} of cgroup {} on {}: {} more denied by rdma.max, {} in all", name, group,
+                                     device, is - was, is));
+        };
+        tell(Resource::hca_handle, before->second.handle, now->handle);
+        tell(Resource::hca_object, before->second.object, now->object);
+    }
+}
+
+std::map<std::string, HcaCounts> KernelSide::denied() const {
+    std::map<std::string, HcaCounts> by_device;
+    for (const auto& [place, counts] : denied_)
+        if (place.first == asked_.backstop) by_device[place.second] = counts;
+    return by_device;
+}
+
+Json KernelSide::bound_json(const std::string& group, const std::string& device) const {
+    Json json{{"cgroup", group}, {"device", device}};
+    if (const auto current = backstop_.current(group, device)) json["current"] = to_json(*current);
+    if (const auto found = denied_.find({group, device}); found != denied_.end())
+        json["denied"] = to_json(found->second);
+    return json;
+}
+
+Json KernelSide::bypasses_json() const {
+    Json json = Json::array();
+    for (const auto& bypass : agreement_.bypasses()) json.push_back(to_json(bypass));
+    return json;
+}
+
+Json KernelSide::status() const {
+    Json bounds = Json::array();
+    for (const auto& [group, device] : backstop_.all()) bounds.push_back(bound_json(group, device));
+    return Json{{"attached", watch_->attached()},
+                {"not_seen", watch_->blind()},
+                {"bypass", name(asked_.bypass)},
+                {"bypasses", bypasses_json()},
+                {"bounded", std::move(bounds)},
+                {"gates_corrected", agreement_.corrected()}};
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,111 @@
+#include "tools/rdmaquotad/core/loop.hpp"
+
+#include <csignal>
+#include <ctime>
+#include <system_error>
+
+#include "tools/rdmaquotad/core/log.hpp"
+
+namespace rdmaquota {
+
+struct Loop::Body : std::enable_shared_from_this<Loop::Body> {
+    sd_event_source* source = nullptr;
+    std::function<void(std::uint32_t)> call;
+    std::uint64_t interval_us = 0;
+
+    ~Body() {
+        if (source != nullptr) sd_event_source_disable_unref(source);
+    }
+};
+
+namespace {
+
+int check(int result, const char* what) {
+    if (result < 0) throw std::system_error(-result, std::generic_category(), what);
+    return result;
+}
+
+// The copy keeps the callback alive while it runs, even when it destroys its own source. An exception
+// must not pass through sd-event, which is C; whatever it was, the daemon ends and is started again.
+int call(sd_event_source* source, std::uint32_t events, void* data) noexcept {
+    const auto body = static_cast<Loop::Body*>(data)->shared_from_this();
+    try {
+        body->call(events);
+    } catch (const std::exception& error) {
+        log(Priority::error, error.what());
+        sd_event_exit(sd_event_source_get_event(source), 1);
+    }
+    return 0;
+}
+
+int ready(sd_event_source* source, int, std::uint32_t events, void* data) { return call(source, events, data); }
+
+int due(sd_event_source* source, std::uint64_t, void* data) {
+    // From now, not from when it was due: a suspended machine owes no ticks.
+    sd_event_source_set_time_relative(source, static_cast<Loop::Body*>(data)->interval_us);
+    sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    return call(source, 0, data);
+}
+
+int caught(sd_event_source* source, const signalfd_siginfo*, void* data) { return call(source, 0, data); }
+
+}  // namespace
+
+Loop::Source& Loop::Source::operator=(Source&& other) noexcept {
+    body_ = std::move(other.body_);
+    return *this;
+}
+
+Loop::Source::~Source() {
+    // Silent from now on, even if its callback is just running and keeps the body.
+    if (body_ != nullptr) sd_event_source_set_enabled(body_->source, SD_EVENT_OFF);
+}
+
+void Loop::Source::set_events(std::uint32_t events) { sd_event_source_set_io_events(body_->source, events); }
+
+Loop::Loop() {
+    check(sd_event_new(&event_), "cannot make an event loop");
+    check(sd_event_set_watchdog(event_, 1), "cannot serve the watchdog");
+}
+
+Loop::~Loop() { sd_event_unref(event_); }
+
+Loop::Source Loop::watch(int fd, std::uint32_t events, std::function<void(std::uint32_t)> call, Urgency urgency) {
+    Source source;
+    source.body_ = std::make_shared<Body>();
+    source.body_->call = std::move(call);
+    check(sd_event_add_io(event_, &source.body_->source, fd, events, ready, source.body_.get()), "cannot watch");
+    sd_event_source_set_priority(source.body_->source, static_cast<int>(urgency));
+    return source;
+}
+
+Loop::Source Loop::every(std::chrono::milliseconds interval, std::function<void()> call, Urgency urgency) {
+    Source source;
+    source.body_ = std::make_shared<Body>();
+    source.body_->call = [call = std::move(call)](std::uint32_t) { call(); };
+    source.body_->interval_us = static_cast<std::uint64_t>(interval.count()) * 1000;
+    check(sd_event_add_time_relative(event_, &source.body_->source, CLOCK_MONOTONIC, source.body_->interval_us, 1000,
+                                     due, source.body_.get()),
+          "cannot make a timer");
+    sd_event_source_set_priority(source.body_->source, static_cast<int>(urgency));
+    return source;
+}
+
+Loop::Source Loop::on_signal(int number, std::function<void()> call) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, number);
+    ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+    Source source;
+    source.body_ = std::make_shared<Body>();
+    source.body_->call = [call = std::move(call)](std::uint32_t) { call(); };
+    check(sd_event_add_signal(event_, &source.body_->source, number, caught, source.body_.get()),
+          "cannot wait for a signal");
+    return source;
+}
+
+int Loop::run() { return check(sd_event_loop(event_), "the event loop failed"); }
+
+void Loop::stop(int status) { sd_event_exit(event_, status); }
+
+}  // namespace rdmaquota

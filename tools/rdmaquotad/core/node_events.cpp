@@ -1,0 +1,33 @@
+#include "tools/rdmaquotad/core/node_events.hpp"
+
+#include <ctime>
+
+#include <fmt/core.h>
+
+#include "tools/common/event_text.hpp"
+
+namespace rdmaquota {
+
+void NodeEvents::emit(Priority priority, std::string_view kind, Json fields, std::string text) {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    const auto time_ns =
+        static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+    log(priority, fmt::format("{}: {}", kind, text));
+    ++counts_[std::string(kind)];
+    ring_.push_back({next_++, time_ns, std::string(kind), std::move(fields), std::move(text)});
+    if (ring_.size() > kept) ring_.pop_front();
+    if (told_) told_(ring_.back());
+}
+
+Json to_json(const NodeEvent& event) {
+    Json json{{"number", event.number},
+              {"source", "sidecar"},
+              {"time", event_time(event.time_ns, false)},
+              {"kind", event.kind}};
+    json.update(event.fields);
+    json["text"] = event.text;
+    return json;
+}
+
+}  // namespace rdmaquota

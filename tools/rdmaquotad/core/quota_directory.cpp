@@ -1,0 +1,83 @@
+#include "tools/rdmaquotad/core/quota_directory.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shm/paths.hpp"
+#include "tools/common/boot_clock.hpp"
+
+namespace rdmaquota {
+namespace {
+
+constexpr auto between_replacements = std::chrono::minutes(1);
+
+LedgerFile file_of(const std::string& path) {
+    struct statx status {};
+    if (::statx(AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_BTIME, &status) != 0) return {};
+    if ((status.stx_mask & STATX_BTIME) == 0) return {status.stx_ino, UINT64_MAX};
+    const timespec made{.tv_sec = status.stx_btime.tv_sec, .tv_nsec = status.stx_btime.tv_nsec};
+    return {status.stx_ino, ticks_at(made)};
+}
+
+}  // namespace
+
+Node::Node(std::string directory) : directory_(std::move(directory)) {}
+
+bool Node::refresh() {
+    missing_.clear();
+    open_ledger();
+    return open_policy();
+}
+
+std::uint64_t Node::usage(const std::string& device, Resource resource) const {
+    for (const auto& [number, name] : ledger_->devices())
+        if (name == device) return ledger_->tenant_usage(number, resource);
+    return 0;
+}
+
+// Not for one that could never be used here: it may be another version's. Only the last that was moved away is kept,
+// so that who damages it again and again does not fill the disk.
+void Node::replace_damaged(const std::string& path) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < may_replace_) return;
+    const auto aside = Ledger::replace_unusable(path, true);
+    if (!aside || aside->empty()) return;
+    if (!last_aside_.empty()) Ledger::remove(last_aside_);
+    aside_ = last_aside_ = *aside;
+    may_replace_ = now + between_replacements;
+}
+
+void Node::open_ledger() {
+    const auto path = ledger_path(directory_);
+    const bool same = ledger_file_.inode != 0 && ledger_file_.inode == file_of(data_path(path)).inode;
+    if (same && ledger_ && !ledger_->damaged()) return;
+    if (same) replace_damaged(path);
+    const auto file = file_of(data_path(path));
+    auto ledger = Ledger::open(path);
+    if (ledger) {
+        ledger_.emplace(std::move(*ledger));
+        ledger_file_ = file;
+        return;
+    }
+    // While there is no other one, the one that is open is watched on: programs may have it too.
+    if (same || (ledger_ && ledger_->lost())) ledger_.reset();
+    if (!ledger_) missing_ = ledger.error();
+}
+
+bool Node::open_policy() {
+    if (policy_ && !policy_->superseded()) return false;
+    const auto path = policy_path(directory_);
+    auto policy = PolicySegment::open(path, true);
+    writable_ = static_cast<bool>(policy);
+    if (!policy) policy = PolicySegment::open(path);
+    if (!policy) {
+        if (!policy_) missing_ = policy.error();
+        return false;
+    }
+    if (policy->superseded()) return false;  // its successor is just being put in place
+    policy_.emplace(std::move(*policy));
+    return true;
+}
+
+}  // namespace rdmaquota

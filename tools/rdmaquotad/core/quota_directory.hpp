@@ -1,0 +1,64 @@
+// The quota directory as the daemon sees it: its ledger and its running policy, opened again when they
+// are replaced. Nothing that happens to them ends the daemon; it says what is missing and goes on. A ledger that is
+// cut short or overwritten, which every user can do who may charge, it replaces, so that programs have one to charge.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "shm/ledger/ledger.hpp"
+#include "shm/policy/policy_segment.hpp"
+#include "tools/common/sidecar_files.hpp"
+
+namespace rdmaquota {
+
+// A ledger's file: what tells it from one that takes its place.
+struct LedgerFile {
+    std::uint64_t inode = 0;
+    std::uint64_t made = 0;  // when, in clock ticks since boot, as the start of processes; UINT64_MAX: not known
+    bool operator==(const LedgerFile&) const = default;
+};
+
+class Node {
+public:
+    explicit Node(std::string directory);
+
+    // Opens what was not there, was replaced or was cut short. True when the running policy is another
+    // one than before, or the first; limits that were changed in the old one are then the configured ones.
+    bool refresh();
+
+    const std::string& directory() const noexcept { return directory_; }
+    bool usable() const noexcept { return ledger_.has_value() && policy_.has_value(); }
+    const std::string& missing() const noexcept { return missing_; }  // why it is not usable, else empty
+
+    // Where a damaged ledger was moved to since the last call; else empty.
+    std::string take_aside() { return std::exchange(aside_, {}); }
+
+    // Only while it is usable.
+    Ledger& ledger() noexcept { return *ledger_; }
+    PolicySegment& policy() noexcept { return *policy_; }
+    const LedgerFile& ledger_file() const noexcept { return ledger_file_; }
+    // What all processes together use on a device, by their own word; 0 for one that is not known.
+    std::uint64_t usage(const std::string& device, Resource resource) const;
+    // Whether this daemon may change limits.
+    bool writable() const noexcept { return writable_; }
+
+private:
+    void open_ledger();
+    void replace_damaged(const std::string& path);
+    bool open_policy();
+
+    std::string directory_;
+    std::optional<Ledger> ledger_;
+    LedgerFile ledger_file_;
+    std::chrono::steady_clock::time_point may_replace_;  // from then on
+    std::string aside_, last_aside_;
+    std::optional<PolicySegment> policy_;
+    bool writable_ = false;
+    std::string missing_;
+};
+
+}  // namespace rdmaquota

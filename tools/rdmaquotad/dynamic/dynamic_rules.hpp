@@ -1,0 +1,55 @@
+// The rules of [[dynamic]]: which limits the node's state asks for. Decides only; dynamic_limits.hpp
+// changes the limits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policy/sidecar.hpp"
+#include "shm/policy/policy_segment.hpp"
+
+namespace rdmaquota {
+
+// What the rules look at.
+struct Surroundings {
+    // What "*" means: the machine's devices, not those of the ledger, which tenants can write.
+    std::vector<std::string> devices;
+    std::function<std::uint64_t(const std::string& device, Resource)> usage;
+    // The limit as configured; `unlimited` where there is none.
+    std::function<std::uint64_t(Scope, const std::string& device, Resource)> configured;
+    // Of CapacityOf::node and ::device; 0 when it is not known.
+    std::function<std::uint64_t(CapacityOf, const std::string& device, Resource)> capacity;
+    // Whether a limit is not the configured one already, from before this daemon started.
+    std::function<bool(Scope, const std::string& device, Resource)> changed;
+};
+
+struct WantedLimit {
+    Scope scope;
+    std::string device;
+    Resource resource;
+    std::uint64_t limit;
+    std::string reason;  // "mr_bytes at 92 % of 100 GiB, tightened from 90 % until 70 %"
+};
+
+class DynamicRules {
+public:
+    explicit DynamicRules(std::vector<DynamicRule> rules = {}) : rules_(std::move(rules)) {}
+
+    // The limits that are to differ from the configured ones, at most one for each; where rules meet,
+    // the smallest. All others are to be as configured.
+    std::vector<WantedLimit> look(const Surroundings& now);
+    std::size_t size() const noexcept { return rules_.size(); }
+
+private:
+    void look(std::size_t number, const std::string& device, const Surroundings& now, std::vector<WantedLimit>& wanted);
+
+    std::vector<DynamicRule> rules_;
+    // By rule and device: whether usage was last seen above, and not yet below.
+    std::map<std::pair<std::size_t, std::string>, bool> above_;
+};
+
+}  // namespace rdmaquota

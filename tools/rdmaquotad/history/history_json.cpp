@@ -1,0 +1,78 @@
+#include "tools/rdmaquotad/history/history_json.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "tools/common/json.hpp"
+
+namespace rdmaquota {
+namespace {
+
+constexpr std::string_view tail = "]}\n";
+
+// Spans before the first that was seen are left out, and the present one while it is to be seen yet.
+std::vector<Span> spans_of(const Ring& ring, std::uint64_t time_s, bool whole) {
+    auto spans = ring.last(time_s);
+    if (!whole && spans.back().usage == Span::unseen && spans.end()[-2].usage != Span::unseen) spans.pop_back();
+    const auto first = std::find_if(spans.begin(), spans.end(),
+                                    [](const Span& span) { return span.usage != Span::unseen; });
+    spans.erase(spans.begin(), first);
+    return spans;
+}
+
+// By hand, since there are some hundred thousand of these numbers.
+void add_numbers(std::string& text, const char* name, const std::vector<Span>& spans, std::uint64_t Span::* member) {
+    fmt::format_to(std::back_inserter(text), ",\"{}\":[", name);
+    for (const auto& span : spans) {
+        if (&span != &spans.front()) text += ',';
+        if (span.usage == Span::unseen) text += "null";
+        else text += fmt::format_int(span.*member).c_str();
+    }
+    text += ']';
+}
+
+void add_series(std::string& text, const SeriesName& name, const History::Series& series, std::uint64_t time_s,
+                bool whole) {
+    fmt::format_to(std::back_inserter(text), "{{\"tenant\":{},\"device\":{},\"resource\":{}", dump(Json(name.tenant)),
+                   dump(Json(name.device)), dump(Json(info(name.resource).name)));
+    for (const auto& ring : series.rings) {
+        fmt::format_to(std::back_inserter(text), ",\"{}\":{{\"period\":{}", ring.shape().name, ring.shape().seconds);
+        const auto spans = spans_of(ring, time_s, whole);
+        add_numbers(text, "usage", spans, &Span::usage);
+        add_numbers(text, "peak", spans, &Span::peak);
+        text += '}';
+    }
+    text += '}';
+}
+
+}  // namespace
+
+HistoryText::HistoryText(const History& history, std::uint64_t time_s, bool whole) {
+    auto text = fmt::format("{{\"version\":{},\"time\":{},\"history\":[", control_version, time_s);
+    head_ = text.size();
+    for (const auto& [name, series] : history.all()) {
+        if (!parts_.empty()) text += ',';
+        const auto begin = text.size();
+        add_series(text, name, series, time_s, whole);
+        parts_.push_back({name.device, info(name.resource).name, begin, text.size() - begin});
+    }
+    text += tail;
+    all_ = std::make_shared<const std::string>(std::move(text));
+}
+
+std::shared_ptr<const std::string> HistoryText::answer(const Request& request) const {
+    if (request.device.empty() && request.resource.empty()) return all_;
+    auto text = all_->substr(0, head_);
+    for (const auto& part : parts_) {
+        if (!request.device.empty() && request.device != part.device) continue;
+        if (!request.resource.empty() && request.resource != part.resource) continue;
+        if (text.size() > head_) text += ',';
+        text.append(*all_, part.begin, part.size);
+    }
+    text += tail;
+    return std::make_shared<const std::string>(std::move(text));
+}
+
+}  // namespace rdmaquota

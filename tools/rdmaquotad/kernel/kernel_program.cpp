@@ -1,0 +1,287 @@
+#include "tools/rdmaquotad/kernel/kernel_program.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <initializer_list>
+#include <set>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+// Generated, in C.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#include "kernel_counts.skel.h"
+#pragma GCC diagnostic pop
+
+namespace rdmaquota {
+namespace {
+
+enum class Way : std::uint8_t { fentry, kprobe };
+
+// The programs for one function of the kernel, and what is not known without it; null: nothing is.
+struct Hook {
+    Way way;
+    const char* function;
+    std::initializer_list<const char*> programs;
+    const char* unknown;
+};
+
+constexpr const char* late_return = "a process's end is not seen; its usage comes back a second later";
+
+// In the order in which they are attached, which takes a while: what is counted as created must be seen to go.
+const Hook hooks[] = {
+    {Way::fentry, "destroy_hw_idr_uobject", {"on_destroy"}, nullptr},
+    {Way::fentry, "uverbs_destroy_ufile_hw", {"on_close"}, nullptr},
+    {Way::fentry, "ib_init_ucontext", {"on_open"}, "hca_handle lacks open devices without objects"},
+    {Way::fentry,
+     "alloc_abort_idr_uobject",
+     {"on_abort"},
+     "after a failed registration of on-demand memory the next one may be missing in mr_bytes"},
+    {Way::fentry, "uverbs_free_mr", {"on_free_mr"}, "mr_bytes counts what was deregistered, too"},
+    {Way::fentry, "uverbs_free_dm", {"on_free_dm"}, "dm_bytes counts what was freed, too"},
+    {Way::fentry,
+     "ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG",
+     {"on_device_memory"},
+     "mr_bytes counts MRs of device memory"},
+    {Way::fentry, "ib_umem_odp_get", {"on_demand"}, "mr_bytes counts on-demand memory"},
+    {Way::fentry, "ib_umem_odp_alloc_implicit", {"on_demand_implicit"}, "mr_bytes counts implicit on-demand memory"},
+    {Way::fentry, "ib_uverbs_open_qp", {"on_open_qp"}, "qp counts second handles of shared XRC QPs"},
+    {Way::fentry, "ib_uverbs_rereg_mr", {"on_rereg_mr"}, "mr_bytes does not follow ibv_rereg_mr"},
+    {Way::fentry, "proc_exit_connector", {"on_exit"}, late_return},
+    {Way::kprobe, "alloc_abort_idr_uobject", {"probe_abort"}, nullptr},
+    {Way::kprobe, "ib_rdmacg_uncharge", {"probe_uncharge"}, nullptr},
+    {Way::kprobe, "proc_exit_connector", {"probe_exit"}, late_return},
+    {Way::kprobe, "alloc_commit_idr_uobject", {"probe_commit"}, nullptr},
+    {Way::fentry, "alloc_commit_idr_uobject", {"on_commit"}, nullptr},
+};
+constexpr const char* unknown_to_kprobes =
+    "fentry cannot be used here, kprobes are: hca_handle lacks open devices without objects, mr_bytes counts "
+    "on-demand and device memory and does not follow ibv_rereg_mr, qp counts second handles of shared XRC QPs";
+
+// The functions that fentry can attach to: those of which the kernel's type information tells, or that of the modules
+// in which they are in one kernel or another.
+class KernelTypes {
+public:
+    KernelTypes() : kernel_(btf__load_vmlinux_btf()) {
+        if (!kernel_) return;
+        for (const char* module : {"ib_core", "ib_uverbs", "ib_uverbs_support"})
+            if (auto* types = btf__load_module_btf(module, kernel_)) modules_.push_back(types);
+    }
+    ~KernelTypes() {
+        for (auto* types : modules_) btf__free(types);
+        btf__free(kernel_);
+    }
+    KernelTypes(const KernelTypes&) = delete;
+
+    bool any() const { return kernel_ != nullptr; }
+    // A module's types include the kernel's own.
+    bool has(const char* function) const {
+        const auto in = [function](const btf* types) {
+            return btf__find_by_name_kind(types, function, BTF_KIND_FUNC) > 0;
+        };
+        return in(kernel_) || std::any_of(modules_.begin(), modules_.end(), in);
+    }
+
+private:
+    btf* kernel_;
+    std::vector<btf*> modules_;
+};
+
+std::string reason(int error) { return error == EPERM || error == EACCES ? "not permitted" : std::strerror(error); }
+
+Error no_hook(const Hook& hook, const std::string& why) {
+    return {fmt::format("{} cannot be watched by {}: {}", hook.function, hook.way == Way::fentry ? "fentry" : "kprobe",
+                        why)};
+}
+
+// The kernel numbers the first pid namespace by itself (include/linux/proc_ns.h).
+bool in_first_pid_namespace() {
+    constexpr ino_t first = 0xEFFFFFFC;
+    struct stat space {};
+    return stat("/proc/self/ns/pid", &space) == 0 && space.st_ino == first;
+}
+
+}  // namespace
+
+struct KernelProgram::Parts {
+    kernel_counts* skeleton = nullptr;
+    std::vector<bpf_link*> links;
+    ring_buffer* ring = nullptr;
+    std::vector<kernel_event> events;
+    std::set<u32> devices;  // their indexes, as far as seen
+
+    Parts() = default;
+    Parts(const Parts&) = delete;
+    ~Parts() {
+        for (auto* link : links) bpf_link__destroy(link);
+        ring_buffer__free(ring);
+        if (skeleton) kernel_counts::destroy(skeleton);
+    }
+
+    bpf_program* program(const char* name) const { return bpf_object__find_program_by_name(skeleton->obj, name); }
+
+    Result<void> load(Way way, const KernelTypes& types) {
+        skeleton = kernel_counts::open();
+        if (!skeleton) return Error{fmt::format("the BPF program cannot be read: {}", reason(errno))};
+        for (const auto& hook : hooks)
+            for (const char* name : hook.programs)
+                bpf_program__set_autoload(program(name),
+                                          hook.way == way && (way == Way::kprobe || types.has(hook.function)));
+        if (const int status = kernel_counts::load(skeleton); status != 0)
+            return Error{fmt::format("the BPF program cannot be loaded: {}", reason(-status))};
+        return {};
+    }
+
+    Result<void> attach(const Hook& hook, const KernelTypes& types) {
+        if (hook.way == Way::fentry && !types.has(hook.function))
+            return no_hook(hook, "the kernel's type information has no such function, or the module is not loaded");
+        for (const char* name : hook.programs) {
+            auto* link = bpf_program__attach(program(name));
+            if (!link) return no_hook(hook, reason(errno));
+            links.push_back(link);
+        }
+        return {};
+    }
+
+    Result<void> attach(Way way, const KernelTypes& types, std::vector<std::string>& blind) {
+        if (auto loaded = load(way, types); !loaded) return loaded;
+        for (const auto& hook : hooks) {
+            if (hook.way != way) continue;
+            const auto attached = attach(hook, types);
+            if (attached) continue;
+            if (!hook.unknown) return attached;
+            blind.push_back(fmt::format("{}: {}", attached.error(), hook.unknown));
+        }
+        return listen();
+    }
+
+    Result<void> listen() {
+        const auto take = [](void* parts, void* data, std::size_t) {
+            static_cast<Parts*>(parts)->events.push_back(*static_cast<const kernel_event*>(data));
+            return 0;
+        };
+        ring = ring_buffer__new(bpf_map__fd(skeleton->maps.events), take, this, nullptr);
+        if (!ring) return Error{fmt::format("the BPF program's events cannot be read: {}", reason(errno))};
+        return {};
+    }
+};
+
+bool has_ended(u32 pid) { return kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH; }
+
+KernelProgram::KernelProgram(std::unique_ptr<Parts> parts) noexcept : parts_(std::move(parts)) {}
+KernelProgram::KernelProgram(KernelProgram&&) noexcept = default;
+KernelProgram& KernelProgram::operator=(KernelProgram&&) noexcept = default;
+KernelProgram::~KernelProgram() = default;
+
+Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind) {
+    if (!in_first_pid_namespace())
+        return Error{"the kernel would tell pids of the node's pid namespace, and this one has its own"};
+    libbpf_set_print([](libbpf_print_level, const char*, va_list) { return 0; });
+    const KernelTypes types;
+    if (!types.any()) return Error{"the kernel has no type information (/sys/kernel/btf/vmlinux)"};
+    std::string why;
+    for (const auto way : {Way::fentry, Way::kprobe}) {
+        auto parts = std::make_unique<Parts>();
+        std::vector<std::string> unseen;
+        const auto attached = parts->attach(way, types, unseen);
+        if (!attached) {
+            why += (why.empty() ? "" : "; ") + attached.error();
+            continue;
+        }
+        if (way == Way::kprobe) blind.push_back(fmt::format("{} ({})", unknown_to_kprobes, why));
+        blind.insert(blind.end(), unseen.begin(), unseen.end());
+        return KernelProgram(std::move(parts));
+    }
+    return Error{why};
+}
+
+int KernelProgram::fd() const noexcept { return ring_buffer__epoll_fd(parts_->ring); }
+
+std::vector<kernel_event> KernelProgram::events() {
+    ring_buffer__consume(parts_->ring);
+    return std::exchange(parts_->events, {});
+}
+
+namespace {
+
+bool holds_nothing(const kernel_use& use) {
+    return std::equal(std::begin(use.created), std::end(use.created), std::begin(use.destroyed));
+}
+
+// Who made and destroyed by a descriptor of another, and is gone. It is read again when it can make no more.
+bool is_over(const bpf_map* guests, const guest_key& key, kernel_use use) {
+    return holds_nothing(use) && has_ended(use.pid) &&
+           bpf_map__lookup_elem(guests, &key, sizeof key, &use, sizeof use, 0) == 0 && holds_nothing(use);
+}
+
+// Everything in a map. Entries that come or go meanwhile may be missing; none comes twice.
+Result<void> read_map(const bpf_map* map, std::vector<std::pair<guest_key, kernel_use>>& found) {
+    constexpr std::uint32_t batch = 512;
+    std::vector<guest_key> keys(batch);
+    std::vector<kernel_use> uses(batch);
+    std::uint64_t position = 0;
+    for (bool first = true;; first = false) {
+        std::uint32_t count = batch;
+        const int status = bpf_map_lookup_batch(bpf_map__fd(map), first ? nullptr : &position, &position, keys.data(),
+                                                uses.data(), &count, nullptr);
+        if (status != 0 && status != -ENOENT)
+            return Error{fmt::format("a BPF map cannot be read: {}", reason(-status))};
+        for (std::uint32_t i = 0; i < count; ++i)
+            if (uses[i].pid != 0) found.emplace_back(keys[i], uses[i]);
+        if (status == -ENOENT) return {};
+    }
+}
+
+}  // namespace
+
+Result<std::vector<KernelProgram::Entry>> KernelProgram::read() {
+    std::vector<std::pair<guest_key, kernel_use>> guests;
+    const auto& maps = parts_->skeleton->maps;
+    // In this order, so that a guest whose file is not found is one whose file is closed.
+    if (auto done = read_map(maps.guests, guests); !done) return Error{done.error()};
+    std::vector<Entry> entries;
+    std::set<u64> files;
+    for (const auto& entry : parts_->skeleton->bss->openers) {
+        if (entry.pid == 0) continue;
+        const auto opener = entry;  // which may change
+        if (opener.file == 0 || opener.pid == 0) continue;
+        files.insert(opener.file);
+        parts_->devices.insert(opener.device_index);
+        entries.push_back({opener, true});
+    }
+    for (const auto& [key, use] : guests) {
+        const bool past = key.file == use.device_index, open = files.contains(key.file);
+        if (!past && (!open || is_over(maps.guests, key, use)))
+            bpf_map__delete_elem(maps.guests, &key, sizeof key, 0);
+        entries.push_back({use, open});
+    }
+    return entries;
+}
+
+std::vector<u32> KernelProgram::holders() const {
+    std::vector<u32> pids;
+    const auto* map = parts_->skeleton->maps.holders;
+    u32 pid = 0;  // the map's entries are deleted by `forget` only, so that no walk begins anew
+    for (const u32* last = nullptr; bpf_map__get_next_key(map, last, &pid, sizeof pid) == 0; last = &pid)
+        pids.push_back(pid);
+    return pids;
+}
+
+void KernelProgram::forget(u32 pid) {
+    const auto& maps = parts_->skeleton->maps;
+    bpf_map__delete_elem(maps.holders, &pid, sizeof pid, 0);
+    for (const auto device : parts_->devices) {
+        const guest_key key{device, pid, 0};
+        bpf_map__delete_elem(maps.guests, &key, sizeof key, 0);
+    }
+}
+
+u64 KernelProgram::lost() const noexcept { return parts_->skeleton->bss->lost; }
+
+}  // namespace rdmaquota

@@ -1,0 +1,290 @@
+#include "tools/rdmaquotad/serve/control_socket.hpp"
+
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <fmt/core.h>
+
+namespace rdmaquota {
+namespace {
+
+constexpr std::chrono::milliseconds tick_interval{100};
+constexpr std::chrono::seconds pause_length{1};
+constexpr int accepted_at_once = 64;
+constexpr int send_buffer = 16 * 1024;         // the kernel's for a client, which counts as the daemon's memory
+constexpr rlim_t other_descriptors = 160;      // that the daemon needs for all else
+constexpr std::size_t fewest_places = 16;
+
+std::size_t places_for(std::size_t most) {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= most + other_descriptors) return most;
+    return limit.rlim_cur < fewest_places + other_descriptors ? fewest_places : limit.rlim_cur - other_descriptors;
+}
+
+Text refusal(std::string_view why) {
+    return std::make_shared<const std::string>(fmt::format("{{\"version\":1,\"error\":\"{}\"}}\n", why));
+}
+
+}  // namespace
+
+struct ControlSocket::Client {
+    int fd;
+    Peer peer;
+    Loop::Source source;
+    std::string in;             // not yet answered
+    std::deque<Text> out;       // not yet sent
+    std::size_t sent = 0;       // of the front of `out`
+    std::size_t backlog = 0;    // bytes in `out`
+    std::size_t owed = 0;       // bytes of the answer in `out`, all of it until it is through
+    Clock::time_point asked = Clock::now();  // last
+    Clock::time_point began = Clock::now();  // when there was something to send
+    Clock::time_point moved = Clock::now();  // when the last byte was sent, or its turn began
+    bool turn = false;     // is answered as soon as it can be written to
+    bool subscribed = false;
+    bool ended = false;    // sends no more
+    bool closing = false;  // gets what waits for it, then no more
+    bool slow = false;     // to be dropped
+
+    ~Client() {
+        source = {};
+        ::close(fd);
+    }
+    void queue(Text text) {
+        if (out.empty()) began = moved = Clock::now();
+        backlog += text->size();
+        out.push_back(std::move(text));
+    }
+    bool asks() const {
+        return !closing && !slow && (in.size() > longest_request || in.find('\n') != std::string::npos);
+    }
+};
+
+ControlSocket::ControlSocket(Loop& loop, std::string path, Handler handler)
+    : loop_(loop), path_(std::move(path)), handler_(std::move(handler)), places_(places_for(most_clients)) {}
+
+ControlSocket::~ControlSocket() {
+    listener_ = {};
+    clients_.clear();
+    if (fd_ < 0) return;
+    ::unlink(path_.c_str());
+    ::close(fd_);
+}
+
+Result<void> ControlSocket::listen() {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path_.size() >= sizeof address.sun_path)
+        return Error{fmt::format("{} is too long for the name of a socket; there is no control socket", path_)};
+    path_.copy(address.sun_path, path_.size());
+    ::unlink(path_.c_str());
+    fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd_ < 0 || ::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::chmod(path_.c_str(), 0666) != 0 || ::listen(fd_, SOMAXCONN) != 0) {
+        const Error error{fmt::format("cannot listen at {}: {}", path_, std::strerror(errno))};
+        if (fd_ >= 0) ::close(fd_);
+        fd_ = -1;
+        return error;
+    }
+    listener_ = loop_.watch(fd_, EPOLLIN, [this](std::uint32_t) { accept_clients(); }, Urgency::last);
+    timer_ = loop_.every(tick_interval, [this] { tick(); });
+    return {};
+}
+
+void ControlSocket::accept_clients() {
+    for (int i = 0; i < accepted_at_once && !paused_; ++i) {
+        const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+        if (fd < 0 && errno != EAGAIN) return pause();
+        if (fd < 0) return;
+        ucred who{};
+        socklen_t size = sizeof who;
+        if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0)
+            admit(fd, {who.uid, who.pid, who.uid == 0 || who.uid == ::geteuid()});
+        else
+            ::close(fd);
+    }
+}
+
+void ControlSocket::pause() {
+    paused_ = true;
+    paused_at_ = Clock::now();
+    listener_.set_events(0);
+}
+
+void ControlSocket::resume() {
+    if (paused_) listener_.set_events(EPOLLIN);
+    paused_ = false;
+}
+
+bool ControlSocket::has_place(const Peer& peer) {
+    if (peer.privileged) return clients_.size() < places_;
+    const auto reserved = std::min(places_for_root, places_ / 4);
+    return clients_.size() < places_ - reserved && users_[peer.uid].clients < places_ / 2;
+}
+
+void ControlSocket::admit(int fd, const Peer& peer) {
+    if (!has_place(peer)) {
+        const auto text = refusal("too many clients; try again later");
+        (void)!::send(fd, text->data(), text->size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::close(fd);
+        return;
+    }
+    ++users_[peer.uid].clients;
+    ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
+    auto client = std::make_unique<Client>();
+    client->fd = fd;
+    client->peer = peer;
+    client->source = loop_.watch(
+        fd, EPOLLIN, [this, at = client.get()](std::uint32_t events) { serve(*at, events); },
+        peer.privileged ? Urgency::usual : Urgency::last);
+    clients_.emplace(fd, std::move(client));
+}
+
+void ControlSocket::serve(Client& client, std::uint32_t events) {
+    const bool gone = (events & (EPOLLHUP | EPOLLERR)) != 0 && (events & EPOLLIN) == 0;
+    if (gone || ((events & EPOLLIN) != 0 && !receive(client)) || !flush(client)) return drop(client);
+    answer_line(client);
+    if (!flush(client)) return drop(client);
+    update(client);
+}
+
+// False when the client is gone.
+bool ControlSocket::receive(Client& client) {
+    char bytes[4096];
+    const auto got = ::recv(client.fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got < 0) return errno == EAGAIN || errno == EINTR;
+    if (got == 0) client.ended = true;
+    client.in.append(bytes, static_cast<std::size_t>(got));
+    return true;
+}
+
+// One, when the client has taken what there was for it and its turn has come.
+void ControlSocket::answer_line(Client& client) {
+    if (!client.out.empty() || !client.asks() || !may_ask(client)) return;
+    const auto end = client.in.find('\n');
+    if (std::min(end, client.in.size()) > longest_request) {
+        client.queue(refusal(fmt::format("a request has at most {} bytes", longest_request)));
+        client.closing = true;
+        return;
+    }
+    auto answer = handler_(client.peer, std::string_view(client.in).substr(0, end));
+    client.in.erase(0, end + 1);
+    client.asked = Clock::now();
+    client.subscribed = client.subscribed || answer.subscribe;
+    if (client.peer.uid != 0)
+        users_[client.peer.uid].tokens -= 1 + static_cast<double>(answer.text->size()) / token_bytes;
+    client.turn = false;
+    owe(client, answer.text->size());
+    client.queue(std::move(answer.text));
+}
+
+// Whether its user is neither too fast nor has too much to take.
+bool ControlSocket::may_ask(const Client& client) {
+    if (client.peer.uid == 0) return true;
+    const auto& user = users_[client.peer.uid];
+    if (user.tokens < 1) return false;
+    return client.peer.privileged || (user.unsent < most_unsent_by_user && unsent_ < most_unsent);
+}
+
+void ControlSocket::owe(Client& client, std::size_t bytes) {
+    if (client.peer.privileged) return;
+    auto& user = users_[client.peer.uid];
+    user.unsent += bytes - client.owed;
+    unsent_ += bytes - client.owed;
+    client.owed = bytes;
+}
+
+// False when the client is gone, or has got all that it was to get.
+bool ControlSocket::flush(Client& client) {
+    while (!client.out.empty()) {
+        const auto& text = *client.out.front();
+        const auto sent =
+            ::send(client.fd, text.data() + client.sent, text.size() - client.sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0) return errno == EAGAIN || errno == EINTR;
+        client.moved = Clock::now();
+        client.sent += static_cast<std::size_t>(sent);
+        client.backlog -= static_cast<std::size_t>(sent);
+        if (client.sent < text.size()) continue;
+        client.sent = 0;
+        client.out.pop_front();
+    }
+    owe(client, 0);
+    const bool waits = client.in.find('\n') != std::string::npos;
+    return !client.closing && !(client.ended && !waits && !client.subscribed);
+}
+
+// Reads on only from a client that has been answered. One that asks is served when the others have been, as soon
+// as it can be written to; one whose user has to wait, after the next tick.
+void ControlSocket::update(Client& client) {
+    const bool asks = client.asks();
+    const bool turn = client.out.empty() && asks && may_ask(client);
+    if (turn && !client.turn) client.moved = Clock::now();
+    client.turn = turn;
+    std::uint32_t events = 0;
+    if (client.out.empty() && !asks && !client.ended) events |= EPOLLIN;
+    if (!client.out.empty() || turn) events |= EPOLLOUT;
+    client.source.set_events(events);
+}
+
+// For whose sake nothing is kept any longer.
+bool ControlSocket::stuck(const Client& client) const {
+    const auto now = Clock::now();
+    if (client.slow) return true;
+    if (client.turn) return now - client.moved > patience;
+    if (!client.out.empty())
+        return now - client.moved > patience || (!client.subscribed && now - client.began > longest_delivery);
+    return !client.peer.privileged && !client.subscribed && !client.asks() && now - client.asked > longest_idle;
+}
+
+void ControlSocket::drop(Client& client) {
+    owe(client, 0);
+    const auto user = users_.find(client.peer.uid);
+    if (user != users_.end()) --user->second.clients;
+    clients_.erase(client.fd);
+    resume();
+}
+
+// Goes on with those that had to wait, loses patience with those that do not read, and lets new ones in, however
+// busy the others keep the loop.
+void ControlSocket::tick() {
+    for (auto& [uid, user] : users_)
+        user.tokens = std::min(burst, user.tokens + rate * std::chrono::duration<double>(tick_interval).count());
+    std::erase_if(users_, [](const auto& entry) { return entry.second.clients == 0 && entry.second.tokens >= burst; });
+    std::vector<Client*> gone;
+    for (const auto& [fd, client] : clients_) {
+        if (stuck(*client)) gone.push_back(client.get());
+        else if (client->asks()) update(*client);
+    }
+    for (auto* client : gone) {
+        dropped_ += client->out.empty() && !client->turn ? 0 : 1;
+        drop(*client);
+    }
+    if (Clock::now() - paused_at_ > pause_length) resume();
+    accept_clients();
+}
+
+// Sends and drops nothing itself: it may be called while a client is being served.
+void ControlSocket::broadcast(const Text& event) {
+    for (const auto& [fd, client] : clients_) {
+        if (!client->subscribed || client->closing || client->slow) continue;
+        client->queue(event);
+        client->slow = client->backlog > longest_backlog;
+        update(*client);
+    }
+}
+
+std::size_t ControlSocket::subscribers() const noexcept {
+    return static_cast<std::size_t>(
+        std::count_if(clients_.begin(), clients_.end(), [](const auto& entry) { return entry.second->subscribed; }));
+}
+
+}  // namespace rdmaquota

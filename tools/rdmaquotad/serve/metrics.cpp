@@ -1,0 +1,84 @@
+#include "tools/rdmaquotad/serve/metrics.hpp"
+
+#include <functional>
+#include <optional>
+
+#include <fmt/core.h>
+
+#include "policy/printable.hpp"
+
+namespace rdmaquota {
+namespace {
+
+// Device names come out of memory that tenants write.
+std::string label(std::string_view text) {
+    std::string result;
+    for (const char c : printable(text)) {
+        if (c == '"' || c == '\\') result += '\\';
+        result += c;
+    }
+    return result;
+}
+
+void head(std::string& text, std::string_view name, std::string_view type, std::string_view help) {
+    text += fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
+}
+
+using Reading = std::function<std::optional<std::uint64_t>(const ResourceView&)>;
+
+void cells(std::string& text, const MetricsInput& input, std::string_view name, std::string_view help,
+           const Reading& read) {
+    head(text, name, "gauge", help);
+    for (const auto& tenant : input.tenants)
+        for (const auto& device : tenant.devices)
+            for (const auto& view : device.resources)
+                if (const auto value = read(view))
+                    text += fmt::format("{}{{tenant=\"{}\",device=\"{}\",resource=\"{}\"}} {}\n", name,
+                                        label(tenant.name), label(device.name), info(view.resource).name, *value);
+}
+
+void processes(std::string& text, const MetricsInput& input) {
+    head(text, "rdmaquota_processes", "gauge", "Processes that have a device open.");
+    for (const auto& tenant : input.tenants)
+        text += fmt::format("rdmaquota_processes{{tenant=\"{}\"}} {}\n", label(tenant.name), tenant.processes.size());
+}
+
+void denials(std::string& text, const MetricsInput& input) {
+    head(text, "rdmaquota_backstop_denials_total", "counter",
+         "What the kernel itself denied in the tenant's cgroup (rdma.events).");
+    for (const auto& [device, counts] : input.denied)
+        for (const auto& [resource, count] :
+             {std::pair(Resource::hca_handle, counts.handle), std::pair(Resource::hca_object, counts.object)})
+            text += fmt::format("rdmaquota_backstop_denials_total{{tenant=\"{}\",device=\"{}\",resource=\"{}\"}} {}\n",
+                                default_tenant, label(device), info(resource).name, count);
+}
+
+void single(std::string& text, std::string_view name, std::string_view type, std::string_view help,
+            std::uint64_t value) {
+    head(text, name, type, help);
+    text += fmt::format("{} {}\n", name, value);
+}
+
+}  // namespace
+
+std::string metrics_text(const MetricsInput& input) {
+    std::string text;
+    cells(text, input, "rdmaquota_usage", "What all processes of the tenant use together.",
+          [](const ResourceView& view) { return view.usage; });
+    cells(text, input, "rdmaquota_limit", "The limit that holds at present; no sample where there is none.",
+          [](const ResourceView& view) { return view.limit == unlimited ? std::nullopt : std::optional(view.limit); });
+    cells(text, input, "rdmaquota_peak", "The highest usage ever.", [](const ResourceView& view) { return view.peak; });
+    processes(text, input);
+    single(text, "rdmaquota_ledger_events_total", "counter", "Denials and repairs recorded in the ledger.",
+           input.ledger_events);
+    head(text, "rdmaquota_sidecar_events_total", "counter", "What the sidecar did or found since it started.");
+    for (const auto& [kind, count] : input.events)
+        text += fmt::format("rdmaquota_sidecar_events_total{{kind=\"{}\"}} {}\n", label(kind), count);
+    denials(text, input);
+    single(text, "rdmaquota_changed_limits", "gauge", "Limits that are at present not the configured ones.",
+           input.changed_limits);
+    single(text, "rdmaquota_clients", "gauge", "Clients of the control socket.", input.clients);
+    return text;
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,126 @@
+#include "tools/rdmaquotad/serve/metrics_server.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include <fmt/core.h>
+#include <microhttpd.h>
+
+#include "tools/rdmaquotad/core/log.hpp"
+
+namespace rdmaquota {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr unsigned most_connections = 64;
+constexpr auto patience = 5s;        // for a connection as a whole, which is one request
+constexpr auto short_patience = 1s;  // when half of the places are taken
+constexpr auto next_try = 10s;
+
+MHD_Result reply(MHD_Connection* connection, unsigned status, const std::string& text, const char* type) {
+    auto* response =
+        MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), MHD_RESPMEM_MUST_COPY);
+    if (response == nullptr) return MHD_NO;
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    const auto queued = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+// MHD_AccessHandlerCallback (microhttpd.h).
+MHD_Result answer(void* data, MHD_Connection* connection, const char* url, const char* method, const char*, const char*,
+                  std::size_t* upload, void**) {
+    const std::string_view asked = method;
+    if (*upload != 0) return MHD_NO;
+    if (asked != MHD_HTTP_METHOD_GET && asked != MHD_HTTP_METHOD_HEAD)
+        return reply(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET only\n", "text/plain");
+    if (std::string_view(url) != "/metrics")
+        return reply(connection, MHD_HTTP_NOT_FOUND, "the figures are at /metrics\n", "text/plain");
+    return reply(connection, MHD_HTTP_OK, static_cast<MetricsServer*>(data)->text(),
+                 "text/plain; version=0.0.4; charset=utf-8");
+}
+
+// MHD_NotifyConnectionCallback.
+void notify(void* data, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode what) {
+    const auto* about = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (about == nullptr) return;
+    auto& server = *static_cast<MetricsServer*>(data);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) server.began(about->connect_fd);
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) server.ended(about->connect_fd);
+}
+
+}  // namespace
+
+Result<void> MetricsServer::listen(std::uint16_t port) {
+    if (port == port_) return {};
+    stop();
+    timer_ = {};
+    port_ = port;
+    if (port == 0) return {};
+    timer_ = loop_.every(1s, [this] { tick(); }, Urgency::last);
+    return start();
+}
+
+Result<void> MetricsServer::start() {
+    tried_at_ = Clock::now();
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port_);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    errno = 0;
+    server_ = MHD_start_daemon(MHD_USE_EPOLL, port_, nullptr, nullptr, answer, this, MHD_OPTION_SOCK_ADDR, &address,
+                               MHD_OPTION_CONNECTION_LIMIT, most_connections, MHD_OPTION_NOTIFY_CONNECTION, notify,
+                               this, MHD_OPTION_END);
+    const auto* about = server_ == nullptr ? nullptr : MHD_get_daemon_info(server_, MHD_DAEMON_INFO_EPOLL_FD);
+    if (about == nullptr) {
+        const Error error{fmt::format("no metrics for now: cannot listen at 127.0.0.1:{}: {}", port_,
+                                      std::strerror(errno))};
+        stop();
+        return error;
+    }
+    ready_ = loop_.watch(about->epoll_fd, EPOLLIN, [this](std::uint32_t) { serve(); }, Urgency::last);
+    return {};
+}
+
+const std::string& MetricsServer::text() {
+    if (made_.empty() || Clock::now() - made_at_ > 1s) {
+        made_ = text_();
+        made_at_ = Clock::now();
+    }
+    return made_;
+}
+
+void MetricsServer::serve() { MHD_run(server_); }
+
+void MetricsServer::tick() {
+    if (server_ != nullptr) {
+        end_old();
+        serve();
+    } else if (Clock::now() - tried_at_ >= next_try && start()) {
+        log(Priority::notice, fmt::format("metrics are served at 127.0.0.1:{} now", port_));
+    }
+}
+
+// Whatever it does: one that sends a byte now and then would keep its place for ever.
+void MetricsServer::end_old() {
+    const auto allowed = connections_.size() < most_connections / 2 ? patience : short_patience;
+    for (const auto& [fd, began] : connections_)
+        if (Clock::now() - began > allowed) ::shutdown(fd, SHUT_RDWR);
+}
+
+void MetricsServer::stop() {
+    ready_ = {};
+    if (server_ != nullptr) MHD_stop_daemon(server_);
+    server_ = nullptr;
+    made_.clear();
+}
+
+}  // namespace rdmaquota

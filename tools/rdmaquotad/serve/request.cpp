@@ -1,0 +1,120 @@
+#include "tools/rdmaquotad/serve/request.hpp"
+
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "policy/printable.hpp"
+#include "tools/common/json.hpp"
+
+namespace rdmaquota {
+namespace {
+
+constexpr std::array<std::string_view, 8> names{"status",    "stats",   "process", "events",
+                                                "subscribe", "history", "set",     "reload"};
+
+Error wrong(std::string_view what) { return {std::string(what)}; }
+
+std::optional<RequestKind> find_kind(std::string_view text) {
+    for (std::size_t i = 0; i < names.size(); ++i)
+        if (names[i] == text) return static_cast<RequestKind>(i);
+    return std::nullopt;
+}
+
+// nullptr when it is not there or no string.
+const std::string* text_of(const Json& json, const char* key) {
+    const auto found = json.find(key);
+    return found == json.end() ? nullptr : found->get_ptr<const std::string*>();
+}
+
+Result<void> read_process(const Json& json, Request& request) {
+    const auto pid = json.find("pid");
+    if (pid == json.end() || !pid->is_number_unsigned() || pid->get<std::uint64_t>() > UINT32_MAX)
+        return wrong("\"process\" needs a \"pid\", a number");
+    request.pid = pid->get<std::uint32_t>();
+    return {};
+}
+
+Result<void> read_events(const Json& json, Request& request) {
+    const auto since = json.find("since");
+    if (since == json.end()) return {};
+    if (!since->is_number_unsigned()) return wrong("\"since\" must be the number of an event");
+    request.since = since->get<std::uint64_t>();
+    return {};
+}
+
+Result<void> read_history(const Json& json, Request& request) {
+    if (const auto* device = text_of(json, "device")) request.device = *device;
+    if (const auto* resource = text_of(json, "resource")) request.resource = *resource;
+    if (request.resource.empty() || find_resource(request.resource)) return {};
+    return wrong(fmt::format("there is no resource '{}'", printable(request.resource)));
+}
+
+// A limit is a number, null for none, or a string as on the command line.
+Result<Setting> read_setting(const std::string& resource, const Json& value) {
+    const auto known = find_resource(resource);
+    if (!known) return wrong(fmt::format("there is no resource '{}'", printable(resource)));
+    if (value.is_null()) return Setting{*known, unlimited};
+    if (!value.is_number_unsigned() && !value.is_string())
+        return wrong(
+            fmt::format("the limit of {} must be a whole number, a string such as \"4GiB\", or null", resource));
+    const auto limit = parse_limit(*known, value.is_string() ? value.get<std::string>() : value.dump());
+    if (!limit) return Error{limit.error()};
+    return Setting{*known, *limit};
+}
+
+Result<void> read_set(const Json& json, Request& request) {
+    const auto* device = text_of(json, "device");
+    if (device == nullptr || !valid_device(*device))
+        return wrong("\"set\" needs a \"device\": a name, \"*\" or \"total\"");
+    request.limits.device = *device;
+    const auto limits = json.find("limits");
+    if (limits == json.end() || !limits->is_object() || limits->empty())
+        return wrong("\"set\" needs \"limits\", an object such as {\"qp\":10}");
+    for (const auto& [resource, value] : limits->items()) {
+        const auto setting = read_setting(resource, value);
+        if (!setting) return Error{setting.error()};
+        if (const auto placed = check_place(*device, setting->resource); !placed) return placed;
+        request.limits.settings.push_back(*setting);
+    }
+    const auto scope = json.value("scope", Json("tenant"));
+    if (scope != "tenant" && scope != "process") return wrong("\"scope\" must be \"tenant\" or \"process\"");
+    request.limits.scope = scope == "process" ? Scope::process : Scope::tenant;
+    return {};
+}
+
+Result<void> read_rest(const Json& json, Request& request) {
+    switch (request.kind) {
+        case RequestKind::process:
+            return read_process(json, request);
+        case RequestKind::events:
+            return read_events(json, request);
+        case RequestKind::history:
+            return read_history(json, request);
+        case RequestKind::set:
+            return read_set(json, request);
+        default:
+            return {};
+    }
+}
+
+}  // namespace
+
+std::string_view name(RequestKind kind) noexcept { return names[static_cast<std::size_t>(kind)]; }
+
+Result<Request> parse_request(std::string_view line) {
+    const auto json = Json::parse(line, nullptr, false);
+    if (!json.is_object()) return wrong("a request is one line with a JSON object");
+    if (json.value("version", Json()) != control_version)
+        return wrong(fmt::format("this rdmaquotad speaks version {0}; send \"version\":{0}", control_version));
+    const auto* word = text_of(json, "request");
+    const auto kind = word == nullptr ? std::nullopt : find_kind(*word);
+    if (!kind) return wrong(fmt::format("\"request\" must be one of {}", fmt::join(names, ", ")));
+    Request request;
+    request.kind = *kind;
+    if (const auto read = read_rest(json, request); !read) return Error{read.error()};
+    return request;
+}
+
+}  // namespace rdmaquota
