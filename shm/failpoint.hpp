@@ -2,16 +2,16 @@
 // the system call, that it is named for. A process may die or stop at any of them; the storms in
 // test/storm make it, and the model in test/model has the same steps (names.sh there compares).
 //
-// In a normal build `step` is nothing. Built with RDMAQUOTA_STEPS, the program that links the ledger
+// In a normal build `failpoint` is nothing. Built with RDMAQUOTA_FAILPOINTS, the program that links the ledger
 // provides it, and can end or stop itself there.
 #pragma once
 
 namespace rdmaquota {
 
-#ifdef RDMAQUOTA_STEPS
-void step(const char* name) noexcept;
+#ifdef RDMAQUOTA_FAILPOINTS
+void failpoint(const char* name) noexcept;
 #else
-inline void step(const char*) noexcept {}
+inline void failpoint(const char*) noexcept {}
 #endif
 
 }  // namespace rdmaquota

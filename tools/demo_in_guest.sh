@@ -20,7 +20,7 @@ say "The administrator allows the tenant two. No restart, no relinking, no LD_PR
 try rdmaquota set default '*' qp=2
 try ./program -d rxe0 rc=5
 
-say "The program holds its two QPs and waits; meanwhile the books say who has what."
+say "The program holds its two QPs and waits; meanwhile the accounts say who has what."
 mkfifo keys
 ./program -d rxe0 rc=5 wait rc=2 wait < keys > output 2>&1 &
 pid=$!

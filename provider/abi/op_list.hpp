@@ -7,7 +7,7 @@
 //   resize   changes what an object costs, or where; wrapped
 //   import   makes or drops a handle of a kernel object that another context was charged for, as by
 //            the kernel's rdma cgroup; left alone
-//   observe  changes no count; wrapped to count deeds (activity) or to change what is told
+//   observe  changes no count; wrapped to count activity (activity) or to change what is told
 //   pass     left alone: the data path, queries, and what creates no object of the kernel. So are
 //            alloc_td (mlx5 gives it a UAR, which it keeps for the context like those of its QPs) and
 //            alloc_buf (plain or DMA-heap memory; registering it is charged)

@@ -36,7 +36,7 @@ bool Context::counts(std::size_t i) noexcept {
 }
 
 // False: denied, with errno set. In audit mode what exceeds a limit is charged all the same.
-bool Context::charge_account(std::size_t i, Place& place, const Amounts& amounts, Retry retry) noexcept {
+bool Context::charge_account(std::size_t i, DevicePort& place, const Amounts& amounts, Retry retry) noexcept {
     auto& account = *accounts_.account[i];
     const auto& policy = account.policy();
     Limits limits[Amounts::capacity];
@@ -54,7 +54,7 @@ bool Context::charge_account(std::size_t i, Place& place, const Amounts& amounts
 }
 
 // Reports a denial; true when the mode only asks for the report.
-bool Context::admit_denied(std::size_t i, Place& place, const Amounts& amounts, const Denial& denial,
+bool Context::admit_denied(std::size_t i, DevicePort& place, const Amounts& amounts, const Denial& denial,
                            int error) noexcept {
     auto& account = *accounts_.account[i];
     const auto mode = account.policy().mode();
@@ -89,7 +89,7 @@ bool Context::charge_more(const Receipt& receipt, const Amounts& amounts) noexce
     return charge_accounts(device_, receipt.charged, amounts, Retry::never);
 }
 
-bool Context::charge_accounts(Place& place, AccountMask wanted, const Amounts& amounts, Retry retry) noexcept {
+bool Context::charge_accounts(DevicePort& place, AccountMask wanted, const Amounts& amounts, Retry retry) noexcept {
     AccountMask done = 0;
     for (std::size_t i = 0; i < accounts_.count; ++i) {
         if (!(wanted & (1U << i)) || !place.usable(i)) continue;
@@ -109,7 +109,7 @@ void Context::release_part(const Receipt& receipt, const Amounts& amounts) noexc
     release_accounts(device_, receipt.charged, amounts);
 }
 
-void Context::release_accounts(Place& place, AccountMask charged, const Amounts& amounts) noexcept {
+void Context::release_accounts(DevicePort& place, AccountMask charged, const Amounts& amounts) noexcept {
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (charged & (1U << i) && place.usable(i))
             accounts_.account[i]->ledger().release(accounts_.account[i]->owner(), place.index(i), amounts);
@@ -122,7 +122,7 @@ void Context::release(const Receipt& receipt) noexcept {
 
 std::string Context::port_name(unsigned number) const { return fmt::format("{}/{}", device_.name(), number); }
 
-Place* Context::known_port(unsigned number) noexcept {
+DevicePort* Context::known_port(unsigned number) noexcept {
     for (Port* port = ports_.load(); port; port = port->next)
         if (port->number == number) return &port->place;
     return nullptr;
@@ -134,8 +134,8 @@ void Context::give_back(std::unique_ptr<Receipt> receipt) noexcept {
 }
 
 // Two threads that come first may enter the same port twice, which is two names for the same cells.
-Place* Context::port(unsigned number) noexcept {
-    if (Place* known = known_port(number)) return known;
+DevicePort* Context::port(unsigned number) noexcept {
+    if (DevicePort* known = known_port(number)) return known;
     try {
         auto* fresh = new Port{{port_name(number), accounts_}, number, ports_.load()};
         while (!ports_.compare_exchange_weak(fresh->next, fresh)) {
@@ -152,7 +152,7 @@ bool Context::counts_port(unsigned number) noexcept {
     try {
         const auto name = port_name(number);
         for (std::size_t i = 0; i < accounts_.count; ++i)
-            if (DeviceLimits::named(accounts_.account[i]->policy(), name)) return true;
+            if (LimitCache::named(accounts_.account[i]->policy(), name)) return true;
     } catch (...) {  // no memory
     }
     return false;
@@ -160,7 +160,7 @@ bool Context::counts_port(unsigned number) noexcept {
 
 bool Context::bind(const Receipt& receipt, unsigned number) noexcept {
     const BusErrorsAllowed allowed;
-    Place* place = port(number);
+    DevicePort* place = port(number);
     const int error = place ? place->deny_errno() : ENOMEM;
     if (error == 0) return charge_accounts(*place, receipt.charged, Amounts{}.add(Resource::qp, 1), Retry::never);
     if (place) report_unavailable(place->name(), error);
@@ -170,7 +170,7 @@ bool Context::bind(const Receipt& receipt, unsigned number) noexcept {
 
 void Context::unbind(const Receipt& receipt, unsigned number) noexcept {
     const BusErrorsAllowed allowed;
-    if (Place* place = port(number)) release_accounts(*place, receipt.charged, Amounts{}.add(Resource::qp, 1));
+    if (DevicePort* place = port(number)) release_accounts(*place, receipt.charged, Amounts{}.add(Resource::qp, 1));
 }
 
 void Context::count_cq_event() noexcept {

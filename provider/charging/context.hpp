@@ -91,19 +91,19 @@ public:
 
 private:
     struct Port {
-        Place place;
+        DevicePort place;
         unsigned number;
         Port* next;
     };
 
     // Whether a denial looks first for closed contexts that can be ended. Not under a lock that fork takes.
     enum class Retry : std::uint8_t { never, after_closed };
-    bool charge_accounts(Place& place, AccountMask wanted, const Amounts& amounts, Retry retry) noexcept;
-    bool charge_account(std::size_t i, Place& place, const Amounts& amounts, Retry retry) noexcept;
-    bool admit_denied(std::size_t i, Place& place, const Amounts& amounts, const Denial& denial, int error) noexcept;
-    void release_accounts(Place& place, AccountMask charged, const Amounts& amounts) noexcept;
-    Place* known_port(unsigned number) noexcept;
-    Place* port(unsigned number) noexcept;
+    bool charge_accounts(DevicePort& place, AccountMask wanted, const Amounts& amounts, Retry retry) noexcept;
+    bool charge_account(std::size_t i, DevicePort& place, const Amounts& amounts, Retry retry) noexcept;
+    bool admit_denied(std::size_t i, DevicePort& place, const Amounts& amounts, const Denial& denial, int error) noexcept;
+    void release_accounts(DevicePort& place, AccountMask charged, const Amounts& amounts) noexcept;
+    DevicePort* known_port(unsigned number) noexcept;
+    DevicePort* port(unsigned number) noexcept;
     std::string port_name(unsigned number) const;
     bool counts(std::size_t i) noexcept;
     bool clamps(std::size_t i) noexcept;
@@ -111,7 +111,7 @@ private:
 
     pid_t pid_;  // of the process that opened it; a forked child has only a copy
     Accounts accounts_;
-    Place device_;
+    DevicePort device_;
     std::atomic<Port*> ports_ = nullptr;  // those that a QP was bound to
     Receipts receipts_;
     std::mutex resizing_;

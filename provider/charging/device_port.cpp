@@ -4,7 +4,7 @@
 
 namespace rdmaquota::provider {
 
-Place::Place(std::string name, const Accounts& accounts) : name_(std::move(name)) {
+DevicePort::DevicePort(std::string name, const Accounts& accounts) : name_(std::move(name)) {
     const BusErrorsAllowed allowed;
     for (std::size_t i = 0; i < accounts.count; ++i) {
         auto& ledger = accounts.account[i]->ledger();

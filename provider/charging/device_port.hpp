@@ -10,11 +10,11 @@
 
 namespace rdmaquota::provider {
 
-class Place {
+class DevicePort {
 public:
     // Enters the name in the ledgers, and says where there is no room; throws only std::bad_alloc.
-    Place(std::string name, const Accounts& accounts);
-    Place(const Place&) = delete;
+    DevicePort(std::string name, const Accounts& accounts);
+    DevicePort(const DevicePort&) = delete;
 
     const std::string& name() const noexcept { return name_; }
     std::uint32_t index(std::size_t i) const noexcept { return index_[i]; }
@@ -34,7 +34,7 @@ private:
     int deny_errno_ = 0;
     std::uint32_t index_[Accounts::capacity] = {};
     bool usable_[Accounts::capacity] = {};
-    DeviceLimits limits_[Accounts::capacity];
+    LimitCache limits_[Accounts::capacity];
 };
 
 }  // namespace rdmaquota::provider

@@ -58,13 +58,13 @@ Limits limits_of(const Rows& process, const Rows& tenant, Resource resource) noe
 
 }  // namespace
 
-bool DeviceLimits::named(const PolicySegment& policy, std::string_view device) noexcept {
+bool LimitCache::named(const PolicySegment& policy, std::string_view device) noexcept {
     const Rows process(policy, Scope::process, device);
     const Rows tenant(policy, Scope::tenant, device);
     return process.own || tenant.own || process.own_tightening || tenant.own_tightening;
 }
 
-void DeviceLimits::Cell::write(const Limits& limits) noexcept {
+void LimitCache::Cell::write(const Limits& limits) noexcept {
     process.store(limits.process, std::memory_order_relaxed);
     process_total.store(limits.process_total, std::memory_order_relaxed);
     tenant.store(limits.tenant, std::memory_order_relaxed);
@@ -72,7 +72,7 @@ void DeviceLimits::Cell::write(const Limits& limits) noexcept {
 }
 
 // The generation is read before the rows, so that a change in between is seen the next time.
-bool DeviceLimits::refresh(const PolicySegment& policy, std::string_view device) noexcept {
+bool LimitCache::refresh(const PolicySegment& policy, std::string_view device) noexcept {
     if (refreshing_.exchange(true)) return false;
     const auto generation = policy.generation();
     const Rows process(policy, Scope::process, device);
@@ -85,7 +85,7 @@ bool DeviceLimits::refresh(const PolicySegment& policy, std::string_view device)
     return true;
 }
 
-void DeviceLimits::resolve(const PolicySegment& policy, std::string_view device, const Amounts& amounts,
+void LimitCache::resolve(const PolicySegment& policy, std::string_view device, const Amounts& amounts,
                            Limits* limits) noexcept {
     const Rows process(policy, Scope::process, device);
     const Rows tenant(policy, Scope::tenant, device);

@@ -11,7 +11,7 @@
 
 namespace rdmaquota::provider {
 
-class DeviceLimits {
+class LimitCache {
 public:
     // One entry per amount, as of now; `policy` is the account's current one. Thread-safe, waits for
     // nobody, allocates nothing.
@@ -46,7 +46,7 @@ private:
     Cell cells_[resource_count] = {};
 };
 
-inline void DeviceLimits::Cell::read(Limits& limits) const noexcept {
+inline void LimitCache::Cell::read(Limits& limits) const noexcept {
     limits.process = process.load(std::memory_order_relaxed);
     limits.process_total = process_total.load(std::memory_order_relaxed);
     limits.tenant = tenant.load(std::memory_order_relaxed);

@@ -48,13 +48,13 @@ public:
 
     bool empty() noexcept;
 
-    BriefLock& lock() noexcept { return lock_; }
+    LightMutex& lock() noexcept { return lock_; }
 
 private:
     std::size_t bucket(const void* object) const noexcept;
     void grow() noexcept;
 
-    BriefLock lock_;
+    LightMutex lock_;
     std::vector<Receipt*> buckets_;
     std::size_t count_ = 0;
     std::atomic<Receipt*> spare_ = nullptr;

@@ -10,7 +10,7 @@
 
 namespace rdmaquota::provider {
 
-class BriefLock {
+class LightMutex {
 public:
     void lock() noexcept {
         if (alone()) return state_.store(State::taken, std::memory_order_relaxed);

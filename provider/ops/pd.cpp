@@ -8,7 +8,7 @@ ibv_pd* alloc_pd(ibv_context* context) noexcept {
 }
 
 // A parent domain is the provider's own wrapping of a PD that was charged when it was made: the
-// kernel knows of no new object, so there is nothing to pay. The empty receipt keeps the books
+// kernel knows of no new object, so there is nothing to pay. The empty receipt keeps the accounts
 // whole when dealloc_pd comes for it.
 ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* attr) noexcept {
     return create(context, Op::alloc_parent_domain, alloc_parent_domain, Amounts{}, context, attr);

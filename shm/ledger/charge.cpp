@@ -25,7 +25,7 @@ void hold_back(std::uint64_t& pause) noexcept {
         if (const auto now = load(pause); now != request) return;
     }
     compare_exchange(pause, request, std::uint64_t{0});
-    step("hold_back");
+    failpoint("hold_back");
 }
 
 // Marks an operation of this owner as in flight, so that no one takes the slot for being at rest.
@@ -35,11 +35,11 @@ public:
         if (load(data.header.pause) != 0) [[unlikely]]
             hold_back(data.header.pause);
         add(ops_, ops_begin);
-        step("begin");
+        failpoint("begin");
     }
     ~InFlight() {
         add(ops_, ops_end);
-        step("end");
+        failpoint("end");
     }
     InFlight(const InFlight&) = delete;
 
@@ -104,7 +104,7 @@ LimitScope Ledger::full_scope(std::uint32_t slot, std::uint32_t device, Resource
     return full_total(slot, resource, amount, limit, 0);
 }
 
-// The same for the sums over devices. `already` is what of the charge is in the books by now.
+// The same for the sums over devices. `already` is what of the charge is in the accounts by now.
 LimitScope Ledger::full_total(std::uint32_t slot, Resource resource, std::uint64_t amount, const Limits& limit,
                               std::uint64_t already) const noexcept {
     const auto full = [&](std::uint64_t used, std::uint64_t bound) {
@@ -128,10 +128,10 @@ inline LimitScope Ledger::raise(std::uint32_t slot, std::uint32_t device, Resour
     do {
         if (exceeds(amount_of(word), amount, bound)) return LimitScope::tenant;
     } while (!compare_exchange(gate, word, word + amount));
-    step("raise_gate");
+    failpoint("raise_gate");
     raise_to(data_->peaks[device][r], amount_of(word) + amount);
     const auto used = add(data_->slots[slot].usage[device][r], amount);
-    step("raise_slot");
+    failpoint("raise_slot");
     auto full = LimitScope::none;
     if (exceeds(used, amount, limit.process)) [[unlikely]]
         full = LimitScope::process;
@@ -150,9 +150,9 @@ void Ledger::lower(std::uint32_t slot, std::uint32_t device, Resource resource, 
     auto used = load(own);
     while (!compare_exchange(own, used, used - std::min(used, amount))) {
     }
-    step("lower_slot");
+    failpoint("lower_slot");
     subtract(data_->gates[device][index(resource)], std::min(used, amount));
-    step("lower_gate");
+    failpoint("lower_gate");
 }
 
 // All or nothing; fills in the denial when nothing.

@@ -14,7 +14,7 @@ void Ledger::record(const Event& event) noexcept {
     timespec time{};
     clock_gettime(CLOCK_REALTIME, &time);
     store(entry.sequence, 2 * number + 1);
-    step("record");
+    failpoint("record");
     Event whole = event;
     whole.sequence = 2 * number + 1;
     whole.time_ns = static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);

@@ -167,13 +167,13 @@ Result<Owner> Ledger::claim(const Identity& identity) {
 bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::optional<Owner>& owner) noexcept {
     const auto file = LockFile::open(lock_path(path_, number));
     if (!file || !file.value().try_reap(number)) return false;
-    step("claim_lock");
+    failpoint("claim_lock");
     // Whoever held the lock before may have claimed the slot and died meanwhile.
     if (load(data_->states[number]) == SlotState::live) return false;
     void* hold = file.value().hold(number);
     if (!hold) return false;
     file.value().own(number);
-    step("claim_own");
+    failpoint("claim_own");
 
     auto& slot = data_->slots[number];
     SlotOwner before;
@@ -182,11 +182,11 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
     identity.comm.copy(now.comm, sizeof now.comm - 1);
     show(slot.owner, now);
     add(data_->header.claims, 1);
-    step("claim_count");
+    failpoint("claim_count");
     raise_to(data_->header.slots_used, number + 1);
-    step("claim_used");
+    failpoint("claim_used");
     store(data_->states[number], SlotState::live);
-    step("claim_live");
+    failpoint("claim_live");
     owner.emplace(Owner(number, hold));
     return true;
 }
@@ -195,7 +195,7 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
 // stays the child's.
 void Ledger::retire(Owner& owner) noexcept {
     LockFile::let_go(std::exchange(owner.hold_, nullptr));
-    step("let_go");
+    failpoint("let_go");
     if (!in_place()) return;
     const auto file = LockFile::open(lock_path(path_, owner.slot()));
     if (file) reap_slot(file.value(), owner.slot(), false);
@@ -216,7 +216,7 @@ std::optional<std::uint32_t> Ledger::device_index(std::string_view name) noexcep
         auto& entry = data_->devices[i];
         std::uint64_t found = 0;
         if (!compare_exchange(entry.key, found, key) && found != key) continue;
-        step("appear");
+        failpoint("appear");
         DeviceName wanted{};
         name.copy(wanted.text, sizeof wanted.text - 1);
         DeviceName there;

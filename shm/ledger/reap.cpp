@@ -69,14 +69,14 @@ bool Ledger::all_alive(const Snapshot& snapshot) const noexcept {
 // lock, or it is free already.
 bool Ledger::reap_slot(const LockFile& file, std::uint32_t number, bool report) noexcept {
     if (!file.try_reap(number)) return false;
-    step("reap_lock");
+    failpoint("reap_lock");
     const bool live = load(data_->states[number]) == SlotState::live;
     if (live) {
         if (report) report_death(number);
         empty_slot(number);
     }
     file.unlock(number);
-    step("reap_unlock");
+    failpoint("reap_unlock");
     return live;
 }
 
@@ -99,7 +99,7 @@ void Ledger::report_death(std::uint32_t number) noexcept {
 void Ledger::empty_slot(std::uint32_t number) noexcept {
     auto& slot = data_->slots[number];
     add(slot.ops, ops_begin);
-    step("empty_begin");
+    failpoint("empty_begin");
     for (std::uint32_t device = 0; device < device_slots; ++device)
         for (std::size_t r = 0; r < resource_count; ++r) {
             const auto amount = load(slot.usage[device][r]);
@@ -107,9 +107,9 @@ void Ledger::empty_slot(std::uint32_t number) noexcept {
         }
     keep_activity(number);
     store(slot.ops, (load(slot.ops) | ops_in_flight_mask) + 1);
-    step("empty_end");
+    failpoint("empty_end");
     store(data_->states[number], SlotState::free);
-    step("empty_free");
+    failpoint("empty_free");
 }
 
 // observe: two looks at every slot's ops word with the usage read between them. The words only
@@ -137,10 +137,10 @@ bool Ledger::observe(Resource resource, Snapshot& snapshot) const noexcept {
         }
         if (sum != 0) snapshot.holders[i / 64] |= std::uint64_t{1} << i % 64;
     }
-    step("first_look");
+    failpoint("first_look");
     if (in_flight != 0) return false;
     for (std::uint32_t d = 0; d < device_slots; ++d) snapshot.gate[d] = load(data_->gates[d][index(resource)]);
-    step("read_gates");
+    failpoint("read_gates");
     std::uint64_t second_look = 0;
     for (std::uint32_t i = 0; i < slots; ++i) second_look += load(data_->slots[i].ops);
     return second_look == first_look && slots_used() == slots && devices_used() == devices;
@@ -152,14 +152,14 @@ bool Ledger::observe_among_others(Resource resource, Snapshot& snapshot) noexcep
     constexpr int looks = 16;
     std::uint64_t request = (std::uint64_t{static_cast<std::uint32_t>(getpid())} << 32) | 1;
     store(data_->header.pause, request);
-    step("pause");
+    failpoint("pause");
     bool seen = false;
     for (int i = 0; i < looks && !seen; ++i) {
         sched_yield();
         seen = observe(resource, snapshot);
     }
     compare_exchange(data_->header.pause, request, std::uint64_t{0});
-    step("go_ahead");
+    failpoint("go_ahead");
     return seen;
 }
 
@@ -176,7 +176,7 @@ bool Ledger::correct(std::uint32_t device, Resource resource, const Snapshot& sn
         if (word >> gate_tag_shift != tag) return false;
     } while (!compare_exchange(gate, word, (((word & gate_amount_mask) - leak) & gate_amount_mask) |
                                                ((tag + 1) << gate_tag_shift)));
-    step("correct");
+    failpoint("correct");
     add(data_->header.reconciled, 1);
 
     Event event{};

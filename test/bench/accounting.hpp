@@ -1,4 +1,4 @@
-// Three ways of keeping a tenant's books, so that one benchmark measures all of them alike: our
+// Three ways of keeping a tenant's accounting, so that one benchmark measures all of them alike: our
 // ledger, the same counters behind a process-shared robust mutex, and a collector process behind a
 // Unix socket.
 #pragma once
@@ -12,10 +12,10 @@
 
 namespace rdmaquota::bench {
 
-// One process's access to the books; made in that process.
-class Books {
+// One process's access to the accounts; made in that process.
+class Accounting {
 public:
-    virtual ~Books() = default;
+    virtual ~Accounting() = default;
     // True: charged. `limits` has one entry per amount; the rivals know process and tenant limits.
     virtual bool charge(const Amounts& amounts, const Limits* limits) = 0;
     virtual void release(const Amounts& amounts) = 0;
@@ -25,7 +25,7 @@ public:
 class Site {
 public:
     virtual ~Site() = default;
-    virtual std::unique_ptr<Books> join() = 0;
+    virtual std::unique_ptr<Accounting> join() = 0;
 };
 
 std::unique_ptr<Site> make_ledger_site();

@@ -9,7 +9,7 @@
 namespace rdmaquota::bench {
 namespace {
 
-class LedgerBooks : public Books {
+class LedgerBooks : public Accounting {
 public:
     explicit LedgerBooks(Ledger ledger)
         : ledger_(std::move(ledger)),
@@ -30,7 +30,7 @@ private:
 
 class LedgerSite : public Site {
 public:
-    std::unique_ptr<Books> join() override { return std::make_unique<LedgerBooks>(ledger_.open()); }
+    std::unique_ptr<Accounting> join() override { return std::make_unique<LedgerBooks>(ledger_.open()); }
 
 private:
     TemporaryLedger ledger_;

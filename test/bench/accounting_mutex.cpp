@@ -39,7 +39,7 @@ private:
     pthread_mutex_t& mutex_;
 };
 
-class MutexBooks : public Books {
+class MutexBooks : public Accounting {
 public:
     explicit MutexBooks(Shared& shared) : shared_(shared), own_(shared.process[shared.joined++ % most_processes]) {}
 
@@ -86,7 +86,7 @@ public:
     ~MutexSite() override { munmap(shared_, sizeof(Shared)); }
     MutexSite(const MutexSite&) = delete;
 
-    std::unique_ptr<Books> join() override { return std::make_unique<MutexBooks>(*shared_); }
+    std::unique_ptr<Accounting> join() override { return std::make_unique<MutexBooks>(*shared_); }
 
 private:
     Shared* shared_;

@@ -100,7 +100,7 @@ sockaddr_un address_of(pid_t pid) {
     return address;
 }
 
-class SocketBooks : public Books {
+class SocketBooks : public Accounting {
 public:
     explicit SocketBooks(const sockaddr_un& address) : fd_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
         if (connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
@@ -149,7 +149,7 @@ public:
     }
     SocketSite(const SocketSite&) = delete;
 
-    std::unique_ptr<Books> join() override { return std::make_unique<SocketBooks>(address_); }
+    std::unique_ptr<Accounting> join() override { return std::make_unique<SocketBooks>(address_); }
 
 private:
     sockaddr_un address_;

@@ -13,12 +13,12 @@ namespace {
 using namespace rdmaquota;
 using namespace rdmaquota::bench;
 
-double pair_ns(Books& books, const Amounts& amounts, unsigned pairs) {
+double pair_ns(Accounting& accounting, const Amounts& amounts, unsigned pairs) {
     const auto limits = far_limits();
     const auto start = now_ns();
     for (unsigned i = 0; i < pairs; ++i) {
-        if (!books.charge(amounts, limits.data())) give_up("denied with room left");
-        books.release(amounts);
+        if (!accounting.charge(amounts, limits.data())) give_up("denied with room left");
+        accounting.release(amounts);
     }
     return elapsed_ns(start) / pairs;
 }
@@ -32,9 +32,9 @@ double locked_ns(unsigned operations) {
 
 int count_only(const char* what, unsigned pairs) {
     const auto site = make_ledger_site();
-    const auto books = site->join();
+    const auto accounting = site->join();
     const bool one = std::strcmp(what, "--one") == 0;
-    pair_ns(*books, one ? one_resource() : one_qp(), pairs);
+    pair_ns(*accounting, one ? one_resource() : one_qp(), pairs);
     return 0;
 }
 
@@ -55,10 +55,10 @@ int main(int argc, char** argv) {
         for (unsigned run = 0; run < runs; ++run)
             for (std::size_t s = 0; s < sides.size(); ++s) {
                 const auto site = sides[s].make();
-                const auto books = site->join();
+                const auto accounting = site->join();
                 const auto share = std::strcmp(sides[s].name, "socket") == 0 ? pairs / 50 : pairs;
-                pair_ns(*books, amounts, share / 10);
-                ns[s].push_back(pair_ns(*books, amounts, share));
+                pair_ns(*accounting, amounts, share / 10);
+                ns[s].push_back(pair_ns(*accounting, amounts, share));
             }
         for (std::size_t s = 0; s < sides.size(); ++s)
             print(std::string("charge.") + name + "." + sides[s].name, ns[s]);

@@ -30,13 +30,13 @@ struct Control {
 
 void work(Site& site, Control& control, Done& done, const Amounts& amounts) {
     const auto limits = far_limits();
-    const auto books = site.join();
+    const auto accounting = site.join();
     ++control.ready;
     while (!control.go) usleep(100);
     std::uint64_t pairs = 0;
     while (!control.stop.load(std::memory_order_relaxed)) {
-        if (!books->charge(amounts, limits.data())) give_up("denied with room left");
-        books->release(amounts);
+        if (!accounting->charge(amounts, limits.data())) give_up("denied with room left");
+        accounting->release(amounts);
         ++pairs;
     }
     done.pairs = pairs;

@@ -121,7 +121,7 @@ policy <<< 'version = 1'
 start "$states" qp=1 init=1 flush qp=1 init=1 rtr reset wait
 counted="'init': {'done': 2, 'failed': 0}, 'reset': {'done': 1, 'failed': 0}, 'rtr': {'done': 0, 'failed': 1}"
 of_interest="{k: v for k, v in sorted(a['qp'].items()) if any(v.values()) and k != 'err'}, a['cq_events']"
-is "the process's deeds are counted" "$(shown "(lambda a: ($of_interest))(t['processes'][0]['activity']['rxe0'])")" \
+is "the process's activity are counted" "$(shown "(lambda a: ($of_interest))(t['processes'][0]['activity']['rxe0'])")" \
     "({$counted}, 1)"
 is "and the device's" "$(shown "(lambda a: ($of_interest))(t['activity']['rxe0'])")" "({$counted}, 1)"
 is "a QP in ERROR" "$(shown "t['activity']['rxe0']['qp']['err']")" "{'done': 1, 'failed': 0}"

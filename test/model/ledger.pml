@@ -48,7 +48,7 @@ proctype process(byte id) {
     steps()
 }
 
-// I2: when all others rest, one reap and one reconcile make the books true. Excused is what a
+// I2: when all others rest, one reap and one reconcile make the accounts true. Excused is what a
 // stopped process is in the middle of, and what a process that died in an operation left in a slot
 // that its child keeps.
 proctype judge() {

@@ -9,7 +9,7 @@
     byte k;             /* charge, observe: the resource */ \
     byte i;             /* roll-back, release: the resource; correct: the device */ \
     byte denied;        /* charge: the scope of the limit that is full */ \
-    bool already;       /* charge: resource k is in the books */ \
+    bool already;       /* charge: resource k is in the accounts */ \
     byte round;         /* prove: looks so far */ \
     byte amount, taken; /* release: the resources, one bit each; empty, lower: how much */ \
     byte sum, j;        /* sums over devices: so far, up to device j */ \

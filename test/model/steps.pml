@@ -1,5 +1,5 @@
 // The steps, in the order of the code's files. A process does them one at a time, from `pc`; where two
-// have the same name, either may come. Those AT a place are the code's, which says step("place") right
+// have the same name, either may come. Those AT a place are the code's, which says failpoint("place") right
 // after each (test/model/names.sh compares). A LOOK reads one word of shared memory and has no name in
 // the code but its function's. MEANWHILE is what the program or the kernel does.
 

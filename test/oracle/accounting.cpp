@@ -38,7 +38,7 @@ constexpr std::pair<const char*, Resource> listed[] = {
 
 }  // namespace
 
-Books::Books(std::string device, bool with_kernel, unsigned new_sidecar)
+Accounting::Accounting(std::string device, bool with_kernel, unsigned new_sidecar)
     : device_(std::move(device)),
       with_kernel_(with_kernel),
       new_sidecar_(new_sidecar),
@@ -49,11 +49,11 @@ Books::Books(std::string device, bool with_kernel, unsigned new_sidecar)
     lift_limits();
 }
 
-void Books::compare(const std::string& what, std::int64_t seen, std::int64_t expected, std::string& text) const {
+void Accounting::compare(const std::string& what, std::int64_t seen, std::int64_t expected, std::string& text) const {
     if (seen != expected) text += fmt::format("{}{} is {} and should be {}", text.empty() ? "" : ", ", what, seen, expected);
 }
 
-std::string Books::disagreement(const Tally& expected) {
+std::string Accounting::disagreement(const Tally& expected) {
     std::string text;
     std::optional<std::uint32_t> number;
     for (const auto& [i, name] : ledger_.devices())
@@ -76,7 +76,7 @@ std::string Books::disagreement(const Tally& expected) {
 }
 
 #ifdef ORACLE_SIDECAR
-void Books::compare_sidecar(const Tally& expected, std::string& text) {
+void Accounting::compare_sidecar(const Tally& expected, std::string& text) {
     if (new_sidecar_ != 0 && ++comparisons_ % new_sidecar_ == 0) watch_ = rdmaquota::KernelWatch::open();
     const auto uses = watch_.snapshot();
     if (!uses || !watch_.attached())
@@ -93,10 +93,10 @@ void Books::compare_sidecar(const Tally& expected, std::string& text) {
     }
 }
 #else
-void Books::compare_sidecar(const Tally&, std::string&) {}
+void Accounting::compare_sidecar(const Tally&, std::string&) {}
 #endif
 
-std::string Books::lasting_disagreement(const Tally& expected) {
+std::string Accounting::lasting_disagreement(const Tally& expected) {
     std::string text;
     for (int tries = 0; tries < 100; ++tries) {
         ledger_.reap();
@@ -110,7 +110,7 @@ std::string Books::lasting_disagreement(const Tally& expected) {
     return text;
 }
 
-void Books::set(Scope scope, std::string_view device, Row& row, Resource resource, std::uint64_t limit) {
+void Accounting::set(Scope scope, std::string_view device, Row& row, Resource resource, std::uint64_t limit) {
     row[index(resource)] = limit;
     if (const auto done = policy_.set(scope, device, resource, limit); !done) {
         std::fprintf(stderr, "oracle: %s\n", done.error().c_str());
@@ -118,7 +118,7 @@ void Books::set(Scope scope, std::string_view device, Row& row, Resource resourc
     }
 }
 
-void Books::lift_limits() {
+void Accounting::lift_limits() {
     for (const auto& resource : rdmaquota::resource_table) {
         set(Scope::process, device_, process_, resource.id, unlimited);
         set(Scope::tenant, device_, tenant_, resource.id, unlimited);
@@ -127,11 +127,11 @@ void Books::lift_limits() {
     }
 }
 
-void Books::set_tenant_limit(Resource resource, std::uint64_t limit) {
+void Accounting::set_tenant_limit(Resource resource, std::uint64_t limit) {
     set(Scope::tenant, device_, tenant_, resource, limit);
 }
 
-void Books::limit_at_random(Random& random, const Tally& floor) {
+void Accounting::limit_at_random(Random& random, const Tally& floor) {
     if (random.one_in(4)) lift_limits();
     for (int n = 0; n < 3; ++n) {
         const auto& resource = rdmaquota::resource_table[random.below(resource_count)];
@@ -146,7 +146,7 @@ void Books::limit_at_random(Random& random, const Tally& floor) {
     }
 }
 
-bool Books::exceeds(const Tally& used, const Tally& more) const {
+bool Accounting::exceeds(const Tally& used, const Tally& more) const {
     for (std::size_t i = 0; i < resource_count; ++i) {
         const auto limit = std::min({process_[i], tenant_[i], process_total_[i], tenant_total_[i]});
         if (more.amount[i] > 0 && static_cast<std::uint64_t>(used.amount[i] + more.amount[i]) > limit) return true;
@@ -154,7 +154,7 @@ bool Books::exceeds(const Tally& used, const Tally& more) const {
     return false;
 }
 
-std::string Books::limits() const {
+std::string Accounting::limits() const {
     std::string text;
     for (const auto& row : rdmaquota::resource_table) {
         const auto i = index(row.id);

@@ -1,4 +1,4 @@
-// The books of one device side by side: the ledger's, the kernel's, the oracle's own, and what the sidecar sees of
+// The accounts of one device side by side: the ledger's, the kernel's, the oracle's own, and what the sidecar sees of
 // the kernel where that is built (ORACLE_SIDECAR).
 #pragma once
 
@@ -14,14 +14,14 @@
 
 namespace oracle {
 
-class Books {
+class Accounting {
 public:
     // `with_kernel`: the device is the kernel's, and this process is in a cgroup of its own. What the
     // kernel has on the device for itself now is not counted later. `new_sidecar`: each so manyth comparison sees
     // the kernel as a sidecar that was just started; 0: never.
-    Books(std::string device, bool with_kernel, unsigned new_sidecar);
+    Accounting(std::string device, bool with_kernel, unsigned new_sidecar);
 
-    // Where the books of this device disagree, at a moment when nothing changes; empty when they do
+    // Where the accounts of this device disagree, at a moment when nothing changes; empty when they do
     // not. `expected` is the sum over all processes.
     std::string disagreement(const Tally& expected);
     // The same, with time for what a killed process had to be cleaned up.

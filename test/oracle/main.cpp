@@ -28,37 +28,37 @@ Counts& counts() {
     return *shared;
 }
 
-void play(const std::string& phase, const Stage& stage, Books& books) {
+void play(const std::string& phase, const Stage& stage, Accounting& accounting) {
     if (phase == "single")
-        single(stage, books, false);
+        single(stage, accounting, false);
     else if (phase == "limits")
-        single(stage, books, true);
+        single(stage, accounting, true);
     else if (phase == "threads")
-        threads(stage, books);
+        threads(stage, accounting);
     else if (phase == "resizers")
-        resizers(stage, books);
+        resizers(stage, accounting);
     else if (phase == "processes")
-        processes(stage, books);
+        processes(stage, accounting);
     else if (phase == "unplug")
-        unplug(stage, books);
+        unplug(stage, accounting);
     else
         report(phase, "there is no such phase");
 }
 
 // A phase is a process of its own, after whose end nothing is left.
-void run(const std::string& phase, const Stage& stage, Books& books) {
+void run(const std::string& phase, const Stage& stage, Accounting& accounting) {
     const auto begin = std::time(nullptr);
     std::fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
-        play(phase, stage, books);
+        play(phase, stage, accounting);
         std::fflush(stdout);
         _exit(0);
     }
     int status = 0;
     waitpid(child, &status, 0);
     report(phase + " ends in order", status == 0 ? "" : fmt::format("wait status {:#x}", status));
-    report("and nothing of it is left", books.lasting_disagreement({}));
+    report("and nothing of it is left", accounting.lasting_disagreement({}));
     fmt::print("# {} took {} s\n", phase, std::time(nullptr) - begin);
 }
 
@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     if (stage.with_kernel) enter_cgroup();
     counts() = {};
-    Books books(stage.device, stage.with_kernel, stage.new_sidecar);
-    for (const auto& phase : phases) run(phase, stage, books);
+    Accounting accounting(stage.device, stage.with_kernel, stage.new_sidecar);
+    for (const auto& phase : phases) run(phase, stage, accounting);
     return finish();
 }

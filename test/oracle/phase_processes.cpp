@@ -32,7 +32,7 @@ struct Process {
 };
 
 // A child that opens the device for itself, and makes and destroys an object in its parent's context.
-void fork_a_child(Pool& pool, const Books& books, ibv_device* device, Random& random) {
+void fork_a_child(Pool& pool, const Accounting& accounting, ibv_device* device, Random& random) {
     const auto inherited = pool.pick(Kind::context, random);
     const auto seed = random.below(1000);
     const pid_t child = fork();
@@ -41,7 +41,7 @@ void fork_a_child(Pool& pool, const Books& books, ibv_device* device, Random& ra
         if (inherited)
             if (ibv_pd* pd = ibv_alloc_pd(inherited->verbs)) ibv_dealloc_pd(pd);
         Pool own;
-        Player player(own, books, device, seed, false);
+        Player player(own, accounting, device, seed, false);
         for (unsigned i = 0; i < 15; ++i) player.step();
         if (seed % 3 == 0) player.close_all();
         if (seed % 3 == 1) raise(SIGKILL);
@@ -51,15 +51,15 @@ void fork_a_child(Pool& pool, const Books& books, ibv_device* device, Random& ra
     waitpid(child, &status, 0);
 }
 
-[[noreturn]] void play(const Process& process, const Books& books, const Stage& stage, std::uint64_t seed) {
+[[noreturn]] void play(const Process& process, const Accounting& accounting, const Stage& stage, std::uint64_t seed) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     Pool pool;
     ibv_device* device = find_device(stage.device);
-    Player player(pool, books, device, seed, false);
+    Player player(pool, accounting, device, seed, false);
     char order = 0;
     while (read(process.orders, &order, 1) == 1 && order != 'q') {
         for (unsigned i = 0; i < steps_of_a_round && player.wrong().empty(); ++i) player.step();
-        if (player.random().one_in(3)) fork_a_child(pool, books, device, player.random());
+        if (player.random().one_in(3)) fork_a_child(pool, accounting, device, player.random());
         process.shared->expected = pool.expected();
         fmt::format_to_n(process.shared->wrong, sizeof process.shared->wrong - 1, "{}", player.wrong());
         fmt::format_to_n(process.shared->story, sizeof process.shared->story - 1, "{}", player.story());
@@ -68,7 +68,7 @@ void fork_a_child(Pool& pool, const Books& books, ibv_device* device, Random& ra
     _exit(0);
 }
 
-void start(Process& process, const Books& books, const Stage& stage, std::uint64_t seed) {
+void start(Process& process, const Accounting& accounting, const Stage& stage, std::uint64_t seed) {
     int orders[2], answers[2];
     if (pipe(orders) != 0 || pipe(answers) != 0) std::exit(2);
     *process.shared = {};
@@ -77,7 +77,7 @@ void start(Process& process, const Books& books, const Stage& stage, std::uint64
         close(orders[1]);
         close(answers[0]);
         process.orders = orders[0], process.answers = answers[1];
-        play(process, books, stage, seed);
+        play(process, accounting, stage, seed);
     }
     close(orders[0]);
     close(answers[1]);
@@ -101,7 +101,7 @@ Tally sum(const std::vector<Process>& all) {
 }
 
 // One round: all play, and one may be killed on the way and replaced.
-void round(std::vector<Process>& all, Random& random, const Books& books, const Stage& stage) {
+void round(std::vector<Process>& all, Random& random, const Accounting& accounting, const Stage& stage) {
     for (auto& process : all)
         if (write(process.orders, "g", 1) != 1) std::exit(2);
     const bool kills = random.one_in(2);
@@ -110,7 +110,7 @@ void round(std::vector<Process>& all, Random& random, const Books& books, const 
     nanosleep(&pause, nullptr);
     if (kills) {
         end(victim, SIGKILL);
-        start(victim, books, stage, random.below(1 << 30));
+        start(victim, accounting, stage, random.below(1 << 30));
     }
     char answer;
     for (auto& process : all)
@@ -120,28 +120,28 @@ void round(std::vector<Process>& all, Random& random, const Books& books, const 
 
 }  // namespace
 
-void processes(const Stage& stage, Books& books) {
+void processes(const Stage& stage, Accounting& accounting) {
     Random random(stage.seed);
     auto* shared = static_cast<Shared*>(mmap(nullptr, process_count * sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     std::vector<Process> all(process_count);
     for (unsigned i = 0; i < process_count; ++i) {
         all[i].shared = shared + i;
-        start(all[i], books, stage, stage.seed + i);
+        start(all[i], accounting, stage, stage.seed + i);
     }
     std::string wrong, story;
     const unsigned rounds = stage.steps / (process_count * steps_of_a_round) + 1;
     for (unsigned i = 0; wrong.empty() && i < rounds; ++i) {
-        if (i % 3 == 2) books.limit_at_random(random, sum(all));
-        round(all, random, books, stage);
+        if (i % 3 == 2) accounting.limit_at_random(random, sum(all));
+        round(all, random, accounting, stage);
         for (const auto& process : all)
             if (process.shared->wrong[0]) wrong = process.shared->wrong, story = process.shared->story;
-        if (wrong.empty()) wrong = books.lasting_disagreement(sum(all));
+        if (wrong.empty()) wrong = accounting.lasting_disagreement(sum(all));
     }
-    books.lift_limits();
+    accounting.lift_limits();
     for (auto& process : all) end(process, random.one_in(2) ? SIGKILL : 0);
-    if (wrong.empty()) wrong = books.lasting_disagreement({});
+    if (wrong.empty()) wrong = accounting.lasting_disagreement({});
     munmap(shared, process_count * sizeof(Shared));
-    report(fmt::format("{} processes, their children and their deaths: the books agree whenever they rest", process_count), wrong, story);
+    report(fmt::format("{} processes, their children and their deaths: the accounts agree whenever they rest", process_count), wrong, story);
 }
 
 }  // namespace oracle

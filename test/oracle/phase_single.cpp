@@ -23,21 +23,21 @@ std::string idle(const std::map<std::string, Outcomes>& outcomes, bool with_limi
 
 }  // namespace
 
-void single(const Stage& stage, Books& books, bool with_limits) {
+void single(const Stage& stage, Accounting& accounting, bool with_limits) {
     Pool pool;
-    Player player(pool, books, find_device(stage.device), stage.seed, true);
+    Player player(pool, accounting, find_device(stage.device), stage.seed, true);
     std::string wrong;
     unsigned step = 0;
     for (; wrong.empty() && step < stage.steps; ++step) {
-        if (with_limits && step % 25 == 0) books.limit_at_random(player.random(), pool.expected());
+        if (with_limits && step % 25 == 0) accounting.limit_at_random(player.random(), pool.expected());
         player.step();
         wrong = player.wrong();
-        if (wrong.empty()) wrong = books.disagreement(pool.expected());
+        if (wrong.empty()) wrong = accounting.disagreement(pool.expected());
     }
-    books.lift_limits();
+    accounting.lift_limits();
     player.close_all();
-    if (wrong.empty()) wrong = books.disagreement(pool.expected());
-    const auto name = fmt::format("{} calls of one thread{}: the books agree after each", stage.steps,
+    if (wrong.empty()) wrong = accounting.disagreement(pool.expected());
+    const auto name = fmt::format("{} calls of one thread{}: the accounts agree after each", stage.steps,
                                   with_limits ? " under random limits" : "");
     report(name, wrong.empty() ? wrong : fmt::format("after step {}: {}", step, wrong), player.story());
     if (wrong.empty()) report("these calls were of every outcome", idle(player.outcomes(), with_limits));

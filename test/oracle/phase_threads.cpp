@@ -24,35 +24,35 @@ void round(std::vector<Player>& players) {
 
 }  // namespace
 
-void threads(const Stage& stage, Books& books) {
-    books.expect_ended_threads();
+void threads(const Stage& stage, Accounting& accounting) {
+    accounting.expect_ended_threads();
     Pool pool;
     std::vector<Player> players;
     for (unsigned i = 0; i < thread_count; ++i)
-        players.emplace_back(pool, books, find_device(stage.device), stage.seed + i, false);
+        players.emplace_back(pool, accounting, find_device(stage.device), stage.seed + i, false);
     Random random(stage.seed);
     std::string wrong;
     const unsigned rounds = stage.steps / (thread_count * steps_of_a_round) + 1;
     for (unsigned i = 0; wrong.empty() && i < rounds; ++i) {
-        if (i % 3 == 2) books.limit_at_random(random, pool.expected());
+        if (i % 3 == 2) accounting.limit_at_random(random, pool.expected());
         round(players);
         for (const auto& player : players)
             if (wrong.empty()) wrong = player.wrong();
-        if (wrong.empty()) wrong = books.disagreement(pool.expected());
+        if (wrong.empty()) wrong = accounting.disagreement(pool.expected());
     }
-    books.lift_limits();
+    accounting.lift_limits();
     players.front().close_all();
-    if (wrong.empty()) wrong = books.disagreement(pool.expected());
-    report(fmt::format("{} threads with the same objects: the books agree whenever they rest", thread_count), wrong,
+    if (wrong.empty()) wrong = accounting.disagreement(pool.expected());
+    report(fmt::format("{} threads with the same objects: the accounts agree whenever they rest", thread_count), wrong,
            players.front().story());
 }
 
 // Every change beyond the limit is denied, also while another thread changes the same object.
-void resizers(const Stage& stage, Books& books) {
+void resizers(const Stage& stage, Accounting& accounting) {
     ibv_context* context = ibv_open_device(find_device(stage.device));
     ibv_cq* cq = context ? ibv_create_cq(context, 10, nullptr, nullptr, 0) : nullptr;
     if (!cq) return report("a CQ for two threads", "it cannot be created");
-    books.set_tenant_limit(Resource::cqe, 100);
+    accounting.set_tenant_limit(Resource::cqe, 100);
     std::atomic<unsigned> allowed{0}, undenied{0};
     std::vector<std::thread> running;
     for (unsigned i = 0; i < 4; ++i)
@@ -68,12 +68,12 @@ void resizers(const Stage& stage, Books& books) {
            undenied == 0 && allowed > 0 ? "" : fmt::format("{} of 300 were not denied; {} within it", undenied.load(), allowed.load()));
     const bool resized = ibv_resize_cq(cq, 42) == 0;
     report("and costs what it was last resized to",
-           resized ? books.disagreement(Tally{}.with(Resource::hca_handle).with(Resource::cq).with(Resource::hca_object).with(Resource::cqe, 42))
+           resized ? accounting.disagreement(Tally{}.with(Resource::hca_handle).with(Resource::cq).with(Resource::hca_object).with(Resource::cqe, 42))
                    : "it cannot be resized");
     ibv_destroy_cq(cq);
     ibv_close_device(context);
-    books.lift_limits();
-    report("and leaves nothing behind", books.disagreement({}));
+    accounting.lift_limits();
+    report("and leaves nothing behind", accounting.disagreement({}));
 }
 
 }  // namespace oracle

@@ -36,9 +36,9 @@ bool is_gone(const std::string& device) {
 }  // namespace
 
 // rxe's own removal waits for those who have the device open, so it goes on beside us.
-void unplug(const Stage& stage, Books& books) {
+void unplug(const Stage& stage, Accounting& accounting) {
     Pool pool;
-    Player player(pool, books, find_device(stage.device), stage.seed, true);
+    Player player(pool, accounting, find_device(stage.device), stage.seed, true);
     player.destroy_queues_first();
     for (unsigned i = 0; i < 200; ++i) player.step();
     const auto alive = pool.size();
@@ -48,7 +48,7 @@ void unplug(const Stage& stage, Books& books) {
     player.close_all();
     report(fmt::format("unplugged with {} objects alive, the device can be closed", alive), player.wrong(), player.story());
     report("and goes", succeeds(removal) && is_gone(stage.device) ? "" : "it is still there");
-    report("and nothing is left in the ledger", books.disagreement({}).find("ledger") == std::string::npos ? "" : books.disagreement({}));
+    report("and nothing is left in the ledger", accounting.disagreement({}).find("ledger") == std::string::npos ? "" : accounting.disagreement({}));
     const pid_t addition = run(fmt::format("rdma link add {} type rxe netdev dummy0", stage.device).c_str());
     report("plugged in again, it is there", succeeds(addition) ? "" : "rdma link add failed");
 }

@@ -1,4 +1,4 @@
-// The phases of the oracle. Each checks that the three books agree: at every step of the first two, and
+// The phases of the oracle. Each checks that the three accounts agree: at every step of the first two, and
 // at the moments when all threads or processes rest in the others.
 #pragma once
 
@@ -16,7 +16,7 @@ struct Stage {
     bool with_kernel;
     std::uint64_t seed;
     unsigned steps;
-    unsigned new_sidecar;  // see Books
+    unsigned new_sidecar;  // see Accounting
 };
 
 // Prints "ok - NAME" or "not ok - NAME" with what was seen; what is seen is empty when it is good.
@@ -25,10 +25,10 @@ int finish();  // prints the counts; the exit status
 
 ibv_device* find_device(const std::string& name);  // exits when it is not there
 
-void single(const Stage& stage, Books& books, bool with_limits);
-void threads(const Stage& stage, Books& books);
-void processes(const Stage& stage, Books& books);
-void resizers(const Stage& stage, Books& books);
-void unplug(const Stage& stage, Books& books);
+void single(const Stage& stage, Accounting& accounting, bool with_limits);
+void threads(const Stage& stage, Accounting& accounting);
+void processes(const Stage& stage, Accounting& accounting);
+void resizers(const Stage& stage, Accounting& accounting);
+void unplug(const Stage& stage, Accounting& accounting);
 
 }  // namespace oracle

@@ -46,9 +46,9 @@ bool Player::judge(const std::string& name, const std::string& text, const Tally
     auto& outcome = outcomes_[name];
     ++(done ? outcome.done : error == EDQUOT ? outcome.denied : outcome.refused);
     if (!alone_) return done;
-    const bool full = books_.exceeds(pool_.expected(), more);
-    if (done && full) fault(text + " was allowed beyond the limits" + books_.limits());
-    if (!done && error == EDQUOT && !full) fault(text + " was denied with room left:" + books_.limits());
+    const bool full = accounting_.exceeds(pool_.expected(), more);
+    if (done && full) fault(text + " was allowed beyond the limits" + accounting_.limits());
+    if (!done && error == EDQUOT && !full) fault(text + " was denied with room left:" + accounting_.limits());
     return done;
 }
 

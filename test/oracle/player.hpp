@@ -21,8 +21,8 @@ struct Outcomes {
 class Player {
 public:
     // `alone`: no other thread or process charges, so that a denial can be judged.
-    Player(Pool& pool, const Books& books, ibv_device* device, std::uint64_t seed, bool alone)
-        : pool_(pool), books_(books), device_(device), random_(seed), alone_(alone) {}
+    Player(Pool& pool, const Accounting& accounting, ibv_device* device, std::uint64_t seed, bool alone)
+        : pool_(pool), accounting_(accounting), device_(device), random_(seed), alone_(alone) {}
 
     void step();
     void close_all();  // every context, with what is alive in it but queues
@@ -47,7 +47,7 @@ private:
     void fault(const std::string& text);
 
     Pool& pool_;
-    const Books& books_;
+    const Accounting& accounting_;
     ibv_device* device_;
     Random random_;
     bool alone_, queues_first_ = false;

@@ -40,7 +40,7 @@ void use(Ledger& ledger, unsigned number) {
 
 }  // namespace
 
-TEST_CASE_METHOD(LedgerFixture, "threads do everything at once, and the books are true afterwards") {
+TEST_CASE_METHOD(LedgerFixture, "threads do everything at once, and the accounts are true afterwards") {
     auto ledger = open();
     std::vector<std::thread> threads;
     for (unsigned number = 0; number < 4; ++number) threads.emplace_back([&, number] { use(ledger, number); });

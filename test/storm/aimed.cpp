@@ -82,7 +82,7 @@ Count at_each_step(int signal, const std::function<void(const std::string&)>& be
         std::string seen;
         if (outcome == 0 && !stopped) return count;
         if (outcome != SIGKILL) count.wrong = fmt::format("step {}: ended with {}", nth, outcome);
-        if (count.wrong.empty() && (!has_room(ledger, limit, seen) || !books_are_true(ledger, seen)))
+        if (count.wrong.empty() && (!has_room(ledger, limit, seen) || !accounting_is_true(ledger, seen)))
             count.wrong = fmt::format("step {}: {}", nth, seen);
         ++count.ended;
     }
@@ -125,7 +125,7 @@ void claimer_of_a_dead_slot() {
 }  // namespace
 
 void aimed_storm() {
-    report("killed at each step of a whole life, the books are true",
+    report("killed at each step of a whole life, the accounts are true",
            at_each_step(SIGKILL, nullptr, whole_life, false), 30);
     report("stopped at each step of a whole life, others go on", at_each_step(SIGSTOP, nullptr, whole_life, false), 30);
     report("killed at each step of a repair, the next one completes it",

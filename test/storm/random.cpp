@@ -124,7 +124,7 @@ void random_storm(double seconds, unsigned seed) {
           fmt::format("nobody was denied with room left ({} without a proof)", board.wrong_denials.load()),
           fmt::format("{} were with a proof", board.wrong_proofs.load()));
     std::string seen;
-    check(books_are_true(ledger, seen), "after the storm the books are true", seen);
+    check(accounting_is_true(ledger, seen), "after the storm the accounts are true", seen);
     check(has_room(ledger, tight, seen), "and the whole limit can be had", seen);
     munmap(&board, sizeof board);
 }

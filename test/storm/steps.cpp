@@ -23,7 +23,7 @@ int signal_at_target = 0;
 
 namespace rdmaquota {
 
-void step(const char*) noexcept {
+void failpoint(const char*) noexcept {
     if (++taken == target) kill(getpid(), signal_at_target);
 }
 
@@ -127,7 +127,7 @@ const Limits* limits_of(std::uint64_t limit) {
     return limits;
 }
 
-bool books_are_true(Ledger& ledger, std::string& seen) {
+bool accounting_is_true(Ledger& ledger, std::string& seen) {
     ledger.reap();
     for (const auto& [device, name] : ledger.devices())
         for (const auto resource : {Resource::qp, Resource::mr_bytes, Resource::pd}) {

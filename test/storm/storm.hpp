@@ -48,7 +48,7 @@ void aim(int signal, std::uint64_t nth);
 std::uint64_t steps_taken();
 
 // True when every gate equals the sum of the slots and nobody but the living holds anything.
-bool books_are_true(Ledger& ledger, std::string& seen);
+bool accounting_is_true(Ledger& ledger, std::string& seen);
 // True when a newcomer can charge exactly `limit` of each resource that the storms use.
 bool has_room(Ledger& ledger, std::uint64_t limit, std::string& seen);
 

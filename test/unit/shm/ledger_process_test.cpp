@@ -175,7 +175,7 @@ TEST_CASE_METHOD(LedgerFixture, "a table full of the living refuses, full of the
     CHECK(ledger.owners().size() == 1);
 }
 
-TEST_CASE_METHOD(LedgerFixture, "processes killed at random leave the books true") {
+TEST_CASE_METHOD(LedgerFixture, "processes killed at random leave the accounts true") {
     auto ledger = open();
     const auto device = *ledger.device_index("rxe0");
     for (int round = 0; round < 100; ++round) {

@@ -16,7 +16,7 @@ namespace {
 struct Fixture {
     TemporaryDirectory directory;
     std::uint64_t used = 0;
-    Node node{directory.path()};
+    QuotaDirectory node{directory.path()};
     NodeEvents events;
     DynamicLimits limits{node, events, [this](const std::string&, Resource) { return used; },
                          [](CapacityOf, const std::string&, Resource) { return 0; }};

@@ -10,7 +10,7 @@ struct Pair {
     std::uint64_t kernel, ledger;
 };
 
-void look(Looks& looks, bool same, Pair had) {
+void look(SampleWindow& looks, bool same, Pair had) {
     looks.begin(same);
     looks.set(Resource::qp, {had.kernel, had.kernel, had.ledger});
 }
@@ -18,7 +18,7 @@ void look(Looks& looks, bool same, Pair had) {
 }  // namespace
 
 TEST_CASE("what the kernel has more in three looks is a bypass, in two it is not") {
-    Looks looks;
+    SampleWindow looks;
     look(looks, false, {5, 1});
     look(looks, true, {5, 1});
     CHECK(looks.bypass(Resource::qp) == 0);
@@ -27,7 +27,7 @@ TEST_CASE("what the kernel has more in three looks is a bypass, in two it is not
 }
 
 TEST_CASE("who makes and destroys all the time is held against the ledger of the last seconds") {
-    Looks looks;
+    SampleWindow looks;
     look(looks, false, {9, 9});
     for (int i = 0; i < 16; ++i) {
         look(looks, false, {9, 2});
@@ -38,7 +38,7 @@ TEST_CASE("who makes and destroys all the time is held against the ledger of the
 }
 
 TEST_CASE("what the ledger has more is a leak after six looks") {
-    Looks looks;
+    SampleWindow looks;
     for (int i = 0; i < 5; ++i) {
         look(looks, i > 0, {1, 3});
         CHECK(looks.leak(Resource::qp) == 0);
@@ -49,7 +49,7 @@ TEST_CASE("what the ledger has more is a leak after six looks") {
 }
 
 TEST_CASE("a look that is confirmed needs no others") {
-    Looks looks;
+    SampleWindow looks;
     look(looks, false, {5, 0});
     looks.confirm();
     CHECK(looks.bypass(Resource::qp) == 5);

@@ -33,7 +33,7 @@ struct Sleeper {
     }
 };
 
-const Sanctions::Place place{7, "rxe0"};
+const Sanctions::ProcessDevice place{7, "rxe0"};
 
 }  // namespace
 
@@ -94,12 +94,12 @@ struct Limited {
     }
     void write(const char* name, const char* text) const { std::ofstream(directory / name) << text; }
     bool bounded() const { return backstop.bounds("/", "rxe0"); }
-    std::optional<Finding> limit(const Sanctions::Place& where, std::uint64_t since = 0) {
+    std::optional<Finding> limit(const Sanctions::ProcessDevice& where, std::uint64_t since = 0) {
         return sanctions.limit(where, difference, suspects, since, policy);
     }
 };
 
-const Sanctions::Place other{8, "rxe0"};
+const Sanctions::ProcessDevice other{8, "rxe0"};
 
 }  // namespace
 

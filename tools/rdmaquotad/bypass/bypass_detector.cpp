@@ -21,7 +21,7 @@ std::uint64_t weight(Resource resource, std::uint64_t amount) {
 }  // namespace
 
 // A process may use contexts that another opened, and that one a third's: all have the same representative.
-class Agreement::Groups {
+class BypassDetector::Groups {
 public:
     explicit Groups(const std::vector<KernelUse>& uses) {
         for (const auto& use : uses) join(use.pid, use.opener);
@@ -46,7 +46,7 @@ private:
 };
 
 // Kernel and ledger of a group of processes on one device, in the name of one of them.
-struct Agreement::Side {
+struct BypassDetector::Side {
     std::uint32_t pid = 0;         // the one with most objects and no slot of its own, if there is such a one
     std::uint64_t pid_objects = 0;
     bool pid_has_slot = true;
@@ -57,7 +57,7 @@ struct Agreement::Side {
     std::vector<Suspect> suspects;
     std::uint64_t oldest = UINT64_MAX;  // start time
     std::uint64_t driver_objects = 0;
-    std::uint64_t deeds = 0, openings = 0;
+    std::uint64_t activity = 0, openings = 0;
     ResourceCounts kernel{}, ledger{};
 };
 
@@ -77,18 +77,18 @@ std::pair<std::uint64_t, std::uint64_t> right_amounts(Resource resource, std::ui
 
 // Whose slot is whose: of the process that it names, or, where none that uses a device is that, of those who keep it.
 // The second are compared together.
-Agreement::Slots Agreement::assign(const Sight& sight, Groups& groups) {
+BypassDetector::Slots BypassDetector::assign(const Observation& observation, Groups& groups) {
     std::map<LedgerName, std::uint32_t> by_name;
     for (const auto& [pid, group] : groups.all())
         if (const auto& identity = names_.of(pid)) by_name[{identity->pid, identity->start_time}] = pid;
     std::map<std::uint32_t, std::uint64_t> openings;
-    for (const auto& use : sight.uses)
+    for (const auto& use : observation.uses)
         openings[use.pid] += use.created[index(Resource::hca_handle)] + use.destroyed[index(Resource::hca_handle)];
     std::map<std::uint32_t, std::vector<std::uint32_t>> keepers;
     for (const auto& [pid, count] : openings)
         for (const auto slot : holders_.of(pid, count)) keepers[slot].push_back(pid);
     Slots slots;
-    for (const auto& owner : sight.ledger.owners()) {
+    for (const auto& owner : observation.ledger.owners()) {
         if (charges_.holds(owner.slot)) continue;
         auto& users = slots[owner.slot];
         const auto named = by_name.find({owner.identity.pid, owner.identity.start_time});
@@ -99,25 +99,25 @@ Agreement::Slots Agreement::assign(const Sight& sight, Groups& groups) {
     return slots;
 }
 
-Agreement::Sides Agreement::read(const Sight& sight) {
-    Groups groups(sight.uses);
-    holders_.follow(sight.ledger.path(), sight.file.inode);
-    const auto slots = assign(sight, groups);
+BypassDetector::Sides BypassDetector::read(const Observation& observation) {
+    Groups groups(observation.uses);
+    holders_.follow(observation.ledger.path(), observation.file.inode);
+    const auto slots = assign(observation, groups);
     std::set<std::uint32_t> charged;
     for (const auto& [slot, users] : slots) charged.insert(users.begin(), users.end());
     Sides sides;
-    for (const auto& use : sight.uses)
-        if (const bool has_slot = charged.contains(use.pid); has_slot || sight.everyone)
+    for (const auto& use : observation.uses)
+        if (const bool has_slot = charged.contains(use.pid); has_slot || observation.everyone)
             add_kernel(sides[{groups.of(use.pid), use.device}], use, has_slot);
     std::set<std::uint32_t> pids;
     for (const auto& [pid, group] : groups.all()) pids.insert(pid);
     names_.keep_only(pids);
     holders_.keep_only(pids);
-    add_ledger(sides, slots, groups, sight);
+    add_ledger(sides, slots, groups, observation);
     return sides;
 }
 
-void Agreement::add_kernel(Side& side, const KernelUse& use, bool has_slot) {
+void BypassDetector::add_kernel(Side& side, const KernelUse& use, bool has_slot) {
     const auto& identity = names_.of(use.pid);
     side.suspects.push_back({use.pid, identity ? identity->comm : "", identity ? identity->start_time : 0, has_slot});
     side.slotless &= !has_slot;
@@ -134,24 +134,24 @@ void Agreement::add_kernel(Side& side, const KernelUse& use, bool has_slot) {
     side.oldest = std::min(side.oldest, identity ? identity->start_time : 0);
     for (std::size_t r = 0; r < resource_count; ++r) {
         side.kernel[r] += use.live[r];
-        side.deeds += use.created[r] + use.destroyed[r];
+        side.activity += use.created[r] + use.destroyed[r];
     }
     side.driver_objects += use.driver_objects;
 }
 
 // Owners of whom the kernel knows nothing stand for themselves; of them and of devices, anyone may invent any number.
-void Agreement::add_ledger(Sides& sides, const Slots& slots, Groups& groups, const Sight& sight) {
-    const auto devices = sight.ledger.devices();
-    for (const auto& owner : sight.ledger.owners()) {
+void BypassDetector::add_ledger(Sides& sides, const Slots& slots, Groups& groups, const Observation& observation) {
+    const auto devices = observation.ledger.devices();
+    for (const auto& owner : observation.ledger.owners()) {
         const auto users = slots.find(owner.slot);
         if (users == slots.end()) continue;
         const auto group = users->second.empty() ? not_a_pid | owner.slot : groups.of(users->second.front());
         for (const auto& [device, device_name] : devices) {
-            if (!sight.devices.contains(device_name)) continue;
+            if (!observation.devices.contains(device_name)) continue;
             for (const auto& row : resource_table) {
-                const auto used = sight.ledger.usage(owner.slot, device, row.id);
+                const auto used = observation.ledger.usage(owner.slot, device, row.id);
                 if (used == 0) continue;
-                const Place place{group, device_name};
+                const ProcessDevice place{group, device_name};
                 if (!sides.contains(place) && sides.size() >= most_sides) continue;
                 auto& side = sides[place];
                 if (side.pid == 0) {
@@ -165,20 +165,20 @@ void Agreement::add_ledger(Sides& sides, const Slots& slots, Groups& groups, con
     }
 }
 
-void Agreement::compare(const Place& place, const Side& side, const Sight& sight) {
+void BypassDetector::compare(const ProcessDevice& place, const Side& side, const Observation& observation) {
     auto& watched = watched_[place];
     if (side.stale) {  // nothing new is known
         watched.seen = true;
         return;
     }
     watched.looks.begin(watched.in_kernel == side.kernel && watched.in_ledger == side.ledger &&
-                        watched.deeds == side.deeds);
+                        watched.activity == side.activity);
     const bool slotless = side.slotless && side.ledger[index(Resource::hca_handle)] == 0;
     const bool was_slotless = std::exchange(watched.slotless, slotless);
     const auto was_openings = std::exchange(watched.openings, side.openings);
     watched.seen = true;
     watched.partial = side.partial;
-    watched.deeds = side.deeds;
+    watched.activity = side.activity;
     watched.difference.pid = side.pid;
     watched.difference.comm = side.identity ? side.identity->comm : "";
     watched.difference.device = place.second;
@@ -187,19 +187,19 @@ void Agreement::compare(const Place& place, const Side& side, const Sight& sight
     watched.suspects = side.suspects;
     for (const auto& row : resource_table) {
         const auto i = index(row.id);
-        const bool known = sight.watch.knows(row.id) &&
+        const bool known = observation.watch.knows(row.id) &&
                            (!side.partial || (in_netlink(row.id) && row.id != Resource::mr_bytes));
         const auto [least, most] = right_amounts(row.id, side.kernel[i], side.driver_objects);
         // At least what is listed is there.
         const bool least_known = known || (side.partial && row.id == Resource::hca_object);
-        const bool most_known = known && side.oldest >= sight.watch.since();
+        const bool most_known = known && side.oldest >= observation.watch.since();
         watched.looks.set(row.id, {least_known ? least : 0, most_known ? most : UINT64_MAX, side.ledger[i]});
     }
-    const bool open = sight.watch.attached() && side.kernel[index(Resource::hca_handle)] > 0;
+    const bool open = observation.watch.attached() && side.kernel[index(Resource::hca_handle)] > 0;
     if (open && slotless && was_slotless && was_openings == side.openings) watched.looks.confirm();
 }
 
-Difference Agreement::difference(const Watched& watched, bool bypass) const {
+Difference BypassDetector::difference(const Watched& watched, bool bypass) const {
     auto difference = watched.difference;
     difference.cgroup = cgroup_of(difference.pid);
     for (const auto& row : resource_table) {
@@ -210,7 +210,7 @@ Difference Agreement::difference(const Watched& watched, bool bypass) const {
     return difference;
 }
 
-void Agreement::judge(Watched& watched, std::vector<Finding>& found) {
+void BypassDetector::judge(Watched& watched, std::vector<Finding>& found) {
     std::uint64_t bypassed = 0;
     bool leaked = false;
     for (const auto& row : resource_table) {
@@ -233,14 +233,14 @@ void Agreement::judge(Watched& watched, std::vector<Finding>& found) {
     watched.leak_told = leaked;
 }
 
-void Agreement::act(const Place& place, Watched& watched, const Sight& sight, Bypass bypass,
+void BypassDetector::act(const ProcessDevice& place, Watched& watched, const Observation& observation, Bypass bypass,
                     std::vector<Finding>& found) {
     std::optional<Bypass> asked;
-    if (watched.told != 0 && sight.policy.mode() == Mode::enforce) asked = bypass;
+    if (watched.told != 0 && observation.policy.mode() == Mode::enforce) asked = bypass;
     if (std::exchange(watched.acted, asked) != asked) sanctions_.end(place);
-    const auto since = std::max(sight.file.made, sight.counted_since);
+    const auto since = std::max(observation.file.made, observation.counted_since);
     if (asked == Bypass::limit)
-        if (auto limited = sanctions_.limit(place, difference(watched, true), watched.suspects, since, sight.policy))
+        if (auto limited = sanctions_.limit(place, difference(watched, true), watched.suspects, since, observation.policy))
             found.push_back(std::move(*limited));
     if (asked == Bypass::kill)
         for (auto& killed : sanctions_.kill(place, difference(watched, true), watched.suspects, since))
@@ -248,7 +248,7 @@ void Agreement::act(const Place& place, Watched& watched, const Sight& sight, By
 }
 
 // What each bypassing process has beyond its own charges.
-Charges::Wanted Agreement::excess() {
+Charges::Wanted BypassDetector::excess() {
     Charges::Wanted wanted;
     for (const auto& [place, watched] : watched_) {
         if (watched.told == 0) continue;
@@ -263,7 +263,7 @@ Charges::Wanted Agreement::excess() {
 
 // A gate that is too high for several looks was left so by a death in mid-operation, or is in use all the time;
 // reconciling tells which.
-void Agreement::correct_gates(Ledger& ledger) {
+void BypassDetector::correct_gates(Ledger& ledger) {
     for (const auto& [device, device_name] : ledger.devices())
         for (const auto& row : resource_table) {
             auto& looks = loose_[{device, row.id}];
@@ -275,20 +275,20 @@ void Agreement::correct_gates(Ledger& ledger) {
         }
 }
 
-std::vector<Finding> Agreement::look(const Sight& sight, Bypass bypass) {
+std::vector<Finding> BypassDetector::look(const Observation& observation, Bypass bypass) {
     std::vector<Finding> found;
-    if (std::exchange(file_, sight.file) != sight.file) charges_.forget();  // it is another ledger
-    correct_gates(sight.ledger);
-    const auto sides = sight.policy.mode() == Mode::off ? Sides{} : read(sight);
+    if (std::exchange(file_, observation.file) != observation.file) charges_.forget();  // it is another ledger
+    correct_gates(observation.ledger);
+    const auto sides = observation.policy.mode() == Mode::off ? Sides{} : read(observation);
     for (auto& [place, watched] : watched_) watched.seen = false;
-    for (const auto& [place, side] : sides) compare(place, side, sight);
+    for (const auto& [place, side] : sides) compare(place, side, observation);
     for (auto& [place, watched] : watched_) {
         if (!watched.seen) watched.looks.begin(false);
         if (found.size() < most_findings) judge(watched, found);  // otherwise at the next look
-        act(place, watched, sight, bypass, found);
+        act(place, watched, observation, bypass, found);
     }
-    if (bypass == Bypass::charge && sight.policy.mode() == Mode::enforce) charges_.keep(sight.ledger, excess());
-    else end(sight.ledger);
+    if (bypass == Bypass::charge && observation.policy.mode() == Mode::enforce) charges_.keep(observation.ledger, excess());
+    else end(observation.ledger);
     std::erase_if(watched_, [](const auto& entry) {
         const auto& [place, watched] = entry;
         return !watched.seen && watched.told == 0 && !watched.leak_told;
@@ -296,7 +296,7 @@ std::vector<Finding> Agreement::look(const Sight& sight, Bypass bypass) {
     return found;
 }
 
-std::vector<Difference> Agreement::bypasses() const {
+std::vector<Difference> BypassDetector::bypasses() const {
     std::vector<Difference> now;
     for (const auto& [place, watched] : watched_)
         if (watched.told != 0) now.push_back(difference(watched, true));

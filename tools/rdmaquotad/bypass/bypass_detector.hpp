@@ -40,7 +40,7 @@
 namespace rdmaquota {
 
 // What is compared.
-struct Sight {
+struct Observation {
     const KernelWatch& watch;
     const std::vector<KernelUse>& uses;  // read from `watch` just before
     Ledger& ledger;
@@ -52,14 +52,14 @@ struct Sight {
     bool everyone;
 };
 
-class Agreement {
+class BypassDetector {
 public:
     // Call `look` this often: a bypass is told after three looks; and twice when a device is opened.
     static constexpr unsigned look_interval_ms = 200;
 
-    explicit Agreement(Backstop& backstop) : sanctions_(backstop) {}
+    explicit BypassDetector(Backstop& backstop) : sanctions_(backstop) {}
 
-    std::vector<Finding> look(const Sight& sight, Bypass bypass);
+    std::vector<Finding> look(const Observation& observation, Bypass bypass);
 
     std::vector<Difference> bypasses() const;  // at present
     std::uint64_t corrected() const noexcept { return corrected_; }  // gates, so far
@@ -68,12 +68,12 @@ public:
     void end(Ledger& ledger) { charges_.end(ledger); }
 
 private:
-    using Place = std::pair<std::uint32_t, std::string>;  // process and device
+    using ProcessDevice = std::pair<std::uint32_t, std::string>;  // process and device
     struct Watched {
-        Looks looks;
+        SampleWindow looks;
         Difference difference;  // of the last look; without amounts
         ResourceCounts in_kernel{}, in_ledger{};
-        std::uint64_t deeds = 0;  // objects made and destroyed, as far as seen
+        std::uint64_t activity = 0;  // objects made and destroyed, as far as seen
         std::uint64_t openings = 0;  // and closings, as far as seen
         bool partial = false, slotless = false;
         std::uint64_t told = 0;  // sum of the excess that was told; 0: nothing was
@@ -84,24 +84,24 @@ private:
     };
     class Groups;
     struct Side;
-    using Sides = std::map<Place, Side>;
+    using Sides = std::map<ProcessDevice, Side>;
     using Slots = std::map<std::uint32_t, std::vector<std::uint32_t>>;  // the processes of each slot that is not ours
 
-    Slots assign(const Sight& sight, Groups& groups);
-    Sides read(const Sight& sight);
+    Slots assign(const Observation& observation, Groups& groups);
+    Sides read(const Observation& observation);
     void add_kernel(Side& side, const KernelUse& use, bool has_slot);
-    void add_ledger(Sides& sides, const Slots& slots, Groups& groups, const Sight& sight);
-    void compare(const Place& place, const Side& side, const Sight& sight);
+    void add_ledger(Sides& sides, const Slots& slots, Groups& groups, const Observation& observation);
+    void compare(const ProcessDevice& place, const Side& side, const Observation& observation);
     Difference difference(const Watched& watched, bool bypass) const;
     void judge(Watched& watched, std::vector<Finding>& found);
-    void act(const Place& place, Watched& watched, const Sight& sight, Bypass bypass, std::vector<Finding>& found);
+    void act(const ProcessDevice& place, Watched& watched, const Observation& observation, Bypass bypass, std::vector<Finding>& found);
     Charges::Wanted excess();
     void correct_gates(Ledger& ledger);
 
     Sanctions sanctions_;
     ProcessNames names_;
     SlotHolders holders_;
-    std::map<Place, Watched> watched_;
+    std::map<ProcessDevice, Watched> watched_;
     Charges charges_;
     std::map<std::pair<std::uint32_t, Resource>, unsigned> loose_;  // gates that differed in looks in a row
     LedgerFile file_;

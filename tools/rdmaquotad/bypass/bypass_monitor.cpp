@@ -69,22 +69,22 @@ Json to_json(const KernelUse& use) {
                 {"partial", use.partial}};
 }
 
-KernelSide::KernelSide(Loop& loop, Node& node, NodeEvents& events)
-    : loop_(loop), node_(node), events_(events), backstop_(node.directory()), agreement_(backstop_) {}
+BypassMonitor::BypassMonitor(Loop& loop, QuotaDirectory& node, NodeEvents& events)
+    : loop_(loop), node_(node), events_(events), backstop_(node.directory()), detector_(backstop_) {}
 
-void KernelSide::start() {
+void BypassMonitor::start() {
     for_everyone_ = is_system(node_.directory());
     watch_ = KernelWatch::open();
     if (const auto loaded = backstop_.load(); !loaded) log(Priority::error, loaded.error());
     // What a daemon that was killed had bounded because of a bypass; it is bounded again if that goes on.
     for (const auto& [group, device] : backstop_.all())
         if (group != asked_.backstop) backstop_.put_back(group, device);
-    tick_ = loop_.every(std::chrono::milliseconds(Agreement::look_interval_ms), [this] { look(); }, Urgency::first);
+    tick_ = loop_.every(std::chrono::milliseconds(BypassDetector::look_interval_ms), [this] { look(); }, Urgency::first);
     watch_events();
     look();
 }
 
-void KernelSide::new_policy(const SidecarPolicy& asked) {
+void BypassMonitor::new_policy(const SidecarPolicy& asked) {
     if (asked.settings.backstop != asked_.backstop) {
         for (const auto& [group, device] : backstop_.all())
             if (group == asked_.backstop) backstop_.put_back(group, device);
@@ -94,19 +94,19 @@ void KernelSide::new_policy(const SidecarPolicy& asked) {
     counted_since_ = asked.counted_since;
 }
 
-void KernelSide::end() {
-    if (node_.usable()) agreement_.end(node_.ledger());
+void BypassMonitor::end() {
+    if (node_.usable()) detector_.end(node_.ledger());
     backstop_.put_back_all();
 }
 
 // The descriptor comes when the program is attached, which may be later.
-void KernelSide::watch_events() {
+void BypassMonitor::watch_events() {
     if (fd_ == watch_->fd()) return;
     fd_ = watch_->fd();
     ready_ = loop_.watch(fd_, EPOLLIN, [this](std::uint32_t) { take_events(); }, Urgency::first);
 }
 
-void KernelSide::take_events() {
+void BypassMonitor::take_events() {
     bool opened = false, ended = false;
     for (const auto& event : watch_->poll()) {
         opened |= event.kind == KernelEvent::Kind::opened;
@@ -117,7 +117,7 @@ void KernelSide::take_events() {
 }
 
 // Who goes around the quota for a moment only; but those who open devices all the time do not keep us busy.
-void KernelSide::look_soon() {
+void BypassMonitor::look_soon() {
     if (soon_) return;
     const auto rest = std::chrono::ceil<std::chrono::milliseconds>(looked_ + rest_after_look - Clock::now());
     if (rest > rest.zero()) {
@@ -127,26 +127,26 @@ void KernelSide::look_soon() {
     look_twice();
 }
 
-void KernelSide::look_twice() {
+void BypassMonitor::look_twice() {
     soon_ = {};
     compare();
     compare();
 }
 
-void KernelSide::say_blind() {
+void BypassMonitor::say_blind() {
     if (watch_->blind() == said_blind_) return;
     said_blind_ = watch_->blind();
     for (const auto& line : *said_blind_) log(Priority::warning, "not seen: " + line);
     if (said_blind_->empty()) log(Priority::info, "sees what the kernel makes");
 }
 
-void KernelSide::look() {
+void BypassMonitor::look() {
     if (!compare()) return;
     bound_tenant();
     look_for_denials();
 }
 
-bool KernelSide::compare() {
+bool BypassMonitor::compare() {
     auto uses = watch_->snapshot();
     say_blind();
     watch_events();
@@ -160,13 +160,13 @@ bool KernelSide::compare() {
     if (!node_.usable() || node_.policy().superseded()) return false;
     const auto names = machine_devices();
     const std::set<std::string> devices(names.begin(), names.end());
-    const Sight sight{*watch_, uses_, node_.ledger(), node_.ledger_file(), counted_since_, node_.policy(),
+    const Observation observation{*watch_, uses_, node_.ledger(), node_.ledger_file(), counted_since_, node_.policy(),
                       devices, for_everyone_};
-    for (const auto& finding : agreement_.look(sight, asked_.bypass)) tell(finding);
+    for (const auto& finding : detector_.look(observation, asked_.bypass)) tell(finding);
     return true;
 }
 
-void KernelSide::tell(const Finding& finding) {
+void BypassMonitor::tell(const Finding& finding) {
     auto fields = to_json(finding.difference);
     fields["tenant"] = default_tenant;
     if (!finding.why.empty()) fields["why"] = finding.why;
@@ -175,7 +175,7 @@ void KernelSide::tell(const Finding& finding) {
 }
 
 // rdma.max follows the tenant's limits, also when they change.
-void KernelSide::bound_tenant() {
+void BypassMonitor::bound_tenant() {
     if (asked_.backstop.empty()) return;
     std::string failure;
     for (const auto& device : machine_devices()) {
@@ -190,7 +190,7 @@ void KernelSide::bound_tenant() {
 }
 
 // The kernel's own count never falls; what it was when the group was first bounded is not told.
-void KernelSide::look_for_denials() {
+void BypassMonitor::look_for_denials() {
     const auto known = std::exchange(denied_, {});
     for (const auto& place : backstop_.all()) {
         const auto now = backstop_.denied(place.first, place.second);
@@ -213,14 +213,14 @@ void KernelSide::look_for_denials() {
     }
 }
 
-std::map<std::string, HcaCounts> KernelSide::denied() const {
+std::map<std::string, HcaCounts> BypassMonitor::denied() const {
     std::map<std::string, HcaCounts> by_device;
     for (const auto& [place, counts] : denied_)
         if (place.first == asked_.backstop) by_device[place.second] = counts;
     return by_device;
 }
 
-Json KernelSide::bound_json(const std::string& group, const std::string& device) const {
+Json BypassMonitor::bound_json(const std::string& group, const std::string& device) const {
     Json json{{"cgroup", group}, {"device", device}};
     if (const auto current = backstop_.current(group, device)) json["current"] = to_json(*current);
     if (const auto found = denied_.find({group, device}); found != denied_.end())
@@ -228,13 +228,13 @@ Json KernelSide::bound_json(const std::string& group, const std::string& device)
     return json;
 }
 
-Json KernelSide::bypasses_json() const {
+Json BypassMonitor::bypasses_json() const {
     Json json = Json::array();
-    for (const auto& bypass : agreement_.bypasses()) json.push_back(to_json(bypass));
+    for (const auto& bypass : detector_.bypasses()) json.push_back(to_json(bypass));
     return json;
 }
 
-Json KernelSide::status() const {
+Json BypassMonitor::status() const {
     Json bounds = Json::array();
     for (const auto& [group, device] : backstop_.all()) bounds.push_back(bound_json(group, device));
     return Json{{"attached", watch_->attached()},
@@ -242,7 +242,7 @@ Json KernelSide::status() const {
                 {"bypass", name(asked_.bypass)},
                 {"bypasses", bypasses_json()},
                 {"bounded", std::move(bounds)},
-                {"gates_corrected", agreement_.corrected()}};
+                {"gates_corrected", detector_.corrected()}};
 }
 
 }  // namespace rdmaquota

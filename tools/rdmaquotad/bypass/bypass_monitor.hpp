@@ -20,16 +20,16 @@
 
 namespace rdmaquota {
 
-class KernelSide {
+class BypassMonitor {
 public:
-    KernelSide(Loop& loop, Node& node, NodeEvents& events);
+    BypassMonitor(Loop& loop, QuotaDirectory& node, NodeEvents& events);
 
     void start();
     void new_policy(const SidecarPolicy& asked);
     void end();  // orderly: what was changed is put back
 
     const std::vector<KernelUse>& uses() const noexcept { return uses_; }  // of the last look
-    std::vector<Difference> bypasses() const { return agreement_.bypasses(); }
+    std::vector<Difference> bypasses() const { return detector_.bypasses(); }
     // What the kernel denied the tenant's cgroup so far, by device; nothing where it does not tell.
     std::map<std::string, HcaCounts> denied() const;
     Json bypasses_json() const;
@@ -49,12 +49,12 @@ private:
     Json bound_json(const std::string& group, const std::string& device) const;
 
     Loop& loop_;
-    Node& node_;
+    QuotaDirectory& node_;
     NodeEvents& events_;
     Sidecar asked_;
     std::optional<KernelWatch> watch_;  // from `start` on: it takes a while to load
     Backstop backstop_;
-    Agreement agreement_;
+    BypassDetector detector_;
     std::vector<KernelUse> uses_;
     using Clock = std::chrono::steady_clock;
     Clock::time_point looked_;

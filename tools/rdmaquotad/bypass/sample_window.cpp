@@ -4,7 +4,7 @@
 
 namespace rdmaquota {
 
-void Looks::begin(bool same) {
+void SampleWindow::begin(bool same) {
     same_ = same ? same_ + 1 : 0;
     looks_[++count_ % for_leak] = {};
     if (count_ % lately != 0) return;
@@ -12,18 +12,18 @@ void Looks::begin(bool same) {
     most_[0] = {};
 }
 
-void Looks::set(Resource resource, const Amounts& amounts) {
+void SampleWindow::set(Resource resource, const Amounts& amounts) {
     looks_[count_ % for_leak][index(resource)] = amounts;
     auto& most = most_[0][index(resource)];
     most = {std::max(most.kernel, amounts.most_kernel), std::max(most.ledger, amounts.ledger)};
 }
 
-void Looks::confirm() {
+void SampleWindow::confirm() {
     looks_.fill(Row(looks_[count_ % for_leak]));
     most_ = {};
 }
 
-std::uint64_t Looks::least(Resource resource, std::size_t looks, std::uint64_t Amounts::* side) const {
+std::uint64_t SampleWindow::least(Resource resource, std::size_t looks, std::uint64_t Amounts::* side) const {
     std::uint64_t least = UINT64_MAX;
     for (std::size_t back = 0; back < looks; ++back)
         least = std::min(least, looks_[(count_ + for_leak - back) % for_leak][index(resource)].*side);
@@ -31,14 +31,14 @@ std::uint64_t Looks::least(Resource resource, std::size_t looks, std::uint64_t A
 }
 
 // Where nothing changed in these looks, what is now was all the while.
-std::uint64_t Looks::bypass(Resource resource) const {
+std::uint64_t SampleWindow::bypass(Resource resource) const {
     const auto i = index(resource);
     const auto ledger = same_ + 1 >= for_bypass ? looks_[count_ % for_leak][i].ledger
                                                 : std::max(most_[0][i].ledger, most_[1][i].ledger);
     return more(least(resource, for_bypass, &Amounts::least_kernel), ledger);
 }
 
-std::uint64_t Looks::leak(Resource resource) const {
+std::uint64_t SampleWindow::leak(Resource resource) const {
     const auto i = index(resource);
     const auto kernel = same_ + 1 >= for_leak ? looks_[count_ % for_leak][i].most_kernel
                                               : std::max(most_[0][i].kernel, most_[1][i].kernel);

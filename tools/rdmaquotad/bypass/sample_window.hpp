@@ -16,7 +16,7 @@ namespace rdmaquota {
 // By how much `a` is more than `b`.
 constexpr std::uint64_t more(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
 
-class Looks {
+class SampleWindow {
 public:
     struct Amounts {
         std::uint64_t least_kernel, most_kernel, ledger;

@@ -18,7 +18,7 @@ bool Sanctions::bounded(const Bound& bound) const {
 
 // Bounded by what the policy allows the tenant; where it says nothing, by what is in use. A cgroup that is bounded
 // already, because of another bypass or as the tenant's own, stays so.
-Result<void> Sanctions::bound(Deeds& deeds, const Bound& place, const PolicySegment& policy) {
+Result<void> Sanctions::bound(Activity& activity, const Bound& place, const PolicySegment& policy) {
     const auto& [cgroup, device] = place;
     if (cgroup.empty()) return Error{"its cgroup is not known"};
     const bool ours = bounded(place);
@@ -35,66 +35,66 @@ Result<void> Sanctions::bound(Deeds& deeds, const Bound& place, const PolicySegm
             !set)
             return set;
     }
-    deeds.bound = place;
+    activity.bound = place;
     return {};
 }
 
-void Sanctions::let_go(Deeds& deeds) {
-    const auto bound = std::exchange(deeds.bound, std::nullopt);
+void Sanctions::let_go(Activity& activity) {
+    const auto bound = std::exchange(activity.bound, std::nullopt);
     if (bound && !bounded(*bound)) backstop_.put_back(bound->first, bound->second);
 }
 
 // Told once, until there is another reason.
-std::optional<Finding> Sanctions::kept(Deeds& deeds, Difference difference, const std::string& why) {
-    if (std::exchange(deeds.failure, why) == why) return std::nullopt;
+std::optional<Finding> Sanctions::kept(Activity& activity, Difference difference, const std::string& why) {
+    if (std::exchange(activity.failure, why) == why) return std::nullopt;
     return Finding{Finding::Kind::bypass_kept, std::move(difference), why};
 }
 
 // Again, where the process has moved to another cgroup, or what was a bound of the tenant's own is none any more.
-std::optional<Finding> Sanctions::limit(const Place& place, Difference difference,
+std::optional<Finding> Sanctions::limit(const ProcessDevice& place, Difference difference,
                                         const std::vector<Suspect>& suspects, std::uint64_t since,
                                         const PolicySegment& policy) {
-    auto& deeds = deeds_[place];
+    auto& activity = deeds_[place];
     const Bound here{difference.cgroup, difference.device};
-    if (deeds.limited && (here.first.empty() || (deeds.limited == here && backstop_.bounds(here.first, here.second))))
+    if (activity.limited && (here.first.empty() || (activity.limited == here && backstop_.bounds(here.first, here.second))))
         return std::nullopt;
     const bool older = since != UINT64_MAX && !suspects.empty() &&
                        std::all_of(suspects.begin(), suspects.end(), [since](const auto& one) {
                            return one.start_time != 0 && one.start_time <= since;
                        });
-    if (older) return kept(deeds, std::move(difference), too_old);
-    let_go(deeds);
-    deeds.limited.reset();
-    if (const auto done = bound(deeds, here, policy); !done) return kept(deeds, std::move(difference), done.error());
-    deeds.limited = here;
-    deeds.failure.clear();
+    if (older) return kept(activity, std::move(difference), too_old);
+    let_go(activity);
+    activity.limited.reset();
+    if (const auto done = bound(activity, here, policy); !done) return kept(activity, std::move(difference), done.error());
+    activity.limited = here;
+    activity.failure.clear();
     return Finding{Finding::Kind::bypass_limited, std::move(difference), {}};
 }
 
-std::vector<Finding> Sanctions::kill(const Place& place, const Difference& difference,
+std::vector<Finding> Sanctions::kill(const ProcessDevice& place, const Difference& difference,
                                      const std::vector<Suspect>& suspects, std::uint64_t since) {
-    auto& deeds = deeds_[place];
+    auto& activity = deeds_[place];
     const bool all_slots = std::all_of(suspects.begin(), suspects.end(), [](const auto& one) { return one.has_slot; });
     std::vector<Finding> done;
     std::string why = "it cannot be killed";
     for (const auto& [pid, comm, start_time, has_slot] : suspects) {
         if (all_slots ? pid != difference.pid : has_slot) continue;
         if (pid <= 1 || pid == static_cast<std::uint32_t>(getpid())) continue;
-        if (deeds.killed.contains({pid, start_time})) continue;
+        if (activity.killed.contains({pid, start_time})) continue;
         if (start_time != 0 && start_time <= since) why = too_old;
         if (start_time <= since || !kill_process(pid, start_time)) continue;
-        deeds.killed.insert({pid, start_time});
+        activity.killed.insert({pid, start_time});
         auto whom = difference;
         whom.pid = pid;
         whom.comm = comm;
         done.push_back({Finding::Kind::bypass_killed, std::move(whom), {}});
     }
-    if (!done.empty() || !deeds.killed.empty()) return done;
-    if (auto told = deeds.failure.empty() ? kept(deeds, difference, why) : std::nullopt) done.push_back(*told);
+    if (!done.empty() || !activity.killed.empty()) return done;
+    if (auto told = activity.failure.empty() ? kept(activity, difference, why) : std::nullopt) done.push_back(*told);
     return done;
 }
 
-void Sanctions::end(const Place& place) {
+void Sanctions::end(const ProcessDevice& place) {
     auto found = deeds_.extract(place);
     if (!found.empty()) let_go(found.mapped());
 }

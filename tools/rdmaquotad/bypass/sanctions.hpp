@@ -28,7 +28,7 @@ struct Suspect {
 
 class Sanctions {
 public:
-    using Place = std::pair<std::uint32_t, std::string>;  // process and device
+    using ProcessDevice = std::pair<std::uint32_t, std::string>;  // process and device
 
     explicit Sanctions(Backstop& backstop) : backstop_(backstop) {}
 
@@ -37,30 +37,30 @@ public:
     // before, or nothing was charged then, and is spared.
 
     // The cgroup of the difference; not while all are spared.
-    std::optional<Finding> limit(const Place& place, Difference difference, const std::vector<Suspect>& suspects,
+    std::optional<Finding> limit(const ProcessDevice& place, Difference difference, const std::vector<Suspect>& suspects,
                                  std::uint64_t since, const PolicySegment& policy);
     // Those of them who have no slot, or else the one of the difference.
-    std::vector<Finding> kill(const Place& place, const Difference& difference, const std::vector<Suspect>& suspects,
+    std::vector<Finding> kill(const ProcessDevice& place, const Difference& difference, const std::vector<Suspect>& suspects,
                               std::uint64_t since);
 
     // The bypass is over, or the policy asks for something else.
-    void end(const Place& place);
+    void end(const ProcessDevice& place);
 
 private:
     using Bound = std::pair<std::string, std::string>;  // cgroup and device
-    struct Deeds {
+    struct Activity {
         std::string failure;         // of what was tried last, as it was told
         std::optional<Bound> limited;
         std::optional<Bound> bound;  // by us, because of this bypass
         std::set<LedgerName> killed;
     };
     bool bounded(const Bound& bound) const;
-    void let_go(Deeds& deeds);
-    static std::optional<Finding> kept(Deeds& deeds, Difference difference, const std::string& why);
-    Result<void> bound(Deeds& deeds, const Bound& place, const PolicySegment& policy);
+    void let_go(Activity& activity);
+    static std::optional<Finding> kept(Activity& activity, Difference difference, const std::string& why);
+    Result<void> bound(Activity& activity, const Bound& place, const PolicySegment& policy);
 
     Backstop& backstop_;
-    std::map<Place, Deeds> deeds_;
+    std::map<ProcessDevice, Activity> deeds_;
 };
 
 }  // namespace rdmaquota

@@ -42,9 +42,9 @@ private:
 
     std::string policy_file_;
     Loop loop_;
-    Node node_;
+    QuotaDirectory node_;
     NodeEvents events_;
-    KernelSide kernel_;
+    BypassMonitor kernel_;
     SidecarPolicy asked_;
     bool policy_is_new_ = false;
     std::string said_missing_;  // so that it is said once

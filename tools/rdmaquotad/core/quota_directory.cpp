@@ -22,15 +22,15 @@ LedgerFile file_of(const std::string& path) {
 
 }  // namespace
 
-Node::Node(std::string directory) : directory_(std::move(directory)) {}
+QuotaDirectory::QuotaDirectory(std::string directory) : directory_(std::move(directory)) {}
 
-bool Node::refresh() {
+bool QuotaDirectory::refresh() {
     missing_.clear();
     open_ledger();
     return open_policy();
 }
 
-std::uint64_t Node::usage(const std::string& device, Resource resource) const {
+std::uint64_t QuotaDirectory::usage(const std::string& device, Resource resource) const {
     for (const auto& [number, name] : ledger_->devices())
         if (name == device) return ledger_->tenant_usage(number, resource);
     return 0;
@@ -38,7 +38,7 @@ std::uint64_t Node::usage(const std::string& device, Resource resource) const {
 
 // Not for one that could never be used here: it may be another version's. Only the last that was moved away is kept,
 // so that who damages it again and again does not fill the disk.
-void Node::replace_damaged(const std::string& path) {
+void QuotaDirectory::replace_damaged(const std::string& path) {
     const auto now = std::chrono::steady_clock::now();
     if (now < may_replace_) return;
     const auto aside = Ledger::replace_unusable(path, true);
@@ -48,7 +48,7 @@ void Node::replace_damaged(const std::string& path) {
     may_replace_ = now + between_replacements;
 }
 
-void Node::open_ledger() {
+void QuotaDirectory::open_ledger() {
     const auto path = ledger_path(directory_);
     const bool same = ledger_file_.inode != 0 && ledger_file_.inode == file_of(data_path(path)).inode;
     if (same && ledger_ && !ledger_->damaged()) return;
@@ -65,7 +65,7 @@ void Node::open_ledger() {
     if (!ledger_) missing_ = ledger.error();
 }
 
-bool Node::open_policy() {
+bool QuotaDirectory::open_policy() {
     if (policy_ && !policy_->superseded()) return false;
     const auto path = policy_path(directory_);
     auto policy = PolicySegment::open(path, true);

@@ -22,9 +22,9 @@ struct LedgerFile {
     bool operator==(const LedgerFile&) const = default;
 };
 
-class Node {
+class QuotaDirectory {
 public:
-    explicit Node(std::string directory);
+    explicit QuotaDirectory(std::string directory);
 
     // Opens what was not there, was replaced or was cut short. True when the running policy is another
     // one than before, or the first; limits that were changed in the old one are then the configured ones.

@@ -24,7 +24,7 @@ bool same_cell(const ChangedLimit& change, Scope scope, const std::string& devic
 
 }  // namespace
 
-DynamicLimits::DynamicLimits(Node& node, NodeEvents& events, Usage usage, Capacity capacity)
+DynamicLimits::DynamicLimits(QuotaDirectory& node, NodeEvents& events, Usage usage, Capacity capacity)
     : node_(node), events_(events), usage_(std::move(usage)), capacity_(std::move(capacity)) {}
 
 void DynamicLimits::start(std::vector<DynamicRule> rules) {

@@ -21,11 +21,11 @@ public:
     using Capacity = std::function<std::uint64_t(CapacityOf, const std::string& device, Resource)>;
     using Usage = std::function<std::uint64_t(const std::string& device, Resource)>;
 
-    DynamicLimits(Node& node, NodeEvents& events, Usage usage, Capacity capacity);
+    DynamicLimits(QuotaDirectory& node, NodeEvents& events, Usage usage, Capacity capacity);
 
     // The running policy is another one, with these rules.
     void start(std::vector<DynamicRule> rules);
-    // Looks, and changes what is to be changed. Needs a usable node.
+    // SampleWindow, and changes what is to be changed. Needs a usable node.
     void apply();
     // All limits as configured, for an orderly end.
     void restore();
@@ -42,7 +42,7 @@ private:
     void tell(std::string_view kind, const ChangedLimit& change, std::uint64_t before, std::uint64_t after);
     Surroundings surroundings();
 
-    Node& node_;
+    QuotaDirectory& node_;
     NodeEvents& events_;
     Usage usage_;
     Capacity capacity_;

@@ -85,14 +85,14 @@ Result<HcaCounts> Backstop::denied(const std::string& group, const std::string& 
     return read(group, "rdma.events", device, ".max");
 }
 
-Result<void> Backstop::write(const Place& place, const HcaCounts& bound) const {
+Result<void> Backstop::write(const CgroupDevice& place, const HcaCounts& bound) const {
     return write_whole(root_ + place.first + "/rdma.max",
                        fmt::format("{} hca_handle={} hca_object={}", place.second, count_text(bound.handle),
                                    count_text(bound.object)));
 }
 
 Result<void> Backstop::set(const std::string& group, const std::string& device, const HcaCounts& bound) {
-    const Place place{group, device};
+    const CgroupDevice place{group, device};
     const auto now = read(group, "rdma.max", device);
     if (!now) return Error{now.error()};
     const auto known = changes_.find(place);
@@ -124,7 +124,7 @@ bool Backstop::bounds(const std::string& group, const std::string& device) const
 }
 
 std::vector<std::pair<std::string, std::string>> Backstop::all() const {
-    std::vector<Place> places;
+    std::vector<CgroupDevice> places;
     for (const auto& [place, change] : changes_) places.push_back(place);
     return places;
 }

@@ -49,7 +49,7 @@ public:
     Result<HcaCounts> denied(const std::string& group, const std::string& device) const;
 
 private:
-    using Place = std::pair<std::string, std::string>;
+    using CgroupDevice = std::pair<std::string, std::string>;
     // `before` is what was set until then: it still stands when a daemon was killed between record and file.
     struct Change {
         HcaCounts found, set, before;
@@ -57,12 +57,12 @@ private:
     };
     Result<HcaCounts> read(const std::string& group, const char* file, const std::string& device,
                            const char* key = "") const;
-    Result<void> write(const Place& place, const HcaCounts& bound) const;
+    Result<void> write(const CgroupDevice& place, const HcaCounts& bound) const;
     Result<void> record() const;
     Error set_aside() const;
 
     std::string path_, root_;
-    std::map<Place, Change> changes_;
+    std::map<CgroupDevice, Change> changes_;
 };
 
 // The cgroup2 path of a process, "/" for the root; empty when it is gone.

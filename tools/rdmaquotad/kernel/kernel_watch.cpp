@@ -67,7 +67,7 @@ void add(KernelUse& use, const kernel_use& counts, bool open) {
     use.live[index(Resource::dm_bytes)] += counts.dm_bytes;
 }
 
-using Place = std::pair<std::uint32_t, std::string>;                        // process and device
+using CgroupDevice = std::pair<std::uint32_t, std::string>;                        // process and device
 using Key = std::tuple<std::uint32_t, std::string, std::uint32_t>;          // and opener
 using Uses = std::map<Key, KernelUse>;
 
@@ -112,7 +112,7 @@ struct KernelWatch::State {
     std::vector<NetlinkUse> listing;
     Clock::time_point due, search;
     bool unlisted = false;        // netlink was not asked since something was lost
-    std::set<Place> listed;       // whose figures are netlink's: they had a device open before the program ran
+    std::set<CgroupDevice> listed;       // whose figures are netlink's: they had a device open before the program ran
     std::set<std::uint32_t> ended;  // not yet forgotten
     std::uint64_t since = UINT64_MAX;
 
@@ -159,7 +159,7 @@ struct KernelWatch::State {
     }
 
     // The processes whose MRs may have changed their length go to `bytes`.
-    Result<Uses> count(std::set<Place>& bytes) {
+    Result<Uses> count(std::set<CgroupDevice>& bytes) {
         const auto entries = program->read();
         if (!entries) return Error{entries.error()};
         find_ended(*entries);
@@ -187,15 +187,15 @@ struct KernelWatch::State {
         return true;
     }
 
-    bool needs_listing(const std::set<Place>& bytes) const { return !program || !bytes.empty() || !listed.empty(); }
+    bool needs_listing(const std::set<CgroupDevice>& bytes) const { return !program || !bytes.empty() || !listed.empty(); }
 
-    Result<void> correct_all(Uses& uses, std::set<Place> bytes) {
+    Result<void> correct_all(Uses& uses, std::set<CgroupDevice> bytes) {
         const auto fresh = list_when_due();
         if (!fresh && needs_listing(bytes)) return Error{fresh.error()};
         if (!fresh) return {};
-        std::set<Place> still;
+        std::set<CgroupDevice> still;
         for (const auto& use : listing) {
-            const Place place{use.pid, use.device};
+            const CgroupDevice place{use.pid, use.device};
             const bool all = !program || listed.contains(place);
             if (all) still.insert(place);
             if (bytes.erase(place) != 0 || all) correct(uses, use, !all, !*fresh);
@@ -242,7 +242,7 @@ Result<std::vector<KernelUse>> KernelWatch::snapshot() {
     auto& state = *state_;
     if (!attached() && std::time(nullptr) >= state.tried + seconds_between_tries) state.attach();
     Uses uses;
-    std::set<Place> bytes;
+    std::set<CgroupDevice> bytes;
     if (attached()) {
         state.forget_ended();
         if (const auto lost = state.program->lost(); std::exchange(state.lost, lost) != lost) state.list_all();

@@ -19,7 +19,7 @@ class Answers {
 public:
     // What the answers are made of, and outlives them.
     struct Sources {
-        Node& node;
+        QuotaDirectory& node;
         const NodeEvents& events;
         std::function<Json()> status;            // of the daemon
         std::function<Json()> bypasses;          // at present
