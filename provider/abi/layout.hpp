@@ -17,7 +17,7 @@ enum class Op : std::uint8_t {
 };
 
 // `pass_` and so on, since the plain words would hide macros and keywords.
-enum class OpClass : std::uint8_t { charge_, release_, resize_, import_, observe_, pass_ };
+enum class OpClass : std::uint8_t { charge_, uncharge_, resize_, import_, observe_, pass_ };
 
 struct OpInfo {
     std::string_view name;

@@ -3,7 +3,7 @@
 // makes of it:
 //
 //   charge   creates an object; wrapped, charged before the real call
-//   release  destroys one; wrapped, released after the real call
+//   uncharge destroys one; wrapped, uncharged after the real call
 //   resize   changes what an object costs, or where; wrapped
 //   import   makes or drops a handle of a kernel object that another context was charged for, as by
 //            the kernel's rdma cgroup; left alone
@@ -37,7 +37,7 @@
     X(attach_counters_point_flow, 34, pass) \
     X(attach_mcast, 34, pass) \
     X(bind_mw, 34, pass) \
-    X(close_xrcd, 34, release) \
+    X(close_xrcd, 34, uncharge) \
     X(cq_event, 34, observe) \
     X(create_ah, 34, charge) \
     X(create_comp_cntr, 65, charge) \
@@ -52,26 +52,26 @@
     X(create_srq, 34, charge) \
     X(create_srq_ex, 34, charge) \
     X(create_wq, 34, charge) \
-    X(dealloc_dmah, 59, release) \
-    X(dealloc_mw, 34, release) \
-    X(dealloc_pd, 34, release) \
+    X(dealloc_dmah, 59, uncharge) \
+    X(dealloc_mw, 34, uncharge) \
+    X(dealloc_pd, 34, uncharge) \
     X(dealloc_td, 34, pass) \
-    X(dereg_mr, 34, release) \
-    X(destroy_ah, 34, release) \
-    X(destroy_comp_cntr, 65, release) \
-    X(destroy_counters, 34, release) \
-    X(destroy_cq, 34, release) \
-    X(destroy_flow, 34, release) \
-    X(destroy_flow_action, 34, release) \
-    X(destroy_qp, 34, release) \
-    X(destroy_rwq_ind_table, 34, release) \
-    X(destroy_srq, 34, release) \
-    X(destroy_wq, 34, release) \
+    X(dereg_mr, 34, uncharge) \
+    X(destroy_ah, 34, uncharge) \
+    X(destroy_comp_cntr, 65, uncharge) \
+    X(destroy_counters, 34, uncharge) \
+    X(destroy_cq, 34, uncharge) \
+    X(destroy_flow, 34, uncharge) \
+    X(destroy_flow_action, 34, uncharge) \
+    X(destroy_qp, 34, uncharge) \
+    X(destroy_rwq_ind_table, 34, uncharge) \
+    X(destroy_srq, 34, uncharge) \
+    X(destroy_wq, 34, uncharge) \
     X(detach_mcast, 34, pass) \
     X(dm_export_dmabuf_fd, 62, pass) \
     X(free_buf, 64, pass) \
-    X(free_context, 34, release) \
-    X(free_dm, 34, release) \
+    X(free_context, 34, uncharge) \
+    X(free_dm, 34, uncharge) \
     X(get_srq_num, 34, pass) \
     X(import_dm, 35, import) \
     X(import_mr, 34, import) \

@@ -23,8 +23,8 @@ Context::Context(std::string device)
 Context::~Context() {
     const bool inherited = pid_ != getpid();
     while (const auto receipt = receipts_.take_any())
-        if (!inherited) release(*receipt);
-    if (handle_receipt && !inherited) release(*handle_receipt);
+        if (!inherited) uncharge(*receipt);
+    if (handle_receipt && !inherited) uncharge(*handle_receipt);
     const BusErrorsAllowed allowed;
     for (Port* port = ports_.load(); port;) delete std::exchange(port, port->next);
     if (!inherited) leave_accounts();
@@ -95,7 +95,7 @@ bool Context::charge_accounts(DevicePort& place, AccountMask wanted, const Amoun
         if (!(wanted & (1U << i)) || !place.usable(i)) continue;
         if (!charge_account(i, place, amounts, retry)) {
             const int error = errno;
-            release_accounts(place, done, amounts);
+            uncharge_accounts(place, done, amounts);
             errno = error;
             return false;
         }
@@ -104,19 +104,19 @@ bool Context::charge_accounts(DevicePort& place, AccountMask wanted, const Amoun
     return true;
 }
 
-void Context::release_part(const Receipt& receipt, const Amounts& amounts) noexcept {
+void Context::uncharge_part(const Receipt& receipt, const Amounts& amounts) noexcept {
     const BusErrorsAllowed allowed;
-    release_accounts(device_, receipt.charged, amounts);
+    uncharge_accounts(device_, receipt.charged, amounts);
 }
 
-void Context::release_accounts(DevicePort& place, AccountMask charged, const Amounts& amounts) noexcept {
+void Context::uncharge_accounts(DevicePort& place, AccountMask charged, const Amounts& amounts) noexcept {
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (charged & (1U << i) && place.usable(i))
-            accounts_.account[i]->ledger().release(accounts_.account[i]->owner(), place.index(i), amounts);
+            accounts_.account[i]->ledger().uncharge(accounts_.account[i]->owner(), place.index(i), amounts);
 }
 
-void Context::release(const Receipt& receipt) noexcept {
-    release_part(receipt, receipt.amounts);
+void Context::uncharge(const Receipt& receipt) noexcept {
+    uncharge_part(receipt, receipt.amounts);
     if (receipt.port != 0) unbind(receipt, receipt.port);
 }
 
@@ -128,8 +128,8 @@ DevicePort* Context::known_port(unsigned number) noexcept {
     return nullptr;
 }
 
-void Context::give_back(std::unique_ptr<Receipt> receipt) noexcept {
-    release(*receipt);
+void Context::uncharge(std::unique_ptr<Receipt> receipt) noexcept {
+    uncharge(*receipt);
     receipts_.discard(std::move(receipt));
 }
 
@@ -170,7 +170,7 @@ bool Context::bind(const Receipt& receipt, unsigned number) noexcept {
 
 void Context::unbind(const Receipt& receipt, unsigned number) noexcept {
     const BusErrorsAllowed allowed;
-    if (DevicePort* place = port(number)) release_accounts(*place, receipt.charged, Amounts{}.add(Resource::qp, 1));
+    if (DevicePort* place = port(number)) uncharge_accounts(*place, receipt.charged, Amounts{}.add(Resource::qp, 1));
 }
 
 void Context::count_cq_event() noexcept {

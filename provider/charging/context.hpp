@@ -23,7 +23,7 @@ class Context {
 public:
     // Joins the process's accounts; throws only std::bad_alloc.
     Context(std::string device);
-    ~Context();  // gives back what the receipts say, unless this is a forked child's copy
+    ~Context();  // uncharges what the receipts say, unless this is a forked child's copy
     Context(const Context&) = delete;
 
     // From `adopt` until the context is closed. Lock-free.
@@ -46,18 +46,18 @@ public:
     static void lock_all() noexcept;
     static void unlock_all() noexcept;
 
-    // Charges all accounts or none. On success a receipt to be filed or refunded; on denial null,
+    // Charges all accounts or none. On success a receipt to be filed or uncharged; on denial null,
     // with errno set to what the program shall see and the denial logged and recorded.
     std::unique_ptr<Receipt> charge(const Amounts& amounts) noexcept;
-    void release(const Receipt& receipt) noexcept;
-    void give_back(std::unique_ptr<Receipt> receipt) noexcept;  // releases, and keeps the receipt for the next object
+    void uncharge(const Receipt& receipt) noexcept;
+    void uncharge(std::unique_ptr<Receipt> receipt) noexcept;  // uncharges, and keeps the receipt for the next object
 
-    // For an object that grows or shrinks: charges or releases `amounts` in those accounts that its
+    // For an object that grows or shrinks: charges or uncharges `amounts` in those accounts that its
     // receipt was charged to. The receipt's own amounts are the caller's to change.
     bool charge_more(const Receipt& receipt, const Amounts& amounts) noexcept;
-    void release_part(const Receipt& receipt, const Amounts& amounts) noexcept;
+    void uncharge_part(const Receipt& receipt, const Amounts& amounts) noexcept;
 
-    // Charges and releases a QP at a port that the device has, in those accounts that its receipt was
+    // Charges and uncharges a QP at a port that the device has, in those accounts that its receipt was
     // charged to. The receipt's port is the caller's to change.
     bool bind(const Receipt& receipt, unsigned port) noexcept;
     // Whether QPs are counted at this port: since policy or environment first named it.
@@ -101,7 +101,7 @@ private:
     bool charge_accounts(DevicePort& place, AccountMask wanted, const Amounts& amounts, Retry retry) noexcept;
     bool charge_account(std::size_t i, DevicePort& place, const Amounts& amounts, Retry retry) noexcept;
     bool admit_denied(std::size_t i, DevicePort& place, const Amounts& amounts, const Denial& denial, int error) noexcept;
-    void release_accounts(DevicePort& place, AccountMask charged, const Amounts& amounts) noexcept;
+    void uncharge_accounts(DevicePort& place, AccountMask charged, const Amounts& amounts) noexcept;
     DevicePort* known_port(unsigned number) noexcept;
     DevicePort* port(unsigned number) noexcept;
     std::string port_name(unsigned number) const;

@@ -1,4 +1,4 @@
-// What each live object of a context was charged, so that exactly that is given back.
+// What each live object of a context was charged, so that exactly that is uncharged.
 //
 // A receipt is made before the real call and filed after it, so nothing can fail once the object
 // exists. Thread-safe; the lock is process-local.

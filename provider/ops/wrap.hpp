@@ -38,7 +38,7 @@ private:
     int saved_;
 };
 
-// Creates in a context of ours: charge, call, then file the receipt or give the charge back.
+// Creates in a context of ours: charge, call, then file the receipt or uncharge.
 template <class Object, class... Args>
 Object* create_charged(Context& context, Object* (*real)(Args...), const Amounts& amounts,
                        std::type_identity_t<Args>... args) noexcept {
@@ -49,7 +49,7 @@ Object* create_charged(Context& context, Object* (*real)(Args...), const Amounts
     if (object)
         context.receipts().file(std::move(receipt), object);
     else
-        context.give_back(std::move(receipt));
+        context.uncharge(std::move(receipt));
     return object;
 }
 
@@ -71,7 +71,7 @@ int destroy_charged(Context* context, std::unique_ptr<Receipt> receipt, int (*re
     if (!receipt) return status;
     const KeepErrno keep;
     if (status == 0)
-        context->give_back(std::move(receipt));
+        context->uncharge(std::move(receipt));
     else
         context->receipts().file(std::move(receipt), object);
     return status;
@@ -86,7 +86,7 @@ int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_ide
 }
 
 // Resizes: `after` tells from what the object costs of `resource` what it will cost. What that is more
-// is charged before the call, what it is less is given back after it. Returns what the real op
+// is charged before the call, what it is less is uncharged after it. Returns what the real op
 // returned, or -1 for a denial with errno set. One at a time in a context: the receipt is out meanwhile.
 template <class After, class Call>
 int resize(Context& context, const void* object, Resource resource, After after, Call call) noexcept {
@@ -104,7 +104,7 @@ int resize(Context& context, const void* object, Resource resource, After after,
     const KeepErrno keep;
     const auto now = status == 0 ? amount : before;
     const auto held = std::max(amount, before);
-    if (held > now) context.release_part(*receipt, Amounts{}.add(resource, held - now));
+    if (held > now) context.uncharge_part(*receipt, Amounts{}.add(resource, held - now));
     receipt->amounts.set(resource, now);
     context.receipts().file(std::move(receipt), object);
     return status;

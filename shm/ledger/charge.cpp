@@ -1,4 +1,4 @@
-// Charge, release and the proof of a denial. The steps carry the names that the model in
+// Charge, uncharge and the proof of a denial. The steps carry the names that the model in
 // test/model uses.
 #include <algorithm>
 #include <ctime>
@@ -228,7 +228,7 @@ std::uint64_t Ledger::usage_behind(std::uint32_t device, const Denial& denial, c
     return sum;
 }
 
-void Ledger::release(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept {
+void Ledger::uncharge(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept {
     const InFlight in_flight(*data_, owner.slot());
     for (std::size_t i = 0; i < amounts.count; ++i)
         lower(owner.slot(), device, amounts.resource[i], amounts.amount[i]);

@@ -17,7 +17,7 @@
 //   drops the lock when the last process that inherited the mapping exits or execs.
 //
 //   Gates are the fast check: one word per device and resource, never below the sum of the slots.
-//   charge raises the gate, then the slot; release lowers the slot, then the gate. A death at any
+//   charge raises the gate, then the slot; uncharge lowers the slot, then the gate. A death at any
 //   instruction leaves a gate too high, never too low (I1), and `reap` and `reconcile` find what
 //   leaked (I2). No step waits for another process (I3).
 //
@@ -185,7 +185,7 @@ public:
         return prove(owner.slot(), device, amounts, limits, denial);
     }
 
-    void release(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept;
+    void uncharge(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept;
 
     // How much more of `resource` the owner can charge as far as one look tells; `unlimited` where no
     // limit holds.

@@ -18,7 +18,7 @@ public:
     virtual ~Accounting() = default;
     // True: charged. `limits` has one entry per amount; the rivals know process and tenant limits.
     virtual bool charge(const Amounts& amounts, const Limits* limits) = 0;
-    virtual void release(const Amounts& amounts) = 0;
+    virtual void uncharge(const Amounts& amounts) = 0;
 };
 
 // What the processes share; made before they are forked and destroyed after they have ended.

@@ -20,7 +20,7 @@ public:
     bool charge(const Amounts& amounts, const Limits* limits) override {
         return !ledger_.charge(owner_, device_, amounts, limits);
     }
-    void release(const Amounts& amounts) override { ledger_.release(owner_, device_, amounts); }
+    void uncharge(const Amounts& amounts) override { ledger_.uncharge(owner_, device_, amounts); }
 
 private:
     Ledger ledger_;

@@ -57,7 +57,7 @@ public:
         return true;
     }
 
-    void release(const Amounts& amounts) override {
+    void uncharge(const Amounts& amounts) override {
         const Guard guard(shared_.mutex);
         for (std::size_t i = 0; i < amounts.count; ++i) {
             own_.amount[index(amounts.resource[i])] -= amounts.amount[i];

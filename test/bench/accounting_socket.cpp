@@ -120,7 +120,7 @@ public:
         return recv(fd_, &charged, 1, 0) == 1 && charged;
     }
 
-    void release(const Amounts& amounts) override {
+    void uncharge(const Amounts& amounts) override {
         const Message message{false, amounts, {}, {}};
         send(fd_, &message, sizeof message, MSG_NOSIGNAL);
     }

@@ -18,7 +18,7 @@ double pair_ns(Accounting& accounting, const Amounts& amounts, unsigned pairs) {
     const auto start = now_ns();
     for (unsigned i = 0; i < pairs; ++i) {
         if (!accounting.charge(amounts, limits.data())) give_up("denied with room left");
-        accounting.release(amounts);
+        accounting.uncharge(amounts);
     }
     return elapsed_ns(start) / pairs;
 }

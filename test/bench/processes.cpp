@@ -36,7 +36,7 @@ void work(Site& site, Control& control, Done& done, const Amounts& amounts) {
     std::uint64_t pairs = 0;
     while (!control.stop.load(std::memory_order_relaxed)) {
         if (!accounting->charge(amounts, limits.data())) give_up("denied with room left");
-        accounting->release(amounts);
+        accounting->uncharge(amounts);
         ++pairs;
     }
     done.pairs = pairs;

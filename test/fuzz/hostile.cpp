@@ -215,7 +215,7 @@ void operate(Ledger& ledger, const Owner& owner, Progress& progress, Random& ran
     }
     if (charged || random() % 8 == 0) {
         const Timed timed(progress, Call::release);
-        ledger.release(owner, device, amounts);
+        ledger.uncharge(owner, device, amounts);
     }
     if (random() % 32 == 0) {
         const Timed timed(progress, Call::reap);

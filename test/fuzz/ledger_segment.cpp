@@ -127,7 +127,7 @@ private:
     }
 
     void release(Input& input) {
-        if (!owners_.empty()) ledger_.release(owners_.front(), device_, amounts(input));
+        if (!owners_.empty()) ledger_.uncharge(owners_.front(), device_, amounts(input));
     }
 
     void retire() {

@@ -25,7 +25,7 @@ void use(Ledger& ledger, unsigned number) {
                 ledger.record(event);
                 continue;
             }
-            ledger.release(*owner, device, qps(1));
+            ledger.uncharge(*owner, device, qps(1));
         }
         ledger.reconcile(device, Resource::qp);
         ledger.events(0);

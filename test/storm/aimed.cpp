@@ -19,7 +19,7 @@ void whole_life(const std::string& path) {
     if (ledger->charge(*owner, device, two_resources(2), limits_of(limit))) _exit(1);
     if (ledger->charge(*owner, device, two_resources(1), limits_of(limit))) _exit(1);
     ledger->charge(*owner, device, two_resources(2), limits_of(limit));
-    ledger->release(*owner, device, two_resources(1));
+    ledger->uncharge(*owner, device, two_resources(1));
     ledger->retire(*owner);
 }
 
@@ -50,7 +50,7 @@ void bystander(const std::string& path) {
     if (!owner) _exit(1);
     const auto device = *ledger->device_index("rxe0");
     if (!ledger->charge(*owner, device, two_resources(1), limits_of(limit)))
-        ledger->release(*owner, device, two_resources(1));
+        ledger->uncharge(*owner, device, two_resources(1));
     ledger->reap();
 }
 

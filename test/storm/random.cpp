@@ -64,9 +64,9 @@ void work(Ledger& ledger, const Owner& owner, Board& board, int worker) {
             ++board.qps[worker];
             if (board.charges % 64 == 0) usleep(100);
             --board.qps[worker];
-            ledger.release(owner, device, qp);
+            ledger.uncharge(owner, device, qp);
         }
-        for (std::uint64_t i = 0; i < each; ++i) ledger.release(owner, device, pd);
+        for (std::uint64_t i = 0; i < each; ++i) ledger.uncharge(owner, device, pd);
     }
 }
 

@@ -188,8 +188,8 @@ TEST_CASE_METHOD(LedgerFixture, "processes killed at random leave the accounts t
             for (;;) {
                 own->charge(*owner, device, amounts, none);
                 own->charge(*owner, device, amounts, none);
-                own->release(*owner, device, amounts);
-                own->release(*owner, device, amounts);
+                own->uncharge(*owner, device, amounts);
+                own->uncharge(*owner, device, amounts);
             }
         }
         usleep(static_cast<useconds_t>(500 + round * 37 % 1000));
@@ -199,7 +199,7 @@ TEST_CASE_METHOD(LedgerFixture, "processes killed at random leave the accounts t
     const auto owner = claim(ledger);
     const auto limit = tenant_limit(1);
     CHECK_FALSE(ledger.charge(owner, device, qps(1), &limit));
-    ledger.release(owner, device, qps(1));
+    ledger.uncharge(owner, device, qps(1));
     ledger.reap();
     for (const auto r : {Resource::qp, Resource::send_wr}) {
         CHECK(ledger.reconcile(device, r) != Ledger::View::not_quiescent);

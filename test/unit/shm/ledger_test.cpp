@@ -29,7 +29,7 @@ TEST_CASE_METHOD(LedgerFixture, "charges up to the limit, denies past it, and ad
     CHECK(denial->limit == 2);
     CHECK(denial->requested == 1);
     CHECK(denial->proved);
-    ledger.release(owner, device, qps(1));
+    ledger.uncharge(owner, device, qps(1));
     CHECK_FALSE(ledger.charge(owner, device, qps(1), &limit));
     CHECK(ledger.gate(device, Resource::qp) == 2);
     CHECK(ledger.usage(owner.slot(), device, Resource::qp) == 2);
@@ -51,7 +51,7 @@ TEST_CASE_METHOD(LedgerFixture, "a charge of several resources is all or nothing
     CHECK(ledger.gate(device, Resource::qp) == 1);
     CHECK(ledger.gate(device, Resource::hca_object) == 1);
     CHECK(ledger.usage(owner.slot(), device, Resource::send_wr) == 10);
-    ledger.release(owner, device, amounts);
+    ledger.uncharge(owner, device, amounts);
     for (const auto r : {Resource::qp, Resource::send_wr, Resource::hca_object}) CHECK(ledger.gate(device, r) == 0);
 }
 
@@ -73,7 +73,7 @@ TEST_CASE_METHOD(LedgerFixture, "totals are sums over devices, for the process a
     CHECK(denial->scope == LimitScope::tenant_total);
     CHECK(denial->used == 3);
     CHECK(denial->proved);
-    ledger.release(owner, second, qps(1));
+    ledger.uncharge(owner, second, qps(1));
     CHECK_FALSE(ledger.charge(other, second, qps(1), &limits));
 }
 
@@ -88,7 +88,7 @@ TEST_CASE_METHOD(LedgerFixture, "amounts at the edge of a cell neither wrap nor 
     const auto denial = ledger.charge(owner, device, Amounts{}.add(Resource::mr_bytes, 1), none);
     REQUIRE(denial);
     CHECK(denial->limit == max_amount);
-    ledger.release(owner, device, huge);
+    ledger.uncharge(owner, device, huge);
     CHECK(ledger.gate(device, Resource::mr_bytes) == 0);
     const auto limit = tenant_limit(0);
     CHECK(ledger.charge(owner, device, Amounts{}.add(Resource::mr_bytes, 1), &limit));
@@ -100,7 +100,7 @@ TEST_CASE_METHOD(LedgerFixture, "releasing more than there is stops at zero") {
     const auto device = *ledger.device_index("rxe0");
     const Limits none[1];
     REQUIRE_FALSE(ledger.charge(owner, device, qps(1), none));
-    ledger.release(owner, device, qps(3));
+    ledger.uncharge(owner, device, qps(3));
     CHECK(ledger.usage(owner.slot(), device, Resource::qp) == 0);
     CHECK(ledger.gate(device, Resource::qp) == 0);
 }
@@ -152,7 +152,7 @@ TEST_CASE_METHOD(LedgerFixture, "threads that race for the last units never get 
                 for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
                 }
                 --held;
-                ledger.release(owner, device, qps(1));
+                ledger.uncharge(owner, device, qps(1));
             }
         });
     for (auto& thread : threads) thread.join();

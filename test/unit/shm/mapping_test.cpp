@@ -55,7 +55,7 @@ TEST_CASE_METHOD(LedgerFixture, "a ledger that is cut short under a charge is lo
               ledger->charge(*owner, device, one, &limit);
               if (!ledger->lost()) return 3;
               for (int i = 0; i < 3; ++i) ledger->charge(*owner, device, one, &limit);
-              ledger->release(*owner, device, one);
+              ledger->uncharge(*owner, device, one);
               ledger->reap();
               ledger->reconcile(device, Resource::qp);
               ledger->retire(*owner);

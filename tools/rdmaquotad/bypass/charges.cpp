@@ -10,7 +10,7 @@ std::uint64_t change_one(Ledger& ledger, const Owner& owner, std::uint32_t devic
                          std::uint64_t held, std::uint64_t wanted) {
     const Limits none;
     if (wanted > held) (void)ledger.charge(owner, device, Amounts{}.add(resource, wanted - held), &none);
-    else ledger.release(owner, device, Amounts{}.add(resource, held - wanted));
+    else ledger.uncharge(owner, device, Amounts{}.add(resource, held - wanted));
     return ledger.usage(owner.slot(), device, resource);
 }
 
