@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the default policy only where there is none: an administrator's file is never touched.
+# Installs the default policy if there is none. Never touches an administrator's file.
 #
 #   install-policy.sh FILE DIRECTORY      (Meson gives DESTDIR in the environment)
 set -eu

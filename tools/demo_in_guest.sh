@@ -1,5 +1,5 @@
 #!/bin/bash
-# demo_in_guest.sh PROGRAMS: the story that tools/demo.sh tells, in the guest.
+# demo_in_guest.sh PROGRAMS: what tools/demo.sh shows, run in the guest.
 programs=$1
 cd "$(mktemp -d)" || exit 1
 cp "$programs/verbs_objects" ./program
@@ -20,7 +20,7 @@ say "The administrator allows the tenant two. No restart, no relinking, no LD_PR
 try rdmaquota set default '*' qp=2
 try ./program -d rxe0 rc=5
 
-say "The program holds its two QPs and waits; meanwhile the accounts say who has what."
+say "The program holds its two QPs and waits; meanwhile the ledger says who has what."
 mkfifo keys
 ./program -d rxe0 rc=5 wait rc=2 wait < keys > output 2>&1 &
 pid=$!
@@ -52,7 +52,7 @@ try ./mlx5_program -d mlx5_0 rc=1 dvqp=2 devx=1:0x500 umem=2:1048576
 say "What happened:"
 try rdmaquota events
 
-say "A program that talks to the kernel itself, with no library, goes around the quota. With the sidecar, not unseen:"
+say "A program that talks to the kernel itself, with no library, goes around the quota. The sidecar sees and reports it:"
 command -v rdmaquotad > /dev/null || { echo "(this build has no rdmaquotad)"; exit 0; }
 rdmaquotad 2> sidecar.log &
 sidecar=$!

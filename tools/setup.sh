@@ -1,6 +1,6 @@
 #!/bin/bash
-# setup.sh: installs what is needed to build, test and demonstrate rdmaquota on Debian 12. Needs
-# root only when something is missing.
+# setup.sh: installs the packages of Debian 12 that the build, the tests and the demo need. Needs root only when one
+# is missing.
 set -eu
 
 packages=(

@@ -495,7 +495,7 @@ fi
 # --- what people read ----------------------------------------------------------------------------
 try "$rdmaquota" run --help
 for resource in $(sed -n 's/^Resources: \(.*\)\.$/\1/p' out | tr -d ,); do
-    check "$resource is told of in README" grep -q "^|.*\`$resource\`.*|" "$here/../../README.md"
+    check "$resource is told of in docs/policy.md" grep -q "^|.*\`$resource\`.*|" "$here/../../docs/policy.md"
     check "$resource is told of in rdmaquota(1)" grep -q "^$resource " "$here/../../rdma-core.d/man/rdmaquota.1.in"
     check "$resource is told of in the policy's template" grep -q "^#.*\b$resource\b" "$default_policy"
 done
