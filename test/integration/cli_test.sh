@@ -334,7 +334,7 @@ check "run with an impossible errno" refuses 2 "EDQUOT, EAGAIN, ENOMEM"
 try "$rdmaquota" run
 check "run without a program" refuses 2 "no program is given"
 
-driver_dir=$(sed -n 's/.*driver_dir = "\(.*\)".*/\1/p' "$build/tools/rdmaquota/config.hpp")
+driver_dir=$(sed -n 's/.*driver_dir = "\(.*\)".*/\1/p' "$build/tools/common/config.hpp")
 if [[ -e $driver_dir/rdmaquota.driver ]]; then
     echo "# skipped: RDMAV_DRIVERS, since rdmaquota is installed here"
 else

@@ -1,43 +1,38 @@
-// What the commands have in common. Each command has a file of its own, command_NAME.cpp, that
-// registers it with add_NAME and does its work.
+// What the commands have in common. Each has a file of its own, commands/NAME.cpp, whose add_NAME declares the command
+// on the command line; its action does the work and returns the exit status.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include <CLI/CLI.hpp>
 
 #include "policy/policy.hpp"
 #include "policy/result.hpp"
+#include "tools/common/command_line.hpp"
 #include "tools/common/reload.hpp"
 
 namespace rdmaquota {
 
-// Exit statuses; `run` gives its program's own status instead.
+// Exit statuses; `run` returns its program's own status instead.
 inline constexpr int status_done = 0;
 inline constexpr int status_failed = 1;
 inline constexpr int status_usage = 2;
 
 struct Session {
-    std::string directory;             // where policy segment and ledgers are
-    std::vector<std::string> program;  // of `run`: what came after --
-    int status = status_done;
+    std::string directory;  // of the policy segment and the ledgers; known when an action is called
 };
 
-void add_run(CLI::App& app, Session& session);
-void add_show(CLI::App& app, Session& session);
-void add_set(CLI::App& app, Session& session);
-void add_top(CLI::App& app, Session& session);
-void add_events(CLI::App& app, Session& session);
-void add_check(CLI::App& app, Session& session);
-void add_reload(CLI::App& app, Session& session);
-void add_repair(CLI::App& app, Session& session);
-void add_doctor(CLI::App& app, Session& session);
-void add_completion(CLI::App& app, Session& session);
+void add_run(CommandLine& line);
+void add_show(CommandLine& line, const Session& session);
+void add_set(CommandLine& line, const Session& session);
+void add_top(CommandLine& line, const Session& session);
+void add_events(CommandLine& line, const Session& session);
+void add_check(CommandLine& line);
+void add_reload(CommandLine& line, const Session& session);
+void add_repair(CommandLine& line, const Session& session);
+void add_doctor(CommandLine& line, const Session& session);
+void add_completion(CommandLine& line);
 
-// Tells why on standard error, in one line, and returns the status.
+// Print the reason on standard error, in one line, and return the exit status.
 int failed(std::string_view message);
 int wrong_usage(std::string_view message);
 void warn(std::string_view message);

@@ -1,15 +1,14 @@
-// What can come next on a command line: the shells' completion scripts ask
-// `rdmaquota __complete WORD...` and get one candidate per line.
+// Shell completion: the scripts in completions/ ask `rdmaquota __complete WORD...` and get one candidate per line.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include "tools/common/command_line.hpp"
 
 namespace rdmaquota {
 
-// `words` are those after "rdmaquota" up to the cursor; the last one is being typed, or empty.
-int complete(const CLI::App& app, const std::vector<std::string>& words);
+// `words` are those between "rdmaquota" and the cursor; the last one is being typed and may be empty.
+int complete(const CommandLine& line, const std::vector<std::string>& words);
 
 }  // namespace rdmaquota

@@ -4,10 +4,10 @@
 
 #include <cstdlib>
 #include <string>
-
-#include <CLI/CLI.hpp>
+#include <vector>
 
 #include "shm/paths.hpp"
+#include "tools/common/command_line.hpp"
 #include "tools/common/config.hpp"
 #include "tools/common/reload.hpp"
 #include "tools/rdmaquotad/core/daemon.hpp"
@@ -40,22 +40,19 @@ int run(const Options& options) {
     return Daemon(options.directory, options.policy_file).run();
 }
 
-int main(int argc, char** argv) {
-    CLI::App app{"The sidecar of rdmaquota: watches, tells, and changes limits as the policy says", "rdmaquotad"};
+int main(const std::vector<std::string>& arguments) {
     const char* directory = ::secure_getenv("RDMAQUOTA_DIR");
     Options options{directory != nullptr && *directory != '\0' ? directory : system_directory, default_policy_file()};
-    app.set_version_flag("--version", std::string("rdmaquotad ") + config::version);
-    app.add_option("--dir", options.directory, "Directory of the running policy and ledgers")->type_name("DIR");
-    app.add_option("--policy", options.policy_file, "Policy file that SIGHUP and 'reload' put in force")
-        ->type_name("FILE");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
-        log(Priority::error, std::string(error.what()) + "; see 'rdmaquotad --help'");
-        return 2;
-    }
-    return run(options);
+    CommandLine line("rdmaquotad", config::version,
+                     "The sidecar of rdmaquota: watches, tells, and changes limits as the policy says");
+    auto program = line.top_level();
+    program.option("--dir", "DIR", options.directory, "Directory of the running policy and ledgers");
+    program.option("--policy", "FILE", options.policy_file, "Policy file that SIGHUP and 'reload' put in force");
+    program.action([&options] { return run(options); });
+    const auto status = line.run(arguments);
+    if (status) return *status;
+    log(Priority::error, status.error());
+    return 2;
 }
 
 }  // namespace
@@ -63,7 +60,7 @@ int main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     try {
-        return rdmaquota::main(argc, argv);
+        return rdmaquota::main({argv + 1, argv + argc});
     } catch (const std::exception& error) {
         rdmaquota::log(rdmaquota::Priority::error, error.what());
         return EXIT_FAILURE;

@@ -82,13 +82,11 @@ int check(const std::string& file) {
 
 }  // namespace
 
-void add_check(CLI::App& app, Session& session) {
+void add_check(CommandLine& line) {
     const auto file = std::make_shared<std::string>();
-    auto* command = app.add_subcommand("check", "Check a policy file and say what it means; changes nothing");
-    command->add_option("FILE", *file, "Policy file; the files conf.d/*.toml beside it are merged")
-        ->required()
-        ->type_name("");
-    command->callback([file, &session] { session.status = check(*file); });
+    auto command = line.command("check", "Check a policy file and say what it means; changes nothing");
+    command.word("FILE", *file, "Policy file; the files conf.d/*.toml beside it are merged");
+    command.action([file] { return check(*file); });
 }
 
 }  // namespace rdmaquota

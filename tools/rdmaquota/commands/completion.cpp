@@ -20,12 +20,12 @@ int completion(const std::string& shell) {
 
 }  // namespace
 
-void add_completion(CLI::App& app, Session& session) {
+void add_completion(CommandLine& line) {
     const auto shell = std::make_shared<std::string>();
-    auto* command = app.add_subcommand("completion", "Print the completion script of a shell");
-    command->add_option("SHELL", *shell, "bash, zsh or fish")->required()->type_name("");
-    command->footer("For this session of bash: eval \"$(rdmaquota completion bash)\"");
-    command->callback([shell, &session] { session.status = completion(*shell); });
+    auto command = line.command("completion", "Print the completion script of a shell");
+    command.word("SHELL", *shell, "bash, zsh or fish");
+    command.footer("For this session of bash: eval \"$(rdmaquota completion bash)\"");
+    command.action([shell] { return completion(*shell); });
 }
 
 }  // namespace rdmaquota

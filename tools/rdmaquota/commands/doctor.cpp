@@ -78,15 +78,12 @@ int examine(const Options& options, const Session& session) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Session& session) {
+void add_doctor(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    auto* command =
-        app.add_subcommand("doctor", "Examine this node or one process: what is held to the quota, and why not");
-    command->add_option("--pid", options->pid, "Examine this process instead of the node")
-        ->type_name("PID")
-        ->check(CLI::PositiveNumber);
-    command->add_flag("--json", options->json, "Write JSON");
-    command->callback([options, &session] { session.status = examine(*options, session); });
+    auto command = line.command("doctor", "Examine this node or one process: what is held to the quota, and why not");
+    command.positive("--pid", "PID", options->pid, "Examine this process instead of the node");
+    command.flag("--json", options->json, "Write JSON");
+    command.action([options, &session] { return examine(*options, session); });
 }
 
 }  // namespace rdmaquota

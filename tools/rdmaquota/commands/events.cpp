@@ -115,12 +115,12 @@ int events(const Options& options, const Session& session) {
 
 }  // namespace
 
-void add_events(CLI::App& app, Session& session) {
+void add_events(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    auto* command = app.add_subcommand("events", "List denials and repairs, oldest first; the last 1024 are kept");
-    command->add_flag("-f,--follow", options->follow, "Go on and print what comes, until interrupted");
-    command->add_flag("--json", options->json, "Write one JSON object per line");
-    command->callback([options, &session] { session.status = events(*options, session); });
+    auto command = line.command("events", "List denials and repairs, oldest first; the last 1024 are kept");
+    command.flag("-f,--follow", options->follow, "Go on and print what comes, until interrupted");
+    command.flag("--json", options->json, "Write one JSON object per line");
+    command.action([options, &session] { return events(*options, session); });
 }
 
 }  // namespace rdmaquota

@@ -20,11 +20,11 @@ int reload(const std::string& file, const Session& session) {
 
 }  // namespace
 
-void add_reload(CLI::App& app, Session& session) {
+void add_reload(CommandLine& line, const Session& session) {
     const auto file = std::make_shared<std::string>(default_policy_file());
-    auto* command = app.add_subcommand("reload", "Put the policy file in force, at once and for running programs too");
-    command->add_option("FILE", *file, "Policy file instead of " + *file)->type_name("");
-    command->callback([file, &session] { session.status = reload(*file, session); });
+    auto command = line.command("reload", "Put the policy file in force, at once and for running programs too");
+    command.optional_word("FILE", *file, "Policy file instead of " + *file);
+    command.action([file, &session] { return reload(*file, session); });
 }
 
 }  // namespace rdmaquota

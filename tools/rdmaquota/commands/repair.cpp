@@ -76,12 +76,11 @@ int run(bool fresh, const Session& session) {
 
 }  // namespace
 
-void add_repair(CLI::App& app, Session& session) {
+void add_repair(CommandLine& line, const Session& session) {
     const auto fresh = std::make_shared<bool>(false);
-    auto* command = app.add_subcommand("repair", "Give back what the dead held, correct sums, replace a broken ledger");
-    command->add_flag("--new", *fresh,
-                      "Replace the ledger even if it can be used, such as when its figures are falsified");
-    command->callback([fresh, &session] { session.status = run(*fresh, session); });
+    auto command = line.command("repair", "Give back what the dead held, correct sums, replace a broken ledger");
+    command.flag("--new", *fresh, "Replace the ledger even if it can be used, such as when its figures are falsified");
+    command.action([fresh, &session] { return run(*fresh, session); });
 }
 
 }  // namespace rdmaquota

@@ -29,6 +29,7 @@ struct Options {
     std::string mode;
     std::string deny_errno;
     bool clamp_device_attr = false;
+    std::vector<std::string> program;
 };
 
 Result<void> add_limits(ScopeLimits& scope, const std::vector<std::string>& settings) {
@@ -106,56 +107,42 @@ void clean_up(const std::string& directory, bool descendants_live) {
     warn(fmt::format("processes of this run live on under its limits; remove {} when they have ended", directory));
 }
 
-int run_program(const Options& options, const std::vector<std::string>& program) {
+int run(const Options& options) {
+    if (options.program.empty())
+        return wrong_usage("no program is given; write it after --, see 'rdmaquota run --help'");
     const auto policy = policy_of(options);
     if (!policy) return wrong_usage(policy.error());
-    const auto directory = make_private_directory(policy.value());
+    const auto directory = make_private_directory(*policy);
     if (!directory) return failed(directory.error());
-    if (const auto set = set_environment(directory.value()); !set) {
-        remove_private_directory(directory.value());
+    if (const auto set = set_environment(*directory); !set) {
+        remove_private_directory(*directory);
         return failed(set.error());
     }
-    const auto end = run_child(program);
-    clean_up(directory.value(), end && end.value().descendants_live);
+    const auto end = run_child(options.program);
+    clean_up(*directory, end && end->descendants_live);
     if (!end) return failed(end.error());
-    if (end.value().exec_error != 0) return tell_start_failure(program.front(), end.value().exec_error);
-    if (end.value().signal != 0) die_by(end.value().signal);
-    return end.value().status;
-}
-
-// `run PROGRAM ARG...` is understood too, as long as the options come before the program.
-int run(const Options& options, std::vector<std::string> front, const Session& session) {
-    if (!front.empty() && front.front().starts_with('-'))
-        return wrong_usage(fmt::format("unknown option '{}'; see 'rdmaquota run --help'", front.front()));
-    if (!front.empty() && !session.program.empty()) front.emplace_back("--");
-    front.insert(front.end(), session.program.begin(), session.program.end());
-    if (front.empty()) return wrong_usage("no program is given; write it after --, see 'rdmaquota run --help'");
-    return run_program(options, front);
+    if (end->exec_error != 0) return tell_start_failure(options.program.front(), end->exec_error);
+    if (end->signal != 0) die_by(end->signal);
+    return end->status;
 }
 
 }  // namespace
 
-void add_run(CLI::App& app, Session& session) {
+void add_run(CommandLine& line) {
     const auto options = std::make_shared<Options>();
-    auto* command = app.add_subcommand("run", "Run a program under limits of its own; needs no root, no installation");
-    command->add_option("--limit", options->process_limits, "Limit for each process on each device; may be repeated")
-        ->type_name("RESOURCE=N")
-        ->allow_extra_args(false)
-        ->delimiter(',');
-    command->add_option("--tenant-limit", options->tenant_limits, "Limit for all its processes together on each device")
-        ->type_name("RESOURCE=N")
-        ->allow_extra_args(false)
-        ->delimiter(',');
-    command->add_option("--mode", options->mode, "enforce (default), audit or off")->type_name("MODE");
-    command
-        ->add_option("--deny-errno", options->deny_errno,
-                     "What a denied call reports: EDQUOT (default), EAGAIN, ENOMEM")
-        ->type_name("ERRNO");
-    command->add_flag("--clamp-device-attr", options->clamp_device_attr,
-                      "Let device attributes tell no more than the quota leaves");
-    command->footer("Resources: " + resource_names() + ".\nExample: rdmaquota run --limit qp=2 -- ibv_rc_pingpong");
-    command->fallthrough(false)->prefix_command();
-    command->callback([options, command, &session] { session.status = run(*options, command->remaining(), session); });
+    auto command = line.command("run", "Run a program under limits of its own; needs no root, no installation");
+    command.list("--limit", "RESOURCE=N", options->process_limits,
+                 "Limit for each process on each device; may be repeated");
+    command.list("--tenant-limit", "RESOURCE=N", options->tenant_limits,
+                 "Limit for all its processes together on each device");
+    command.option("--mode", "MODE", options->mode, "enforce (default), audit or off");
+    command.option("--deny-errno", "ERRNO", options->deny_errno,
+                   "What a denied call reports: EDQUOT (default), EAGAIN, ENOMEM");
+    command.flag("--clamp-device-attr", options->clamp_device_attr,
+                 "Let device attributes tell no more than the quota leaves");
+    command.program(options->program);
+    command.footer("Resources: " + resource_names() + ".\nExample: rdmaquota run --limit qp=2 -- ibv_rc_pingpong");
+    command.action([options] { return run(*options); });
 }
 
 }  // namespace rdmaquota

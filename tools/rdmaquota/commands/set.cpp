@@ -110,20 +110,16 @@ int set(const Options& options, const Session& session) {
 
 }  // namespace
 
-void add_set(CLI::App& app, Session& session) {
+void add_set(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    auto* command = app.add_subcommand("set", "Change limits; running programs feel it at once");
-    command
-        ->add_option("[TENANT] DEVICE RESOURCE=N", options->words,
-                     "What to limit: a device, a port of it (mlx5_0/1), '*' for each device or total for their sum; N "
-                     "as in 10, 10k, 4GiB, max")
-        ->required()
-        ->type_name("");
-    command->add_flag("--process", options->process, "Limit each process instead of the tenant as a whole");
-    command->add_flag("--persist", options->persist, "Change the policy file too, so that the limit outlives a reload");
-    command->add_option("--file", options->file, "Policy file for --persist instead of " + default_policy_file())
-        ->type_name("FILE");
-    command->callback([options, &session] { session.status = set(*options, session); });
+    auto command = line.command("set", "Change limits; running programs feel it at once");
+    command.words("[TENANT] DEVICE RESOURCE=N", options->words,
+                  "What to limit: a device, a port of it (mlx5_0/1), '*' for each device or total for their sum; N as "
+                  "in 10, 10k, 4GiB, max");
+    command.flag("--process", options->process, "Limit each process instead of the tenant as a whole");
+    command.flag("--persist", options->persist, "Change the policy file too, so that the limit outlives a reload");
+    command.option("--file", "FILE", options->file, "Policy file for --persist instead of " + default_policy_file());
+    command.action([options, &session] { return set(*options, session); });
 }
 
 }  // namespace rdmaquota

@@ -133,14 +133,14 @@ int show(const Options& options, const Session& session) {
 
 }  // namespace
 
-void add_show(CLI::App& app, Session& session) {
+void add_show(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
     options->tenant = default_tenant;
-    auto* command = app.add_subcommand("show", "Show usage, limits and peaks, and the processes behind them");
-    command->add_option("TENANT", options->tenant, "Tenant; the only one of this version is 'default'")->type_name("");
-    command->add_flag("--json", options->json, "Write JSON");
-    command->add_flag("--history", options->history, "Show how usage went, as rdmaquotad has seen it");
-    command->callback([options, &session] { session.status = show(*options, session); });
+    auto command = line.command("show", "Show usage, limits and peaks, and the processes behind them");
+    command.optional_word("TENANT", options->tenant, "Tenant; the only one of this version is 'default'");
+    command.flag("--json", options->json, "Write JSON");
+    command.flag("--history", options->history, "Show how usage went, as rdmaquotad has seen it");
+    command.action([options, &session] { return show(*options, session); });
 }
 
 }  // namespace rdmaquota

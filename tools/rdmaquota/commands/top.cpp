@@ -123,12 +123,12 @@ int top(const Options& options, const Session& session) {
 
 }  // namespace
 
-void add_top(CLI::App& app, Session& session) {
+void add_top(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    auto* command = app.add_subcommand("top", "Watch usage live, by tenant, device or process");
-    command->add_option("--by", options->by, "What a line is at first: tenant, device or process")->type_name("VIEW");
-    command->add_option("-d,--delay", options->delay_s, "Seconds between looks; 1 by default")->type_name("SECONDS");
-    command->callback([options, &session] { session.status = top(*options, session); });
+    auto command = line.command("top", "Watch usage live, by tenant, device or process");
+    command.option("--by", "VIEW", options->by, "What a line is at first: tenant, device or process");
+    command.option("-d,--delay", "SECONDS", options->delay_s, "Seconds between looks; 1 by default");
+    command.action([options, &session] { return top(*options, session); });
 }
 
 }  // namespace rdmaquota
