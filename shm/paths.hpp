@@ -1,6 +1,7 @@
 // The files of a quota directory.
 //
 //   DIR/policy              the compiled policy
+//   DIR/policy.lock         locked while the policy is changed (shm/policy/policy_lock.hpp)
 //   DIR/TENANT/ledger       the tenant's ledger
 //   DIR/TENANT/owners/NN    its lock files, 64 owners each
 #pragma once

@@ -7,12 +7,13 @@
 //
 // A row is a device name and one limit per resource. Limits, mode and the other words are read
 // as single atomics at every charge, so a change is live at once. `generation` goes up
-// after each change of limits, so readers need to look at nothing else meanwhile; a new row is
+// after each change of limits, so readers need to look at nothing else meanwhile. A new row is
 // filled in before the first byte of its name is published.
-// What `rdmaquota set` has set is noted in the row's last slot, a bit each that is 0 then; applications do not
-// look at it.
+// The row's last slot says which of its limits an administrator set (`rdmaquota set`), as an active-low mask: a clear
+// bit means that one did. Applications do not read it.
 // A whole new policy is a new file with another `id`, renamed over the old one, whose `superseded` word then becomes
 // 1: readers open the path again.
+// This header is the readers' side; shm/policy/policy_writer.hpp changes and replaces policies.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +33,7 @@ inline constexpr std::uint64_t policy_magic = 0x31594c50'51414d52;  // "RMAQPLY1
 inline constexpr std::uint32_t policy_layout_version = 2;
 inline constexpr std::size_t resource_slots = 24;  // room for resources in every row, 3 cache lines
 inline constexpr std::size_t note_slot = resource_slots - 1;
-inline constexpr std::size_t policy_rows = 34;     // 32 devices and ports, "*" and "total"
+inline constexpr std::size_t policy_rows = 34;  // 32 devices and ports, "*" and "total"
 
 struct PolicyRow {
     char device[device_name_bytes];        // NUL-terminated; empty: this and later rows are unused
@@ -63,25 +64,21 @@ static_assert(sizeof(PolicyImage) == 320 + 2 * policy_rows * sizeof(PolicyRow));
 
 enum class Scope : std::uint32_t { process, tenant };
 
-// A mapped policy file. Move-only; unmaps when destroyed.
+// A policy file, mapped for reading. Move-only; unmaps when destroyed.
 class PolicySegment {
 public:
-    // Maps `path` read-only (applications) or writable (CLI as the owner). Refuses what is not a
-    // policy of this layout version, with the path and the remedy in the message.
-    static Result<PolicySegment> open(const std::string& path, bool writable = false);
-
-    // Compiles `policy` and renames it over `path`; the file that was there becomes superseded.
-    // Needs write permission on the directory.
-    static Result<void> publish(const std::string& path, const Policy& policy);
+    // Maps `path` read-only. Refuses what is not a policy of this layout version, with the path and the remedy in
+    // the message.
+    static Result<PolicySegment> open(const std::string& path) { return open(path, false); }
 
     const PolicyImage& image() const noexcept { return *static_cast<const PolicyImage*>(mapping_.address()); }
 
     // Goes up with every change of limits.
     std::uint64_t generation() const noexcept { return load(image().generation); }
-    // Another one for every policy that was published; 0 where an older rdmaquota did.
+    // Differs between any two published policies; 0 for one that an older rdmaquota published.
     std::uint64_t id() const noexcept { return image().id; }
-    // There may be another one at the path: it was replaced, or its file was cut short, after which
-    // the limits stay as they were when it was opened.
+    // True when there may be another policy at the path: this one was replaced, or its file was cut short. The limits
+    // of a file that was cut short stay as they were when it was opened.
     bool superseded() const noexcept { return load(image().superseded) != 0 || mapping_.lost(); }
     // Values that this version does not know read as enforce.
     Mode mode() const noexcept {
@@ -89,7 +86,7 @@ public:
         return mode <= static_cast<std::uint32_t>(Mode::off) ? static_cast<Mode>(mode) : Mode::enforce;
     }
     Unavailable on_unavailable() const noexcept;
-    // Whether what cannot be counted is denied; only while limits are enforced.
+    // Whether an object that cannot be counted is denied; only while limits are enforced.
     bool denies_uncounted() const noexcept { return on_unavailable() == Unavailable::deny && mode() == Mode::enforce; }
     int deny_errno() const noexcept;  // always one of EDQUOT, EAGAIN, ENOMEM
     bool clamp_device_attr() const noexcept;
@@ -100,29 +97,28 @@ public:
     // The row of exactly this name, or nullptr. Valid while the segment is mapped.
     const PolicyRow* row(Scope scope, std::string_view device) const noexcept;
 
-    // What holds for `device`: its own row, else the row "*" unless it is a port, else unlimited. Not
-    // for "total".
+    // The limit that holds for `device`: its own row's, else that of the row "*" unless `device` is a port, else
+    // unlimited. Not for "total".
     std::uint64_t limit(Scope scope, std::string_view device, Resource resource) const noexcept;
-
-    // Live change of one limit; `limit` may be `unset`. Writable mappings only. Fails when all rows
-    // are taken.
-    Result<void> set(Scope scope, std::string_view device, Resource resource, std::uint64_t limit);
-    // That an administrator has set the limit, for the sidecar, which may have set the same itself. Only where
-    // the row is there.
-    void note_set(Scope scope, std::string_view device, Resource resource) noexcept;
-    // Whether it was noted, and forgets it.
-    bool take_note(Scope scope, std::string_view device, Resource resource) noexcept;
-    void set_mode(Mode mode) noexcept;
 
     // The policy as it is now, for writing it back to a file.
     Policy decompile() const;
 
 private:
+    friend class PolicyWriter;
+    static Result<PolicySegment> open(const std::string& path, bool writable);
     explicit PolicySegment(Mapping mapping) noexcept : mapping_(std::move(mapping)) {}
-    PolicyImage& writable_image() noexcept { return *static_cast<PolicyImage*>(mapping_.address()); }
-    std::uint64_t* notes(Scope scope, std::string_view device) noexcept;
     Mapping mapping_;
 };
+
+// The rows of one scope in a const or writable image.
+template <class Image>
+auto& rows_of(Image& image, Scope scope) noexcept {
+    return scope == Scope::process ? image.process : image.tenant;
+}
+
+// The device name of a row; empty when the row is unused.
+std::string_view device_of(const PolicyRow& row) noexcept;
 
 // One limit cell of a mapped row, read as an atomic; `unset` for a null row.
 std::uint64_t load_limit(const PolicyRow* row, Resource resource) noexcept;

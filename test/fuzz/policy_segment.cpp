@@ -6,6 +6,7 @@
 #include "fuzz.hpp"
 #include "patch.hpp"
 #include "shm/policy/policy_segment.hpp"
+#include "shm/policy/policy_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -24,7 +25,7 @@ private:
         row_for(policy.process, "mlx5_0")[index(Resource::qp)] = 3;
         row_for(policy.tenant, any_device)[index(Resource::mr_bytes)] = 1 << 20;
         row_for(policy.tenant, total_device)[index(Resource::qp)] = 10;
-        expect(static_cast<bool>(PolicySegment::publish(path, policy)), "a policy can be published");
+        expect(static_cast<bool>(PolicyWriter::publish(path, policy)), "a policy can be published");
         return PristineFile(path);
     }
 };
@@ -60,21 +61,22 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (form % 8 == 1) expect(ftruncate(fd, length) == 0, "the file can be cut");
     close(fd);
 
-    auto segment = PolicySegment::open(fixture.path, form % 2 == 0);
+    const auto segment = PolicySegment::open(fixture.path);
     if (!segment) {
         expect_one_line(segment.error());
     } else {
         read_all(segment.value());
         if (form % 2 == 0) {
-            const auto set = segment->set(Scope::tenant, "rxe0", Resource::qp, 2);
+            auto writer = PolicyWriter::open(fixture.path);
+            expect(static_cast<bool>(writer), "what can be read can be changed");
+            const auto set = writer->set(Scope::tenant, "rxe0", Resource::qp, 2);
             if (!set) expect_one_line(set.error());
-            segment->set_mode(Mode::audit);
             read_all(segment.value());
         }
         if (form % 4 == 2) {
             const auto policy = segment->decompile();
             if (policy.log_file.size() < sizeof segment->image().log_file)
-                expect(static_cast<bool>(PolicySegment::publish(fixture.path, policy)), "it can be published anew");
+                expect(static_cast<bool>(PolicyWriter::publish(fixture.path, policy)), "it can be published anew");
         }
     }
     return 0;

@@ -42,8 +42,7 @@ Accounting::Accounting(std::string device, bool with_kernel, unsigned new_sideca
     : device_(std::move(device)),
       with_kernel_(with_kernel),
       new_sidecar_(new_sidecar),
-      ledger_(need(rdmaquota::Ledger::open(rdmaquota::ledger_path(directory())))),
-      policy_(need(rdmaquota::PolicySegment::open(rdmaquota::policy_path(directory()), true))) {
+      ledger_(need(rdmaquota::Ledger::open(rdmaquota::ledger_path(directory())))) {
     ledger_.reap();  // what an earlier run that was killed has left
     if (with_kernel_) baseline_ = resource_counts(device_);
     lift_limits();
@@ -112,7 +111,8 @@ std::string Accounting::lasting_disagreement(const Tally& expected) {
 
 void Accounting::set(Scope scope, std::string_view device, Row& row, Resource resource, std::uint64_t limit) {
     row[index(resource)] = limit;
-    if (const auto done = policy_.set(scope, device, resource, limit); !done) {
+    auto writer = need(rdmaquota::PolicyWriter::open(rdmaquota::policy_path(directory())));
+    if (const auto done = writer.set(scope, device, resource, limit); !done) {
         std::fprintf(stderr, "oracle: %s\n", done.error().c_str());
         std::exit(2);
     }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "shm/ledger/ledger.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/policy_writer.hpp"
 #include "tally.hpp"
 #ifdef ORACLE_SIDECAR
 #include "tools/rdmaquotad/kernel/kernel_watch.hpp"
@@ -53,7 +53,6 @@ private:
     rdmaquota::KernelWatch watch_ = rdmaquota::KernelWatch::open();  // read by forked children too
 #endif
     rdmaquota::Ledger ledger_;
-    rdmaquota::PolicySegment policy_;
     std::map<std::string, std::int64_t> baseline_;
     // The model's own copy of the limits: each process and the tenant, on the device and in total.
     Row process_, tenant_, process_total_, tenant_total_;

@@ -12,6 +12,7 @@
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/policy_segment.hpp"
+#include "shm/policy/policy_writer.hpp"
 #include "tools/common/boot_clock.hpp"
 #include "tools/common/config.hpp"
 #include "tools/common/sidecar_files.hpp"
@@ -56,14 +57,17 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     if (::access(file.c_str(), F_OK) != 0 && errno == ENOENT)
         return Error{fmt::format("there is no policy file {}: copy {} there, or name another: rdmaquota reload FILE",
                                  file, config::example_policy)};
-    const auto policy = load_policy(file);
-    if (!policy) return Error{policy.error()};
+    if (const auto usable = load_policy(file); !usable) return Error{usable.error()};
     if (const auto made = make_directory(directory); !made) return Error{made.error()};
+    const auto lock = PolicyLock::take(policy_path(directory));
+    if (!lock) return Error{lock.error()};
+    const auto policy = load_policy(file);  // again, since `set --persist` changes it under the lock
+    if (!policy) return Error{policy.error()};
     const auto aside = Ledger::replace_unusable(ledger_path(directory), true);
     if (!aside) return Error{aside.error()};
     const auto since = counted_since(directory, policy->mode);
     if (const auto told = write_sidecar_policy(directory, *policy, since); !told) return Error{told.error()};
-    const auto published = PolicySegment::publish(policy_path(directory), policy.value());
+    const auto published = PolicyWriter::publish(*lock, policy_path(directory), policy.value());
     if (!published) return Error{published.error()};
     return Reloaded{policy->mode, *aside};
 }

@@ -20,12 +20,12 @@ std::uint64_t limit_now(const PolicySegment& policy, Scope scope, const std::str
 
 }  // namespace
 
-Result<PolicySegment> open_for_change(const std::string& directory) {
+Result<PolicyWriter> open_for_change(const std::string& directory) {
     const auto path = policy_path(directory);
     if (::access(path.c_str(), W_OK) != 0 && errno != ENOENT)
         return Error{fmt::format("cannot change the limits in {}: {}{}", path, std::strerror(errno),
                                  ::geteuid() == 0 ? "" : "; run as root")};
-    return PolicySegment::open(path, true);
+    return PolicyWriter::open(path);
 }
 
 Result<void> check_room(const PolicySegment& policy, Scope scope, const std::string& device) {
@@ -35,15 +35,12 @@ Result<void> check_room(const PolicySegment& policy, Scope scope, const std::str
     return Error{fmt::format("no room for limits of another device: all {} rows of the policy are taken", policy_rows)};
 }
 
-Result<std::vector<LimitDone>> set_limits(PolicySegment& policy, const LimitRequest& request) {
+Result<std::vector<LimitDone>> set_limits(PolicyWriter& writer, const LimitRequest& request) {
     std::vector<LimitDone> done;
-    for (const auto& [resource, limit] : request.settings) {
-        const auto before = limit_now(policy, request.scope, request.device, resource);
-        if (const auto set = policy.set(request.scope, request.device, resource, limit); !set)
-            return Error{set.error()};
-        policy.note_set(request.scope, request.device, resource);
-        done.push_back({resource, before, limit});
-    }
+    for (const auto& [resource, limit] : request.settings)
+        done.push_back({resource, limit_now(writer.policy(), request.scope, request.device, resource), limit});
+    if (const auto set = writer.set(request.scope, request.device, request.settings); !set) return Error{set.error()};
+    for (const auto& change : done) writer.note_set(request.scope, request.device, change.resource);
     return done;
 }
 

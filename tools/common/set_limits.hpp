@@ -6,7 +6,7 @@
 
 #include "policy/limit.hpp"
 #include "policy/result.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/policy_writer.hpp"
 
 namespace rdmaquota {
 
@@ -24,12 +24,12 @@ struct LimitDone {
 };
 
 // The running policy of a quota directory, for changing it. The error says when root is needed.
-Result<PolicySegment> open_for_change(const std::string& directory);
+Result<PolicyWriter> open_for_change(const std::string& directory);
 
-// Whether there is, or can be, a row for the device; better to know before anything is changed.
+// Whether there is, or can be, a row for the device.
 Result<void> check_room(const PolicySegment& policy, Scope scope, const std::string& device);
 
-// All settings, or those before the one that failed.
-Result<std::vector<LimitDone>> set_limits(PolicySegment& policy, const LimitRequest& request);
+// Makes all changes, or none and an error. Notes that an administrator made them.
+Result<std::vector<LimitDone>> set_limits(PolicyWriter& writer, const LimitRequest& request);
 
 }  // namespace rdmaquota

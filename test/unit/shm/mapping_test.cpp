@@ -14,7 +14,7 @@
 #include "test/unit/shm/ledger_fixture.hpp"
 #include "shm/mapping.hpp"
 #include "shm/paths.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/policy_writer.hpp"
 
 using namespace rdmaquota;
 
@@ -85,7 +85,7 @@ TEST_CASE("a policy that is cut short keeps its limits and counts as superseded"
     const TemporaryDirectory directory;
     Policy policy;
     row_for(policy.tenant, "*")[index(Resource::qp)] = 7;
-    REQUIRE(PolicySegment::publish(directory / "policy", policy));
+    REQUIRE(PolicyWriter::publish(directory / "policy", policy));
     CHECK(outcome([&] {
               auto segment = PolicySegment::open(directory / "policy");
               if (truncate((directory / "policy").c_str(), 0) != 0) return 1;

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/policy_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -32,7 +32,7 @@ Policy sample() {
 
 TEST_CASE("a compiled policy reads as it was written") {
     const TemporaryDirectory directory;
-    REQUIRE(PolicySegment::publish(directory / "policy", sample()));
+    REQUIRE(PolicyWriter::publish(directory / "policy", sample()));
     const auto segment = PolicySegment::open(directory / "policy");
     REQUIRE(segment);
     const auto& policy = segment.value();
@@ -52,9 +52,9 @@ TEST_CASE("a compiled policy reads as it was written") {
 
 TEST_CASE("a limit that is set is live in every mapping") {
     const TemporaryDirectory directory;
-    REQUIRE(PolicySegment::publish(directory / "policy", sample()));
+    REQUIRE(PolicyWriter::publish(directory / "policy", sample()));
     auto reader = PolicySegment::open(directory / "policy");
-    auto writer = PolicySegment::open(directory / "policy", true);
+    auto writer = PolicyWriter::open(directory / "policy");
     REQUIRE(reader);
     REQUIRE(writer);
     REQUIRE(writer->set(Scope::tenant, "rxe0", Resource::qp, 5));
@@ -69,11 +69,11 @@ TEST_CASE("a limit that is set is live in every mapping") {
 
 TEST_CASE("a new policy supersedes the old one") {
     const TemporaryDirectory directory;
-    REQUIRE(PolicySegment::publish(directory / "policy", sample()));
+    REQUIRE(PolicyWriter::publish(directory / "policy", sample()));
     auto old = PolicySegment::open(directory / "policy");
     REQUIRE(old);
     CHECK_FALSE(old->superseded());
-    REQUIRE(PolicySegment::publish(directory / "policy", Policy{}));
+    REQUIRE(PolicyWriter::publish(directory / "policy", Policy{}));
     CHECK(old->superseded());
     auto fresh = PolicySegment::open(directory / "policy");
     REQUIRE(fresh);
@@ -83,8 +83,8 @@ TEST_CASE("a new policy supersedes the old one") {
 
 TEST_CASE("rows for 34 device names and no more") {
     const TemporaryDirectory directory;
-    REQUIRE(PolicySegment::publish(directory / "policy", Policy{}));
-    auto segment = PolicySegment::open(directory / "policy", true);
+    REQUIRE(PolicyWriter::publish(directory / "policy", Policy{}));
+    auto segment = PolicyWriter::open(directory / "policy");
     REQUIRE(segment);
     for (int i = 0; i < 34; ++i) REQUIRE(segment->set(Scope::process, "d" + std::to_string(i), Resource::qp, 1));
     CHECK_FALSE(segment->set(Scope::process, "one more", Resource::qp, 1));
@@ -98,7 +98,7 @@ TEST_CASE("what is no policy is refused by name") {
 
     std::ofstream(path) << "too short";
     CHECK_THAT(PolicySegment::open(path).error(), Catch::Contains("9 bytes"));
-    REQUIRE(PolicySegment::publish(path, Policy{}));
+    REQUIRE(PolicyWriter::publish(path, Policy{}));
 
     PolicyImage image = PolicySegment::open(path).value().image();
     image.layout_version = 77;
@@ -107,5 +107,5 @@ TEST_CASE("what is no policy is refused by name") {
     image.magic = 0;
     std::ofstream(path).write(reinterpret_cast<const char*>(&image), sizeof image);
     CHECK_THAT(PolicySegment::open(path).error(), Catch::Contains("not a compiled policy"));
-    CHECK_FALSE(PolicySegment::publish(directory / "missing/policy", Policy{}));
+    CHECK_FALSE(PolicyWriter::publish(directory / "missing/policy", Policy{}));
 }

@@ -4,6 +4,7 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
+#include "shm/policy/policy_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
 #include "tools/common/set_limits.hpp"
 #include "tools/rdmaquotad/dynamic/dynamic_limits.hpp"
@@ -26,7 +27,7 @@ struct Fixture {
         REQUIRE(Ledger::create(ledger_path(directory.path()), false));
         Policy policy;
         row_for(policy.process, "*")[index(Resource::qp)] = 100;
-        REQUIRE(PolicySegment::publish(policy_path(directory.path()), policy));
+        REQUIRE(PolicyWriter::publish(policy_path(directory.path()), policy));
         REQUIRE(node.refresh());
         rule.device = "rxe0";
         rule.watch = Resource::mr_bytes;
@@ -92,12 +93,12 @@ TEST_CASE("a successor goes on from the record, whenever its predecessor died") 
     }
     SECTION("after it was set") {
         REQUIRE(write_limit_changes(f.directory.path(), f.node.policy(), {change(unset, 50)}));
-        REQUIRE(f.node.policy().set(Scope::process, "rxe0", Resource::qp, 50));
+        REQUIRE(f.node.policy_writer()->set(Scope::process, "rxe0", Resource::qp, 50));
         CHECK(f.recorded().size() == 1);
     }
     SECTION("between two tightened limits") {
         REQUIRE(write_limit_changes(f.directory.path(), f.node.policy(), {change(50, 25)}));
-        REQUIRE(f.node.policy().set(Scope::process, "rxe0", Resource::qp, 50));
+        REQUIRE(f.node.policy_writer()->set(Scope::process, "rxe0", Resource::qp, 50));
         CHECK(f.recorded().size() == 1);
     }
     SECTION("after it was put back") {
@@ -115,7 +116,7 @@ TEST_CASE("a successor goes on from the record, whenever its predecessor died") 
 TEST_CASE("what an administrator sets meanwhile is not undone") {
     Fixture f;
     f.apply(900);
-    REQUIRE(f.node.policy().set(Scope::process, "rxe0", Resource::qp, 30));
+    REQUIRE(f.node.policy_writer()->set(Scope::process, "rxe0", Resource::qp, 30));
     f.apply(900);
     CHECK(f.now() == 15);
     f.apply(0);
@@ -125,7 +126,7 @@ TEST_CASE("what an administrator sets meanwhile is not undone") {
 TEST_CASE("nor is it when it is what the rule has set") {
     Fixture f;
     f.apply(900);
-    REQUIRE(set_limits(f.node.policy(), {Scope::process, "rxe0", {{Resource::qp, 50}}}));
+    REQUIRE(set_limits(*f.node.policy_writer(), {Scope::process, "rxe0", {{Resource::qp, 50}}}));
     SECTION("seen at once") { f.apply(800); }
     SECTION("seen by the next daemon") { f.limits.start({f.rule}); }
     f.apply(0);
@@ -139,7 +140,7 @@ TEST_CASE("nor is it when it is what the rule has set") {
 
 TEST_CASE("what an administrator set before a rule changed it is put back") {
     Fixture f;
-    REQUIRE(set_limits(f.node.policy(), {Scope::process, "rxe0", {{Resource::qp, 60}}}));
+    REQUIRE(set_limits(*f.node.policy_writer(), {Scope::process, "rxe0", {{Resource::qp, 60}}}));
     f.apply(900);
     f.apply(900);
     CHECK(f.now() == 30);
@@ -151,7 +152,7 @@ TEST_CASE("a record of another policy counts for nothing, and is removed") {
     Fixture f;
     f.apply(900);
     auto policy = f.node.policy().decompile();
-    REQUIRE(PolicySegment::publish(policy_path(f.directory.path()), policy));
+    REQUIRE(PolicyWriter::publish(policy_path(f.directory.path()), policy));
     CHECK(f.recorded().size() == 1);  // what the old one says
     REQUIRE(f.node.refresh());
     CHECK(f.recorded().empty());

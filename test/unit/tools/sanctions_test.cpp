@@ -7,6 +7,7 @@
 
 #include "policy/policy.hpp"
 #include "shm/paths.hpp"
+#include "shm/policy/policy_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
 #include "tools/common/file_text.hpp"
 #include "tools/rdmaquotad/bypass/sanctions.hpp"
@@ -81,7 +82,7 @@ struct Limited {
     const std::vector<Suspect> suspects{{7, "bypasser", 1000, false}};
 
     static PolicySegment published(const std::string& path) {
-        REQUIRE(PolicySegment::publish(path, Policy{}));
+        REQUIRE(PolicyWriter::publish(path, Policy{}));
         auto segment = PolicySegment::open(path);
         REQUIRE(segment);
         return std::move(*segment);

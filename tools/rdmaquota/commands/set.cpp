@@ -94,14 +94,14 @@ int set(const Options& options, const Session& session) {
     if (!request) return wrong_usage(request.error());
     if (const auto known = check_tenant(request.value().tenant); !known) return failed(known.error());
     const auto scope = options.process ? Scope::process : Scope::tenant;
-    auto policy = open_for_change(session.directory);
-    if (!policy) return failed(policy.error());
-    if (const auto room = check_room(policy.value(), scope, request.value().device); !room) return failed(room.error());
+    auto writer = open_for_change(session.directory);
+    if (!writer) return failed(writer.error());
+    if (const auto room = check_room(writer->policy(), scope, request.value().device); !room) return failed(room.error());
     if (options.persist)
         if (const auto saved = persist(options, request.value(), session); !saved) return failed(saved.error());
     warn_of_unknown_device(request.value().device, session);
     const LimitRequest change{scope, request->device, request->settings};
-    const auto done = set_limits(policy.value(), change);
+    const auto done = set_limits(*writer, change);
     if (!done) return failed(done.error());
     print_changes(change, request->tenant, *done);
     if (options.persist) fmt::print("saved in {}\n", options.file.empty() ? default_policy_file() : options.file);

@@ -10,6 +10,7 @@
 namespace rdmaquota {
 namespace {
 
+constexpr auto patience = std::chrono::milliseconds(100);
 constexpr auto between_replacements = std::chrono::minutes(1);
 
 LedgerFile file_of(const std::string& path) {
@@ -65,12 +66,15 @@ void QuotaDirectory::open_ledger() {
     if (!ledger_) missing_ = ledger.error();
 }
 
+Result<PolicyWriter> QuotaDirectory::policy_writer() const {
+    return PolicyWriter::open(policy_path(directory_), patience);
+}
+
 bool QuotaDirectory::open_policy() {
     if (policy_ && !policy_->superseded()) return false;
     const auto path = policy_path(directory_);
-    auto policy = PolicySegment::open(path, true);
-    writable_ = static_cast<bool>(policy);
-    if (!policy) policy = PolicySegment::open(path);
+    auto policy = PolicySegment::open(path);
+    writable_ = ::access(path.c_str(), W_OK) == 0 && ::access(directory_.c_str(), W_OK) == 0;
     if (!policy) {
         if (!policy_) missing_ = policy.error();
         return false;

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "shm/ledger/ledger.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/policy_writer.hpp"
 #include "tools/common/sidecar_files.hpp"
 
 namespace rdmaquota {
@@ -39,7 +39,10 @@ public:
 
     // Only while it is usable.
     Ledger& ledger() noexcept { return *ledger_; }
-    PolicySegment& policy() noexcept { return *policy_; }
+    const PolicySegment& policy() const noexcept { return *policy_; }
+    // The policy at the path, for changing it: another one than policy() where it was replaced since the last refresh.
+    // Waits 100 ms at most for another writer.
+    Result<PolicyWriter> policy_writer() const;
     const LedgerFile& ledger_file() const noexcept { return ledger_file_; }
     // What all processes together use on a device, by their own word; 0 for one that is not known.
     std::uint64_t usage(const std::string& device, Resource resource) const;

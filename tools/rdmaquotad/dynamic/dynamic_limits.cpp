@@ -14,8 +14,8 @@ std::uint64_t cell(const PolicySegment& policy, const ChangedLimit& change) {
     return load_limit(policy.row(change.scope, change.device), change.resource);
 }
 
-bool take_note(PolicySegment& policy, const ChangedLimit& change) {
-    return policy.take_note(change.scope, change.device, change.resource);
+bool take_note(PolicyWriter& writer, const ChangedLimit& change) {
+    return writer.take_note(change.scope, change.device, change.resource);
 }
 
 bool same_cell(const ChangedLimit& change, Scope scope, const std::string& device, Resource resource) {
@@ -58,13 +58,12 @@ Surroundings DynamicLimits::surroundings() {
 }
 
 // What an administrator has set meanwhile is no longer ours to put back, also where it is what we had set.
-void DynamicLimits::forget_foreign() {
-    const auto forgotten = std::erase_if(changes_, [this](const ChangedLimit& change) {
-        const auto now = cell(node_.policy(), change);
-        const bool noted = node_.writable() && take_note(node_.policy(), change);
-        return noted || (now != change.limit && now != change.from);
+void DynamicLimits::forget_foreign(PolicyWriter& writer) {
+    const auto forgotten = std::erase_if(changes_, [&writer](const ChangedLimit& change) {
+        const auto now = cell(writer.policy(), change);
+        return take_note(writer, change) || (now != change.limit && now != change.from);
     });
-    if (forgotten != 0 && node_.writable()) write_record();
+    if (forgotten != 0) write_record();
 }
 
 void DynamicLimits::write_record() {
@@ -73,15 +72,28 @@ void DynamicLimits::write_record() {
 }
 
 void DynamicLimits::apply() {
-    forget_foreign();
     if (rules_.size() == 0 && changes_.empty()) return;
-    if (node_.writable()) return change_to(rules_.look(surroundings()));
-    if (!said_unwritable_)
-        log(Priority::warning, "the policy has dynamic rules, but limits cannot be changed from here");
-    said_unwritable_ = true;
+    if (!node_.writable()) {
+        if (!said_unwritable_)
+            log(Priority::warning, "the policy has dynamic rules, but limits cannot be changed from here");
+        said_unwritable_ = true;
+        return;
+    }
+    auto writer = policy_writer();
+    if (!writer) return;
+    forget_foreign(*writer);
+    change_to(rules_.look(surroundings()), *writer);
 }
 
-void DynamicLimits::change_to(const std::vector<WantedLimit>& wanted) {
+// Not of a policy that has just been published: rules and record are of the one before.
+std::optional<PolicyWriter> DynamicLimits::policy_writer() {
+    auto writer = node_.policy_writer();
+    if (!writer) log(Priority::warning, writer.error());
+    if (!writer || node_.policy().superseded()) return std::nullopt;
+    return std::move(*writer);
+}
+
+void DynamicLimits::change_to(const std::vector<WantedLimit>& wanted, PolicyWriter& writer) {
     std::vector<ChangedLimit> record;
     for (const auto& limit : wanted) {
         const auto* was = find(limit.scope, limit.device, limit.resource);
@@ -104,11 +116,11 @@ void DynamicLimits::change_to(const std::vector<WantedLimit>& wanted) {
                 return same_cell(kept, change.scope, change.device, change.resource);
             }))
             back.push_back(change);
-    put(std::move(record), back);
+    put(std::move(record), back, writer);
 }
 
 // True when the policy is as `record` says, and what is in `back` as configured.
-bool DynamicLimits::put(std::vector<ChangedLimit> record, const std::vector<ChangedLimit>& back) {
+bool DynamicLimits::put(std::vector<ChangedLimit> record, const std::vector<ChangedLimit>& back, PolicyWriter& writer) {
     const bool nothing = back.empty() && std::all_of(record.begin(), record.end(), [](const ChangedLimit& change) {
                              return change.from == change.limit;
                          });
@@ -119,9 +131,9 @@ bool DynamicLimits::put(std::vector<ChangedLimit> record, const std::vector<Chan
         log(Priority::error, "no limit is changed: " + written.error());
         return false;
     }
-    auto& policy = node_.policy();
-    const auto set = [&policy](const ChangedLimit& change, std::uint64_t limit) {
-        const auto done = policy.set(change.scope, change.device, change.resource, limit);
+    const auto& policy = writer.policy();
+    const auto set = [&writer](const ChangedLimit& change, std::uint64_t limit) {
+        const auto done = writer.set(change.scope, change.device, change.resource, limit);
         if (!done) log(Priority::error, done.error());
         return static_cast<bool>(done);
     };
@@ -132,7 +144,7 @@ bool DynamicLimits::put(std::vector<ChangedLimit> record, const std::vector<Chan
     for (auto& change : record) {
         if (change.from == change.limit) continue;
         const auto before = change.from == unset ? configured_limit(policy, change) : change.from;
-        take_note(policy, change);  // what was set before, we have looked at
+        take_note(writer, change);  // what was set before, we have looked at
         if (set(change, change.limit))
             tell(change.limit < before ? "tightened" : "relaxed", change, before, change.limit);
         change.from = change.limit;
@@ -144,8 +156,10 @@ bool DynamicLimits::put(std::vector<ChangedLimit> record, const std::vector<Chan
 
 void DynamicLimits::restore() {
     if (!node_.usable() || !node_.writable()) return;
-    forget_foreign();
-    put({}, std::vector(changes_));
+    auto writer = policy_writer();
+    if (!writer) return;
+    forget_foreign(*writer);
+    put({}, std::vector(changes_), *writer);
 }
 
 void DynamicLimits::tell(std::string_view kind, const ChangedLimit& change, std::uint64_t before, std::uint64_t after) {

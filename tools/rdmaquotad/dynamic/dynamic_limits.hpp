@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "tools/rdmaquotad/dynamic/dynamic_rules.hpp"
@@ -35,10 +36,11 @@ public:
 
 private:
     ChangedLimit* find(Scope scope, const std::string& device, Resource resource);
-    void forget_foreign();
+    std::optional<PolicyWriter> policy_writer();
+    void forget_foreign(PolicyWriter& writer);
     void write_record();
-    void change_to(const std::vector<WantedLimit>& wanted);
-    bool put(std::vector<ChangedLimit> record, const std::vector<ChangedLimit>& back);
+    void change_to(const std::vector<WantedLimit>& wanted, PolicyWriter& writer);
+    bool put(std::vector<ChangedLimit> record, const std::vector<ChangedLimit>& back, PolicyWriter& writer);
     void tell(std::string_view kind, const ChangedLimit& change, std::uint64_t before, std::uint64_t after);
     Surroundings surroundings();
 

@@ -107,11 +107,10 @@ Json Answers::events(std::uint64_t since) const {
 }
 
 Result<Json> Answers::set(const Peer& peer, const Request& request) {
-    auto& policy = sources_.node.policy();
     if (!sources_.node.writable()) return Error{"this rdmaquotad may not change limits; run it as root"};
-    if (const auto room = check_room(policy, request.limits.scope, request.limits.device); !room)
-        return Error{room.error()};
-    const auto done = set_limits(policy, request.limits);
+    auto writer = sources_.node.policy_writer();
+    if (!writer) return Error{writer.error()};
+    const auto done = set_limits(*writer, request.limits);
     if (!done) return Error{done.error()};
     snapshot_.reset();
     auto json = start();

@@ -1,0 +1,51 @@
+#include "shm/policy/policy_lock.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+namespace rdmaquota {
+namespace {
+
+bool is_at(int fd, const std::string& path) noexcept {
+    struct stat open_file {
+    }, named{};
+    return fstat(fd, &open_file) == 0 && stat(path.c_str(), &named) == 0 && open_file.st_dev == named.st_dev &&
+           open_file.st_ino == named.st_ino;
+}
+
+void pause_briefly() noexcept {
+    const timespec pause{.tv_sec = 0, .tv_nsec = 100'000};
+    nanosleep(&pause, nullptr);
+}
+
+}  // namespace
+
+Result<PolicyLock> PolicyLock::take(const std::string& policy_path, std::chrono::milliseconds patience) {
+    const auto path = policy_path + ".lock";
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    for (;; pause_briefly()) {
+        PolicyLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+        if (lock.fd_ < 0)
+            return Error{fmt::format("cannot change {}: {}: {}{}", policy_path, path, std::strerror(errno),
+                                     geteuid() == 0 ? "" : "; run as root")};
+        // A lock file that was removed meanwhile excludes nobody.
+        if (flock(lock.fd_, LOCK_EX | LOCK_NB) == 0 && is_at(lock.fd_, path)) return lock;
+        if (std::chrono::steady_clock::now() >= deadline)
+            return Error{fmt::format("cannot change {}: another process has held {} for {} ms; try again", policy_path,
+                                     path, patience.count())};
+    }
+}
+
+PolicyLock::~PolicyLock() {
+    if (fd_ >= 0) close(fd_);
+}
+
+}  // namespace rdmaquota

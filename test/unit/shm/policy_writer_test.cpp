@@ -1,0 +1,143 @@
+// Writers of the policy in several processes, which race for rows, for the file and for the lock.
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <new>
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "shm/policy/policy_writer.hpp"
+#include "test/processes.hpp"
+#include "test/unit/temporary_directory.hpp"
+
+using namespace rdmaquota;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Fixture {
+    TemporaryDirectory directory;
+    std::string path = directory / "policy";
+    Fixture() { REQUIRE(PolicyWriter::publish(path, Policy{})); }
+
+    std::uint64_t limit(std::string_view device) const {
+        return PolicySegment::open(path)->limit(Scope::tenant, device, Resource::qp);
+    }
+};
+
+// Shared by the processes of a race, which start each round together.
+struct Rounds {
+    std::atomic<int> started{0};
+    std::array<std::atomic<int>, 2> finished{};
+
+    static Rounds& shared() {
+        void* memory = mmap(nullptr, sizeof(Rounds), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        REQUIRE(memory != MAP_FAILED);
+        return *new (memory) Rounds;
+    }
+    void start(int round) { started = round; }
+    void wait_for_start(int round) const {
+        while (started < round) sched_yield();
+    }
+    // False when they take longer than 10 s: one has failed.
+    bool wait_for_all(int round) const {
+        const auto deadline = std::chrono::steady_clock::now() + 10s;
+        for (const auto& one : finished)
+            while (one < round) {
+                if (std::chrono::steady_clock::now() > deadline) return false;
+                sched_yield();
+            }
+        return true;
+    }
+};
+
+constexpr int rounds = 3000;
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "two processes that set limits of new devices at once lose neither") {
+    auto& race = Rounds::shared();
+    const auto run = [&](std::size_t which) {
+        const auto* device = which == 0 ? "rxe0" : "mlx5_0";
+        for (int round = 1; round <= rounds; ++round) {
+            race.wait_for_start(round);
+            if (!PolicyWriter::open(path)->set(Scope::tenant, device, Resource::qp, 7)) _exit(1);
+            race.finished[which] = round;
+        }
+    };
+    ChildProcess first([&] { run(0); });
+    ChildProcess second([&] { run(1); });
+    int lost = 0;
+    for (int round = 1; round <= rounds; ++round) {
+        REQUIRE(PolicyWriter::publish(path, Policy{}));
+        race.start(round);
+        REQUIRE(race.wait_for_all(round));
+        if (limit("rxe0") != 7 || limit("mlx5_0") != 7) ++lost;
+    }
+    CHECK(lost == 0);
+    CHECK(first.wait() == 0);
+    CHECK(second.wait() == 0);
+    munmap(&race, sizeof race);
+}
+
+TEST_CASE_METHOD(Fixture, "no policy takes the place of one that is being changed") {
+    auto& race = Rounds::shared();
+    ChildProcess publisher([&] {
+        while (race.started == 0)
+            if (!PolicyWriter::publish(path, Policy{})) _exit(1);
+    });
+    int lost = 0;
+    for (int round = 1; round <= rounds; ++round) {
+        auto writer = PolicyWriter::open(path);
+        REQUIRE(writer);
+        REQUIRE(writer->set(Scope::tenant, "rxe0", Resource::qp, static_cast<std::uint64_t>(round)));
+        if (limit("rxe0") != static_cast<std::uint64_t>(round) || writer->policy().superseded()) ++lost;
+    }
+    race.start(1);
+    CHECK(lost == 0);
+    CHECK(publisher.wait() == 0);
+    munmap(&race, sizeof race);
+}
+
+TEST_CASE_METHOD(Fixture, "a run of settings is made as a whole or not at all") {
+    for (int i = 0; i < 34; ++i)
+        REQUIRE(PolicyWriter::open(path)->set(Scope::tenant, "d" + std::to_string(i), Resource::qp, 1));
+    const auto before = PolicySegment::open(path)->generation();
+    const Setting settings[] = {{Resource::qp, 2}, {Resource::cq, 3}};
+    CHECK_FALSE(PolicyWriter::open(path)->set(Scope::tenant, "one more", settings));
+    CHECK_FALSE(PolicyWriter::open(path)->set(Scope::tenant, "one/more/x", settings));
+    CHECK(PolicySegment::open(path)->generation() == before);
+    REQUIRE(PolicyWriter::open(path)->set(Scope::tenant, "d33", settings));
+    CHECK(PolicySegment::open(path)->limit(Scope::tenant, "d33", Resource::cq) == 3);
+    CHECK(PolicySegment::open(path)->generation() == before + 1);
+}
+
+TEST_CASE_METHOD(Fixture, "a writer that was killed or removed its lock file stops nobody") {
+    auto& race = Rounds::shared();
+    ChildProcess holder([&] {
+        const auto writer = PolicyWriter::open(path);
+        if (!writer) _exit(1);
+        race.start(1);
+        for (;;) pause();
+    });
+    race.wait_for_start(1);
+    const auto refused = PolicyWriter::open(path, 20ms);
+    REQUIRE_FALSE(refused);
+    CHECK_THAT(refused.error(), Catch::Contains(path + ".lock") && Catch::Contains("for 20 ms"));
+    CHECK(PolicySegment::open(path));  // readers do not wait
+    SECTION("killed") { holder.kill(); }
+    SECTION("removed") { REQUIRE(unlink((path + ".lock").c_str()) == 0); }
+    CHECK(PolicyWriter::open(path, 20ms));
+    munmap(&race, sizeof race);
+}
+
+TEST_CASE_METHOD(Fixture, "only the owner can open the lock file, so no reader can hold it") {
+    struct stat status {};
+    REQUIRE(stat((path + ".lock").c_str(), &status) == 0);
+    CHECK((status.st_mode & 07777) == 0600);
+    CHECK(status.st_uid == geteuid());
+}
