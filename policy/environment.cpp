@@ -18,14 +18,14 @@ public:
         std::string_view rest = text(variable);
         while (!rest.empty()) {
             const auto comma = std::min(rest.find(','), rest.size());
-            const auto placed = parse_placed_setting(rest.substr(0, comma));
-            if (!placed)
-                warn(variable, placed.error());
-            else if (placed->device == any_device || placed->device == total_device)
-                warn(variable, fmt::format("name a device instead of '{}', or none for all", placed->device));
+            const auto parsed = parse_device_setting(rest.substr(0, comma));
+            if (!parsed)
+                warn(variable, parsed.error());
+            else if (parsed->device == any_device || parsed->device == total_device)
+                warn(variable, fmt::format("name a device instead of '{}', or none for all", parsed->device));
             else
-                lower(placed->device.empty() ? row : row_for(devices, placed->device), placed->setting.resource,
-                      placed->setting.limit);
+                lower(parsed->device.empty() ? row : row_for(devices, parsed->device), parsed->setting.resource,
+                      parsed->setting.limit);
             rest.remove_prefix(std::min(comma + 1, rest.size()));
         }
     }

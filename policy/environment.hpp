@@ -1,5 +1,5 @@
-// Limits and logging that a process brings along in its environment. They can only tighten: the
-// smaller of the node's limit and the environment's holds.
+// Limits and log settings in a process's environment. They can only tighten: the smaller of the node's limit and the
+// environment's holds.
 //
 //   RDMAQUOTA_LIMIT         "qp=2,mr_bytes=1GiB"   this process, sum over devices
 //   RDMAQUOTA_TENANT_LIMIT  the same for the tenant as this process sees it; in both, DEVICE:RES=N is a
@@ -24,7 +24,7 @@ namespace rdmaquota {
 struct Tightening {
     LimitRow process = unset_row();  // sum over devices
     LimitRow tenant = unset_row();   // sum over devices
-    ScopeLimits process_devices;     // what is set for single devices and ports
+    ScopeLimits process_devices;     // limits of single devices and ports
     ScopeLimits tenant_devices;
     std::optional<LogLevel> log_level;
     std::string log_file;               // empty: as the policy says
@@ -32,7 +32,7 @@ struct Tightening {
 };
 
 // `lookup` is secure_getenv in the provider (a setuid program ignores its environment) and a map
-// in tests; it returns nullptr for what is not set.
+// in tests; it returns nullptr for a variable that is not set.
 using EnvironmentLookup = const char* (*)(const char* name);
 Tightening read_environment(EnvironmentLookup lookup);
 

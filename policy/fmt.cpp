@@ -2,6 +2,6 @@
 // into other people's processes, but not in every file, which would cost four seconds each.
 #include <fmt/format-inl.h>
 
-// What other files call and no function here happens to use.
+// Instances that other files need and fmt's own do not include.
 template char fmt::detail::decimal_point_impl(fmt::detail::locale_ref);
 template fmt::detail::thousands_sep_result<char> fmt::detail::thousands_sep_impl(fmt::detail::locale_ref);

@@ -14,11 +14,11 @@ namespace rdmaquota {
 // No limit ("max").
 inline constexpr std::uint64_t unlimited = UINT64_MAX;
 
-// Nothing said here: the next, more general row decides.
+// No value in this row: the next, more general one decides.
 inline constexpr std::uint64_t unset = UINT64_MAX - 1;
 
 // The largest amount that can be limited or charged at once (4 PiB - 1). The ledger keeps a tag in
-// the upper bits of each gate; see shm/layout.hpp.
+// the upper bits of each gate; see shm/ledger/layout.hpp.
 inline constexpr std::uint64_t max_amount = (std::uint64_t{1} << 52) - 1;
 
 // Reads "10", "10k" (1000), "4Ki" (1024), "2GiB", "1.5GB", "max". A suffix B is taken for byte
@@ -39,8 +39,8 @@ std::string format_amount(Resource resource, std::uint64_t amount);
 // command lines.
 std::string format_limit(Resource resource, std::uint64_t limit);
 
-// The largest amount that is charged for one object: what does not fit into a 47-bit address space
-// no device takes, and what is asked for in vain shall not fill a cell meanwhile.
+// The largest amount that is charged for one object. No device accepts more than fits into a 47-bit address space, and
+// a request that will fail must not fill a cell meanwhile.
 inline constexpr std::uint64_t largest_charge = std::uint64_t{1} << 47;
 
 // The sentence fragment that lists every resource name, for error messages.

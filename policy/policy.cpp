@@ -73,16 +73,17 @@ bool valid_device(std::string_view name) noexcept {
     return device != total_device && valid_name(device) && valid_port(name.substr(slash + 1));
 }
 
-Result<void> check_place(std::string_view device, Resource resource) {
+Result<void> check_limitable(std::string_view device, Resource resource) {
     if (!is_port(device) || resource == Resource::qp) return {};
-    return Error{fmt::format("{0} is no resource of a port: at '{1}' only qp can be limited; write {0} for the device "
-                             "'{2}'",
-                             info(resource).name, device, device.substr(0, device.find('/')))};
+    return Error{
+        fmt::format("{0} is no resource of a port: at '{1}' only qp can be limited; write {0} for the device "
+                    "'{2}'",
+                    info(resource).name, device, device.substr(0, device.find('/')))};
 }
 
-Result<PlacedSetting> parse_placed_setting(std::string_view text) {
+Result<DeviceSetting> parse_device_setting(std::string_view text) {
     const auto colon = text.substr(0, text.find('=')).rfind(':');
-    PlacedSetting result;
+    DeviceSetting result;
     if (colon != text.npos) {
         result.device = text.substr(0, colon);
         if (!valid_device(result.device)) return Error{fmt::format("'{}' is no device name", printable(result.device))};
@@ -90,7 +91,8 @@ Result<PlacedSetting> parse_placed_setting(std::string_view text) {
     }
     const auto setting = parse_setting(text);
     if (!setting) return Error{setting.error()};
-    if (const auto placed = check_place(result.device, setting->resource); !placed) return Error{placed.error()};
+    if (const auto limitable = check_limitable(result.device, setting->resource); !limitable)
+        return Error{limitable.error()};
     result.setting = *setting;
     return result;
 }

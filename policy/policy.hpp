@@ -1,5 +1,5 @@
-// The node's policy: who may use how much. The form in which the policy file is read and written;
-// applications see its compiled form, shm/policy_segment.hpp.
+// The node's policy: who may use how much, as read from the policy file. Applications see its compiled form,
+// shm/policy/policy_segment.hpp.
 #pragma once
 
 #include <array>
@@ -28,27 +28,28 @@ enum class LogLevel : std::uint32_t { none, error, warning, info, debug };
 enum class LogTarget : std::uint32_t { standard_error, syslog, file };
 
 // The two pseudo devices of a limit row.
-inline constexpr std::string_view any_device = "*";      // each device
+inline constexpr std::string_view any_device = "*";        // each device
 inline constexpr std::string_view total_device = "total";  // the sum over devices
 
-// As the kernel's IB_DEVICE_NAME_MAX (include/uapi/rdma/rdma_netlink.h), with its final NUL.
+// The kernel's IB_DEVICE_NAME_MAX (include/uapi/rdma/rdma_netlink.h), with the final NUL.
 inline constexpr std::size_t device_name_bytes = 64;
 
 // True for "*", "total", what the kernel takes as a device name, and a port of one: "mlx5_0/1".
 bool valid_device(std::string_view name) noexcept;
 
-// Of a valid device: whether it is a port. Neither "*" nor "total" mean ports.
+// Whether a valid device name is a port's. "*" and "total" do not include ports.
 constexpr bool is_port(std::string_view device) noexcept { return device.find('/') != device.npos; }
 
-// A port is where QPs are bound; nothing else belongs to one. The error says where to write the limit.
-Result<void> check_place(std::string_view device, Resource resource);
+// Whether `resource` can be limited on `device`: QPs are bound to ports, nothing else is. The error says where to
+// write the limit instead.
+Result<void> check_limitable(std::string_view device, Resource resource);
 
 // "RES=N", or "DEVICE:RES=N" with a valid device; `device` is empty where none is named.
-struct PlacedSetting {
+struct DeviceSetting {
     std::string device;
     Setting setting;
 };
-Result<PlacedSetting> parse_placed_setting(std::string_view text);
+Result<DeviceSetting> parse_device_setting(std::string_view text);
 
 using LimitRow = std::array<std::uint64_t, resource_count>;
 constexpr LimitRow unset_row() noexcept {
@@ -74,13 +75,13 @@ inline constexpr std::string_view default_tenant = "default";
 struct Policy {
     Mode mode = Mode::enforce;
     Unavailable on_unavailable = Unavailable::allow;
-    int deny_errno = 0;  // an errno number; 0 is read as EDQUOT
+    int deny_errno = 0;              // an errno number; 0 is read as EDQUOT
     bool clamp_device_attr = false;  // device attributes tell what the quota leaves, not what the device has
     LogLevel log_level = LogLevel::warning;
     LogTarget log_target = LogTarget::standard_error;
-    std::string log_file;  // for LogTarget::file, an absolute path
-    ScopeLimits process;   // each process by itself
-    ScopeLimits tenant;    // tenant.default as a whole
+    std::string log_file;              // for LogTarget::file, an absolute path
+    ScopeLimits process;               // each process by itself
+    ScopeLimits tenant;                // tenant.default as a whole
     std::vector<DynamicRule> dynamic;  // in the order of the file
     Sidecar sidecar;
 };

@@ -1,4 +1,4 @@
-// What the policy asks of the sidecar, rdmaquotad. Programs under quota know nothing of it.
+// The part of the policy for the sidecar, rdmaquotad. The provider does not read it.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,11 @@
 #include "policy/bypass.hpp"
 #include "policy/limit.hpp"
 #include "policy/resource.hpp"
-#include "policy/result.hpp"
+#include "policy/scope.hpp"
 
 namespace rdmaquota {
 
-// Whose limits a row or change is about.
-enum class PolicyTable : std::uint8_t { process, tenant };
-
-// What 100 % of a watched resource is.
+// What counts as 100 % of a watched resource.
 enum class CapacityOf : std::uint32_t {
     limit,   // the configured tenant limit of the watched resource
     node,    // the node's memory; for mr_bytes only
@@ -29,13 +26,13 @@ enum class CapacityOf : std::uint32_t {
 // until `above`.
 struct DynamicRule {
     std::string device = "*";  // a device, or "*": each device by itself
-    Resource watch{};          // its usage by all on the device
+    Resource watch{};          // by the usage of all processes on the device
     CapacityOf of = CapacityOf::limit;
     std::uint64_t capacity = 0;  // for CapacityOf::amount
     std::uint32_t above = 90;    // per cent of the capacity
     std::uint32_t below = 70;
-    Resource limit{};                        // what is limited
-    PolicyTable scope = PolicyTable::tenant;
+    Resource limit{};  // what is limited
+    Scope scope = Scope::tenant;
     std::uint32_t factor = 50;  // per cent of the configured limit
     std::uint64_t floor = 0;    // never less than this; also what holds when no limit is configured
 
@@ -53,8 +50,6 @@ struct Sidecar {
 };
 
 // Names as in the policy file.
-std::string_view name(PolicyTable) noexcept;
 std::string_view name(CapacityOf) noexcept;
-Result<PolicyTable> parse_policy_table(std::string_view);
 
 }  // namespace rdmaquota

@@ -1,4 +1,4 @@
-// Atomic access to words of a shared segment, which are plain integers in shm/layout.hpp.
+// Atomic access to words of a shared segment, which are plain integers in shm/ledger/layout.hpp.
 //
 // Everything is sequentially consistent: the proofs in shm/ledger/ledger.hpp are about one order of all
 // steps, and on x86-64 the read-modify-writes cost the same.
@@ -37,8 +37,8 @@ bool compare_exchange(T& word, T& expected, T desired) noexcept {
     return std::atomic_ref<T>(word).compare_exchange_strong(expected, desired);
 }
 
-// For what is only shown to people and decides nothing: copied word by word between shared memory and
-// an object of this process, so that a copy may mix old and new. T is a multiple of 8 bytes.
+// For data that is only shown to people: copied word by word between shared memory and an object of this process, so a
+// copy may mix old and new. The size of T is a multiple of 8 bytes.
 using Word [[gnu::may_alias]] = std::uint64_t;
 
 template <class T>

@@ -1,9 +1,9 @@
-// The places between two writes to shared memory, by name: each stands right after the write, or
-// the system call, that it is named for. A process may die or stop at any of them; the storms in
-// test/storm make it, and the model in test/model has the same steps (names.sh there compares).
+// Named places between two writes to shared memory. Each stands right after the write, or the system call, that it is
+// named for. A process may die or stop at any of them: the storms in test/storm make it do so, and the model in
+// test/model has a step of the same name for each (names.sh there compares).
 //
-// In a normal build `failpoint` is nothing. Built with RDMAQUOTA_FAILPOINTS, the program that links the ledger
-// provides it, and can end or stop itself there.
+// In a normal build `failpoint` does nothing. With RDMAQUOTA_FAILPOINTS, the program that links the ledger defines it
+// and can kill or stop itself there.
 #pragma once
 
 namespace rdmaquota {

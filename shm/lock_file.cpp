@@ -63,7 +63,7 @@ LockFile::~LockFile() {
     if (fd_ >= 0) close(fd_);
 }
 
-// A look that fails says "owner", so that nobody is taken for dead by mistake.
+// "owner" when the lock cannot be tested, so that nobody is taken for dead by mistake.
 LockFile::Holder LockFile::holder(std::uint32_t slot) const noexcept {
     auto request = range(F_WRLCK, slot, reaper_bytes);
     if (fcntl(fd_, F_OFD_GETLK, &request) != 0) return Holder::owner;

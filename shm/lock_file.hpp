@@ -5,9 +5,9 @@
 // process that has the mapping exits or execs (fcntl(2), "Open file description locks"; mmap(2):
 // a mapping holds a reference to the file). There is no descriptor for the host program to close.
 //
-// Slot i has the bytes 2i and 2i+1. Its owner locks the first; who reaps it, or looks whether it may
-// be reaped or claimed, locks both. So a conflicting lock tells by its length whose it is: "alive" is
-// never said of a slot for somebody who only looks at it.
+// Slot i has the bytes 2i and 2i+1. Its owner locks the first; a process that reaps the slot, or checks whether it can
+// be reaped or claimed, locks both. So the length of a conflicting lock tells whose it is, and a slot that is only
+// being checked is never taken for alive.
 //
 // One file per 64 owners: the kernel searches a file's locks one by one (fs/locks.c), and testing
 // 4,000 owners of one file took 35 ms where 64 files take 2 ms.
@@ -35,7 +35,7 @@ public:
     static constexpr std::uint64_t hold_stride = 64 * 1024;  // whole pages, on any machine
 
     enum class Holder : std::uint8_t { nobody, owner, reaper };
-    // Who holds a lock of this slot, apart from this open file.
+    // Who holds a lock of this slot through another open file.
     Holder holder(std::uint32_t slot) const noexcept;
 
     // True when this open file now has the slot, as a reaper does.
@@ -44,8 +44,8 @@ public:
     void own(std::uint32_t slot) const noexcept;
     void unlock(std::uint32_t slot) const noexcept;
 
-    // A mapping that keeps the locks of this open file; nullptr when there is no memory. Its offset in the file tells
-    // the slot to who reads /proc/PID/maps: `hold_stride` bytes for each. End it with `let_go`.
+    // A mapping that keeps the locks of this open file; nullptr when there is no memory. Its offset in the file,
+    // `hold_stride` bytes per slot, shows the slot in /proc/PID/maps. End it with `let_go`.
     void* hold(std::uint32_t slot) const noexcept;
     static void let_go(void* hold) noexcept;
 

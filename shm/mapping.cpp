@@ -39,8 +39,8 @@ bool replace(GuardedRange& range) noexcept {
 
 bool sent(const siginfo_t& info) noexcept { return info.si_code <= 0; }
 
-// What would have happened without us. A fault comes again when the handler returns, and then meets
-// the default action where it happened.
+// Does what would have happened without us. After the handler returns, a fault happens again, now with the default
+// action.
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
     const auto once = previous;
     if (static_cast<unsigned>(previous.sa_flags) & SA_RESETHAND)
@@ -63,8 +63,8 @@ void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
     if (!replaced) pass_on(signal, info, context);
 }
 
-// Once per process; a forked child inherits it. Flags and mask stay those of the handler before, such
-// as SA_ONSTACK in a Go program.
+// Once per process; a forked child inherits it. Keeps flags and mask of the previous handler, such as SA_ONSTACK in a
+// Go program.
 void install_handler() noexcept {
     static const bool installed = [] {
         if (sigaction(SIGBUS, nullptr, &previous) != 0) return false;
@@ -99,7 +99,7 @@ void release_range(GuardedRange& range) noexcept {
 
 }  // namespace
 
-// The copy is taken with the guard already on.
+// Takes the copy under the guard, since the file may be cut short while it is copied.
 Mapping Mapping::map(int fd, std::size_t bytes, bool writable, AfterLoss after_loss) noexcept {
     Mapping mapping;
     const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
@@ -141,7 +141,7 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
     return *this;
 }
 
-// The guard goes first, so that it never covers memory that is someone else's by then.
+// Drops the guard before the memory, so that it never covers memory that others have mapped by then.
 Mapping::~Mapping() {
     if (range_) release_range(*range_);
     if (address_) munmap(address_, bytes_);

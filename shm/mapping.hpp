@@ -1,16 +1,15 @@
 // A shared file mapping that outlives its file's truncation.
 //
-// Whoever may charge a ledger may also cut its file short, and an administrator's slip (`> policy`)
-// does the same; the kernel then answers each access beyond the new end with SIGBUS, which ends
-// programs. It cannot be prevented: a file of tmpfs takes no seals (fcntl(2), F_ADD_SEALS: memfds
-// only), a sealed memfd needs a daemon that hands it out, and a look before each access is too late
-// for what happens after the look. So there is a handler for SIGBUS, the one signal handler of
-// rdmaquota: on a fault within a Mapping it lays private memory over it, marks it as lost and lets
-// the access go on. Everything else goes to the handler that was there before, or to the default action.
+// Every process that may charge a ledger can also cut its file short, and so does an administrator's slip
+// (`> policy`). Each access beyond the new end then raises SIGBUS, which ends programs. This cannot be
+// prevented: files on tmpfs take no seals (fcntl(2), F_ADD_SEALS: memfds only), a sealed memfd needs a
+// daemon that hands it out, and a check before each access comes too early. So there is a handler for
+// SIGBUS, the only signal handler of rdmaquota: on a fault within a Mapping it maps private memory over
+// it, marks it as lost and lets the access go on. It passes everything else to the previous handler or
+// the default action.
 //
-// Not covered: a program that sets a SIGBUS handler of its own later and does not pass on what it does
-// not know. A thread that blocks SIGBUS would be killed by the kernel all the same; BusErrorsAllowed
-// takes care of it.
+// Not covered: programs that install a SIGBUS handler of their own later and do not pass on faults that
+// are not theirs. The kernel kills a thread that faults while it blocks SIGBUS, hence BusErrorsAllowed.
 #pragma once
 
 #include <atomic>
@@ -20,12 +19,12 @@
 
 namespace rdmaquota {
 
-// What the handler knows of a Mapping. Linked once and never freed, since a handler may be walking the
-// list; one that is not taken is free for the next mapping.
+// What the handler knows about a Mapping. Never freed, since a handler may be walking the list; a range that is not
+// taken is reused by the next mapping.
 struct GuardedRange {
     std::atomic<std::uintptr_t> begin{0};
     std::atomic<std::size_t> bytes{0};
-    std::atomic<const void*> copy{nullptr};  // of `bytes`, what to show after a loss
+    std::atomic<const void*> copy{nullptr};  // `bytes` long: what to show after a loss
     std::atomic<bool> lost{false};
     std::atomic<bool> taken{true};
     GuardedRange* next = nullptr;
@@ -54,7 +53,7 @@ public:
     // Whether `path` is the file that was mapped.
     bool is_of(const char* path) const noexcept;
 
-    // The file was cut short, and what is read and written here since is this process's own.
+    // True when the file was cut short; the mapping is this process's own memory since then.
     bool lost() const noexcept { return range_ && range_->lost.load(std::memory_order_relaxed); }
 
 private:

@@ -2,6 +2,7 @@
 //
 //   DIR/policy              the compiled policy
 //   DIR/policy.lock         locked while the policy is changed (shm/policy/policy_lock.hpp)
+//   DIR/policy.tmp, .old    the next and the previous policy while one replaces the other
 //   DIR/TENANT/ledger       the tenant's ledger
 //   DIR/TENANT/owners/NN    its lock files, 64 owners each
 #pragma once

@@ -1,5 +1,5 @@
 // Child processes of tests. What cannot be started, or signalled, is an exception that says why: kill() with a pid that
-// never was would end the whole test run (0) or every process of the machine (-1). test/house.sh finds bare calls.
+// never was would end the whole test run (0) or every process of the machine (-1). test/house.py finds bare calls.
 #pragma once
 
 #include <cerrno>
@@ -23,7 +23,7 @@ inline pid_t fork_child() {
 // Sends a signal to one process; false when there is none of that number. Throws for a pid below 1.
 inline bool signal_process(pid_t pid, int signal) {
     if (pid < 1) throw std::invalid_argument("no signal may be sent to pid " + std::to_string(pid));
-    return kill(pid, signal) == 0;  // the only call, see test/house.sh
+    return kill(pid, signal) == 0;
 }
 
 // Waits for a child's end and returns its status as waitpid(2) does. Throws for a pid below 1.
@@ -61,15 +61,10 @@ public:
     }
 
     pid_t pid() const noexcept { return pid_; }
-    bool running() const noexcept {
-        return pid_ > 0 && waitid(P_PID, static_cast<id_t>(pid_), &info_, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-               info_.si_pid == 0;
-    }
-    // Status as of waitpid(2).
+    // Both return the status as waitpid(2) does.
     int wait() { return wait_for_child(std::exchange(pid_, 0)); }
-    int kill() { return kill_child(std::exchange(pid_, 0)); }
+    int end() { return kill_child(std::exchange(pid_, 0)); }
 
 private:
     pid_t pid_ = 0;
-    mutable siginfo_t info_{};
 };

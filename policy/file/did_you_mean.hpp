@@ -1,4 +1,4 @@
-// A guess at what a misspelt word was to be.
+// Suggests the word that a misspelt one was meant to be.
 #pragma once
 
 #include <span>

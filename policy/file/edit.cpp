@@ -77,12 +77,11 @@ std::string toml_entry(const LimitChange& change) {
 }
 
 std::string header(const LimitChange& change) {
-    return fmt::format("[{}.\"{}\"]", change.table == PolicyTable::process ? "process" : "tenant.default",
-                       change.device);
+    return fmt::format("[{}.\"{}\"]", change.scope == Scope::process ? "process" : "tenant.default", change.device);
 }
 
 const toml::table* find_table(const toml::table& root, const LimitChange& change) {
-    const auto scope = change.table == PolicyTable::process ? root["process"] : root["tenant"][default_tenant];
+    const auto scope = change.scope == Scope::process ? root["process"] : root["tenant"][default_tenant];
     return scope[change.device].as_table();
 }
 
@@ -120,9 +119,7 @@ Result<std::string> edit_once(const std::string& text, const std::string& file, 
     return document.text();
 }
 
-ScopeLimits& scope_of(Policy& policy, PolicyTable table) {
-    return table == PolicyTable::process ? policy.process : policy.tenant;
-}
+ScopeLimits& limits_of(Policy& policy, Scope scope) { return scope == Scope::process ? policy.process : policy.tenant; }
 
 bool same_limits(ScopeLimits a, ScopeLimits b) {
     if (a.size() != b.size()) return false;
@@ -157,8 +154,8 @@ Result<std::string> edit_policy(const std::string& text, const std::string& file
         const auto next = edit_once(edited, file, change);
         if (!next) return by_hand(file, change);
         edited = next.value();
-        row_for(scope_of(*expected, change.table), change.device)[index(change.resource)] = change.limit;
-        // What we wrote is not trusted either: a broken or changed policy is never handed out.
+        row_for(limits_of(*expected, change.scope), change.device)[index(change.resource)] = change.limit;
+        // Our own output is checked too, so that a broken or altered policy is never returned.
         const auto again = parse_policy(edited, file);
         if (!again || !same_policy(again.value(), expected.value())) return by_hand(file, change);
     }

@@ -12,14 +12,14 @@
 namespace rdmaquota {
 
 struct LimitChange {
-    PolicyTable table;
+    Scope scope;
     std::string device;
     Resource resource;
     std::uint64_t limit;
 };
 
-// `text` with the changes made; errors call the text `file`. The result has been parsed again and
-// says the same as before but for the changes.
+// Returns `text` with the changes made; errors call the text `file`. The result was parsed again and differs in
+// meaning by the changes only.
 Result<std::string> edit_policy(const std::string& text, const std::string& file,
                                 const std::vector<LimitChange>& changes);
 

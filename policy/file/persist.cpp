@@ -80,15 +80,15 @@ Result<void> replace_file(const std::string& path, const std::string& text) {
 }
 
 // Where `fragment` sets what `change` sets, as "FILE:LINE:COL: ", or "".
-Result<std::string> overriding_place(const std::string& fragment, const LimitChange& change) {
+Result<std::string> overriding_location(const std::string& fragment, const LimitChange& change) {
     const auto text = read_text(fragment);
     if (!text) return Error{text.error()};
     const auto root = parse_toml(text.value(), fragment);
     if (!root) return Error{root.error()};
     const auto scope =
-        change.table == PolicyTable::process ? root.value()["process"] : root.value()["tenant"][default_tenant];
+        change.scope == Scope::process ? root.value()["process"] : root.value()["tenant"][default_tenant];
     const auto* node = scope[change.device][info(change.resource).name].node();
-    return node == nullptr ? "" : place(fragment, node->source().begin);
+    return node == nullptr ? "" : location(fragment, node->source().begin);
 }
 
 Result<void> check_not_overridden(const std::string& path, const std::vector<LimitChange>& changes) {
@@ -96,7 +96,7 @@ Result<void> check_not_overridden(const std::string& path, const std::vector<Lim
     if (!fragments) return Error{fragments.error()};
     for (const auto& fragment : fragments.value())
         for (const auto& change : changes) {
-            const auto found = overriding_place(fragment, change);
+            const auto found = overriding_location(fragment, change);
             if (!found) return Error{found.error()};
             if (!found.value().empty())
                 return Error{fmt::format("{}{} for '{}' is set here and wins over {}; change it here, then reload",

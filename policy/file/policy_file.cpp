@@ -18,15 +18,15 @@ namespace {
 
 constexpr std::int64_t newest_version = 1;
 
-// As long as the compiled policy has room for; see PolicyImage::log_file.
+// The compiled policy has room for this many bytes; see PolicyImage::log_file.
 constexpr std::size_t longest_log_file_bytes = 255;
 
-// What is being put together from one or more files.
+// The policy while it is merged from one or more files.
 struct Merge {
     Policy policy;
     bool target_given = false;
-    std::string file_place;    // where log.file was last given
-    std::string target_place;  // where log.target was last given
+    std::string file_location;    // where log.file was last given
+    std::string target_location;  // where log.target was last given
 };
 
 // Reads one file into the merge.
@@ -44,8 +44,8 @@ public:
 private:
     void root_entry(const toml::key& key, const toml::node& node) {
         static constexpr std::array<std::string_view, 10> known{
-            "version", "mode", "on_unavailable", "deny_errno", "clamp_device_attr",
-            "log",     "process", "tenant",     "dynamic",    "sidecar"};
+            "version", "mode",    "on_unavailable", "deny_errno", "clamp_device_attr",
+            "log",     "process", "tenant",         "dynamic",    "sidecar"};
         auto& policy = merge_.policy;
         if (key == "version") return version(node);
         if (key == "mode") return word(key, node, parse_mode, policy.mode);
@@ -85,7 +85,7 @@ private:
     void log_target(const toml::key& key, const toml::node& node) {
         word(key, node, parse_log_target, merge_.policy.log_target);
         merge_.target_given = true;
-        merge_.target_place = place(file(), node.source().begin);
+        merge_.target_location = location(file(), node.source().begin);
     }
 
     void log_file(const toml::node& node) {
@@ -98,7 +98,7 @@ private:
                         fmt::format("the log file's path must be at most {} bytes long, without control characters",
                                     longest_log_file_bytes));
         merge_.policy.log_file = text->get();
-        merge_.file_place = place(file(), node.source().begin);
+        merge_.file_location = location(file(), node.source().begin);
     }
 
     void tenants(const toml::key& key, const toml::node& node) {
@@ -167,7 +167,7 @@ private:
     void limit_entry(std::string_view device, const toml::key& key, const toml::node& node, LimitRow& row) {
         const auto resource = find_resource(key.str());
         if (!resource) return unknown("resource", key, resource_list());
-        if (const auto placed = check_place(device, *resource); !placed) return fail(key, placed.error());
+        if (const auto limitable = check_limitable(device, *resource); !limitable) return fail(key, limitable.error());
         amount(*resource, node, row[index(*resource)]);
     }
 
@@ -186,13 +186,13 @@ Result<void> merge_file(Merge& merge, const std::string& path, bool version_requ
     return merge_text(merge, text.value(), path, version_required);
 }
 
-// What can only be judged when all files have been read.
+// Checks that need all files.
 Result<Policy> finish(Merge& merge) {
     if (merge.policy.log_target == LogTarget::file && merge.policy.log_file.empty())
-        return Error{merge.target_place +
+        return Error{merge.target_location +
                      "the log target is a file, but no file is named; add file = \"/var/log/...\""};
     if (!merge.policy.log_file.empty() && !merge.target_given)
-        return Error{merge.file_place + "the log file would not be used; add target = \"file\""};
+        return Error{merge.file_location + "the log file would not be used; add target = \"file\""};
     return std::move(merge.policy);
 }
 

@@ -1,6 +1,6 @@
 // The policy as the administrator writes it: a TOML file, see rdmaquota.toml(5).
 //
-// Only the tools read it. Applications, and so the provider, know the compiled form alone.
+// Only the tools read it; the provider knows only the compiled form.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ Result<Policy> read_policy(const std::string& path);
 // belongs neither to root nor to the owner of `path`.
 Result<std::vector<std::string>> policy_fragments(const std::string& path);
 
-// What one text alone says; errors call it `file`. Whether log.target and log.file belong together
-// is left to read_policy, as another file may complete them.
+// Parses one text alone; errors call it `file`. Does not check that log.target and log.file fit together, since another
+// file may complete them.
 Result<Policy> parse_policy(const std::string& text, const std::string& file);
 
 }  // namespace rdmaquota

@@ -33,7 +33,7 @@ private:
         if (key == "above") return reader_.whole(key, node, 1, largest_per_cent, rule_.above);
         if (key == "below") return reader_.whole(key, node, 0, largest_per_cent, rule_.below);
         if (key == "factor") return reader_.whole(key, node, 0, largest_per_cent, rule_.factor);
-        if (key == "scope") return reader_.word(key, node, parse_policy_table, rule_.scope);
+        if (key == "scope") return reader_.word(key, node, parse_scope, rule_.scope);
         if (key != "of" && key != "floor") reader_.unknown("key in [[dynamic]]", key, known);
     }
 

@@ -8,7 +8,7 @@
 
 namespace rdmaquota {
 
-// Both leave what is wrong in `reader`. Rules are added to those that are there.
+// Both report errors to `reader`. Rules are appended.
 void read_dynamic(TableReader& reader, const toml::node& node, std::vector<DynamicRule>& into);
 void read_sidecar(TableReader& reader, const toml::key& key, const toml::node& node, Sidecar& into);
 

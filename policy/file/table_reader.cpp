@@ -14,7 +14,7 @@ Result<void> TableReader::verdict() const {
 void TableReader::fail(const toml::source_position& position, const std::string& message) {
     if (error_ && !(position < error_position_)) return;
     error_position_ = position;
-    error_ = place(file_, position) + message;
+    error_ = location(file_, position) + message;
 }
 
 void TableReader::unknown(std::string_view what, const toml::key& key, std::span<const std::string_view> known) {

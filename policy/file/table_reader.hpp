@@ -1,7 +1,7 @@
-// What the readers of the policy file have in common: values of the right kind, and what is wrong with them.
+// Reads values of the right kind, or notes the error; shared by the readers of the policy file.
 //
-// All errors are gathered and the one that comes first in the file is told: tables are kept sorted by
-// key, which is not the order in which a person reads.
+// Reports the error that comes first in the file: toml++ keeps tables sorted by key, which is not the order in which a
+// person reads.
 #pragma once
 
 #include <cstdint>

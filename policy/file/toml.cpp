@@ -52,14 +52,15 @@ Result<void> check_lines(std::string_view text, const std::string& file) {
         const auto end = std::min(text.find('\n'), text.size());
         if (const auto complaint = complaint_about(text.substr(0, end))) {
             const auto column = static_cast<toml::source_index>(complaint->at + 1);
-            return Error{fmt::format("{}{}; is this a policy file?", place(file, {number, column}), complaint->what)};
+            return Error{
+                fmt::format("{}{}; is this a policy file?", location(file, {number, column}), complaint->what)};
         }
         text.remove_prefix(std::min(end + 1, text.size()));
     }
     return {};
 }
 
-// toml++ says what the parser was at; this says what the writer can do about it.
+// toml++ says what the parser was doing; this says what the file's author can do.
 std::string explain(std::string_view description) {
     struct Hint {
         std::string_view when;
@@ -117,10 +118,10 @@ Result<toml::table> parse_toml(const std::string& text, const std::string& file)
     auto parsed = toml::parse(std::string_view(text), std::string_view(file));
     if (parsed) return std::move(parsed).table();
     const auto& error = parsed.error();
-    return Error{place(file, error.source().begin) + printable(explain(error.description()))};
+    return Error{location(file, error.source().begin) + printable(explain(error.description()))};
 }
 
-std::string place(std::string_view file, const toml::source_position& position) {
+std::string location(std::string_view file, const toml::source_position& position) {
     return fmt::format("{}:{}:{}: ", file, position.line, position.column);
 }
 

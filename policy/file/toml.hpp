@@ -1,4 +1,4 @@
-// The policy file as TOML: the one place that includes toml++, and how its positions are told.
+// The policy file as TOML. The only header that includes toml++; also formats its positions.
 //
 // toml++ is taken as headers so that the tools need no library at run time, without exceptions,
 // and with little nesting, which a policy does not need and which would cost stack.
@@ -15,9 +15,9 @@
 #define TOML_ASSERT(expression) static_cast<void>(0)
 
 // Its white-space tests promise the compiler that no other character comes, which a malformed file
-// breaks; they shall say no instead.
-#include <cstdint>
+// breaks; here they return false instead.
 #include <toml++/impl/preprocessor.h>
+#include <cstdint>
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -41,6 +41,6 @@ Result<std::string> read_text(const std::string& path);
 Result<toml::table> parse_toml(const std::string& text, const std::string& file);
 
 // "FILE:LINE:COL: "
-std::string place(std::string_view file, const toml::source_position& position);
+std::string location(std::string_view file, const toml::source_position& position);
 
 }  // namespace rdmaquota

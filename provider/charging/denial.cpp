@@ -9,23 +9,16 @@
 namespace rdmaquota::provider {
 namespace {
 
-bool of_process(LimitScope scope) noexcept {
-    return scope == LimitScope::process || scope == LimitScope::process_total;
-}
-
-bool of_total(LimitScope scope) noexcept {
-    return scope == LimitScope::process_total || scope == LimitScope::tenant_total;
-}
+bool of_process(const Denial& denial) noexcept { return denial.scope == Scope::process; }
 
 // A limit that the environment set cannot be raised by the administrator's command.
 bool from_environment(std::string_view device, const Denial& denial) {
     const auto& own = environment();
     const auto r = index(denial.resource);
-    if (of_total(denial.scope)) return (of_process(denial.scope) ? own.process : own.tenant)[r] == denial.limit;
-    const auto& devices = of_process(denial.scope) ? own.process_devices : own.tenant_devices;
-    return std::any_of(devices.begin(), devices.end(), [&](const auto& entry) {
-        return entry.device == device && entry.limits[r] == denial.limit;
-    });
+    if (denial.total) return (of_process(denial) ? own.process : own.tenant)[r] == denial.limit;
+    const auto& devices = of_process(denial) ? own.process_devices : own.tenant_devices;
+    return std::any_of(devices.begin(), devices.end(),
+                       [&](const auto& entry) { return entry.device == device && entry.limits[r] == denial.limit; });
 }
 
 std::string remedy(std::string_view device, const Denial& denial, const std::string& directory) {
@@ -33,16 +26,14 @@ std::string remedy(std::string_view device, const Denial& denial, const std::str
     const bool node = directory == system_directory;
     const auto needed = std::min(denial.used + denial.requested, max_amount);
     return fmt::format("to allow it: rdmaquota {}set {} {}={}{}", node ? "" : fmt::format("--dir {} ", directory),
-                       of_total(denial.scope) ? total_device : device, info(denial.resource).name,
-                       format_limit(denial.resource, needed), of_process(denial.scope) ? " --process" : "");
+                       denial.total ? total_device : device, info(denial.resource).name,
+                       format_limit(denial.resource, needed), of_process(denial) ? " --process" : "");
 }
 
 Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int error, const Identity& who) {
     Event event{};
-    event.kind = mode == Mode::audit ? EventKind::would_deny
-                 : denial.proved     ? EventKind::denied
-                                     : EventKind::unproved;
-    event.scope = denial.scope;
+    event.kind = mode == Mode::audit ? EventKind::would_deny : denial.proved ? EventKind::denied : EventKind::unproved;
+    event.scope = event_scope(denial.scope, denial.total);
     event.device = device_index;
     event.resource = static_cast<std::uint32_t>(index(denial.resource));
     event.pid = who.pid;
@@ -61,12 +52,11 @@ std::string denial_line(std::string_view device, const Denial& denial, Mode mode
     const auto resource = denial.resource;
     const auto verdict = mode == Mode::audit ? std::string("would be denied (audit)")
                                              : fmt::format("denied ({})", deny_errno_name(error));
-    const auto holder = of_process(denial.scope) ? "this process" : fmt::format("tenant {}", default_tenant);
+    const auto holder = of_process(denial) ? "this process" : fmt::format("tenant {}", default_tenant);
     return fmt::format("{} on {} {}: {} uses {} of {}{}, {} more asked by pid {} ({}); {}{}", info(resource).name,
                        device, verdict, holder, format_amount(resource, denial.used),
-                       format_amount(resource, denial.limit), of_total(denial.scope) ? " over all devices" : "",
-                       format_amount(resource, denial.requested), who.pid, who.comm,
-                       remedy(device, denial, directory),
+                       format_amount(resource, denial.limit), denial.total ? " over all devices" : "",
+                       format_amount(resource, denial.requested), who.pid, who.comm, remedy(device, denial, directory),
                        denial.proved || mode == Mode::audit ? "" : " (the ledger was too busy to prove it)");
 }
 

@@ -12,7 +12,7 @@ namespace rdmaquota::provider {
 void report(Account& account, std::uint32_t device_index, std::string_view device, const Denial& denial, Mode mode,
             int error);
 
-// Records and logs that an object was denied because an account cannot be used.
+// Logs that an object was denied because an account cannot be used.
 void report_unavailable(std::string_view device, int error);
 
 // The line, without prefix; for tests.

@@ -1,5 +1,5 @@
-// What processes did, in counts. Nothing is decided by them, so the steps are relaxed and no gate,
-// operation or proof knows of them.
+// Counts of what processes did. They decide nothing, so accesses are relaxed, and gates, operations and proofs ignore
+// them.
 #include <limits>
 
 #include "shm/atomic.hpp"
@@ -44,7 +44,7 @@ void Ledger::count_qp_change(const Owner& owner, std::uint32_t device, unsigned 
     count_one(failed ? activity.qp_failed[state] : activity.qp_to[state]);
 }
 
-// Taken out before they are added: whoever dies in between loses a count, and none counts twice.
+// Takes the counts out before it adds them: a death in between loses counts, and none counts twice.
 void Ledger::keep_activity(std::uint32_t slot) noexcept {
     for (std::uint32_t device = 0; device < devices_used(); ++device)
         for_each_count(data_->activity[slot][device], data_->past_activity[device],

@@ -1,23 +1,23 @@
-// Charge, uncharge and the proof of a denial. The steps carry the names that the model in
-// test/model uses.
+// Charge, uncharge and the proof of a denial. Failpoints and functions have the names of the model's steps in
+// test/model.
 #include <algorithm>
 #include <ctime>
 
 #include <sched.h>
 
 #include "shm/atomic.hpp"
-#include "shm/ledger/ledger.hpp"
 #include "shm/failpoint.hpp"
+#include "shm/ledger/ledger.hpp"
 
 namespace rdmaquota {
 namespace {
 
 constexpr std::uint64_t amount_of(std::uint64_t gate) noexcept { return gate & gate_amount_mask; }
 
-// How often who begins an operation yields to someone's proof at most.
+// How often a process that begins an operation yields to another's proof, at most.
 constexpr int patience = 64;
 
-// Lets a proof go first. A request that outlives our patience is taken for a dead prover's.
+// Lets a proof go first. Clears a request that outlives our patience: its prover is dead or stopped.
 void hold_back(std::uint64_t& pause) noexcept {
     auto request = load(pause);
     for (int i = 0; i < patience && request != 0; ++i) {
@@ -28,7 +28,7 @@ void hold_back(std::uint64_t& pause) noexcept {
     failpoint("hold_back");
 }
 
-// Marks an operation of this owner as in flight, so that no one takes the slot for being at rest.
+// Marks an operation of this owner as in flight: the slot is not at rest.
 class InFlight {
 public:
     InFlight(LedgerData& data, std::uint32_t slot) noexcept : ops_(data.slots[slot].ops) {
@@ -47,7 +47,7 @@ private:
     std::uint64_t& ops_;
 };
 
-// Amounts and what is used are far below 2^64, so nothing is above `unlimited`.
+// Usage and amounts are far below 2^64, so no sum exceeds `unlimited`.
 bool exceeds(std::uint64_t used, std::uint64_t amount, std::uint64_t limit) noexcept { return used + amount > limit; }
 
 std::uint64_t now_ns() noexcept {
@@ -56,25 +56,16 @@ std::uint64_t now_ns() noexcept {
     return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-bool is_own(LimitScope scope) noexcept {
-    return scope == LimitScope::process || scope == LimitScope::process_total;
-}
-
 // A cell holds 52 bits whatever the policy says.
 std::uint64_t capped(std::uint64_t limit) noexcept { return std::min(limit, max_amount); }
 
-std::uint64_t limit_of(const Limits& limits, LimitScope scope) noexcept {
-    switch (scope) {
-        case LimitScope::process: return limits.process;
-        case LimitScope::process_total: return limits.process_total;
-        case LimitScope::tenant: return capped(limits.tenant);
-        case LimitScope::tenant_total: return limits.tenant_total;
-        default: return unlimited;
-    }
+std::uint64_t limit_of(const Limits& limits, FullLimit full) noexcept {
+    if (full.scope == Scope::process) return full.total ? limits.process_total : limits.process;
+    return full.total ? limits.tenant_total : capped(limits.tenant);
 }
 
-Denial denial_of(const Amounts& amounts, const Limits* limits, std::size_t i, LimitScope scope) noexcept {
-    return {amounts.resource[i], scope, 0, limit_of(limits[i], scope), amounts.amount[i], false};
+Denial denial_of(const Amounts& amounts, const Limits* limits, std::size_t i, FullLimit full) noexcept {
+    return {amounts.resource[i], full.scope, full.total, 0, limit_of(limits[i], full), amounts.amount[i], false};
 }
 
 }  // namespace
@@ -95,56 +86,57 @@ std::uint64_t Ledger::slot_total(std::uint32_t slot, Resource resource) const no
     return sum;
 }
 
-// Whether one more charge fits, by loads only; none when it does.
-LimitScope Ledger::full_scope(std::uint32_t slot, std::uint32_t device, Resource resource, std::uint64_t amount,
-                              const Limits& limit) const noexcept {
+// The limit that the charge would exceed, by loads only; nullopt when it fits.
+std::optional<FullLimit> Ledger::full_limit(std::uint32_t slot, std::uint32_t device, Resource resource,
+                                            std::uint64_t amount, const Limits& limit) const noexcept {
     const auto r = index(resource);
-    if (exceeds(load(data_->slots[slot].usage[device][r]), amount, limit.process)) return LimitScope::process;
-    if (exceeds(amount_of(load(data_->gates[device][r])), amount, capped(limit.tenant))) return LimitScope::tenant;
+    if (exceeds(load(data_->slots[slot].usage[device][r]), amount, limit.process))
+        return FullLimit{Scope::process, false};
+    if (exceeds(amount_of(load(data_->gates[device][r])), amount, capped(limit.tenant)))
+        return FullLimit{Scope::tenant, false};
     return full_total(slot, resource, amount, limit, 0);
 }
 
-// The same for the sums over devices. `already` is what of the charge is in the accounts by now.
-LimitScope Ledger::full_total(std::uint32_t slot, Resource resource, std::uint64_t amount, const Limits& limit,
-                              std::uint64_t already) const noexcept {
+// The same for the sums over devices, in which `already` of the amount is counted by now.
+std::optional<FullLimit> Ledger::full_total(std::uint32_t slot, Resource resource, std::uint64_t amount,
+                                            const Limits& limit, std::uint64_t already) const noexcept {
     const auto full = [&](std::uint64_t used, std::uint64_t bound) {
         return exceeds(used - std::min(used, already), amount, bound);
     };
     if (limit.process_total != unlimited && full(slot_total(slot, resource), limit.process_total))
-        return LimitScope::process_total;
+        return FullLimit{Scope::process, true};
     if (limit.tenant_total != unlimited && full(gate_total(resource), limit.tenant_total))
-        return LimitScope::tenant_total;
-    return LimitScope::none;
+        return FullLimit{Scope::tenant, true};
+    return std::nullopt;
 }
 
 // raise_gate, raise_slot, then the sums, which no compare-and-swap guards: each charger raises before
-// it adds up, so of two that race the later one sees both. Returns what was full, with nothing raised.
-inline LimitScope Ledger::raise(std::uint32_t slot, std::uint32_t device, Resource resource, std::uint64_t amount,
-                                const Limits& limit) noexcept {
+// it adds up, so of two that race the later one sees both. Returns the limit that was met, with nothing raised.
+inline std::optional<FullLimit> Ledger::raise(std::uint32_t slot, std::uint32_t device, Resource resource,
+                                              std::uint64_t amount, const Limits& limit) noexcept {
     const auto r = index(resource);
     auto& gate = data_->gates[device][r];
     const auto bound = capped(limit.tenant);
     auto word = load(gate);
     do {
-        if (exceeds(amount_of(word), amount, bound)) return LimitScope::tenant;
+        if (exceeds(amount_of(word), amount, bound)) return FullLimit{Scope::tenant, false};
     } while (!compare_exchange(gate, word, word + amount));
     failpoint("raise_gate");
     raise_to(data_->peaks[device][r], amount_of(word) + amount);
     const auto used = add(data_->slots[slot].usage[device][r], amount);
     failpoint("raise_slot");
-    auto full = LimitScope::none;
+    std::optional<FullLimit> full;
     if (exceeds(used, amount, limit.process)) [[unlikely]]
-        full = LimitScope::process;
+        full = FullLimit{Scope::process, false};
     else if ((limit.process_total & limit.tenant_total) != unlimited) [[unlikely]]
         full = full_total(slot, resource, amount, limit, amount);
-    if (full != LimitScope::none) [[unlikely]]
+    if (full) [[unlikely]]
         lower(slot, device, resource, amount);
     return full;
 }
 
-// lower_slot, then lower_gate: a death between the two leaves the gate too high, never too low. The
-// slot gives no more than it has, whoever asks twice (a forked child destroying what its parent
-// destroys as well).
+// lower_slot, then lower_gate: a death between the two leaves the gate too high, never too low. A slot never goes below
+// 0, even when an object is uncharged twice, by a forked child and its parent.
 void Ledger::lower(std::uint32_t slot, std::uint32_t device, Resource resource, std::uint64_t amount) noexcept {
     auto& own = data_->slots[slot].usage[device][index(resource)];
     auto used = load(own);
@@ -161,33 +153,34 @@ bool Ledger::try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&
     const InFlight in_flight(*data_, slot);
     for (std::size_t i = 0; i < amounts.count; ++i) {
         const auto full = raise(slot, device, amounts.resource[i], amounts.amount[i], limits[i]);
-        if (full == LimitScope::none) [[likely]]
+        if (!full) [[likely]]
             continue;
-        denial = denial_of(amounts, limits, i, full);
+        denial = denial_of(amounts, limits, i, *full);
         while (i-- > 0) lower(slot, device, amounts.resource[i], amounts.amount[i]);
         return false;
     }
     return true;
 }
 
-// Who will be denied anyway is found out before anything is raised again, and so disturbs nobody.
+// Checks with loads first, so that a doomed charge disturbs no one.
 bool Ledger::retry(std::uint32_t slot, std::uint32_t device, const Amounts& amounts, const Limits* limits,
                    Denial& denial) noexcept {
     for (std::size_t i = 0; i < amounts.count; ++i) {
-        const auto full = full_scope(slot, device, amounts.resource[i], amounts.amount[i], limits[i]);
-        if (full == LimitScope::none) continue;
-        denial = denial_of(amounts, limits, i, full);
+        const auto full = full_limit(slot, device, amounts.resource[i], amounts.amount[i], limits[i]);
+        if (!full) continue;
+        denial = denial_of(amounts, limits, i, *full);
         return false;
     }
     return try_charge(slot, device, amounts, limits, denial);
 }
 
-// Until the charge fits after all, or a quiescent view shows that it does not.
+// Tries until the charge fits after all, or a quiescent view shows that it does not.
 std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, const Amounts& amounts,
                                     const Limits* limits, Denial denial) noexcept {
     const auto start = now_ns();
     for (;;) {
-        denial.proved = is_own(denial.scope) ? own_usage_proves(slot, device, denial) : proves(device, denial);
+        denial.proved =
+            denial.scope == Scope::process ? own_usage_proves(slot, device, denial) : proves(device, denial);
         if (denial.proved || !in_place()) return denial;
         reap();
         if (retry(slot, device, amounts, limits, denial)) return std::nullopt;
@@ -196,8 +189,7 @@ std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, co
     }
 }
 
-// A view of all slots at rest that is full, and whose owners were all alive in it. Corrects the gates
-// on the way.
+// True when a view of all slots at rest is full and all its owners were alive. Corrects the gates on the way.
 bool Ledger::proves(std::uint32_t device, Denial& denial) noexcept {
     Snapshot snapshot;
     if (!observe_among_others(denial.resource, snapshot)) return false;
@@ -205,18 +197,17 @@ bool Ledger::proves(std::uint32_t device, Denial& denial) noexcept {
     return exceeds(denial.used, denial.requested, denial.limit) && all_alive(snapshot);
 }
 
-// The same for limits of one process, whose slot is seen at rest when none of its threads is in the
-// middle of something.
+// The same for limits of one process; its slot is at rest when none of its threads has an operation in flight.
 bool Ledger::own_usage_proves(std::uint32_t slot, std::uint32_t device, Denial& denial) const noexcept {
     const auto before = load(data_->slots[slot].ops);
-    denial.used = denial.scope == LimitScope::process ? load(data_->slots[slot].usage[device][index(denial.resource)])
-                                                      : slot_total(slot, denial.resource);
+    denial.used = denial.total ? slot_total(slot, denial.resource)
+                               : load(data_->slots[slot].usage[device][index(denial.resource)]);
     const bool at_rest = (before & ops_in_flight_mask) == 0 && load(data_->slots[slot].ops) == before;
     return at_rest && exceeds(denial.used, denial.requested, denial.limit);
 }
 
 std::uint64_t Ledger::usage_behind(std::uint32_t device, const Denial& denial, const Snapshot& snapshot) noexcept {
-    if (denial.scope == LimitScope::tenant) {
+    if (!denial.total) {
         correct(device, denial.resource, snapshot);
         return snapshot.used[device];
     }
@@ -230,8 +221,7 @@ std::uint64_t Ledger::usage_behind(std::uint32_t device, const Denial& denial, c
 
 void Ledger::uncharge(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept {
     const InFlight in_flight(*data_, owner.slot());
-    for (std::size_t i = 0; i < amounts.count; ++i)
-        lower(owner.slot(), device, amounts.resource[i], amounts.amount[i]);
+    for (std::size_t i = 0; i < amounts.count; ++i) lower(owner.slot(), device, amounts.resource[i], amounts.amount[i]);
 }
 
 }  // namespace rdmaquota

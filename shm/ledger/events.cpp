@@ -1,4 +1,4 @@
-// The ring of events: written by anyone, read by anyone, waited for by no one.
+// The ring of events. Every process may write and read it; nobody waits for it.
 #include <algorithm>
 #include <ctime>
 

@@ -1,4 +1,4 @@
-// The byte layout of a tenant's ledger. Data only; what may be done to it is in shm/ledger.hpp.
+// The byte layout of a tenant's ledger. Data only; shm/ledger/ledger.hpp has the operations.
 //
 //   ledger file (tmpfs, sparse; a Boost.Interprocess managed segment with the one named object
 //   "ledger" at a fixed offset, see shm/ledger/ledger_file.hpp)
@@ -15,7 +15,7 @@
 //
 // Every word that more than one process writes is a u64 or u32 accessed with std::atomic_ref.
 // Nothing here holds a pointer, and every index that is read from here is checked before use:
-// whoever may charge may also write any bytes here.
+// every process that may charge can write any bytes here.
 //
 // A change of any byte of this layout needs a new `ledger_layout_version`; test/unit/shm/layout_test.cpp
 // repeats the numbers so that no change goes unnoticed.
@@ -48,14 +48,14 @@ struct LedgerHeader {
     std::uint32_t owner_slots;
     std::uint32_t resource_slots;
     std::uint32_t event_slots;
-    std::uint64_t slots_used;   // one more than the highest owner slot ever claimed
-    std::uint64_t next_group;   // which lock file's owners the next claim looks at
-    std::uint64_t event_head;   // number of events ever begun
-    std::uint64_t reaped;       // owners reaped, for people
-    std::uint64_t reconciled;   // gates corrected, for people
-    std::uint64_t claims;       // owner slots ever claimed, counted before the slot is live
+    std::uint64_t slots_used;  // one more than the highest owner slot ever claimed
+    std::uint64_t next_group;  // which lock file's owners the next claim looks at
+    std::uint64_t event_head;  // number of events ever begun
+    std::uint64_t reaped;      // owners reaped, for people
+    std::uint64_t reconciled;  // gates corrected, for people
+    std::uint64_t claims;      // owner slots ever claimed, counted before the slot is live
     std::uint64_t reserved0[5];
-    std::uint64_t pause;        // not 0: someone proves a denial and asks newcomers to hold back a moment
+    std::uint64_t pause;  // not 0: someone proves a denial and asks newcomers to hold back a moment
     std::uint64_t reserved[495];
 };
 static_assert(sizeof(LedgerHeader) == 4096);
@@ -65,8 +65,8 @@ struct DeviceName {
 };
 
 // A device, or a port of one (see is_port), whose cells are apart from its device's. Claimed for good by
-// setting `key` (a hash of the name, never 0, odd for a port) with one compare-and-swap; the name is
-// written after that, by whoever needs it and with the same bytes.
+// setting `key` (a hash of the name, never 0, odd for a port) with one compare-and-swap. Every process that looks the
+// device up then writes the name, always the same bytes.
 struct DeviceEntry {
     std::uint64_t key;
     DeviceName name;
@@ -82,22 +82,25 @@ inline constexpr std::uint64_t gate_amount_mask = max_amount;
 
 enum class EventKind : std::uint32_t {
     none,
-    denied,        // a limit held
-    would_deny,    // audit mode: it would have
-    unproved,      // denied after a bounded wait without a quiescent view
-    reaped,        // a dead owner's usage was given back
-    reconciled,    // a gate was corrected
-    unavailable,   // denied because ledger or policy cannot be used
+    denied,      // a limit held
+    would_deny,  // audit mode: it would have
+    unproved,    // denied after a bounded wait without a quiescent view
+    reaped,      // a dead owner's usage was given back
+    reconciled,  // a gate was corrected
 };
 
-enum class LimitScope : std::uint32_t { none, process, process_total, tenant, tenant_total };
+// Which limit an event is about, as one word: 0 for none, 1 for a process's limit and 3 for the tenant's, and one more
+// when it bounds the sum over devices.
+constexpr std::uint32_t event_scope(Scope scope, bool total) noexcept {
+    return 1 + 2 * static_cast<std::uint32_t>(scope) + (total ? 1 : 0);
+}
 
 // `sequence` is 2n+1 while event number n is being written and 2n+2 when it is whole.
 struct Event {
     std::uint64_t sequence;
     std::uint64_t time_ns;  // CLOCK_REALTIME
     EventKind kind;
-    LimitScope scope;
+    std::uint32_t scope;     // see event_scope
     std::uint32_t device;    // index of a DeviceEntry
     std::uint32_t resource;  // Resource, or resource_count for none
     std::uint32_t pid;
@@ -118,7 +121,7 @@ inline constexpr std::uint64_t ops_begin = 1;
 inline constexpr std::uint64_t ops_end = (1ULL << 16) - 1;
 inline constexpr std::uint64_t ops_in_flight_mask = (1ULL << 16) - 1;
 
-// Who owns a slot, as the owner saw itself; for people only, never decides liveness.
+// The owner of a slot by its own word; for people only, it never decides who is alive.
 struct SlotOwner {
     std::uint32_t pid;
     std::uint32_t reserved;

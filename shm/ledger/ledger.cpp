@@ -1,5 +1,5 @@
-// Making, opening and joining a ledger. Charging is in ledger_charge.cpp, repair in
-// ledger_reap.cpp, listings in ledger_view.cpp.
+// Creates, opens and replaces ledgers, and claims slots. Charging is in charge.cpp, repair in reap.cpp, listings in
+// view.cpp.
 #include "shm/ledger/ledger.hpp"
 
 #include <cerrno>
@@ -55,7 +55,7 @@ void remove_directory(const std::string& path) noexcept {
     rmdir(path.c_str());
 }
 
-// No permission or no descriptor left says nothing about the ledger.
+// Lack of permission or of descriptors says nothing about the ledger.
 Result<bool> is_usable(const std::string& path) {
     const int fd = ::open(data_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0) close(fd);
@@ -64,7 +64,7 @@ Result<bool> is_usable(const std::string& path) {
     return static_cast<bool>(inspect_ledger_file(data_path(path)));
 }
 
-// Whether the ledger that is there, usable or not, is every user's.
+// Whether every user may write the ledger that is there, usable or not.
 bool is_shared(const std::string& path) {
     struct stat status {};
     return ::stat(data_path(path).c_str(), &status) != 0 || (status.st_mode & S_IWOTH) != 0;
@@ -145,8 +145,8 @@ Owner& Owner::operator=(Owner&& other) noexcept {
 
 Owner::~Owner() { LockFile::let_go(hold_); }
 
-// The lowest free slot, so that looks at all slots stay short. Each newcomer also looks at one lock
-// file's worth of owners, by turns: so the dead do not pile up where nobody is ever denied.
+// Takes the lowest free slot, so that passes over all slots stay short. Each newcomer also reaps the owners of one lock
+// file, in turn, so that the dead do not pile up where nobody is ever denied.
 Result<Owner> Ledger::claim(const Identity& identity) {
     const auto groups = (slots_used() + owners_per_lock_file - 1) / owners_per_lock_file;
     if (groups > 0 && in_place()) reap_group(static_cast<std::uint32_t>(add(data_->header.next_group, 1) % groups));
@@ -168,7 +168,7 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
     const auto file = LockFile::open(lock_path(path_, number));
     if (!file || !file.value().try_reap(number)) return false;
     failpoint("claim_lock");
-    // Whoever held the lock before may have claimed the slot and died meanwhile.
+    // The previous holder of the lock may have claimed the slot and died meanwhile.
     if (load(data_->states[number]) == SlotState::live) return false;
     void* hold = file.value().hold(number);
     if (!hold) return false;
@@ -191,8 +191,7 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
     return true;
 }
 
-// A forked child that has inherited the mapping may still charge: then the slot, and what it says,
-// stays the child's.
+// A forked child that inherited the mapping may still charge; the slot and its usage are the child's then.
 void Ledger::retire(Owner& owner) noexcept {
     LockFile::let_go(std::exchange(owner.hold_, nullptr));
     failpoint("let_go");
@@ -201,8 +200,7 @@ void Ledger::retire(Owner& owner) noexcept {
     if (file) reap_slot(file.value(), owner.slot(), false);
 }
 
-// FNV-1a with its lowest bit telling a port; two names of one node with the same hash would share an
-// entry.
+// FNV-1a; the lowest bit is set for a port. Two names with the same hash would share an entry.
 static std::uint64_t key_of(std::string_view name) noexcept {
     std::uint64_t key = 0xcbf29ce484222325;
     for (const char c : name) key = (key ^ static_cast<unsigned char>(c)) * 0x100000001b3;

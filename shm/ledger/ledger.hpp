@@ -45,9 +45,9 @@
 
 namespace rdmaquota {
 
-// How long a charge waits at most for a quiescent view before it denies without proof. Operations
-// take well under a microsecond, so it comes to this only when a process was stopped in the middle
-// of one, or many more processes than cores hammer the ledger.
+// The longest that a charge waits for a quiescent view before it denies without proof. Operations
+// take well under a microsecond, so this happens only when a process was stopped in the middle
+// of one, or when many more processes than cores use the ledger without a pause.
 inline constexpr std::uint64_t proof_wait_ns = 50'000'000;
 
 // What one verbs object costs: up to four resources.
@@ -90,9 +90,16 @@ struct Limits {
     std::uint64_t tenant_total = unlimited;  // sum over devices
 };
 
+// Which of the four limits a charge would exceed.
+struct FullLimit {
+    Scope scope;
+    bool total;  // the sum over devices
+};
+
 struct Denial {
     Resource resource{};
-    LimitScope scope{};
+    Scope scope{};
+    bool total = false;  // the limit is for the sum over devices
     std::uint64_t used = 0;
     std::uint64_t limit = 0;
     std::uint64_t requested = 0;
@@ -143,15 +150,15 @@ public:
     // `shared`: every user may charge (files 0666, directory 0755); otherwise only this user.
     static Result<void> create(const std::string& path, bool shared);
 
-    // Puts a new one in place of any ledger, good or not, in one step; programs that have the old one mapped go on
-    // with it. It is for whom the old one was. Returns the name beside it where the old one is then.
+    // Replaces any ledger, good or not, by a new one in one step; programs that have the old one mapped go on
+    // with it. The new one has the same users. Returns the path to which the old one was moved.
     static Result<std::string> replace(const std::string& path);
 
     // Deletes a ledger that was moved aside.
     static void remove(const std::string& aside) noexcept;
 
-    // Makes the ledger directory `path` where there is none, and replaces one that is no usable ledger; otherwise the
-    // empty string is returned.
+    // Creates the ledger directory `path` where there is none, and replaces one that is not usable. Returns the path to
+    // which that one was moved, else the empty string.
     static Result<std::string> replace_unusable(const std::string& path, bool shared);
 
     // Maps the ledger in directory `path`. Refuses what is truncated, foreign or of another layout
@@ -187,13 +194,12 @@ public:
 
     void uncharge(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept;
 
-    // How much more of `resource` the owner can charge as far as one look tells; `unlimited` where no
-    // limit holds.
+    // How much more of `resource` the owner can charge, without proof; `unlimited` where no limit holds.
     std::uint64_t room(const Owner& owner, std::uint32_t device, Resource resource,
                        const Limits& limits) const noexcept;
 
-    // Counts a deed of the owner: a completion event, or a QP that modify_qp took (or failed to take) to
-    // `state`, numbered as enum ibv_qp_state; other numbers are not counted. Touches nobody else's words.
+    // Counts activity of the owner: a completion event, or a QP that modify_qp moved (or failed to move) to
+    // `state`, numbered as enum ibv_qp_state; other numbers are not counted. Writes the owner's words only.
     void count_cq_event(const Owner& owner, std::uint32_t device) noexcept;
     void count_qp_change(const Owner& owner, std::uint32_t device, unsigned state, bool failed) noexcept;
 
@@ -224,7 +230,7 @@ public:
     LedgerData& data() noexcept { return *data_; }  // for tests and repair tools
 
 private:
-    // What a look at the slots saw of one resource, all at one instant.
+    // The usage of one resource in all slots at one instant.
     struct Snapshot {
         std::uint64_t used[device_slots];         // sum over the slots, per device
         std::uint64_t gate[device_slots];         // gate words, tag included
@@ -233,8 +239,8 @@ private:
     };
 
     Ledger(std::string path, Mapping mapping) noexcept;
-    // False when the directory was moved away: the lock files at the path are another ledger's then, and
-    // say nothing of the owners of this one. Nobody is taken for dead, and no denial is proved.
+    // False when the directory was moved away: the lock files at the path are another ledger's then and
+    // say nothing about this one's owners. Nobody is taken for dead, and no denial is proved.
     bool in_place() const noexcept;
 
     std::uint32_t slots_used() const noexcept;
@@ -242,11 +248,12 @@ private:
     bool in_sums(std::uint32_t device) const noexcept;
     bool try_claim(std::uint32_t slot, const Identity& identity, std::optional<Owner>& owner) noexcept;
 
-    LimitScope full_scope(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount,
-                          const Limits&) const noexcept;
-    LimitScope full_total(std::uint32_t slot, Resource, std::uint64_t amount, const Limits&,
-                          std::uint64_t already) const noexcept;
-    LimitScope raise(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount, const Limits&) noexcept;
+    std::optional<FullLimit> full_limit(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount,
+                                        const Limits&) const noexcept;
+    std::optional<FullLimit> full_total(std::uint32_t slot, Resource, std::uint64_t amount, const Limits&,
+                                        std::uint64_t already) const noexcept;
+    std::optional<FullLimit> raise(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount,
+                                   const Limits&) noexcept;
     bool try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     bool retry(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     std::optional<Denial> prove(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*,

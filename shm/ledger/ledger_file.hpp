@@ -1,10 +1,10 @@
 // The ledger file as a Boost.Interprocess managed segment.
 //
 // Boost builds it: a managed_mapped_file under a temporary name, with the ledger's data allocated
-// in it and its handle as the named object "ledger". Everyone else maps the file plainly and finds
+// in it and its handle as the named object "ledger". Every other process just maps the file and finds
 // the data at `ledger_offset`, where a fresh segment of this size always places it (checked at
-// creation): whoever may charge may also write over Boost's own name index, so no process follows
-// its pointers, and none waits for Boost's "initialized" word or mutex.
+// creation). Every member of the tenant can overwrite Boost's name index, so no process follows
+// its pointers or waits for Boost's "initialized" word or mutex.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ Result<void> inspect_ledger_file(const std::string& path);
 // Whether the file at `path`, which was mapped, still is a ledger of this version. Needs no descriptor.
 Result<void> check_mapped_ledger(const std::string& path, const Mapping& mapping);
 
-// Maps an existing ledger file after the same look.
+// Maps an existing ledger file after the same check.
 Result<Mapping> map_ledger_file(const std::string& path);
 
 }  // namespace rdmaquota

@@ -1,4 +1,4 @@
-// Giving back what the dead held, and finding what a death in mid-operation leaked.
+// Gives back what the dead held, and finds what a death in mid-operation leaked.
 #include <algorithm>
 
 #include <sched.h>
@@ -44,9 +44,9 @@ unsigned Ledger::reap_group(std::uint32_t group) noexcept {
     return freed;
 }
 
-// Whether every process whose usage the snapshot counts was alive in it. Who holds its lock now did
-// so then, unless the slot was reaped and claimed in between, and then claims went up. False also
-// when the lock files cannot be opened.
+// Whether every process whose usage the snapshot counts was alive at that moment. A lock that is held now was held
+// then, unless the slot was reaped and claimed in between, which raises `claims`. False also when a lock file cannot
+// be opened.
 bool Ledger::all_alive(const Snapshot& snapshot) const noexcept {
     if (!in_place()) return false;
     for (std::uint32_t group = 0; group < owner_slots / owners_per_lock_file; ++group) {
@@ -65,8 +65,8 @@ bool Ledger::all_alive(const Snapshot& snapshot) const noexcept {
     return load(data_->header.claims) == snapshot.claims;
 }
 
-// Empties a slot that no living process owns; `report` says so to people. False when somebody has its
-// lock, or it is free already.
+// Empties a slot that no living process owns; with `report`, records an event. False when another process holds its
+// lock or the slot is free already.
 bool Ledger::reap_slot(const LockFile& file, std::uint32_t number, bool report) noexcept {
     if (!file.try_reap(number)) return false;
     failpoint("reap_lock");
@@ -94,8 +94,8 @@ void Ledger::report_death(std::uint32_t number) noexcept {
     record(event);
 }
 
-// For the holder of the slot's lock. Whatever was in flight when the owner died ends here, so the ops
-// word comes to rest; it only grows.
+// Call it with the slot's lock held. Ends the operations that were in flight when the owner died, so that the ops word
+// comes to rest; it only grows.
 void Ledger::empty_slot(std::uint32_t number) noexcept {
     auto& slot = data_->slots[number];
     add(slot.ops, ops_begin);
@@ -112,9 +112,8 @@ void Ledger::empty_slot(std::uint32_t number) noexcept {
     failpoint("empty_free");
 }
 
-// observe: two looks at every slot's ops word with the usage read between them. The words only
-// grow, so equal sums mean that between the looks no operation began or ended, and none in flight
-// means that sums and gates belong together.
+// observe: reads every slot's ops word, then the usage, then the ops words again. They only grow, so equal sums mean
+// that no operation began or ended in between; with none in flight, sums and gates belong together.
 bool Ledger::observe(Resource resource, Snapshot& snapshot) const noexcept {
     const auto devices = devices_used();
     const auto slots = slots_used();
@@ -146,7 +145,7 @@ bool Ledger::observe(Resource resource, Snapshot& snapshot) const noexcept {
     return second_look == first_look && slots_used() == slots && devices_used() == devices;
 }
 
-// When others are in the middle of something, asks newcomers to hold back and looks again.
+// While operations are in flight, asks newcomers to hold back and observes again.
 bool Ledger::observe_among_others(Resource resource, Snapshot& snapshot) noexcept {
     if (observe(resource, snapshot)) return true;
     constexpr int looks = 16;
@@ -163,8 +162,8 @@ bool Ledger::observe_among_others(Resource resource, Snapshot& snapshot) noexcep
     return seen;
 }
 
-// correct: takes the leak that the snapshot shows out of the gate. Charges that came after the
-// snapshot do not matter, since a leak stays a leak; another correction does, and the tag tells.
+// correct: lowers the gate by the leak that the snapshot shows. Charges after the snapshot do not matter, since a leak
+// stays a leak; another correction does, and changes the tag.
 bool Ledger::correct(std::uint32_t device, Resource resource, const Snapshot& snapshot) noexcept {
     const auto seen = snapshot.gate[device];
     const auto leak = ((seen & gate_amount_mask) - snapshot.used[device]) & gate_amount_mask;

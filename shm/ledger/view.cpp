@@ -1,4 +1,4 @@
-// Listings for people and tools. Each word is read by itself: a moment's view, not a proof.
+// Listings for people and tools. Words are read one by one, so a listing proves nothing.
 #include <algorithm>
 #include <cstring>
 

@@ -62,8 +62,6 @@ struct PolicyImage {
 static_assert(offsetof(PolicyImage, process) == 320);
 static_assert(sizeof(PolicyImage) == 320 + 2 * policy_rows * sizeof(PolicyRow));
 
-enum class Scope : std::uint32_t { process, tenant };
-
 // A policy file, mapped for reading. Move-only; unmaps when destroyed.
 class PolicySegment {
 public:

@@ -80,6 +80,16 @@ Result<void> write_file(const std::string& path, const PolicyImage& image) {
     return {};
 }
 
+bool same_file(const std::string& a, const std::string& b) noexcept {
+    struct stat first {
+    }, second{};
+    return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+// A policy has this second name while it is replaced.
+std::string old_path(const std::string& path) { return path + ".old"; }
+
 // The row of `device`, or the first unused one, or nullptr when there is neither.
 PolicyRow* row_to_write(PolicyRow (&rows)[policy_rows], std::string_view device) noexcept {
     for (auto& row : rows)
@@ -99,6 +109,7 @@ void publish_name(PolicyRow& row, std::string_view device) noexcept {
 Result<PolicyWriter> PolicyWriter::open(const std::string& path, std::chrono::milliseconds patience) {
     auto lock = PolicyLock::take(path, patience);
     if (!lock) return Error{lock.error()};
+    complete_replacement(path);
     auto policy = PolicySegment::open(path, true);
     if (!policy) return Error{policy.error()};
     return PolicyWriter(std::move(*lock), std::move(*policy));
@@ -148,16 +159,27 @@ Result<void> PolicyWriter::publish(const std::string& path, const Policy& policy
 Result<void> PolicyWriter::publish(const PolicyLock&, const std::string& path, const Policy& policy) {
     PolicyImage image{};
     if (auto compiled = compile(policy, image); !compiled) return compiled;
-    auto previous = PolicySegment::open(path, true);
-    const auto temporary = fmt::format("{}.{}.tmp", path, getpid());
+    complete_replacement(path);
+    const auto temporary = path + ".tmp";
     if (auto written = write_file(temporary, image); !written) return written;
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const bool kept = link(path.c_str(), old_path(path).c_str()) == 0 || errno == ENOENT;
+    if (!kept || std::rename(temporary.c_str(), path.c_str()) != 0) {
         const int error = errno;
         unlink(temporary.c_str());
-        return Error{fmt::format("cannot write {}: {}", path, std::strerror(error))};
+        unlink(old_path(path).c_str());
+        return Error{fmt::format("cannot replace {}: {}", path, std::strerror(error))};
     }
-    if (previous) store(static_cast<PolicyImage*>(previous->mapping_.address())->superseded, 1U);
+    complete_replacement(path);
     return {};
+}
+
+void PolicyWriter::complete_replacement(const std::string& path) {
+    const auto old = old_path(path);
+    if (access(old.c_str(), F_OK) != 0) return;
+    if (!same_file(old, path))
+        if (auto replaced = PolicySegment::open(old, true))
+            store(static_cast<PolicyImage*>(replaced->mapping_.address())->superseded, 1U);
+    unlink(old.c_str());
 }
 
 }  // namespace rdmaquota

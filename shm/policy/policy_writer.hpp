@@ -43,6 +43,8 @@ public:
     bool take_note(Scope scope, std::string_view device, Resource resource) noexcept;
 
 private:
+    // Marks the file that was replaced last as superseded, if the process that replaced it was killed before it did.
+    static void complete_replacement(const std::string& path);
     PolicyWriter(PolicyLock lock, PolicySegment policy) noexcept : lock_(std::move(lock)), policy_(std::move(policy)) {}
     PolicyImage& image() noexcept { return *static_cast<PolicyImage*>(policy_.mapping_.address()); }
     std::uint64_t* notes(Scope scope, std::string_view device) noexcept;

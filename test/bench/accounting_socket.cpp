@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "test/processes.hpp"
 #include "test/bench/accounting.hpp"
 #include "test/bench/measure.hpp"
 
@@ -136,7 +137,7 @@ public:
         if (bind(listener, reinterpret_cast<const sockaddr*>(&address_), sizeof address_) != 0 ||
             listen(listener, 128) != 0)
             give_up("the collector cannot listen");
-        collector_ = fork();
+        collector_ = fork_child();
         if (collector_ == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             Collector(listener).run();
@@ -144,8 +145,7 @@ public:
         close(listener);
     }
     ~SocketSite() override {
-        kill(collector_, SIGKILL);
-        waitpid(collector_, nullptr, 0);
+        kill_child(collector_);
     }
     SocketSite(const SocketSite&) = delete;
 

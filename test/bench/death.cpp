@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "test/processes.hpp"
 #include "test/bench/accounting.hpp"
 #include "test/bench/measure.hpp"
 
@@ -26,7 +27,7 @@ Limits tenant_limit(std::uint64_t limit) {
 pid_t start_holder(const TemporaryLedger& temporary, const Limits* limits) {
     int ready[2];
     if (pipe(ready) != 0) give_up("no pipe");
-    const pid_t child = fork();
+    const pid_t child = fork_child();
     if (child == 0) {
         auto ledger = temporary.open();
         const auto owner = TemporaryLedger::claim(ledger);
@@ -38,7 +39,7 @@ pid_t start_holder(const TemporaryLedger& temporary, const Limits* limits) {
     }
     close(ready[1]);
     char byte = 0;
-    if (child < 0 || read(ready[0], &byte, 1) != 1) give_up("the holder did not get its QPs");
+    if (read(ready[0], &byte, 1) != 1) give_up("the holder did not get its QPs");
     close(ready[0]);
     return child;
 }
@@ -59,8 +60,7 @@ int main(int argc, char** argv) {
         const auto owner = TemporaryLedger::claim(ledger);
         const pid_t holder = start_holder(temporary, limits.data());
         if (!ledger.charge(owner, device, one_qp(), limits.data())) give_up("charged above the limit");
-        kill(holder, SIGKILL);
-        waitpid(holder, nullptr, 0);
+        kill_child(holder);
 
         auto start = now_ns();
         const auto denial = ledger.charge(owner, device, one_qp(), limits.data());

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "test/processes.hpp"
 #include "test/bench/accounting.hpp"
 #include "test/bench/measure.hpp"
 
@@ -54,12 +55,11 @@ Outcome run(const Side& side, unsigned processes, unsigned milliseconds, const A
     const auto site = side.make();
     std::vector<pid_t> children;
     for (unsigned i = 0; i < processes; ++i) {
-        const pid_t child = fork();
+        const pid_t child = fork_child();
         if (child == 0) {
             work(*site, control, control.done[i], amounts);
             _exit(0);
         }
-        if (child < 0) give_up("cannot fork");
         children.push_back(child);
     }
     while (control.ready < processes) usleep(1000);
@@ -68,7 +68,7 @@ Outcome run(const Side& side, unsigned processes, unsigned milliseconds, const A
     usleep(milliseconds * 1000);
     control.stop = true;
     const auto seconds = elapsed_ns(start) / 1e9;
-    for (const pid_t child : children) waitpid(child, nullptr, 0);
+    for (const pid_t child : children) wait_for_child(child);
 
     std::uint64_t total = 0;
     std::uint64_t least = UINT64_MAX;

@@ -59,6 +59,10 @@ int main(int argc, char **argv)
 	pid_t child = fork();
 	if (child == 0)
 		return hold(atoi(argv[1]), ready[1]);
+	if (child < 0) {
+		perror("fork");
+		return 2;
+	}
 	close(ready[1]);
 	if (read(ready[0], &byte, 1) != 1 || !open_first())
 		return 2;

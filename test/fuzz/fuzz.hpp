@@ -1,4 +1,4 @@
-// What the fuzz targets share: reading their input and saying what went wrong.
+// Shared by the fuzz targets: reads their input and reports failures.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // hostile [SECONDS]: one process writes over a live ledger, in several ways, while others open,
-// claim, charge, release, reap and list. None may crash or stay in one call for ten seconds; and
-// afterwards there is a way back. Last it cuts the file short again and again, and makes a new one as
-// `rdmaquota reload` does. Some of the users are killed now and then, so that there are dead to reap;
+// claim, charge, uncharge, reap and list. None may crash or stay in one call for ten seconds, and
+// afterwards the ledger can be replaced. In the end it repeatedly cuts the file short and replaces it as
+// `rdmaquota reload` does. Some users are killed now and then, so that there are dead to reap;
 // one blocks SIGBUS. Prints the longest call of each kind.
 #include <algorithm>
 #include <atomic>
@@ -22,6 +22,7 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/ledger/ledger_file.hpp"
+#include "test/processes.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -32,8 +33,8 @@ constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t watchdog_ns = 10 * second_ns;
 constexpr int users = 3;
 
-enum class Call { idle, open, claim, charge, release, reap, reconcile, events, listing, retire };
-constexpr const char* call_names[] = {"idle", "open", "claim", "charge", "release",
+enum class Call { idle, open, claim, charge, uncharge, reap, reconcile, events, listing, retire };
+constexpr const char* call_names[] = {"idle", "open", "claim", "charge", "uncharge",
                                       "reap", "reconcile", "events", "listing", "retire"};
 constexpr std::size_t calls = std::size(call_names);
 
@@ -49,7 +50,7 @@ struct Progress {
     std::atomic<Call> call;
     std::atomic<std::uint64_t> count[calls];
     std::atomic<std::uint64_t> longest_ns[calls];
-    std::atomic<std::uint64_t> refused;  // opened in vain
+    std::atomic<std::uint64_t> refused;  // attempts to open it that failed
 };
 
 class Timed {
@@ -75,7 +76,7 @@ private:
 
 using Random = std::mt19937_64;
 
-// Words that mean something somewhere.
+// Values at which some field changes its meaning.
 std::uint64_t telling_word(Random& random) {
     static constexpr std::uint64_t words[] = {
         0, 1, 2, 31, 32, 33, 63, 64, 4095, 4096, 4097, 0xffff, 0x10000, UINT32_MAX, max_amount, max_amount + 1,
@@ -83,7 +84,7 @@ std::uint64_t telling_word(Random& random) {
     return words[random() % std::size(words)];
 }
 
-// The ways of writing. Each is called again and again for its share of the time.
+// The ways of writing. Each runs repeatedly for its share of the time.
 using Way = void (*)(LedgerData&, Random&);
 
 std::span<std::uint64_t> words_of(LedgerData& data) {
@@ -116,7 +117,7 @@ void all_live(LedgerData& data, Random& random) {
     for (auto& row : data.slots[random() % owner_slots].usage) std::fill(std::begin(row), std::end(row), random());
 }
 
-// The words that compare-and-swap loops run on, as fast as one can write.
+// The words of compare-and-swap loops, as fast as possible.
 void contended_words(LedgerData& data, Random& random) {
     const auto r = index(Resource::qp);
     const auto value = random() & gate_amount_mask;
@@ -127,7 +128,7 @@ void contended_words(LedgerData& data, Random& random) {
     }
 }
 
-// Every word by which one process asks something of another.
+// The words by which one process asks another to wait.
 void cursors(LedgerData& data, Random& random) {
     auto& header = data.header;
     const auto first = static_cast<std::size_t>(&header.slots_used - words_of(data).data());
@@ -143,7 +144,7 @@ void mend_header(LedgerData& data, const LedgerHeader& whole) {
     std::memcpy(&data.header, &whole, offsetof(LedgerHeader, slots_used));
 }
 
-// Cuts the file short under its users; then the way back.
+// Cuts the file short under its users, then replaces it.
 void cut(const std::string& path, Random& random) {
     const auto bytes = random() % 4 ? random() % ledger_file_bytes : 0;
     if (truncate((path + "/ledger").c_str(), static_cast<off_t>(bytes)) != 0) _exit(3);
@@ -214,7 +215,7 @@ void operate(Ledger& ledger, const Owner& owner, Progress& progress, Random& ran
         charged = !ledger.charge(owner, device, amounts, limits);
     }
     if (charged || random() % 8 == 0) {
-        const Timed timed(progress, Call::release);
+        const Timed timed(progress, Call::uncharge);
         ledger.uncharge(owner, device, amounts);
     }
     if (random() % 32 == 0) {
@@ -255,11 +256,11 @@ void block_bus_errors() {
     sigprocmask(SIG_BLOCK, &bus_error, nullptr);
 }
 
-// In a child that ends with this program.
+// Runs `body` in a child that ends with this program.
 template <class Body>
 pid_t start(const Body& body) {
     std::fflush(stdout);
-    const pid_t child = fork();
+    const pid_t child = fork_child();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         body();
@@ -290,7 +291,7 @@ bool stuck(const Progress& progress) {
     return true;
 }
 
-// Whether a user that ended did so as it should: by itself, or killed by us.
+// True when a user ended by itself or was killed by us.
 bool ended_well(int status) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) return true;
@@ -306,7 +307,8 @@ bool watch(const std::string& path, Progress* progress, std::uint64_t until, std
     bool running = true;
     for (int round = 0; well && running; ++round) {
         usleep(50'000);
-        if (now_ns() < until && round % 10 == 9) kill(pids[static_cast<std::size_t>(round / 10) % users], SIGKILL);
+        const pid_t victim = pids[static_cast<std::size_t>(round / 10) % users];
+        if (now_ns() < until && round % 10 == 9 && victim > 0) signal_process(victim, SIGKILL);
         running = false;
         for (int i = 0; i < users; ++i) {
             int status = 0;
@@ -319,10 +321,7 @@ bool watch(const std::string& path, Progress* progress, std::uint64_t until, std
         }
     }
     for (const pid_t pid : pids)
-        if (pid > 0) {
-            kill(pid, SIGKILL);
-            waitpid(pid, nullptr, 0);
-        }
+        if (pid > 0) kill_child(pid);
     return well;
 }
 

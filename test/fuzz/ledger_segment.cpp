@@ -1,5 +1,5 @@
-// A ledger file with other bytes written over it, before it is opened and while it is used: it is
-// refused with one line, or everything can be done with it, in bounded time.
+// A ledger file is overwritten before it is opened and while it is used: it is refused with one line, or every
+// operation on it ends in bounded time.
 //
 // The input: a form byte, a length for truncation, then actions of one byte each with what they need.
 #include <algorithm>
@@ -78,7 +78,7 @@ public:
             case 0: return write(take_patch(input));
             case 1: return owners_.size() < most_owners ? claim() : retire();
             case 2: return charge(input);
-            case 3: return release(input);
+            case 3: return uncharge(input);
             case 4: return retire();
             case 5: return void(ledger_.reap());
             case 6: return void(ledger_.reconcile(input.take<std::uint8_t>() % device_slots, resource(input)));
@@ -126,7 +126,7 @@ private:
         ledger_.charge(owners_.back(), device_, asked, limits);
     }
 
-    void release(Input& input) {
+    void uncharge(Input& input) {
         if (!owners_.empty()) ledger_.uncharge(owners_.front(), device_, amounts(input));
     }
 
@@ -169,7 +169,7 @@ private:
     std::uint32_t device_ = 0;
 };
 
-// From what cannot be used there is a way back.
+// A ledger that cannot be used can be replaced.
 void replace(const Fixture& fixture) {
     const auto aside = Ledger::replace_unusable(fixture.path, false);
     expect(aside && !aside.value().empty(), "an unusable ledger is replaced", aside ? "" : aside.error());

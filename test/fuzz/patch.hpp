@@ -1,4 +1,4 @@
-// A file that is put back to what it was before each input.
+// Restores a file before each input.
 #pragma once
 
 #include <cerrno>

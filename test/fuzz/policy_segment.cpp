@@ -1,5 +1,4 @@
-// A compiled policy with other bytes written over it, or of another length: it is refused with one
-// line, or everything can be asked of it.
+// A compiled policy is overwritten or has another length: it is refused with one line, or every reader works.
 #include <algorithm>
 #include <cerrno>
 

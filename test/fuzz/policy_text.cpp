@@ -1,5 +1,5 @@
-// The policy file's text: never a crash, and an error is one line that begins with the file's name.
-// A text that is taken can be edited and compiled.
+// Any text as a policy file: no crash, and an error is one line that begins with the file's name. A text that is
+// accepted can be edited and compiled.
 #include <fstream>
 
 #include "fuzz.hpp"
@@ -41,8 +41,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check_error(policy.error(), "the.toml");
         return 0;
     }
-    const auto edited = edit_policy(text, "the.toml", {{PolicyTable::tenant, "mlx5_0", Resource::qp, 7},
-                                                       {PolicyTable::process, "*", Resource::mr_bytes, unlimited}});
+    const auto edited = edit_policy(text, "the.toml", {{Scope::tenant, "mlx5_0", Resource::qp, 7},
+                                                       {Scope::process, "*", Resource::mr_bytes, unlimited}});
     if (!edited)
         check_error(edited.error(), "the.toml");
     else

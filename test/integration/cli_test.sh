@@ -17,6 +17,8 @@ here=$(dirname "$(realpath "$0")")
 rdmaquota=$build/tools/rdmaquota/rdmaquota
 ledger_user=$build/test/integration/ledger_user
 default_policy=$here/../../rdma-core.d/rdmaquota.toml
+# shellcheck source=test/processes.sh
+. "$here/../processes.sh"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -30,7 +30,7 @@ void charge(Ledger& ledger, const Owner& owner, std::uint32_t device, const Sett
 void record_denial(Ledger& ledger, const Identity& self, std::uint32_t device, const Setting& setting) {
     Event event{};
     event.kind = EventKind::denied;
-    event.scope = LimitScope::tenant;
+    event.scope = event_scope(Scope::tenant, false);
     event.device = device;
     event.resource = static_cast<std::uint32_t>(index(setting.resource));
     event.pid = self.pid;

@@ -20,6 +20,7 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
+#include "test/processes.hpp"
 
 namespace {
 
@@ -48,7 +49,7 @@ Victim start(char** command) {
     int in[2], out[2];
     if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) give_up("no pipes");
     Victim victim;
-    victim.pid = fork();
+    victim.pid = fork_child();
     if (victim.pid == 0) {
         dup2(in[0], STDIN_FILENO);
         dup2(out[1], STDOUT_FILENO);
@@ -108,7 +109,7 @@ void kill_all(const Ledger& ledger, std::array<Victim, at_once>& victims, std::v
         for (auto& victim : victims) {
             if (!victim.dead && Clock::now() >= victim.kill_at) {
                 victim.killed = Clock::now();
-                victim.dead = kill(victim.pid, SIGKILL) == 0;
+                victim.dead = signal_process(victim.pid, SIGKILL);
             }
             if (!victim.dead || victim.back || uses_something(ledger, victim)) continue;
             times.push_back(std::chrono::duration_cast<microseconds>(Clock::now() - victim.killed));

@@ -1,6 +1,9 @@
 # Shell helpers for tests: each check prints "ok - NAME" or "not ok - NAME" with what was seen.
 # shellcheck shell=bash
 
+# shellcheck source=test/processes.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../processes.sh"
+
 passed=0 failed=0
 
 ok() {

@@ -106,7 +106,7 @@
 
 // What a process is doing, or what it reaps for.
 #define CHARGE 0
-#define RELEASE 1
+#define UNCHARGE 1
 #define PROVE 2
 #define RETIRE 3
 #define JOIN 4
@@ -137,7 +137,7 @@ mtype = {
 #else
 #define FIRST_RAISE raise_gate
 #endif
-#ifdef MUTANT_GATE_FIRST_ON_RELEASE
+#ifdef MUTANT_GATE_FIRST_ON_UNCHARGE
 #define FIRST_LOWER lower_gate
 #else
 #define FIRST_LOWER lower_slot

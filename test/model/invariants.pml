@@ -27,7 +27,7 @@ bool judged;
 hidden byte h_p, h_s, h_c, h_r, h_d, h_sum, h_all, h_own;
 
 // Never set: they are in each assertion to name it in spin's report.
-hidden byte I1_broken, I2_broken, I4_broken, BOOKS_broken, WITNESS_seen;
+hidden byte I1_broken, I2_broken, I4_broken, COVERED_broken, WITNESS_seen;
 
 // h_sum = what `slot` (S: every slot) uses on device `d` (D: on all devices). `alive`: if it has a
 // living owner.
@@ -63,8 +63,8 @@ inline count_working(slot) {
     h_p = 0
 }
 
-// BOOKS: no gate is ever below the sum of the slots. Part of each step that may break it.
-inline check_books(cell) {
+// COVERED: no gate is ever below the sum of the slots. Part of each step that may break it.
+inline check_covered(cell) {
 #ifndef MUTANT
     h_sum = 0;
     h_s = 0;
@@ -72,7 +72,7 @@ inline check_books(cell) {
     :: h_s < S -> h_sum = h_sum + USAGE(h_s, cell); h_s++
     :: else -> break
     od;
-    assert(AMOUNT(gates[cell]) >= h_sum || BOOKS_broken);
+    assert(AMOUNT(gates[cell]) >= h_sum || COVERED_broken);
 #endif
     h_s = 0
 }
@@ -114,8 +114,8 @@ inline check_limits() {
     h_r = 0
 }
 
-// I2, at rest after a reap: the gate, the slots and what the living hold are the same. (Who is stopped
-// between destroying an object and releasing it keeps the charge; who dies there leaves it to the
+// I2, at rest after a reap: the gate, the slots and what the living hold are the same. (A process that is stopped
+// between destroying an object and uncharging it keeps the charge; one that dies there leaves it to the
 // forked child that keeps the slot.)
 inline check_truth(d, r) {
     h_all = 0;

@@ -6,13 +6,13 @@
 //   moves.pml           what a process does by itself, between the steps
 //   steps.pml           the steps: read this beside shm/ledger/charge.cpp and shm/ledger/reap.cpp
 //
-// Modelled under the code's own names: claim, charge of several resources with roll-back, release
+// Modelled under the code's own names: claim, charge of several resources with roll-back, uncharge
 // of all or a part, retire, reap, reconcile (observe, correct), the proved denial, limits per
 // process, per tenant and for sums over devices, devices that appear, and the kernel's lock on each
 // slot, which goes when the last process that has it ends.
 //
-// A step is one access to shared memory or one system call. Those that write are called in the code as
-// here, see steps.pml. Steps left out: record.
+// A step is one access to shared memory or one system call. Each step that writes has the name of a failpoint in the
+// code, see steps.pml. Failpoints left out: record.
 //
 // In place of any step its process may be killed, or stopped for ever. (Stopped for a while is what the
 // search does to everyone.) Where nothing is lost by it, steps are fewer than in the code, and the
@@ -35,7 +35,7 @@
 // view and its correction. All amounts are 1.
 //
 // MUTANT_* are faults put in on purpose, each of which spin must find. With MUTANT it is asked for I1
-// to I4 alone, not for the stronger BOOKS on which they rest. WITNESS_* claim that something never
+// to I4 alone, not for the stronger COVERED on which they rest. WITNESS_* claim that something never
 // happens which must happen, lest a search be empty.
 #include "configuration.pml"
 #include "invariants.pml"
@@ -48,9 +48,8 @@ proctype process(byte id) {
     steps()
 }
 
-// I2: when all others rest, one reap and one reconcile make the accounts true. Excused is what a
-// stopped process is in the middle of, and what a process that died in an operation left in a slot
-// that its child keeps.
+// I2: when all others rest, one reap and one reconcile make the accounts true. Excused are operations of
+// stopped processes, and operations that a dead process left in a slot that its child keeps.
 proctype judge() {
     LOCALS;
     byte id = P;
@@ -104,6 +103,6 @@ init {
 }
 
 #ifdef LIVENESS
-// I3, and I2 in the end: all who are not stopped come to their end, whatever the order of steps.
+// I3, and finally I2: every process that is not stopped comes to its end, in any order of steps.
 ltl everyone_ends { <> judged }
 #endif

@@ -1,4 +1,4 @@
-// What happens between the steps: what a process keeps to itself, and where it goes on.
+// Between the steps: the process's own variables, and its next step.
 
 // `id` is the process's number.
 #define LOCALS \
@@ -7,11 +7,11 @@
     bool has_slot; \
     byte made;          /* objects so far */ \
     byte k;             /* charge, observe: the resource */ \
-    byte i;             /* roll-back, release: the resource; correct: the device */ \
+    byte i;             /* roll-back, uncharge: the resource; correct: the device */ \
     byte denied;        /* charge: the scope of the limit that is full */ \
     bool already;       /* charge: resource k is in the accounts */ \
     byte round;         /* prove: looks so far */ \
-    byte amount, taken; /* release: the resources, one bit each; empty, lower: how much */ \
+    byte amount, taken; /* uncharge: the resources, one bit each; empty, lower: how much */ \
     byte sum, j;        /* sums over devices: so far, up to device j */ \
     byte t, freed;      /* reap: the slot; how many so far */ \
     byte c, word;       /* empty: the cell; the ops word */ \
@@ -95,7 +95,7 @@ inline end_process() {
     pc = dead
 }
 
-// After a charge or a release.
+// After a charge or an uncharge.
 inline go_on() {
     i = 0;
     k = 0;
@@ -109,7 +109,7 @@ inline go_on() {
     fi
 }
 
-// ---- charge and release
+// ---- charge and uncharge
 
 inline try_charge() {
     doing = CHARGE;
@@ -169,7 +169,7 @@ inline roll_back_on() {
     fi
 }
 
-inline release_on() {
+inline uncharge_on() {
     do
     :: i < R && (amount & BIT(i)) == 0 -> i++
     :: else -> break
@@ -186,7 +186,7 @@ inline lowered() {
     taken = 0;
     if
     :: emptying -> c++; amount = 0; pc = (c < CELLS -> empty_load : empty_read)
-    :: !emptying && doing == RELEASE -> i++; release_on()
+    :: !emptying && doing == UNCHARGE -> i++; uncharge_on()
     :: else -> roll_back_on()
     fi
 }
@@ -231,7 +231,7 @@ inline proved() {
 
 // ---- observe, correct, all_alive
 
-// What nobody but this process writes, it need not look at.
+// A process need not read the words that only it writes.
 #define MINE(slot) (has_slot && !FORKED && (slot) == slot_of[id])
 
 inline observe() {

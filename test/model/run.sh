@@ -114,7 +114,7 @@ if wanted names; then
 fi
 
 # Where processes race for the last of a tenant's limit and die over it.
-holds "I1, I2, I4: charge, release, retire, reap, reconcile and prove, two killed" \
+holds "I1, I2, I4: charge, uncharge, retire, reap, reconcile and prove, two killed" \
     "-DLIMIT_TENANT=1 -DPROVERS=2 -DKILLS=2"
 holds "I1, I2, I4: three processes prove at once, one killed" "-DLIMIT_TENANT=1 -DPROVERS=3"
 holds "I1, I2, I4: two resources, roll-back and shrinking" \
@@ -153,7 +153,7 @@ fi
 # Seen to fail: the search finds what is wrong with each of these.
 race="-DLIMIT_TENANT=1 -DPROVERS=2 -DPROOF_ROUNDS=2"
 fails MUTANT_SLOT_BEFORE_GATE "I1" "$race"
-fails MUTANT_GATE_FIRST_ON_RELEASE "I1" "$race"
+fails MUTANT_GATE_FIRST_ON_UNCHARGE "I1" "$race"
 fails MUTANT_NO_IN_FLIGHT "I1" "$race"
 fails MUTANT_NO_ROLL_BACK "I2" "-DR=2 -DLIMIT_TENANT=2 -DLIMIT_TENANT_LAST=1 -DPROVERS=1"
 fails MUTANT_ONE_LOOK "I4" "$race"

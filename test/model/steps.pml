@@ -49,7 +49,7 @@ inline steps() {
     AT(begin)
         OPS_ADD(slot_of[id], OPS_BEGIN);
         working_in[id] = slot_of[id] + 1;
-        if :: doing == CHARGE -> pc = FIRST_RAISE :: else -> release_on() fi }
+        if :: doing == CHARGE -> pc = FIRST_RAISE :: else -> uncharge_on() fi }
     AT(raise_gate)
 #ifdef MUTANT_SLOT_BEFORE_GATE
         if
@@ -69,7 +69,7 @@ inline steps() {
     AT(raise_slot)
         h_own = EXCEEDS(USAGE(slot_of[id], CELL(DEVICE(id), k)), LIMIT_PROCESS);
         USAGE(slot_of[id], CELL(DEVICE(id), k)) = USAGE(slot_of[id], CELL(DEVICE(id), k)) + 1;
-        check_books(CELL(DEVICE(id), k));
+        check_covered(CELL(DEVICE(id), k));
 #ifdef MUTANT_SLOT_BEFORE_GATE
         pc = raise_gate
 #else
@@ -84,20 +84,20 @@ inline steps() {
     AT(lower_slot)
         taken = MIN(USAGE(LOWER_SLOT, LOWER_CELL), LOWER_MOST);
         USAGE(LOWER_SLOT, LOWER_CELL) = USAGE(LOWER_SLOT, LOWER_CELL) - taken;
-#ifdef MUTANT_GATE_FIRST_ON_RELEASE
+#ifdef MUTANT_GATE_FIRST_ON_UNCHARGE
         lowered()
 #else
         pc = lower_gate
 #endif
         }
     AT(lower_gate)
-#ifdef MUTANT_GATE_FIRST_ON_RELEASE
+#ifdef MUTANT_GATE_FIRST_ON_UNCHARGE
         gates[LOWER_CELL] = gates[LOWER_CELL] - MIN(USAGE(LOWER_SLOT, LOWER_CELL), LOWER_MOST);
         pc = lower_slot
 #else
         gates[LOWER_CELL] = gates[LOWER_CELL] - taken;
         h_own = LOWER_CELL;
-        check_books(h_own);
+        check_covered(h_own);
         lowered()
 #endif
         }
@@ -167,7 +167,7 @@ inline steps() {
             assert(doing == JUDGE || WITNESS_seen);
 #endif
             gates[CELL(i, k)] = CORRECTED(gates[CELL(i, k)], i);
-            check_books(CELL(i, k))
+            check_covered(CELL(i, k))
         :: else -> skip
         fi;
         sum = sum + snapshot_used[i];
@@ -216,8 +216,8 @@ inline steps() {
         if :: doing == RETIRE -> t = 0; pc = finished :: else -> t++; reap_from() fi }
 
     // ---- what a process with an object does next
-    MEANWHILE(choose) doing = RELEASE; amount = held[id]; held[id] = 0; THEN(BEGIN)
-    MEANWHILE(choose && R > 1 && held[id] == BIT(R) - 1) doing = RELEASE; amount = 1; held[id] = held[id] & ~1; THEN(BEGIN)
+    MEANWHILE(choose) doing = UNCHARGE; amount = held[id]; held[id] = 0; THEN(BEGIN)
+    MEANWHILE(choose && R > 1 && held[id] == BIT(R) - 1) doing = UNCHARGE; amount = 1; held[id] = held[id] & ~1; THEN(BEGIN)
     MEANWHILE(choose) THEN(finished)  // it lives on
     MEANWHILE(choose) end_process() } // it exits, as programs do, without closing anything
 #ifdef MUTANT_RETIRE_UNDER_CHILD

@@ -14,6 +14,7 @@
 
 #include "kernel.hpp"
 #include "phases.hpp"
+#include "test/processes.hpp"
 
 namespace oracle {
 namespace {
@@ -49,14 +50,13 @@ void play(const std::string& phase, const Stage& stage, Accounting& accounting) 
 void run(const std::string& phase, const Stage& stage, Accounting& accounting) {
     const auto begin = std::time(nullptr);
     std::fflush(stdout);
-    const pid_t child = fork();
+    const pid_t child = fork_child();
     if (child == 0) {
         play(phase, stage, accounting);
         std::fflush(stdout);
         _exit(0);
     }
-    int status = 0;
-    waitpid(child, &status, 0);
+    const int status = wait_for_child(child);
     report(phase + " ends in order", status == 0 ? "" : fmt::format("wait status {:#x}", status));
     report("and nothing of it is left", accounting.lasting_disagreement({}));
     fmt::print("# {} took {} s\n", phase, std::time(nullptr) - begin);

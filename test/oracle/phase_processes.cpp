@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "phases.hpp"
+#include "test/processes.hpp"
 
 namespace oracle {
 namespace {
@@ -35,7 +36,7 @@ struct Process {
 void fork_a_child(Pool& pool, const Accounting& accounting, ibv_device* device, Random& random) {
     const auto inherited = pool.pick(Kind::context, random);
     const auto seed = random.below(1000);
-    const pid_t child = fork();
+    const pid_t child = fork_child();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (inherited)
@@ -72,7 +73,7 @@ void start(Process& process, const Accounting& accounting, const Stage& stage, s
     int orders[2], answers[2];
     if (pipe(orders) != 0 || pipe(answers) != 0) std::exit(2);
     *process.shared = {};
-    process.pid = fork();
+    process.pid = fork_child();
     if (process.pid == 0) {
         close(orders[1]);
         close(answers[0]);
@@ -86,11 +87,10 @@ void start(Process& process, const Accounting& accounting, const Stage& stage, s
 
 void end(Process& process, int signal) {
     // Not by the end of the pipe, which the other processes have inherited.
-    if (signal || write(process.orders, "q", 1) != 1) kill(process.pid, signal ? signal : SIGKILL);
+    if (signal || write(process.orders, "q", 1) != 1) signal_process(process.pid, signal ? signal : SIGKILL);
     close(process.orders);
     close(process.answers);
-    int status = 0;
-    waitpid(process.pid, &status, 0);
+    wait_for_child(process.pid);
     process.shared->expected = {};
 }
 

@@ -7,12 +7,13 @@
 
 #include "kernel.hpp"
 #include "phases.hpp"
+#include "test/processes.hpp"
 
 namespace oracle {
 namespace {
 
 pid_t run(const char* command) {
-    const pid_t child = fork();
+    const pid_t child = fork_child();
     if (child == 0) {
         execl("/bin/sh", "sh", "-c", command, static_cast<char*>(nullptr));
         _exit(127);

@@ -32,6 +32,10 @@ int main(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	make(2);
 	pid_t child = fork();
+	if (child < 0) {
+		perror("fork");
+		return 1;
+	}
 	if (child == 0) {
 		make(3);
 		puts("ready");

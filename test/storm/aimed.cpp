@@ -1,4 +1,4 @@
-// A process ends or stops itself at each single step of each operation, one after the other.
+// A process kills or stops itself at each failpoint of each operation, one after the other.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t limit = 4;
 
-// One of everything: claim, charge, a denied charge, a release, an orderly end.
+// One of everything: claim, charge, a denied charge, an uncharge, an orderly end.
 void whole_life(const std::string& path) {
     auto ledger = Ledger::open(path);
     auto owner = ledger->claim(identity_of_self());
@@ -59,9 +59,9 @@ struct Count {
     std::string wrong;
 };
 
-// Kills or stops `life` at its 1st, 2nd … step, until it comes to its end by itself.
-Count at_each_step(int signal, const std::function<void(const std::string&)>& before,
-                   const std::function<void(const std::string&)>& life, bool fresh_scene) {
+// Kills or stops `life` at its 1st, 2nd … failpoint, until it comes to its end by itself.
+Count at_each_failpoint(int signal, const std::function<void(const std::string&)>& before,
+                        const std::function<void(const std::string&)>& life, bool fresh_scene) {
     Count count;
     Scene shared;
     for (std::uint64_t nth = 1; count.wrong.empty(); ++nth) {
@@ -77,21 +77,21 @@ Count at_each_step(int signal, const std::function<void(const std::string&)>& be
         const bool stopped = signal == SIGSTOP && await_stop(child);
         if (stopped)
             if (const int other = await_child(spawn([&] { bystander(scene.path()); }), 5); other != 0)
-                count.wrong = fmt::format("step {}: another process ended with {}", nth, other);
+                count.wrong = fmt::format("failpoint {}: another process ended with {}", nth, other);
         const int outcome = signal == SIGSTOP ? (stopped ? reap_child(child) : 0) : await_child(child, 5);
         std::string seen;
         if (outcome == 0 && !stopped) return count;
-        if (outcome != SIGKILL) count.wrong = fmt::format("step {}: ended with {}", nth, outcome);
+        if (outcome != SIGKILL) count.wrong = fmt::format("failpoint {}: ended with {}", nth, outcome);
         if (count.wrong.empty() && (!has_room(ledger, limit, seen) || !accounting_is_true(ledger, seen)))
-            count.wrong = fmt::format("step {}: {}", nth, seen);
+            count.wrong = fmt::format("failpoint {}: {}", nth, seen);
         ++count.ended;
     }
     return count;
 }
 
 void report(const char* what, const Count& count, int fewest) {
-    check(count.wrong.empty() && count.ended >= fewest, fmt::format("{} ({} steps)", what, count.ended),
-          count.wrong.empty() ? "too few steps" : count.wrong);
+    check(count.wrong.empty() && count.ended >= fewest, fmt::format("{} ({} failpoints)", what, count.ended),
+          count.wrong.empty() ? "too few failpoints" : count.wrong);
 }
 
 // Between a claimer's look at a slot and its lock, another process may claim the slot, charge and die.
@@ -101,9 +101,10 @@ void claimer_of_a_dead_slot() {
     auto ledger = scene.open();
     const auto device = *ledger.device_index("rxe0");
     await_child(spawn([&] {
-        const auto owner = ledger.claim(identity_of_self());
-        if (!owner || ledger.charge(*owner, device, two_resources(limit), limits_of(limit))) _exit(1);
-    }), 5);
+                    const auto owner = ledger.claim(identity_of_self());
+                    if (!owner || ledger.charge(*owner, device, two_resources(limit), limits_of(limit))) _exit(1);
+                }),
+                5);
     auto& state = ledger.data().states[0];
     store(state, SlotState::free);
     const pid_t claimer = spawn([&] {
@@ -117,7 +118,9 @@ void claimer_of_a_dead_slot() {
     const auto denial = ledger.charge(*owner, device, two_resources(1), limits_of(limit));
     check(stopped && denial && !denial->proved,
           "usage of the dead denies nobody with a proof while their slot is claimed",
-          !stopped ? "the claimer did not stop" : !denial ? "charged" : "denied with a proof");
+          !stopped  ? "the claimer did not stop"
+          : !denial ? "charged"
+                    : "denied with a proof");
     reap_child(claimer);
     check(!ledger.charge(*owner, device, two_resources(limit), limits_of(limit)), "and is back when the claimer dies");
 }
@@ -125,12 +128,14 @@ void claimer_of_a_dead_slot() {
 }  // namespace
 
 void aimed_storm() {
-    report("killed at each step of a whole life, the accounts are true",
-           at_each_step(SIGKILL, nullptr, whole_life, false), 30);
-    report("stopped at each step of a whole life, others go on", at_each_step(SIGSTOP, nullptr, whole_life, false), 30);
-    report("killed at each step of a repair, the next one completes it",
-           at_each_step(SIGKILL, messy_death, repair, true), 20);
-    report("stopped at each step of a repair, others go on", at_each_step(SIGSTOP, messy_death, repair, true), 20);
+    report("killed at each failpoint of a whole life, the accounts are true",
+           at_each_failpoint(SIGKILL, nullptr, whole_life, false), 30);
+    report("stopped at each failpoint of a whole life, others go on",
+           at_each_failpoint(SIGSTOP, nullptr, whole_life, false), 30);
+    report("killed at each failpoint of a repair, the next one completes it",
+           at_each_failpoint(SIGKILL, messy_death, repair, true), 20);
+    report("stopped at each failpoint of a repair, others go on", at_each_failpoint(SIGSTOP, messy_death, repair, true),
+           20);
     claimer_of_a_dead_slot();
 }
 

@@ -10,23 +10,24 @@
 #include <unistd.h>
 
 #include "storm.hpp"
+#include "test/processes.hpp"
 
 namespace storm {
 namespace {
 
 constexpr int workers = 6;
 constexpr int threads = 2;
-constexpr std::uint64_t tight = 7;                              // QPs for all: fewer than all want
-constexpr std::uint64_t each = 3;                               // PDs that a thread holds at most
+constexpr std::uint64_t tight = 7;                                        // QPs for all: fewer than all want
+constexpr std::uint64_t each = 3;                                         // PDs that a thread holds at most
 constexpr std::uint64_t roomy = std::uint64_t{each} * threads * workers;  // PDs for all: as many as all want
 
-// Seen by all processes, apart from the ledger. What a worker has for certain: written after its
-// charge and before its release.
+// Shared by all processes, apart from the ledger. `qps` counts what a worker surely holds: raised after its charge,
+// lowered before it uncharges.
 struct Board {
     std::atomic<std::int64_t> qps[workers];
     std::atomic<std::uint64_t> charges;
     std::atomic<std::uint64_t> denials;
-    std::atomic<std::uint64_t> wrong_denials;    // of PDs, which always have room
+    std::atomic<std::uint64_t> wrong_denials;  // of PDs, which always have room
     std::atomic<std::uint64_t> wrong_proofs;
     std::atomic<std::uint64_t> unproved;
 };
@@ -97,9 +98,9 @@ void random_storm(double seconds, unsigned seed) {
         usleep(static_cast<useconds_t>(random() % 3000));
         const auto victim = random() % workers;
         if (random() % 4 == 0) {
-            kill(pids[victim], SIGSTOP);
+            signal_process(pids[victim], SIGSTOP);
             usleep(static_cast<useconds_t>(random() % 2000));
-            kill(pids[victim], SIGCONT);
+            signal_process(pids[victim], SIGCONT);
         } else {
             reap_child(pids[victim]);
             board.qps[victim] = 0;
@@ -118,8 +119,8 @@ void random_storm(double seconds, unsigned seed) {
     check(static_cast<double>(kills) > seconds * 20 && board.charges > 1000, "a random storm: " + what);
     check(most <= static_cast<std::int64_t>(tight), fmt::format("the limit held at each of {} samples", samples),
           fmt::format("{} QPs held at once", most));
-    // Without a proof it may happen, on a machine so busy that a repairing process gets no turn for
-    // proof_wait_ns; it must stay rare.
+    // A wrong denial without a proof is possible where a repairing process gets no CPU for proof_wait_ns; it must stay
+    // rare.
     check(board.wrong_proofs == 0 && board.wrong_denials * 100 <= kills,
           fmt::format("nobody was denied with room left ({} without a proof)", board.wrong_denials.load()),
           fmt::format("{} were with a proof", board.wrong_proofs.load()));

@@ -1,5 +1,4 @@
-// Storms: real processes that charge one ledger while they are killed, stopped and cut off, and the
-// checks that hold after each.
+// Storms: real processes charge one ledger while they are killed, stopped and cut off; checks hold after each.
 #pragma once
 
 #include <csignal>
@@ -34,18 +33,17 @@ private:
     std::string path_;
 };
 
-// Forks; the child runs `body` and ends with status 0.
+// Forks; the child runs `body` and ends with status 0, or 1 after an exception. Throws when fork fails.
 pid_t spawn(const std::function<void()>& body);
-// Ends it for certain and says how it had ended: a signal number, 0 for a clean exit, -1 for another.
+// Kills the child and returns how it ended: a signal number, 0 for a clean exit, -1 for another.
 int reap_child(pid_t child);
-// Like reap_child, but -2 when it has not ended by itself in time (it is then killed).
+// Waits for the child's own end and returns the same; after `seconds`, kills it and returns -2.
 int await_child(pid_t child, double seconds);
-// Until the child is stopped or gone; true when stopped.
+// Waits until the child is stopped or gone; true when stopped.
 bool await_stop(pid_t child);
 
-// From now on this process sends itself `signal` at its nth step (1 is the next one). 0: never.
+// From now on this process sends itself `signal` at its nth failpoint (1 is the next one). 0: never.
 void aim(int signal, std::uint64_t nth);
-std::uint64_t steps_taken();
 
 // True when every gate equals the sum of the slots and nobody but the living holds anything.
 bool accounting_is_true(Ledger& ledger, std::string& seen);

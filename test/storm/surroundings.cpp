@@ -1,5 +1,9 @@
-// What host programs do to their descriptors and namespaces.
+// Host programs close descriptors, lower limits and live in namespaces; their accounts stay true.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -10,16 +14,17 @@
 #include <fmt/core.h>
 
 #include "storm.hpp"
+#include "test/processes.hpp"
 
 namespace storm {
 namespace {
 
 constexpr std::uint64_t limit = 4;
 
-// Opens, charges 2 of 4, lets `deed` happen, and waits.
+// Starts a process that opens the ledger, charges 2 of 4, calls `deed` and sleeps. Returns when it has charged.
 pid_t holder(const Scene& scene, const std::function<void()>& deed) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+    if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
     const pid_t child = spawn([&] {
         auto ledger = Ledger::open(scene.path());
         auto owner = ledger->claim(identity_of_self());
@@ -29,10 +34,11 @@ pid_t holder(const Scene& scene, const std::function<void()>& deed) {
         deed();
         pause();
     });
-    char ready = 0;
-    if (read(ends[0], &ready, 1) != 1) ready = 0;
-    close(ends[0]);
     close(ends[1]);
+    char ready = 0;
+    const bool charged = read(ends[0], &ready, 1) == 1;
+    close(ends[0]);
+    if (!charged) throw std::runtime_error("a process could not charge the ledger");
     usleep(20'000);
     return child;
 }
@@ -61,6 +67,11 @@ void lower_descriptor_limit() {
     setrlimit(RLIMIT_NOFILE, &none);
 }
 
+bool has_ended(pid_t child) {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+}
+
 // The only child of a process; 0 when there is none.
 pid_t inner_of(pid_t outer) {
     pid_t child = 0;
@@ -70,24 +81,46 @@ pid_t inner_of(pid_t outer) {
     return child;
 }
 
+// Moves this process's next children into namespaces of their own; by root's right where user namespaces are refused,
+// as in a chroot. Ends the process with errno on failure.
+void enter_namespaces() {
+    constexpr int own = CLONE_NEWPID | CLONE_NEWNS;
+    if (unshare(CLONE_NEWUSER | own) != 0 && unshare(own) != 0) _exit(errno);
+}
+
+// Waits for at most 5 s.
+template <class Condition>
+bool comes_true(const Condition& condition) {
+    for (int i = 0; i < 500; ++i, usleep(10'000))
+        if (condition()) return true;
+    return false;
+}
+
 // A process in namespaces of its own, where its pid is 1.
 void in_namespaces() {
+    constexpr auto what = "an owner in a pid namespace of its own is counted, whatever its pid";
     Scene scene;
     auto ledger = scene.open();
     const auto device = *ledger.device_index("rxe0");
     const pid_t outer = spawn([&] {
-        if (unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS) != 0) _exit(2);
+        enter_namespaces();
         holder(scene, [] {});  // the first process of the new namespace; its end ends that
         pause();
     });
-    usleep(300'000);
+    comes_true([&] { return ledger.tenant_usage(device, Resource::qp) == 2 || has_ended(outer); });
     const auto while_alive = ledger.tenant_usage(device, Resource::qp);
     const auto owners = ledger.owners();
+    const pid_t inner = inner_of(outer);
+    if (inner == 0) {
+        const int status = kill_child(outer);
+        return check(false, what,
+                     fmt::format("no namespaces: {}", WIFEXITED(status) ? std::strerror(WEXITSTATUS(status))
+                                                                        : "no process started in them"));
+    }
     const bool counted = while_alive == 2 && owners.size() == 1 && owners[0].identity.pid == 1;
-    check(counted && ledger.reap() == 0, "an owner in a pid namespace of its own is counted, whatever its pid",
-          fmt::format("{} in use, {} owners", while_alive, owners.size()));
-    kill(inner_of(outer), SIGKILL);
-    usleep(100'000);
+    check(counted && ledger.reap() == 0, what, fmt::format("{} in use, {} owners", while_alive, owners.size()));
+    signal_process(inner, SIGKILL);
+    comes_true([&] { return ledger.reap() != 0; });
     std::string seen;
     check(has_room(ledger, limit, seen), "and reaped from outside when it dies", seen);
     reap_child(outer);
@@ -95,13 +128,16 @@ void in_namespaces() {
 
 void without_descriptors() {
     Scene scene;
-    const int outcome = await_child(spawn([&] {
-        auto ledger = Ledger::open(scene.path());
-        lower_descriptor_limit();
-        if (ledger->claim(identity_of_self())) _exit(1);
-        if (Ledger::open(scene.path())) _exit(1);
-        if (Ledger::open(scene.path()).error().find("Too many open files") == std::string::npos) _exit(1);
-    }), 5);
+    const int outcome =
+        await_child(spawn([&] {
+                        auto ledger = Ledger::open(scene.path());
+                        lower_descriptor_limit();
+                        if (ledger->claim(identity_of_self())) _exit(1);
+                        if (Ledger::open(scene.path())) _exit(1);
+                        if (Ledger::open(scene.path()).error().find("Too many open files") == std::string::npos)
+                            _exit(1);
+                    }),
+                    5);
     check(outcome == 0, "a program without a free descriptor gets an error and goes on", fmt::format("{}", outcome));
 }
 

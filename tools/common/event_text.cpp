@@ -12,8 +12,8 @@
 namespace rdmaquota {
 namespace {
 
-constexpr std::array<std::string_view, 7> kinds{"none",   "denied",     "would_deny", "unproved",
-                                                "reaped", "reconciled", "unavailable"};
+constexpr std::array<std::string_view, 6> kinds{"none", "denied", "would_deny", "unproved", "reaped", "reconciled"};
+// By event_scope.
 constexpr std::array<std::string_view, 5> scopes{"none", "process", "process_total", "tenant", "tenant_total"};
 constexpr std::array<std::string_view, 5> scope_words{"no limit", "process limit", "process limit, sum of devices",
                                                       "tenant limit", "tenant limit, sum of devices"};
@@ -51,7 +51,7 @@ std::string process_words(const Event& event) { return fmt::format("pid {} {}", 
 std::string denial_words(const Event& event) {
     return fmt::format("{} of {} used, {} more asked  tenant {} ({})  {}{}", amount(event, event.used),
                        amount(event, event.limit), amount(event, event.requested), default_tenant,
-                       name_in(scope_words, static_cast<std::uint32_t>(event.scope)), process_words(event),
+                       name_in(scope_words, event.scope), process_words(event),
                        event.error == 0 ? "" : "  " + error_name(event.error));
 }
 
@@ -62,9 +62,6 @@ std::string words(const Event& event) {
         case EventKind::reconciled:
             return fmt::format("{} given back that a killed process had leaked, {} in use",
                                amount(event, event.requested), amount(event, event.used));
-        case EventKind::unavailable:
-            return fmt::format("ledger or policy cannot be used  {}{}", process_words(event),
-                               event.error == 0 ? "" : "  " + error_name(event.error));
         default:
             return denial_words(event);
     }
@@ -96,8 +93,9 @@ std::string sidecar_line(const Json& event) {
     const auto time = event.value("time", "");
     const char* rest = ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
     const auto seconds = static_cast<std::uint64_t>(::timegm(&parts));
-    const auto when = rest == nullptr ? time : event_time(seconds * 1'000'000'000, true).substr(0, 19) +
-                                                   std::string(rest).substr(0, 4);
+    const auto when = rest == nullptr
+                          ? time
+                          : event_time(seconds * 1'000'000'000, true).substr(0, 19) + std::string(rest).substr(0, 4);
     return fmt::format("{} {:<11} {}", when, printable(event.value("kind", "")), printable(event.value("text", "")));
 }
 
@@ -110,7 +108,7 @@ Json event_json(std::uint64_t number, const Event& event, const DeviceNames& dev
                 {"tenant", default_tenant},
                 {"device", device ? Json(*device) : Json(nullptr)},
                 {"resource", resource ? Json(info(*resource).name) : Json(nullptr)},
-                {"scope", name_in(scopes, static_cast<std::uint32_t>(event.scope))},
+                {"scope", name_in(scopes, event.scope)},
                 {"used", event.used},
                 {"limit", limit_json(event.limit)},
                 {"requested", event.requested},

@@ -26,8 +26,6 @@ std::optional<Json> read_file(const std::string& path) {
     return Json::parse(file_text(path), nullptr, false);
 }
 
-std::string_view scope_name(Scope scope) { return scope == Scope::process ? "process" : "tenant"; }
-
 Json cell_json(std::uint64_t limit) { return limit == unset ? Json("unset") : limit_json(limit); }
 
 std::uint64_t cell_of(const Json& json) {
@@ -71,7 +69,7 @@ DynamicRule rule_of(const Json& json) {
     rule.above = json.at("above").get<std::uint32_t>();
     rule.below = json.at("below").get<std::uint32_t>();
     rule.limit = resource_of(json.at("limit"));
-    rule.scope = json.at("scope").get<std::string>() == "process" ? PolicyTable::process : PolicyTable::tenant;
+    rule.scope = json.at("scope").get<std::string>() == "process" ? Scope::process : Scope::tenant;
     rule.factor = json.at("factor").get<std::uint32_t>();
     rule.floor = cell_of(json.at("floor"));
     return rule;
@@ -132,7 +130,7 @@ Result<void> write_limit_changes(const std::string& directory, const PolicySegme
     }
     Json list = Json::array();
     for (const auto& change : changes)
-        list.push_back({{"scope", scope_name(change.scope)},
+        list.push_back({{"scope", name(change.scope)},
                         {"device", change.device},
                         {"resource", info(change.resource).name},
                         {"configured", cell_json(change.configured)},
@@ -164,7 +162,7 @@ std::uint64_t configured_limit(const PolicySegment& policy, const ChangedLimit& 
 Json changes_json(const PolicySegment& policy, const std::vector<ChangedLimit>& changes) {
     Json list = Json::array();
     for (const auto& change : changes)
-        list.push_back({{"scope", scope_name(change.scope)},
+        list.push_back({{"scope", name(change.scope)},
                         {"device", change.device},
                         {"resource", info(change.resource).name},
                         {"configured", limit_json(configured_limit(policy, change))},

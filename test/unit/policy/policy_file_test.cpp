@@ -265,43 +265,43 @@ TEST_CASE("a conf.d of another user is refused") {
 TEST_CASE("an edit changes the value and leaves the rest") {
     const std::string text =
         "version = 1 # é\n\n[process.\"*\"]   # all\n\tqp=10 # ten\n  cq = \"1k\"\n\n[tenant.default]\n";
-    CHECK(edited(text, {PolicyTable::process, "*", Resource::qp, 4}) ==
+    CHECK(edited(text, {Scope::process, "*", Resource::qp, 4}) ==
           "version = 1 # é\n\n[process.\"*\"]   # all\n\tqp=4 # ten\n  cq = \"1k\"\n\n[tenant.default]\n");
-    CHECK(edited(text, {PolicyTable::process, "*", Resource::cq, unlimited}) ==
+    CHECK(edited(text, {Scope::process, "*", Resource::cq, unlimited}) ==
           "version = 1 # é\n\n[process.\"*\"]   # all\n\tqp=10 # ten\n  cq = \"max\"\n\n[tenant.default]\n");
 }
 
 TEST_CASE("an edit adds a limit where its table is") {
     CHECK(edited("version = 1\n[process.\"*\"]\n  qp = 1 # one\n\n# end\n",
-                 {PolicyTable::process, "*", Resource::cq, 2}) ==
+                 {Scope::process, "*", Resource::cq, 2}) ==
           "version = 1\n[process.\"*\"]\n  qp = 1 # one\n  cq = 2\n\n# end\n");
     CHECK(edited("version = 1\n[process.\"*\"] # all\n# qp = 1\n",
-                 {PolicyTable::process, "*", Resource::mr_bytes, 4096}) ==
+                 {Scope::process, "*", Resource::mr_bytes, 4096}) ==
           "version = 1\n[process.\"*\"] # all\nmr_bytes = \"4KiB\"\n# qp = 1\n");
-    CHECK(edited("version = 1\ntenant.default.rxe0.qp = 1", {PolicyTable::tenant, "rxe0", Resource::cq, 2}) ==
+    CHECK(edited("version = 1\ntenant.default.rxe0.qp = 1", {Scope::tenant, "rxe0", Resource::cq, 2}) ==
           "version = 1\ntenant.default.rxe0.qp = 1\ntenant.default.rxe0.cq = 2\n");
-    CHECK(edited("version = 1\n[process]\n\"*\" = { qp = 1 }\n", {PolicyTable::process, "*", Resource::cq, 2}) ==
+    CHECK(edited("version = 1\n[process]\n\"*\" = { qp = 1 }\n", {Scope::process, "*", Resource::cq, 2}) ==
           "version = 1\n[process]\n\"*\" = { qp = 1, cq = 2 }\n");
-    CHECK(edited("version = 1\n[process]\n\"*\" = {} # none\n", {PolicyTable::process, "*", Resource::cq, 2}) ==
+    CHECK(edited("version = 1\n[process]\n\"*\" = {} # none\n", {Scope::process, "*", Resource::cq, 2}) ==
           "version = 1\n[process]\n\"*\" = { cq = 2 } # none\n");
 }
 
 TEST_CASE("an edit adds a table at the end, in the file's line ends") {
-    CHECK(edited("version = 1\n", {PolicyTable::tenant, "mlx5_0", Resource::qp, 3}) ==
+    CHECK(edited("version = 1\n", {Scope::tenant, "mlx5_0", Resource::qp, 3}) ==
           "version = 1\n\n[tenant.default.\"mlx5_0\"]\nqp = 3\n");
-    CHECK(edited("version = 1\r\n[process.\"*\"]\r\nqp = 1", {PolicyTable::process, "total", Resource::qp, 3}) ==
+    CHECK(edited("version = 1\r\n[process.\"*\"]\r\nqp = 1", {Scope::process, "total", Resource::qp, 3}) ==
           "version = 1\r\n[process.\"*\"]\r\nqp = 1\r\n\r\n[process.\"total\"]\r\nqp = 3\r\n");
-    CHECK(edited("\xef\xbb\xbfversion = 1\n[process.\"*\"]\nqp = 1\n", {PolicyTable::process, "*", Resource::qp, 3}) ==
+    CHECK(edited("\xef\xbb\xbfversion = 1\n[process.\"*\"]\nqp = 1\n", {Scope::process, "*", Resource::qp, 3}) ==
           "\xef\xbb\xbfversion = 1\n[process.\"*\"]\nqp = 3\n");
 }
 
 TEST_CASE("an edit that does not fit the layout is refused with the lines to add") {
     const auto result =
-        edit_policy("version = 1\nprocess = {}\n", "p.toml", {{PolicyTable::process, "*", Resource::qp, 3}});
+        edit_policy("version = 1\nprocess = {}\n", "p.toml", {{Scope::process, "*", Resource::qp, 3}});
     REQUIRE_FALSE(result);
     CHECK_THAT(result.error(), Catch::Contains("by hand: [process.\"*\"] qp = 3"));
-    CHECK_FALSE(edit_policy("version = 1\n", "p.toml", {{PolicyTable::process, "a\"b", Resource::qp, 3}}));
-    CHECK_FALSE(edit_policy("broken", "p.toml", {{PolicyTable::process, "*", Resource::qp, 3}}));
+    CHECK_FALSE(edit_policy("version = 1\n", "p.toml", {{Scope::process, "a\"b", Resource::qp, 3}}));
+    CHECK_FALSE(edit_policy("broken", "p.toml", {{Scope::process, "*", Resource::qp, 3}}));
 }
 
 TEST_CASE("persist replaces the file, keeps its mode, and follows a link") {
@@ -312,7 +312,7 @@ TEST_CASE("persist replaces the file, keeps its mode, and follows a link") {
     fs::create_symlink("p.toml", link);
 
     REQUIRE(persist_policy(
-        link, {{PolicyTable::process, "*", Resource::qp, 2}, {PolicyTable::process, "*", Resource::cq, 3}}));
+        link, {{Scope::process, "*", Resource::qp, 2}, {Scope::process, "*", Resource::cq, 3}}));
     CHECK(contents(path) == "version = 1\n[process.\"*\"]\nqp = 2\ncq = 3\n");
     CHECK(fs::is_symlink(link));
     CHECK(static_cast<unsigned>(fs::status(path).permissions()) == 0640);
@@ -326,19 +326,19 @@ TEST_CASE("persist refuses what a conf.d file would override, and changes nothin
     const auto fragment = write(directory, "conf.d/10.toml", "[process.\"*\"]\nqp = 5\n");
 
     const auto refused = persist_policy(
-        path, {{PolicyTable::process, "*", Resource::cq, 2}, {PolicyTable::process, "*", Resource::qp, 2}});
+        path, {{Scope::process, "*", Resource::cq, 2}, {Scope::process, "*", Resource::qp, 2}});
     REQUIRE_FALSE(refused);
     CHECK_THAT(refused.error(), Catch::StartsWith(fragment + ":2:6: "));
     CHECK(contents(path) == text);
-    CHECK(persist_policy(path, {{PolicyTable::process, "*", Resource::cq, 2}}));
+    CHECK(persist_policy(path, {{Scope::process, "*", Resource::cq, 2}}));
 }
 
 TEST_CASE("persist of a broken or missing file changes nothing") {
     const TemporaryDirectory directory;
     const auto path = write(directory, "p.toml", "version = 1\nbroken\n");
-    CHECK_FALSE(persist_policy(path, {{PolicyTable::process, "*", Resource::qp, 2}}));
+    CHECK_FALSE(persist_policy(path, {{Scope::process, "*", Resource::qp, 2}}));
     CHECK(contents(path) == "version = 1\nbroken\n");
-    CHECK_FALSE(persist_policy(directory / "none.toml", {{PolicyTable::process, "*", Resource::qp, 2}}));
+    CHECK_FALSE(persist_policy(directory / "none.toml", {{Scope::process, "*", Resource::qp, 2}}));
 }
 
 TEST_CASE("a port is a device key") {
@@ -348,6 +348,6 @@ TEST_CASE("a port is a device key") {
         CHECK_FALSE(valid_device(name));
     const auto policy = good("version = 1\n[tenant.default.\"mlx5_0/1\"]\nqp = 3\n");
     CHECK(limit_in(policy.tenant, "mlx5_0/1", Resource::qp) == 3);
-    CHECK(edited("version = 1\n", {PolicyTable::process, "mlx5_0/1", Resource::qp, 4}) ==
+    CHECK(edited("version = 1\n", {Scope::process, "mlx5_0/1", Resource::qp, 4}) ==
           "version = 1\n\n[process.\"mlx5_0/1\"]\nqp = 4\n");
 }

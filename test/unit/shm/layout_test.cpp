@@ -7,8 +7,8 @@
 #include <boost/interprocess/managed_mapped_file.hpp>
 
 #include "provider/abi/layout.hpp"
-#include "shm/policy/policy_segment.hpp"
 #include "shm/ledger/ledger_file.hpp"
+#include "shm/policy/policy_segment.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -54,8 +54,11 @@ TEST_CASE("the ledger's layout is version 2") {
     CHECK(offsetof(Event, comm) == 64);
     CHECK(sizeof(Event) == 192);
     CHECK(ledger_offset == 4096);
-    CHECK(static_cast<int>(EventKind::unavailable) == 6);
-    CHECK(static_cast<int>(LimitScope::tenant_total) == 4);
+    CHECK(static_cast<int>(EventKind::reconciled) == 5);
+    CHECK(event_scope(Scope::process, false) == 1);
+    CHECK(event_scope(Scope::process, true) == 2);
+    CHECK(event_scope(Scope::tenant, false) == 3);
+    CHECK(event_scope(Scope::tenant, true) == 4);
     CHECK(ops_begin == 1);
     CHECK(ops_end == 65535);
 }
@@ -76,9 +79,9 @@ TEST_CASE("the policy's layout is version 2") {
 }
 
 TEST_CASE("the resources keep their places") {
-    const char* names[] = {"hca_object", "qp",     "send_wr", "recv_wr", "mr",      "mr_bytes", "cq",
-                           "cqe",        "hca_handle", "pd",  "srq",     "srq_wr",  "mw",       "ah",
-                           "xrcd",       "wq",     "rwq_ind", "flow",    "counters", "dm",      "dm_bytes"};
+    const char* names[] = {"hca_object", "qp",         "send_wr", "recv_wr", "mr",       "mr_bytes", "cq",
+                           "cqe",        "hca_handle", "pd",      "srq",     "srq_wr",   "mw",       "ah",
+                           "xrcd",       "wq",         "rwq_ind", "flow",    "counters", "dm",       "dm_bytes"};
     REQUIRE(resource_count == 21);
     for (std::size_t i = 0; i < resource_count; ++i) CHECK(resource_table[i].name == names[i]);
     CHECK(resource_slots == 24);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "test/processes.hpp"
 #include "test/unit/shm/ledger_fixture.hpp"
 
 using namespace rdmaquota;
@@ -22,7 +23,7 @@ public:
     explicit Child(const std::function<void()>& body) {
         int ends[2];
         REQUIRE(pipe(ends) == 0);
-        pid_ = fork();
+        pid_ = fork_child();
         if (pid_ == 0) {
             body();
             if (write(ends[1], "r", 1) != 1) _exit(1);
@@ -34,13 +35,11 @@ public:
         close(ends[0]);
     }
     Child(const Child&) = delete;
-    ~Child() { kill(); }
-    void signal(int number) const { ::kill(pid_, number); }
-    void kill() {
+    ~Child() { end(); }
+    void signal(int number) const { signal_process(pid_, number); }
+    void end() {
         if (pid_ <= 0) return;
-        ::kill(pid_, SIGKILL);
-        waitpid(pid_, nullptr, 0);
-        pid_ = 0;
+        kill_child(std::exchange(pid_, 0));
     }
 
 private:
@@ -68,7 +67,7 @@ TEST_CASE_METHOD(LedgerFixture, "usage of a killed process is back at the next c
     const auto denial = ledger.charge(owner, device, qps(1), &limit);
     REQUIRE(denial);
     CHECK(denial->proved);
-    child.kill();
+    child.end();
     CHECK_FALSE(ledger.charge(owner, device, qps(1), &limit));
     CHECK(ledger.gate(device, Resource::qp) == 1);
     CHECK(ledger.owners().size() == 1);
@@ -97,7 +96,7 @@ TEST_CASE_METHOD(LedgerFixture, "the host program may close every descriptor") {
     });
     CHECK(ledger.reap() == 0);
     CHECK(ledger.owners().size() == 1);
-    child.kill();
+    child.end();
     CHECK(ledger.reap() == 1);
 }
 
@@ -105,10 +104,10 @@ TEST_CASE_METHOD(LedgerFixture, "a forked child keeps what it inherited alive, a
     auto ledger = open();
     int ends[2];
     REQUIRE(pipe(ends) == 0);
-    const pid_t parent = fork();
+    const pid_t parent = fork_child();
     if (parent == 0) {
         charge_in_child(path, 3);
-        const pid_t grandchild = fork();
+        const pid_t grandchild = fork_child();
         if (grandchild == 0) {
             char go = 0;
             if (read(ends[0], &go, 1) == 1 && go == 'e') execl("/bin/sleep", "sleep", "2", nullptr);
@@ -117,7 +116,7 @@ TEST_CASE_METHOD(LedgerFixture, "a forked child keeps what it inherited alive, a
         if (write(ends[1], &grandchild, 0) < 0) _exit(1);
         _exit(0);  // the parent dies first
     }
-    waitpid(parent, nullptr, 0);
+    wait_for_child(parent);
     CHECK(ledger.reap() == 0);
     CHECK(ledger.tenant_usage(0, Resource::qp) == 3);
     const char go[] = {GENERATE('x', 'e')};
@@ -142,7 +141,7 @@ TEST_CASE_METHOD(LedgerFixture, "an orderly end leaves the slot to a forked chil
     ledger.retire(owner);
     CHECK(ledger.tenant_usage(device, Resource::qp) == 2);
     CHECK(ledger.gate(device, Resource::qp) == 2);
-    child.kill();
+    child.end();
     CHECK(ledger.reap() == 1);
     CHECK(ledger.gate(device, Resource::qp) == 0);
 }
@@ -179,7 +178,7 @@ TEST_CASE_METHOD(LedgerFixture, "processes killed at random leave the accounts t
     auto ledger = open();
     const auto device = *ledger.device_index("rxe0");
     for (int round = 0; round < 100; ++round) {
-        const pid_t child = fork();
+        const pid_t child = fork_child();
         if (child == 0) {
             auto own = Ledger::open(path);
             auto owner = own->claim(identity_of_self());
@@ -193,8 +192,7 @@ TEST_CASE_METHOD(LedgerFixture, "processes killed at random leave the accounts t
             }
         }
         usleep(static_cast<useconds_t>(500 + round * 37 % 1000));
-        kill(child, SIGKILL);
-        waitpid(child, nullptr, 0);
+        kill_child(child);
     }
     const auto owner = claim(ledger);
     const auto limit = tenant_limit(1);

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "test/unit/shm/ledger_fixture.hpp"
 #include "shm/ledger/ledger_file.hpp"
+#include "test/unit/shm/ledger_fixture.hpp"
 
 using namespace rdmaquota;
 
@@ -24,7 +24,7 @@ TEST_CASE_METHOD(LedgerFixture, "charges up to the limit, denies past it, and ad
     const auto denial = ledger.charge(owner, device, qps(1), &limit);
     REQUIRE(denial);
     CHECK(denial->resource == Resource::qp);
-    CHECK(denial->scope == LimitScope::tenant);
+    CHECK(denial->scope == Scope::tenant);
     CHECK(denial->used == 2);
     CHECK(denial->limit == 2);
     CHECK(denial->requested == 1);
@@ -47,7 +47,7 @@ TEST_CASE_METHOD(LedgerFixture, "a charge of several resources is all or nothing
     const auto denial = ledger.charge(owner, device, amounts, limits);
     REQUIRE(denial);
     CHECK(denial->resource == Resource::send_wr);
-    CHECK(denial->scope == LimitScope::process);
+    CHECK(denial->scope == Scope::process);
     CHECK(ledger.gate(device, Resource::qp) == 1);
     CHECK(ledger.gate(device, Resource::hca_object) == 1);
     CHECK(ledger.usage(owner.slot(), device, Resource::send_wr) == 10);
@@ -66,11 +66,15 @@ TEST_CASE_METHOD(LedgerFixture, "totals are sums over devices, for the process a
     limits.tenant_total = 3;
     CHECK_FALSE(ledger.charge(owner, first, qps(1), &limits));
     CHECK_FALSE(ledger.charge(owner, second, qps(1), &limits));
-    CHECK(ledger.charge(owner, first, qps(1), &limits)->scope == LimitScope::process_total);
+    const auto own = ledger.charge(owner, first, qps(1), &limits);
+    REQUIRE(own);
+    CHECK(own->scope == Scope::process);
+    CHECK(own->total);
     CHECK_FALSE(ledger.charge(other, first, qps(1), &limits));
     const auto denial = ledger.charge(other, second, qps(1), &limits);
     REQUIRE(denial);
-    CHECK(denial->scope == LimitScope::tenant_total);
+    CHECK(denial->scope == Scope::tenant);
+    CHECK(denial->total);
     CHECK(denial->used == 3);
     CHECK(denial->proved);
     ledger.uncharge(owner, second, qps(1));

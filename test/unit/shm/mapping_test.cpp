@@ -11,10 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "test/unit/shm/ledger_fixture.hpp"
 #include "shm/mapping.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/policy_writer.hpp"
+#include "test/processes.hpp"
+#include "test/unit/shm/ledger_fixture.hpp"
 
 using namespace rdmaquota;
 
@@ -22,10 +23,9 @@ namespace {
 
 // How a child ended that runs `body`: its exit status, or minus the signal.
 int outcome(const std::function<int()>& body) {
-    const pid_t child = fork();
+    const pid_t child = fork_child();
     if (child == 0) _exit(body());
-    int status = 0;
-    waitpid(child, &status, 0);
+    const int status = wait_for_child(child);
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 

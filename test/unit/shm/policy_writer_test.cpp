@@ -129,10 +129,31 @@ TEST_CASE_METHOD(Fixture, "a writer that was killed or removed its lock file sto
     REQUIRE_FALSE(refused);
     CHECK_THAT(refused.error(), Catch::Contains(path + ".lock") && Catch::Contains("for 20 ms"));
     CHECK(PolicySegment::open(path));  // readers do not wait
-    SECTION("killed") { holder.kill(); }
+    SECTION("killed") { holder.end(); }
     SECTION("removed") { REQUIRE(unlink((path + ".lock").c_str()) == 0); }
     CHECK(PolicyWriter::open(path, 20ms));
     munmap(&race, sizeof race);
+}
+
+TEST_CASE_METHOD(Fixture, "the next writer completes what a killed publication has begun") {
+    const auto reader = PolicySegment::open(path);
+    REQUIRE(reader);
+    const auto old = path + ".old";
+    REQUIRE(link(path.c_str(), old.c_str()) == 0);
+    SECTION("before the policy was replaced") {
+        REQUIRE(PolicyWriter::open(path));
+        CHECK_FALSE(reader->superseded());
+    }
+    SECTION("before the old one was marked") {
+        REQUIRE(PolicyWriter::publish(directory / "next", Policy{}));
+        REQUIRE(rename((directory / "next").c_str(), path.c_str()) == 0);
+        CHECK_FALSE(reader->superseded());
+        SECTION("by a change") { REQUIRE(PolicyWriter::open(path)); }
+        SECTION("by another publication") { REQUIRE(PolicyWriter::publish(path, Policy{})); }
+        CHECK(reader->superseded());
+    }
+    CHECK(access(old.c_str(), F_OK) != 0);
+    CHECK_FALSE(PolicySegment::open(path)->superseded());
 }
 
 TEST_CASE_METHOD(Fixture, "only the owner can open the lock file, so no reader can hold it") {

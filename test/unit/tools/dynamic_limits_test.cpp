@@ -34,7 +34,7 @@ struct Fixture {
         rule.of = CapacityOf::amount;
         rule.capacity = 1000;
         rule.limit = Resource::qp;
-        rule.scope = PolicyTable::process;
+        rule.scope = Scope::process;
         rule.floor = 4;
         limits.start({rule});
     }

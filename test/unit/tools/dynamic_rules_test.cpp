@@ -33,7 +33,7 @@ DynamicRule tightening() {
     rule.above = 90;
     rule.below = 70;
     rule.limit = Resource::qp;
-    rule.scope = PolicyTable::process;
+    rule.scope = Scope::process;
     rule.factor = 50;
     rule.floor = 8;
     return rule;

@@ -8,6 +8,7 @@
 #include "policy/policy.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/policy_writer.hpp"
+#include "test/processes.hpp"
 #include "test/unit/temporary_directory.hpp"
 #include "tools/common/file_text.hpp"
 #include "tools/rdmaquotad/bypass/sanctions.hpp"
@@ -18,13 +19,12 @@ namespace {
 
 // A process that sleeps until it is killed.
 struct Sleeper {
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     Sleeper() {
         while (pid == 0) pause();
     }
     ~Sleeper() {
-        kill(pid, SIGKILL);
-        waitpid(pid, nullptr, 0);
+        kill_child(pid);
     }
     Sleeper(const Sleeper&) = delete;
 
@@ -50,7 +50,7 @@ TEST_CASE("of who goes around the quota together, those without a slot are kille
     REQUIRE(killed.size() == 2);
     CHECK(killed[0].kind == Finding::Kind::bypass_killed);
     CHECK(killed[1].difference.pid == static_cast<std::uint32_t>(child.pid));
-    CHECK(kill(charged.pid, 0) == 0);
+    CHECK(signal_process(charged.pid, 0));
     CHECK(sanctions.kill(place, difference, all, 0).empty());
 }
 

@@ -50,13 +50,13 @@ TEST_CASE("dynamic rules are read, with their defaults") {
     CHECK(first.capacity == std::uint64_t{100} << 30);
     CHECK((first.above == 95 && first.below == 50 && first.factor == 25 && first.floor == 7));
     CHECK(first.limit == Resource::qp);
-    CHECK(first.scope == PolicyTable::process);
+    CHECK(first.scope == Scope::process);
     const auto& second = policy->dynamic[1];
     CHECK(second.device == "*");
     CHECK(second.of == CapacityOf::node);
     CHECK((second.above == 90 && second.below == 70 && second.factor == 50));
     CHECK(second.limit == Resource::mr_bytes);
-    CHECK(second.scope == PolicyTable::tenant);
+    CHECK(second.scope == Scope::tenant);
     CHECK(second.floor == std::uint64_t{1} << 30);
 }
 

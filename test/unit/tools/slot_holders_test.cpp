@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "test/processes.hpp"
 #include "test/unit/shm/ledger_fixture.hpp"
 #include "tools/rdmaquotad/bypass/slot_holders.hpp"
 
@@ -29,14 +30,13 @@ TEST_CASE_METHOD(Holding, "who keeps which slot is read from the kernel") {
 
 TEST_CASE_METHOD(Holding, "a forked child keeps its parent's") {
     const auto owner = claim(ledger);
-    const auto child = fork();
+    const auto child = fork_child();
     if (child == 0) {
         pause();
         _exit(0);
     }
     CHECK(holders.of(static_cast<std::uint32_t>(child), 0) == std::vector{owner.slot()});
-    kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
+    kill_child(child);
 }
 
 TEST_CASE_METHOD(Holding, "what was read counts until devices are opened or closed, or the ledger is another") {

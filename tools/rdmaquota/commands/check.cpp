@@ -50,7 +50,7 @@ std::string rule_words(const DynamicRule& rule) {
 
 void add_sidecar(Table& table, const Policy& policy) {
     for (const auto& rule : policy.dynamic)
-        table.add({rule.scope == PolicyTable::process ? "  rule for each process" : "  rule for tenant default",
+        table.add({rule.scope == Scope::process ? "  rule for each process" : "  rule for tenant default",
                    device_words(rule.device), rule_words(rule)});
     if (policy.sidecar.metrics_port != 0)
         table.add({"  metrics", "", fmt::format("http://127.0.0.1:{}/metrics", policy.sidecar.metrics_port)});

@@ -34,10 +34,10 @@ struct Options {
 
 Result<void> add_limits(ScopeLimits& scope, const std::vector<std::string>& settings) {
     for (const auto& text : settings) {
-        const auto placed = parse_placed_setting(text);
-        if (!placed) return Error{placed.error()};
-        row_for(scope, placed->device.empty() ? any_device : placed->device)[index(placed->setting.resource)] =
-            placed->setting.limit;
+        const auto parsed = parse_device_setting(text);
+        if (!parsed) return Error{parsed.error()};
+        row_for(scope, parsed->device.empty() ? any_device : parsed->device)[index(parsed->setting.resource)] =
+            parsed->setting.limit;
     }
     return {};
 }

@@ -49,7 +49,7 @@ Result<Request> read_request(const std::vector<std::string>& words) {
     for (auto word = std::find_if(words.begin(), words.end(), is_setting); word != words.end(); ++word) {
         const auto setting = parse_setting(*word);
         if (!setting) return Error{setting.error()};
-        if (const auto placed = check_place(request->device, setting->resource); !placed) return Error{placed.error()};
+        if (const auto limitable = check_limitable(request->device, setting->resource); !limitable) return Error{limitable.error()};
         request->settings.push_back(setting.value());
     }
     return request;
@@ -61,7 +61,7 @@ Result<void> persist(const Options& options, const Request& request, const Sessi
                                  default_policy_file())};
     std::vector<LimitChange> changes;
     for (const auto& setting : request.settings)
-        changes.push_back({options.process ? PolicyTable::process : PolicyTable::tenant, request.device,
+        changes.push_back({options.process ? Scope::process : Scope::tenant, request.device,
                            setting.resource, setting.limit});
     return persist_policy(options.file.empty() ? default_policy_file() : options.file, changes);
 }

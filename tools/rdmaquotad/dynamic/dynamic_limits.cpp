@@ -166,7 +166,7 @@ void DynamicLimits::tell(std::string_view kind, const ChangedLimit& change, std:
     const auto who = change.scope == Scope::process ? "each process" : "the tenant";
     const auto why = kind == "restored" ? std::string("as configured") : change.reason;
     events_.emit(Priority::notice, kind,
-                 Json{{"scope", change.scope == Scope::process ? "process" : "tenant"},
+                 Json{{"scope", name(change.scope)},
                       {"device", change.device},
                       {"resource", info(change.resource).name},
                       {"before", limit_json(before)},

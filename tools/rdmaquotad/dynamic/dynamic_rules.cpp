@@ -7,10 +7,6 @@
 namespace rdmaquota {
 namespace {
 
-Scope scope_of(const DynamicRule& rule) {
-    return rule.scope == PolicyTable::process ? Scope::process : Scope::tenant;
-}
-
 // 0: not known, or none.
 std::uint64_t capacity_of(const DynamicRule& rule, const std::string& device, const Surroundings& now) {
     if (rule.of == CapacityOf::amount) return rule.capacity;
@@ -61,19 +57,17 @@ void DynamicRules::look(std::size_t number, const std::string& device, const Sur
     const auto& rule = rules_[number];
     const auto capacity = capacity_of(rule, device, now);
     if (capacity == 0) return;
-    const auto per_cent =
-        100.0 * static_cast<double>(now.usage(device, rule.watch)) / static_cast<double>(capacity);
+    const auto per_cent = 100.0 * static_cast<double>(now.usage(device, rule.watch)) / static_cast<double>(capacity);
     const auto known = above_.find({number, device});
-    const bool changed = known == above_.end() && now.changed(scope_of(rule), device, rule.limit);
+    const bool changed = known == above_.end() && now.changed(rule.scope, device, rule.limit);
     bool above = known != above_.end() ? known->second : changed == rule.tightens();
     if (per_cent >= rule.above) above = true;
     if (per_cent <= rule.below) above = false;
     above_[{number, device}] = above;
     if (above != rule.tightens()) return;
-    const auto configured = now.configured(scope_of(rule), device, rule.limit);
+    const auto configured = now.configured(rule.scope, device, rule.limit);
     const auto limit = limit_by(rule, configured);
-    if (limit != configured)
-        add(wanted, {scope_of(rule), device, rule.limit, limit, reason(rule, per_cent, capacity)});
+    if (limit != configured) add(wanted, {rule.scope, device, rule.limit, limit, reason(rule, per_cent, capacity)});
 }
 
 }  // namespace rdmaquota

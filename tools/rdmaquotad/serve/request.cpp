@@ -75,7 +75,7 @@ Result<void> read_set(const Json& json, Request& request) {
     for (const auto& [resource, value] : limits->items()) {
         const auto setting = read_setting(resource, value);
         if (!setting) return Error{setting.error()};
-        if (const auto placed = check_place(*device, setting->resource); !placed) return placed;
+        if (const auto limitable = check_limitable(*device, setting->resource); !limitable) return limitable;
         request.limits.settings.push_back(*setting);
     }
     const auto scope = json.value("scope", Json("tenant"));

@@ -1,33 +1,20 @@
-// What the scenarios share, and the ends that a process makes of itself between two writes.
-#include <algorithm>
-#include <atomic>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-
-#include <fmt/core.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "shm/failpoint.hpp"
+// What the storms share.
 #include "storm.hpp"
 
-namespace {
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <stdexcept>
+#include <system_error>
 
-std::atomic<std::uint64_t> taken{0};
-std::atomic<std::uint64_t> target{0};
-int signal_at_target = 0;
+#include <fmt/core.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
-}  // namespace
-
-namespace rdmaquota {
-
-void failpoint(const char*) noexcept {
-    if (++taken == target) kill(getpid(), signal_at_target);
-}
-
-}  // namespace rdmaquota
+#include "test/processes.hpp"
 
 namespace storm {
 namespace {
@@ -42,14 +29,6 @@ int outcome(int status) {
 
 }  // namespace
 
-void aim(int signal, std::uint64_t nth) {
-    taken = 0;
-    signal_at_target = signal;
-    target = nth;
-}
-
-std::uint64_t steps_taken() { return taken; }
-
 void check(bool good, const std::string& name, const std::string& seen) {
     ++(good ? passed : failed);
     fmt::print("{} - {}\n", good ? "ok" : "not ok", name);
@@ -63,12 +42,9 @@ int finish() {
 }
 
 Scene::Scene() : directory_("/dev/shm/rdmaquota-storm-XXXXXX") {
-    if (!mkdtemp(directory_.data())) std::abort();
+    if (!mkdtemp(directory_.data())) throw std::system_error(errno, std::generic_category(), directory_);
     path_ = ledger_path(directory_);
-    if (auto made = Ledger::create(path_, false); !made) {
-        fmt::print("{}\n", made.error());
-        std::abort();
-    }
+    if (auto made = Ledger::create(path_, false); !made) throw std::runtime_error(made.error());
 }
 
 Scene::~Scene() {
@@ -78,29 +54,25 @@ Scene::~Scene() {
 
 Ledger Scene::open() const {
     auto ledger = Ledger::open(path_);
-    if (!ledger) {
-        fmt::print("{}\n", ledger.error());
-        std::abort();
-    }
+    if (!ledger) throw std::runtime_error(ledger.error());
     return std::move(*ledger);
 }
 
 pid_t spawn(const std::function<void()>& body) {
     std::fflush(stdout);
-    const pid_t child = fork();
-    if (child == 0) {
+    const pid_t child = fork_child();
+    if (child != 0) return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a storm that fails leaves nothing behind
+    try {
         body();
-        _exit(0);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "storm: {}\n", error.what());
+        _exit(1);
     }
-    return child;
+    _exit(0);
 }
 
-int reap_child(pid_t child) {
-    int status = 0;
-    kill(child, SIGKILL);
-    waitpid(child, &status, 0);
-    return outcome(status);
-}
+int reap_child(pid_t child) { return outcome(kill_child(child)); }
 
 int await_child(pid_t child, double seconds) {
     for (int i = 0; i < static_cast<int>(seconds * 1000); ++i) {
