@@ -23,7 +23,7 @@ clean_up() {
     [ -z "$child" ] || wait "$child" 2>/dev/null || :
     rdma link delete rxe0 2>/dev/null || :
     ip link delete "$netdev" 2>/dev/null || :
-    rm -rf "$run"
+    rm -rf "$run" ${staged:+"$staged"}
 }
 trap clean_up EXIT
 trap 'exit 129' HUP
@@ -38,6 +38,7 @@ make_devices() {
         rdma link add rxe0 type rxe netdev "$netdev"
 }
 
+[ -z "$stage" ] || stage_build
 make_devices >&2 || { say "cannot make rxe0 on this machine"; exit 125; }
 command_script >"$run/command"
 environment >"$run/environment"

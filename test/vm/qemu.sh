@@ -9,7 +9,7 @@ clean_up() {
     [ -z "$qemu" ] || kill "$qemu" 2>/dev/null || :
     [ -z "$qemu" ] || wait "$qemu" 2>/dev/null || :
     [ ${#readers[@]} -eq 0 ] || kill "${readers[@]}" 2>/dev/null || :
-    rm -rf "$run"
+    rm -rf "$run" ${staged:+"$staged"}
 }
 trap clean_up EXIT
 trap 'exit 129' HUP
@@ -54,6 +54,7 @@ guest_failed() {
     exit 125
 }
 
+[ -z "$stage" ] || stage_build
 make_initrd
 make_arguments
 
