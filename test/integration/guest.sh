@@ -89,3 +89,26 @@ until_waiting() {
     not_ok "waits for the time $1" "$(cat running)"
 }
 proceed() { echo >&9; exec 9>&-; wait "$program"; }
+
+# until_listening PORT: until a program listens there by TCP, at most ten seconds
+until_listening() {
+    local hex table line try
+    printf -v hex ':%04X' "$1"
+    for try in $(seq 200); do
+        for table in /proc/net/tcp /proc/net/tcp6; do
+            while read -r -a line; do
+                [[ ${line[1]} != *$hex || ${line[3]} != 0A ]] || return 0
+            done < $table
+        done
+        sleep 0.05
+    done
+    not_ok "a program listens at $1" "none after $try looks"
+}
+# until_listening_by_cm PORT: through librdmacm
+until_listening_by_cm() {
+    for _ in $(seq 200); do
+        [[ $(rdma resource show cm_id) != *LISTEN*:"$1 "* ]] || return 0
+        sleep 0.05
+    done
+    not_ok "a program listens at $1" "$(rdma resource show cm_id)"
+}
