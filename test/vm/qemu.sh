@@ -39,7 +39,7 @@ make_arguments() {
     if [ -n "$icount" ]; then
         arguments+=(-accel "tcg,thread=single" -icount "shift=0,sleep=off" -smp 1)
     else
-        arguments+=(-accel "tcg,thread=multi" -smp "${cpus:-2}")
+        arguments+=(-accel "tcg,thread=multi" -smp "${cpus:-1}")
     fi
     [ -z "$out" ] || arguments+=(-fsdev "local,id=out,path=$(escape "$out"),security_model=none,multidevs=remap"
         -device "virtio-9p-pci,fsdev=out,mount_tag=out")
