@@ -1,6 +1,6 @@
-# guest.sh BUILD [DEVICE], to be sourced: where a test in the guest begins, after an installation, and shell helpers.
-# They work in a new directory.
-# shellcheck shell=bash disable=SC2034 # some of these are only for who sources this
+# guest.sh BUILD [DEVICE], to be sourced by tests in the guest, after an installation: changes to a new directory, and
+# defines shell helpers.
+# shellcheck shell=bash disable=SC2034 # each test uses some of these
 
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=test/integration/tap.sh
@@ -10,7 +10,7 @@ device=${2:-rxe0}
 work=$(mktemp -d)
 cd "$work" || exit 1
 
-# What libibverbs loads us by, and where the real libraries are.
+# The file by which libibverbs loads the provider, and the directory of the real libraries.
 registration=/etc/libibverbs.d/rdmaquota.driver
 real_dir=$(dirname "$(realpath "$(ldconfig -p | awk '$1 == "libibverbs.so.1" { print $NF; exit }')")")
 
@@ -36,7 +36,7 @@ run() {
     log=$(cat log)
 }
 
-# usage_of RESOURCE: of the tenant on $device. In shell, for it is asked often and python starts slowly in the guest.
+# usage_of RESOURCE: of the tenant on $device. In shell, since Python starts slowly in the guest.
 usage_of() {
     local cells
     cells=$(rdmaquota show --json)

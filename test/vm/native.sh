@@ -1,6 +1,6 @@
 # The second half of run.sh with --native: COMMAND under this machine's own kernel, with rxe0 over a dummy netdev.
-# The machine is left as it was: the command sees / through an overlay in its own mount namespace, where --install
-# goes too, and the devices are removed again. Unlike the guest it can reach the machine's processes and network.
+# The machine stays as it was: the command, and --install, see / through an overlay in a mount namespace of their own, and
+# the devices are removed again. Unlike in the guest, the command can reach the machine's processes and network.
 # shellcheck shell=bash disable=SC2154,SC2317 # variables of run.sh; functions that traps call
 
 [ -z "$icount$root" ] || wrong_usage "--native goes without --icount and --root"

@@ -19,7 +19,7 @@
 #   --out DIR          a directory of this machine that the guest may write to, as /out
 #   --env NAME=VALUE   set a variable for COMMAND; else it has only LANG, LC_ALL, TERM, TZ and a root login's
 #   --cpus N           1: with more, the emulator needs more than twice the time for the same work, so that this is for
-#                      those who want things to happen at once
+#                      tests that want things to happen at once
 #   --mem SIZE         2G
 #   --timeout SEC      900
 #   --native           no guest: use this machine's own kernel, where that has rdma_rxe (see native.sh)
