@@ -1,18 +1,19 @@
 #!/bin/bash
-# run.sh [--long] [SUITE...]: installs what is missing, builds, and runs every test, or the suites
-# named. --long: storms for two hours, each fuzz target for half an hour, and the larger models.
-# The last line is 'N passed, N failed'.
+# run.sh [--long] [--allow-skip] [SUITE...]: installs what is missing, builds, and runs every test, or the suites named.
+# --long: storms for two hours, each fuzz target for half an hour, and the larger models. The last line is
+# 'N passed, N failed'; above it stands what each suite took, the slowest first.
 #
+#   house        dependencies between the rooms, lengths of files; needs no build
 #   unit         each module alone
 #   provider     the provider beside a libibverbs that it does not know, without RDMA
 #   clang        the same sources with clang's warnings
 #   cli          the command line, without RDMA
 #   service      the sidecar's socket, rules and metrics, without RDMA; with a real Prometheus
-#   guest        the main job on rxe, in the guest, after an installation
-#   early        programs that load libmlx5 before libibverbs, in the guest, after an installation
-#   mlx5         the real libmlx5 on a simulated mlx5_0, in the guest, after an installation
-#   dv           what libmlx5's own calls create, in the guest, after an installation
-#   objects      device attributes, QP states and ports on rxe, in the guest
+#   guest        the main job on rxe
+#   early        programs that load libmlx5 before libibverbs; installing and uninstalling by Meson
+#   mlx5         the real libmlx5 on a simulated mlx5_0
+#   dv           what libmlx5's own calls create
+#   objects      device attributes, QP states and ports on rxe
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
 #   trixie, sid  the QP case under rdma-core 56.1 and 65.0
 #   oracle       random verbs calls, after which ledger, kernel and sidecar agree; RDMAQUOTA_ORACLE_SEED and
@@ -21,59 +22,70 @@
 #   programs     real programs, with each resource that they use limited
 #   pyverbs      rdma-core's own pyverbs tests have the same outcomes with rdmaquota as without
 #   pyverbs_mlx5 the same for those of them that need no data path, on the simulated mlx5_0
-#   kernels      what the sidecar's program sees in the kernels of Debian 12, 13 and sid
-#   sidecar      rdmaquotad sees what the kernel makes, in the guest
+#   kernel       what the sidecar's program sees in the kernel of Debian 12; kernel_trixie and kernel_sid of Debian 13
+#                and sid
+#   sidecar      rdmaquotad sees what the kernel makes
 #   kills        what killed processes held is back, also while the sidecar is killed; RDMAQUOTA_SEED
 #   powers       each capability of its unit is needed by rdmaquotad, and no other
-#   systemd      its unit, and the policy's, under a real systemd
+#   systemd      the units under a real systemd
 #   storm        processes killed and stopped in mid-operation; two minutes at random
 #   model        the Promela model of the ledger, searched exhaustively, and its mutants
 #   sanitize     the ledger's tests under ThreadSanitizer and AddressSanitizer
 #   fuzz         random bytes for the parsers and segments, and a ledger that is written over
-#   vm           the guest itself; only when named, for who changes test/vm
+#   vm           the guest itself; only when named, for those who change test/vm
 #
-# RDMAQUOTA_BUILD names the build directory (default: build in the source tree). A suite that cannot
-# run says why, and counts as failed when CI=true.
+# From `guest` to `systemd` all run in the guest (test/vm); suites that want the same guest share a boot
+# (test/vm/suites-in-guest.sh).
+#
+# RDMAQUOTA_BUILD names the build directory (default: build in the source tree). A suite that cannot run says why and
+# counts as failed, unless --allow-skip is given.
 set -u
 repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
-# Two at a time, since there are two cores and a guest keeps one busy; the longest first.
-by_default=(guest model programs pyverbs fuzz mlx5 early dv kills sidecar kernels sanitize pyverbs_mlx5 storm objects
-    clang oracle oracle_kills powers systemd trixie sid uninstalled service cli unit provider)
-long=''
-if [ "${1:-}" = --long ]; then
-    long=--long
+# Two lines at a time, since there are two cores and a guest keeps one busy; the longest first. The suites of a line
+# share a guest.
+by_default=(
+    "oracle oracle_kills kills kernel"
+    "uninstalled guest objects sidecar powers"
+    "programs pyverbs"
+    "mlx5 dv pyverbs_mlx5"
+    model
+    storm
+    kernel_trixie
+    kernel_sid
+    systemd
+    early
+    sanitize
+    fuzz
+    clang
+    trixie
+    sid
+    service
+    cli
+    unit
+    provider
+    house
+)
+long='' allow_skip=''
+while true; do
+    case ${1:-} in
+        --long) long=--long ;;
+        --allow-skip) allow_skip=yes ;;
+        *) break ;;
+    esac
     shift
-fi
-suites=("$@")
-passed=0 failed=0
+done
 
-# count TEXT: adds the counts of a suite's last line
-count() {
-    local line
-    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' <<< "$1" | tail -n 1)
-    if [ -z "$line" ]; then
-        echo "not ok - $suite ended without its counts"
-        failed=$((failed + 1))
-        return
-    fi
-    read -r p _ f _ <<< "$line"
-    passed=$((passed + p)) failed=$((failed + f))
-}
-
-# tap COMMAND...: a suite that closes with its counts
-tap() {
-    local output status
-    output=$("$@" 2> >(sed 's/^/    /' >&2))
-    status=$?
-    if [ $status = 77 ]; then
-        echo "skipped - $suite"
-        [ "${CI:-}" != true ] || failed=$((failed + 1))
-        return
-    fi
-    grep -v -E '^[0-9]+ passed, [0-9]+ failed$' <<< "$output"
-    count "$output"
+# guest_of SUITE: the guest that it shares, as devices and number of CPUs; nothing for those that share none. Two CPUs
+# cost the emulator more than twice as much; those suites have them that look for what goes wrong when things happen at once.
+guest_of() {
+    case $1 in
+        uninstalled | guest | objects | programs | pyverbs | sidecar | powers) echo rxe-1 ;;
+        oracle | oracle_kills | kills | kernel) echo rxe-2 ;;
+        mlx5 | dv | pyverbs_mlx5) echo both-1 ;;
+        early) echo mlx5sim-1 ;;
+    esac
 }
 
 # one NAME COMMAND...: a single check by exit status
@@ -82,21 +94,33 @@ one() {
     shift
     if output=$("$@" 2>&1); then
         echo "ok - $name"
-        passed=$((passed + 1))
+        echo "1 passed, 0 failed"
     else
         echo "not ok - $name"
         tail -n 40 <<< "$output" | sed 's/^/    # /'
-        failed=$((failed + 1))
+        echo "0 passed, 1 failed"
     fi
 }
 
 unit_tests() {
-    local output
-    output=$("$build/test/unit/$1" 2>&1)
-    sed -n -E -e 's/^All tests passed \(.* in ([0-9]+) test cases?\)$/\1 passed, 0 failed/p' \
-        -e 's/^test cases: +[0-9]+ \| +([0-9]+) passed \| +([0-9]+) failed.*$/\1 passed, \2 failed/p' \
-        -e 's/^test cases: +[0-9]+ \| +([0-9]+) failed$/0 passed, \1 failed/p' <<< "$output"
-    grep -q '^All tests passed' <<< "$output" || printf '%s\n' "$output" >&2
+    local output program passed=0 failed=0 p f status
+    for program in unit_tests sidecar_tests; do
+        [ -x "$build/test/unit/$program" ] || continue
+        status=0
+        output=$("$build/test/unit/$program" 2>&1) || status=$?
+        read -r p f < <(sed -n -E -e 's/^All tests passed \(.* in ([0-9]+) test cases?\)$/\1 0/p' \
+            -e 's/^test cases: +[0-9]+ \| +([0-9]+) passed \| +([0-9]+) failed.*$/\1 \2/p' \
+            -e 's/^test cases: +[0-9]+ \| +([0-9]+) failed$/0 \1/p' <<< "$output") || p=0 f=1
+        [ $status = 0 ] || [ "$f" != 0 ] || f=1
+        [ "$f" = 0 ] || printf '%s\nstatus %d\n' "$output" $status
+        passed=$((passed + p)) failed=$((failed + f))
+    done
+    printf '%d passed, %d failed\n' $passed $failed
+}
+
+gcc_build() {
+    [ -f "$build/build.ninja" ] || meson setup "$build" "$repo" --werror || return
+    ninja -C "$build"
 }
 
 clang_build() {
@@ -105,28 +129,7 @@ clang_build() {
     ninja -C "$build-clang"
 }
 
-configure() { [ -f "$build/build.ninja" ] || meson setup "$build" "$repo" --werror; }
-build() { ninja -C "$build"; }
-
 in_guest() { "$repo/test/vm/run.sh" --timeout 900 "$@"; }
-
-# The counts of all three in one last line.
-on_kernels() {
-    local release output p f passed=0 failed=0
-    for release in '' trixie sid; do
-        output=$(in_guest --install ${release:+--kernel "$release"} -- \
-            bash "$repo/test/integration/kernel_test.sh" "$build")
-        case $? in 77) return 77 ;; esac
-        grep -v -E '^[0-9]+ passed, [0-9]+ failed$' <<< "$output" | sed "s/^\(not ok\|ok\) - /&${release:-bookworm}: /"
-        read -r p _ f _ < <(tail -n 1 <<< "$output")
-        if ! [[ $output =~ [0-9]+\ passed,\ [0-9]+\ failed$ ]]; then
-            echo "not ok - ${release:-bookworm} ended without its counts"
-            p=0 f=1
-        fi
-        passed=$((passed + p)) failed=$((failed + f))
-    done
-    printf '%d passed, %d failed\n' $passed $failed
-}
 
 in_root() {
     local root
@@ -136,92 +139,206 @@ in_root() {
         bash "$repo/test/integration/root_test.sh" "$build" "$2"
 }
 
+# run SUITE: one that shares no guest; ends with its counts
 run() {
+    local integration=$repo/test/integration
     case $1 in
-        unit)
-            tap unit_tests unit_tests
-            [ ! -x "$build/test/unit/sidecar_tests" ] || tap unit_tests sidecar_tests
-            ;;
+        build) one "g++ builds without a warning" gcc_build ;;
+        house) /usr/bin/python3 "$repo/test/house.py" ;;
+        unit) unit_tests ;;
         clang) one "clang builds without a warning" clang_build ;;
-        cli) tap bash "$repo/test/integration/cli_test.sh" "$build" ;;
-        service) tap /usr/bin/python3 "$repo/test/integration/service_test.py" "$build" ;;
-        storm) tap "$build/test/storm/storm" --seconds "$([ $long ] && echo 7200 || echo 120)" ;;
-        model) tap bash "$repo/test/model/run.sh" $long ;;
-        sanitize) tap bash "$repo/test/sanitize/run.sh" ;;
-        fuzz) tap bash "$repo/test/fuzz/run.sh" ${long:+1800} ;;
-        provider) tap bash "$repo/test/integration/provider_test.sh" "$build" ;;
-        guest) tap in_guest --install -- bash "$repo/test/integration/guest_test.sh" "$build" ;;
-        mlx5) tap in_guest --device both --install -- bash "$repo/test/integration/mlx5_test.sh" "$build" ;;
-        early) tap in_guest --device mlx5sim --install -- bash "$repo/test/integration/early_test.sh" "$build" ;;
-        dv) tap in_guest --device mlx5sim --install -- bash "$repo/test/integration/dv_test.sh" "$build" ;;
-        objects) tap in_guest --install -- bash "$repo/test/integration/objects_test.sh" "$build" ;;
-        uninstalled) tap in_guest -- bash "$repo/test/integration/uninstalled_test.sh" "$build" ;;
-        oracle) tap in_guest --install -- bash "$repo/test/oracle/run.sh" "$build" \
-            --seed "${RDMAQUOTA_ORACLE_SEED:-$RANDOM}" --steps "${RDMAQUOTA_ORACLE_STEPS:-3000}" \
-            single limits threads resizers processes unplug ;;
-        oracle_kills) tap in_guest --install -- \
-            bash "$repo/test/oracle/run.sh" --kill-sidecar "${RDMAQUOTA_SEED:-$RANDOM}" "$build" \
-            --seed "${RDMAQUOTA_ORACLE_SEED:-$RANDOM}" --steps "${RDMAQUOTA_ORACLE_STEPS:-3000}" --new-sidecar 5 \
-            threads processes ;;
-        kernels) tap on_kernels ;;
-        sidecar) tap in_guest --install -- bash "$repo/test/integration/sidecar_test.sh" "$build" ;;
-        kills) tap in_guest --install --env "RDMAQUOTA_SEED=${RDMAQUOTA_SEED:-$RANDOM}" -- \
-            bash "$repo/test/integration/sidecar_kills_test.sh" "$build" ;;
-        powers) tap in_guest --install -- bash "$repo/test/integration/sidecar_powers_test.sh" "$build" ;;
-        systemd) tap in_guest --systemd --install -- bash "$repo/test/integration/systemd_test.sh" "$build" ;;
-        programs) tap in_guest --install -- /usr/bin/python3 "$repo/test/integration/programs_test.py" ;;
-        pyverbs) tap in_guest --install -- bash "$repo/test/integration/pyverbs_test.sh" "$build" rxe0 ;;
-        pyverbs_mlx5) tap in_guest --device mlx5sim --install -- \
-            bash "$repo/test/integration/pyverbs_test.sh" "$build" mlx5_0 ;;
-        trixie) tap in_root trixie 34 ;;
-        sid) tap in_root sid 65 ;;
-        vm) tap bash "$repo/test/vm/selftest.sh" ;;
-        *) echo "run.sh: unknown suite $1" >&2; exit 2 ;;
+        cli) bash "$integration/cli_test.sh" "$build" ;;
+        service) /usr/bin/python3 "$integration/service_test.py" "$build" ;;
+        storm) "$build/test/storm/storm" --seconds "$([ $long ] && echo 7200 || echo 120)" ;;
+        model) bash "$repo/test/model/run.sh" $long ;;
+        sanitize) bash "$repo/test/sanitize/run.sh" ;;
+        fuzz) bash "$repo/test/fuzz/run.sh" ${long:+1800} ;;
+        provider) bash "$integration/provider_test.sh" "$build" ;;
+        kernel_*) in_guest --cpus 2 --kernel "${1#kernel_}" --install -- bash "$integration/kernel_test.sh" "$build" ;;
+        systemd) in_guest --systemd -- bash "$integration/systemd_test.sh" "$build" ;;
+        trixie) in_root trixie 34 ;;
+        sid) in_root sid 65 ;;
+        vm) bash "$repo/test/vm/selftest.sh" ;;
     esac
 }
 
-# shellcheck disable=SC2016 # expanded by the inner shell
-next_suite() { flock "$work/lock" sh -c 'head -n 1 "$1"; sed -i 1d "$1"' sh "$work/queue"; }
+# write_result NAME PASSED FAILED SECONDS [CPU_SECONDS]
+write_result() { echo "$2 $3 $4 ${5:--}" > "$work/$1.result"; }
 
-# worker: runs suites of the queue until it is empty; what each says goes to a file of its name
-worker() {
-    local suite
-    while suite=$(next_suite) && [ -n "$suite" ]; do
-        passed=0 failed=0 SECONDS=0
-        {
-            run "$suite"
-            echo "# $suite took $SECONDS s"
-            echo "counts: $passed $failed"
-        } > "$work/$suite" 2>&1
+# judge SUITE STATUS SECONDS [CPU_SECONDS]: by its output and exit status; shows its output
+judge() {
+    local output=$work/$1 passed=0 failed=0
+    if [ "$2" = 77 ]; then
+        echo "skipped - $1" >> "$output"
+        [ "$allow_skip" ] || failed=1
+    elif ! read -r passed _ failed _ < <(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$output" | tail -n 1); then
+        passed=0 failed=1
+        echo "not ok - $1 ended without its counts, with status $2" >> "$output"
+    elif [ "$2" != 0 ] && [ "$failed" = 0 ]; then
+        failed=1
+        echo "not ok - $1 ended with status $2" >> "$output"
+    fi
+    write_result "$1" "$passed" "$failed" "$3" "${4-}"
+    echo "# $1 took $3 s" >> "$output"
+    show "$1"
+}
+
+# show SUITE: in one piece
+show() {
+    {
+        flock 8
+        echo "# $1"
+        grep -v -E '^[0-9]+ passed, [0-9]+ failed$' "$work/$1"
+    } 8> "$work/show.lock"
+}
+
+run_alone() {
+    local begin=$SECONDS status=0
+    { time run "$1" > "$work/$1" 2>&1; } 2> "$work/$1.cpu" || status=$?
+    judge "$1" $status $((SECONDS - begin)) "$(cpu_of "$1")"
+}
+
+# cpu_of NAME: seconds of CPU that `time` wrote to NAME.cpu, of user and system
+TIMEFORMAT='%U %S'
+cpu_of() { awk '{ printf "%.0f", $1 + $2 }' "$work/$1.cpu"; }
+
+boot() { # GUEST SUITE...
+    local guest=$1 variable variables=()
+    shift
+    for variable in RDMAQUOTA_SEED RDMAQUOTA_ORACLE_SEED RDMAQUOTA_ORACLE_STEPS; do
+        [ -z "${!variable-}" ] || variables+=(--env "$variable=${!variable}")
+    done
+    "$repo/test/vm/run.sh" --stage --device "${guest%-*}" --cpus "${guest#*-}" --timeout $((900 * $#)) ${variables+"${variables[@]}"} -- \
+        bash "$repo/test/vm/suites-in-guest.sh" "$@"
+}
+
+# take_output: of one boot, from standard input; takes the suites that have ended off `left`
+take_output() {
+    local line suite='' status seconds booted='' begin=$SECONDS
+    while IFS= read -r line; do
+        case $line in
+            '') ;;
+            '#begin '*)
+                suite=${line#* }
+                : > "$work/$suite"
+                [ "$booted" ] || booted=$((SECONDS - begin))
+                begin=$SECONDS
+                ;;
+            '#end '*)
+                read -r _ suite status seconds <<< "$line"
+                judge "$suite" "$status" "$seconds"
+                left=("${left[@]:1}") suite=''
+                ;;
+            '#guest '*) guest_status=${line#* } ;;
+            *) echo "$line" >> "$work/${suite:-$guest}" ;;
+        esac
+    done
+    write_result "$guest" 0 0 "${booted:-$((SECONDS - begin))}" "$(cpu_of "$guest")"
+    [ -n "$suite" ] || return 0
+    echo "not ok - $suite took the guest along" >> "$work/$suite"
+    judge "$suite" "$guest_status" $((SECONDS - begin))
+    left=("${left[@]:1}")
+}
+
+# run_together GUEST SUITE...: in one guest; those behind one that hangs, or ends the guest, run in another
+run_together() {
+    local kind=$1 left suite guest guest_status before
+    shift
+    left=("$@")
+    while [ ${#left[@]} != 0 ]; do
+        before=${#left[@]} guest_status=125 guest="guest-of-${left[0]}"
+        : > "$work/$guest"
+        take_output < <({ time boot "$kind" "${left[@]}" 2>&1; } 2> "$work/$guest.cpu"; printf '\n#guest %d\n' $?)
+        [ ${#left[@]} != "$before" ] && continue
+        for suite in "${left[@]}"; do
+            { cat "$work/$guest"; echo "its guest did not come up"; } > "$work/$suite"
+            judge "$suite" "$guest_status" 0
+        done
+        return
     done
 }
 
-# add_suite NAME: shows what a suite said and adds its counts
-add_suite() {
-    local p f
-    echo "# $1"
-    grep -v '^counts: ' "$work/$1"
-    read -r _ p f < <(grep '^counts: ' "$work/$1" || echo "counts: 0 1")
-    passed=$((passed + p)) failed=$((failed + f))
+run_line() { # SUITE...
+    local kind
+    kind=$(guest_of "$1")
+    if [ "$kind" ]; then run_together "$kind" "$@"; else run_alone "$1"; fi
 }
 
-all_suites() {
-    local work
-    work=$(mktemp -d)
-    printf '%s\n' "${by_default[@]}" > "$work/queue"
+# shellcheck disable=SC2016 # expanded by the inner shell
+next_line() { flock "$work/lock" sh -c 'head -n 1 "$1"; sed -i 1d "$1"' sh "$work/queue"; }
+
+# worker: runs lines of the queue until it is empty
+worker() {
+    local -a line
+    while read -r -a line < <(next_line) && [ ${#line[@]} != 0 ]; do run_line "${line[@]}"; done
+}
+
+# lines_of SUITE...: those of one guest in one line
+lines_of() {
+    local suite kind
+    local -A together=()
+    for suite; do
+        kind=$(guest_of "$suite")
+        together[${kind:-$suite}]+="$suite "
+    done
+    for suite; do
+        kind=$(guest_of "$suite")
+        [ -z "${together[${kind:-$suite}]-}" ] || echo "${together[${kind:-$suite}]}"
+        unset "together[${kind:-$suite}]"
+    done
+}
+
+# check_names SUITE...: `kernels` stands for three; the result is in `suites`
+check_names() {
+    local suite known=" ${by_default[*]} vm "
+    suites=()
+    for suite; do
+        if [ "$suite" = kernels ]; then
+            suites+=(kernel kernel_trixie kernel_sid)
+        elif [[ $known == *" $suite "* ]]; then
+            suites+=("$suite")
+        else
+            echo "run.sh: unknown suite $suite" >&2
+            exit 2
+        fi
+    done
+}
+
+# sum_up: adds all results; a suite without one has not run
+sum_up() {
+    local suite p f seconds cpu
+    for suite in "${suites[@]}"; do
+        [ -e "$work/$suite.result" ] && continue
+        echo "not ok - $suite did not run"
+        write_result "$suite" 0 1 0
+    done
+    for suite in "$work"/*.result; do
+        read -r p f seconds cpu < "$suite"
+        passed=$((passed + p)) failed=$((failed + f))
+        suite=${suite##*/}
+        printf '# %5d s  %5s  %s\n' "$seconds" "$cpu" "${suite%.result}" >> "$work/seconds"
+    done
+    echo "#   took  of CPU  (guest-of-SUITE: until its first suite began; CPU of all of its suites)"
+    sort -k 2nr "$work/seconds"
+    echo "# $SECONDS s in all"
+}
+
+if [ $# = 0 ]; then all=yes; else all=''; fi
+# shellcheck disable=SC2048,SC2086 # one word for each suite
+[ $# != 0 ] || set -- ${by_default[*]}
+check_names "$@"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+"$repo/tools/setup.sh" || exit 1
+run_alone build
+if grep -q ' 0 ' "$work/build.result"; then
+    if [ "$all" ]; then printf '%s\n' "${by_default[@]}"; else lines_of "${suites[@]}"; fi > "$work/queue"
     (worker) & (worker)
     wait
-    for suite in "${by_default[@]}"; do add_suite "$suite"; done
-    rm -r "$work"
-}
-
-"$repo/tools/setup.sh" || exit 1
-one "the build is configured" configure
-one "g++ builds without a warning" build
-if [ $failed = 0 ] && [ ${#suites[@]} = 0 ]; then
-    all_suites
-elif [ $failed = 0 ]; then
-    for suite in "${suites[@]}"; do run "$suite"; done
+    sum_up
+else
+    failed=1
 fi
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ $failed = 0 ]

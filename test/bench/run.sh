@@ -123,7 +123,7 @@ wanted denial && measure denial "$programs/bench_denial" --runs "$(choose 101 31
 wanted death && measure death "$programs/bench_death" --runs "$(choose 51 21)"
 wanted open start memory && measure device on_fake_device
 wanted receipts && measure receipts "$programs/bench_receipts" --runs "$(choose 31 11)"
-wanted processes && measure many in_guest rxe guest_processes.sh "$(choose 3000 1000)" "$(choose 5 1)" rxe0 many
+wanted processes && measure many in_guest rxe guest_processes.sh "$(choose 3000 1000)" "$(choose 5 1)" rxe0 many "--cpus 2"
 wanted objects open death && measure guest in_guest rxe guest.sh "$(choose 800 200)" "$(choose 5 3)" rxe0 guest --icount
 wanted objects open && measure mlx5 in_guest mlx5sim guest.sh "$(choose 800 200)" "$(choose 5 3)" mlx5_0 mlx5 --icount
 

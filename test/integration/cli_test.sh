@@ -474,24 +474,25 @@ try "$rdmaquota" repair
 check "repair without a ledger" refuses 1 "run 'rdmaquota reload' to make it"
 "$rdmaquota" reload policy.toml >/dev/null
 
-if [[ $(id -u) -eq 0 ]] && command -v setpriv >/dev/null; then
+if [[ $(id -u) -eq 0 ]]; then
+    # A copy in a place that all users can reach, which the build may not be in.
     chmod 755 "$work"
+    mkdir -p tree/tools/rdmaquota tree/provider
+    cp "$rdmaquota" tree/tools/rdmaquota/
+    cp -a "$build"/provider/librdmaquota*.so tree/provider/
+    copy=$work/tree/tools/rdmaquota/rdmaquota
     rm -rf quota && "$rdmaquota" reload policy.toml >/dev/null
     as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
-    if "${as_nobody[@]}" "$rdmaquota" --version >/dev/null 2>&1; then
-        try "${as_nobody[@]}" "$rdmaquota" show
-        check "show works for every user" says "tenant default"
-        try "${as_nobody[@]}" "$rdmaquota" set rxe0 qp=1
-        check "set is refused to other users" refuses 1 "run as root"
-        try "${as_nobody[@]}" "$rdmaquota" reload policy.toml
-        check "reload is refused to other users" refuses 1 "ermission denied"
-        try "${as_nobody[@]}" "$rdmaquota" run --limit qp=1 -- "$rdmaquota" show
-        check "run works for every user" says "tenant default"
-    else
-        echo "# skipped: other users, who cannot reach $build"
-    fi
+    try "${as_nobody[@]}" "$copy" show
+    check "show works for every user" says "tenant default"
+    try "${as_nobody[@]}" "$copy" set rxe0 qp=1
+    check "set is refused to other users" refuses 1 "run as root"
+    try "${as_nobody[@]}" "$copy" reload policy.toml
+    check "reload is refused to other users" refuses 1 "ermission denied"
+    try "${as_nobody[@]}" "$copy" run --limit qp=1 -- "$copy" show
+    check "run works for every user" says "tenant default"
 else
-    echo "# skipped: other users, which needs root and setpriv"
+    echo "# not as root: nothing is tried as another user"
 fi
 
 # --- what people read ----------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 #!/bin/bash
 # early_test.sh BUILD: programs that load libmlx5 before libibverbs reads any configuration, on a node that has only
-# mlx5_0, where libibverbs then never reads it. Runs as root in the guest with --device mlx5sim, after an installation.
+# mlx5_0, where libibverbs then never reads it; and what an installation puts into the loader's way, from Meson's installing
+# to its uninstalling. Runs as root in the guest with --device mlx5sim.
 set -u
+meson install -C "$1" --no-rebuild --quiet || exit 1
 # shellcheck source=test/integration/guest.sh
 . "$(dirname "$0")/guest.sh" "$1" mlx5_0
 real=$(realpath "$real_dir/libmlx5.so.1")

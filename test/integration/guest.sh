@@ -1,6 +1,6 @@
-# guest.sh BUILD [DEVICE], to be sourced: where a test in the guest begins, after an installation, and shell helpers.
-# They work in a new directory.
-# shellcheck shell=bash disable=SC2034 # some of these are only for who sources this
+# guest.sh BUILD [DEVICE], to be sourced by tests in the guest, after an installation: changes to a new directory, and
+# defines shell helpers.
+# shellcheck shell=bash disable=SC2034 # each test uses some of these
 
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=test/integration/tap.sh
@@ -10,7 +10,7 @@ device=${2:-rxe0}
 work=$(mktemp -d)
 cd "$work" || exit 1
 
-# What libibverbs loads us by, and where the real libraries are.
+# The file by which libibverbs loads the provider, and the directory of the real libraries.
 registration=/etc/libibverbs.d/rdmaquota.driver
 real_dir=$(dirname "$(realpath "$(ldconfig -p | awk '$1 == "libibverbs.so.1" { print $NF; exit }')")")
 
@@ -36,7 +36,7 @@ run() {
     log=$(cat log)
 }
 
-# usage_of RESOURCE: of the tenant on $device. In shell, for it is asked often and python starts slowly in the guest.
+# usage_of RESOURCE: of the tenant on $device. In shell, since Python starts slowly in the guest.
 usage_of() {
     local cells
     cells=$(rdmaquota show --json)
@@ -89,3 +89,26 @@ until_waiting() {
     not_ok "waits for the time $1" "$(cat running)"
 }
 proceed() { echo >&9; exec 9>&-; wait "$program"; }
+
+# until_listening PORT: until a program listens there by TCP, at most ten seconds
+until_listening() {
+    local hex table line try
+    printf -v hex ':%04X' "$1"
+    for try in $(seq 200); do
+        for table in /proc/net/tcp /proc/net/tcp6; do
+            while read -r -a line; do
+                [[ ${line[1]} != *$hex || ${line[3]} != 0A ]] || return 0
+            done < $table
+        done
+        sleep 0.05
+    done
+    not_ok "a program listens at $1" "none after $try looks"
+}
+# until_listening_by_cm PORT: through librdmacm
+until_listening_by_cm() {
+    for _ in $(seq 200); do
+        [[ $(rdma resource show cm_id) != *LISTEN*:"$1 "* ]] || return 0
+        sleep 0.05
+    done
+    not_ok "a program listens at $1" "$(rdma resource show cm_id)"
+}

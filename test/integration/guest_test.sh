@@ -61,8 +61,11 @@ is "resize_cq moves the charge" "$out" "cq: 1 of 1
 resize: EDQUOT
 resize: ok
 cq: 0 of 1, then EDQUOT"
+# rxe has no rereg_mr; mlx5_test.sh has what moves the charge.
 run "$objects" mr=1:4096 rereg=8192 rereg=2000000
-has "rereg_mr moves the charge" "$out" "rereg: "
+is "rereg_mr is denied what is too much, before the driver is asked" "$out" "mr: 1 of 1
+rereg: EOPNOTSUPP
+rereg: EDQUOT"
 run "$objects" srq=2
 is "srq" "$out" "srq: 1 of 2, then EDQUOT"
 run "$objects" ah=2
@@ -201,7 +204,7 @@ succeeds "ibv_devinfo" ibv_devinfo
 pingpong() {
     ibv_rc_pingpong -d rxe0 -g 1 -n 100 > server.out 2>&1 &
     local server=$!
-    sleep 1.5
+    until_listening 18515
     timeout 30 ibv_rc_pingpong -d rxe0 -g 1 -n 100 $address 2>&1
     local result=$?
     [ $result = 0 ] || kill $server 2> /dev/null
@@ -211,7 +214,7 @@ succeeds "ibv_rc_pingpong" pingpong
 bandwidth() {
     ib_send_bw -d rxe0 -x 1 -n 100 > server.out 2>&1 &
     local server=$!
-    sleep 2
+    until_listening 18515
     timeout 60 ib_send_bw -d rxe0 -x 1 -n 100 $address 2>&1 && wait $server
 }
 # Each side measures its clock and gives up when a busy host makes that uneven.
@@ -229,7 +232,7 @@ succeeds "ib_send_bw" bandwidth_at_last
 rdma_ping() {
     rping -s -C 3 -a $address > server.out 2>&1 &
     local server=$!
-    sleep 1.5
+    until_listening_by_cm 7174
     timeout 30 rping -c -C 3 -a $address 2>&1 && wait $server
 }
 succeeds "rping" rdma_ping
@@ -237,12 +240,13 @@ rdmaquota set rxe0 qp=0 > /dev/null
 run ibv_rc_pingpong -d rxe0 -g 1 $address
 is "ibv_rc_pingpong under qp=0 fails" "$([ $status != 0 ] && echo failed)" failed
 has "and says why" "$log" "qp on rxe0 denied (EDQUOT): tenant default uses 0 of 0"
-run rping -s -C 1 -a $address &
-sleep 1
-run rping -c -C 1 -a $address
+rping -s -C 1 -a $address > server.out 2>&1 &
+server=$!
+until_listening_by_cm 7174
+run timeout 30 rping -c -C 1 -a $address
 has "QPs of librdmacm are held to the quota" "$log" "qp on rxe0 denied"
-kill %1 2> /dev/null
-wait
+kill $server 2> /dev/null
+wait $server
 
 # --- environment ----------------------------------------------------------------------------------
 policy <<< 'version = 1'

@@ -90,6 +90,14 @@ mr: 2 of 5, then EDQUOT
 srq: 2 of 5, then EDQUOT
 dm: 2 of 5, then EDQUOT"
 is "and the line names that" "$(denied)" "send_wr recv_wr cqe mr_bytes srq_wr dm_bytes "
+run objects mr=1:4096 rereg=8192 mr=1:1 rereg=8193 rereg=4096 mr=1:4096 mr=1:1
+is "rereg_mr moves the charge, up to the limit and down" "$out" "mr: 1 of 1
+rereg: ok
+mr: 0 of 1, then EDQUOT
+rereg: EDQUOT
+rereg: ok
+mr: 1 of 1
+mr: 0 of 1, then EDQUOT"
 policy <<< 'version = 1
 [tenant.default.mlx5_0]
 hca_object = 4'

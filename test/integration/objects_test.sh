@@ -15,9 +15,18 @@ run_line() {
 # running_line: the output of the program that was started, without denials, in one line
 running_line() { grep -v '^rdmaquota:' running | paste -sd ' '; }
 
+# One Python for all, since it takes a second to start in the guest.
+coproc EVALUATOR { exec python3 -IS -c '
+import json, sys
+for expression in sys.stdin:
+    t = json.loads(sys.stdin.readline())["tenants"][0]
+    print(eval(expression), flush=True)'; }
 # shown EXPRESSION: of the only tenant `t`
 shown() {
-    rdmaquota show --json | python3 -IS -c "import json, sys; t = json.load(sys.stdin)['tenants'][0]; print($1)"
+    local shown
+    printf '%s\n' "$1" "$(rdmaquota show --json)" >&"${EVALUATOR[1]}"
+    read -r shown <&"${EVALUATOR[0]}"
+    echo "$shown"
 }
 at_port() { shown "t['devices'].get('rxe0/1', {}).get('qp', {}).get('usage', 0)"; }
 
@@ -33,6 +42,7 @@ policy <<< "version = 1
 $clamped"
 run_line "$states" attr
 lacks "without clamp_device_attr the device's own attributes are told" "$out" "max_qp 5 "
+has "which are told" "$out" "attr: ok"
 policy <<< "version = 1
 clamp_device_attr = true
 $clamped"

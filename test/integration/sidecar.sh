@@ -1,5 +1,5 @@
 # Shell helpers for tests in the guest that run rdmaquotad; sourced after tap.sh. They work in the current directory.
-# shellcheck shell=bash disable=SC2034 # some of these are only for some
+# shellcheck shell=bash disable=SC2034 # each test uses some of these
 
 start_sidecar() {
     : > sidecar.log

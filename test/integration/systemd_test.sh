@@ -1,13 +1,24 @@
 #!/bin/bash
 # systemd_test.sh BUILD: the units under a real systemd, with all that they forbid: what rdmaquotad is for, it can do
-# there, and systemd looks after it. Runs as root in the guest with --systemd, after an installation.
+# there, and systemd looks after it; uninstalling leaves nothing behind. Installs by Meson itself. Runs as root in the
+# guest with --systemd.
 set -u
 until systemctl start basic.target > /dev/null 2>&1; do sleep 0.2; done
+
+# installed_files: all where an installation puts any, and where systemd notes what is enabled
+installed_files() {
+    find /etc /usr/local /usr/lib/systemd /usr/lib/tmpfiles.d /usr/lib/*/libibverbs /run/rdmaquota ! -name ld.so.cache \
+        2> /dev/null | LC_ALL=C sort
+}
+files_before=$(installed_files)
+meson install -C "$1" --no-rebuild --quiet || exit 1
 # shellcheck source=test/integration/guest.sh
 . "$(dirname "$0")/guest.sh"
 # shellcheck source=test/integration/sidecar.sh
 . "$here/sidecar.sh"
 make_group
+# A node without the package procps.
+rm -f /bin/kill
 
 shown() { systemctl show --value -p "$1" rdmaquotad; }
 # until_is PROPERTY VALUE: within a minute
@@ -32,9 +43,12 @@ hca_object = 40
 [sidecar]
 metrics_port = 9555
 END
-succeeds "the policy's unit puts it in force" systemctl start rdmaquota
-has "so that limits hold" "$(rdmaquota show)" 40
-succeeds "the sidecar's unit is ready when it sees the kernel" systemctl start rdmaquotad
+# limit_of RESOURCE: that holds for the tenant on rxe0, as a program is told
+limit_of() { "$programs/verbs_objects" "$1=100" 2>&1 | sed -n 's/^rdmaquota: .* uses [0-9]* of \([0-9]*\), .*/\1/p' | head -n 1; }
+systemctl daemon-reload
+succeeds "the policy's unit puts it in force" systemctl enable --now rdmaquota
+is "so that limits hold" "$(limit_of ah)" 40
+succeeds "the sidecar's unit is ready when it sees the kernel" systemctl enable --now rdmaquotad
 journal
 has "which is in the journal" "$(cat sidecar.log)" "sees what the kernel makes"
 has "and its state in the status" "$(shown StatusText)" "0 dynamic rules"
@@ -54,18 +68,29 @@ await_journal "bypass_ended: pid $program "
 
 sed -i 's/hca_object = 40/hca_object = 41/' /etc/rdmaquota/rdmaquota.toml
 succeeds "reload, when the policy has changed" systemctl reload rdmaquotad
-for _ in $(seq 50); do rdmaquota show | grep -q 41 && break; sleep 0.2; done
-has "puts it in force" "$(rdmaquota show)" 41
+for _ in $(seq 50); do [ "$(limit_of ah)" = 41 ] && break; sleep 0.2; done
+is "puts it in force" "$(limit_of ah)" 41
 
 killed=$(shown MainPID)
 kill -9 "$killed"
 until_is NRestarts 1
 until_is ActiveState active
-has "after a kill -9 there is another" "$(shown MainPID) is not $killed" "$(pgrep -x rdmaquotad) is not $killed"
+restarted=$(shown MainPID)
+is "after a kill -9 there is another" "$(cat "/proc/$restarted/comm") $((restarted == killed))" "rdmaquotad 0"
 kill -STOP "$(shown MainPID)"
 until_is NRestarts 2
 until_is ActiveState active
 is "one that is stuck is replaced" "$(journalctl -q -o cat | grep -c 'rdmaquotad.service: Watchdog timeout')" 1
 succeeds "it stops when it is told" systemctl stop rdmaquotad
 is "in order" "$(shown Result) $(shown ActiveState)" "success inactive"
+
+# --- uninstalling, as docs/install.md says ---------------------------------------------------------
+succeeds "both units are enabled" systemctl is-enabled rdmaquota rdmaquotad
+succeeds "the units are stopped and disabled" systemctl disable --now rdmaquotad rdmaquota
+succeeds "what Meson installed is removed" ninja -C "$1" uninstall
+ldconfig
+succeeds "policy and ledgers are removed" rm -r /etc/rdmaquota /run/rdmaquota
+systemctl daemon-reload
+is "nothing is left" "$(diff <(echo "$files_before") <(installed_files))" ""
+has "nor does systemd know the units" "$(systemctl status rdmaquota rdmaquotad 2>&1)" "Unit rdmaquota.service could not be found."
 finish

@@ -1,4 +1,4 @@
-# Shell helpers for tests: each check prints "ok - NAME" or "not ok - NAME" with what was seen.
+# Shell helpers for tests: each check prints "ok - NAME", or "not ok - NAME" and what it saw.
 # shellcheck shell=bash
 
 # shellcheck source=test/processes.sh

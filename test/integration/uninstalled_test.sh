@@ -1,11 +1,17 @@
 #!/bin/bash
-# uninstalled_test.sh BUILD: `rdmaquota run` from the build tree, as an ordinary user, in the guest
-# without an installation.
+# uninstalled_test.sh BUILD: `rdmaquota run` from a build tree, as an ordinary user, in the guest without an installation.
 set -u
 # shellcheck source=test/integration/tap.sh
 . "$(dirname "$0")/tap.sh"
-objects=$1/test/programs/verbs_objects
-rdmaquota=$1/tools/rdmaquota/rdmaquota
+# A copy in a place that all users can reach, which the build may not be in.
+tree=$(mktemp -d)
+chmod 755 "$tree"
+mkdir -p "$tree/tools/rdmaquota" "$tree/provider"
+cp "$1/tools/rdmaquota/rdmaquota" "$tree/tools/rdmaquota"
+cp -a "$1"/provider/librdmaquota*.so "$tree/provider"
+cp "$1/test/programs/verbs_objects" "$tree"
+objects=$tree/verbs_objects
+rdmaquota=$tree/tools/rdmaquota/rdmaquota
 as_user() { setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/nonexistent "$@"; }
 
 out=$(as_user "$rdmaquota" run --limit qp=2 -- "$objects" rc=3 2> /tmp/log)

@@ -21,9 +21,11 @@ rdmaquota reload /tmp/silent.toml > /dev/null || exit 1
 . "$here/../integration/sidecar.sh"
 cd "$(mktemp -d)" || exit 1
 unruly_sidecar "$kill_sidecar"
-timeout 600 "$oracle" "$@" > oracle.log
+status=0
+timeout 600 "$oracle" "$@" > oracle.log || status=$?
 grep -v -E '^[0-9]+ passed, [0-9]+ failed$' oracle.log
-read -r passed _ failed _ < <(tail -n 1 oracle.log)
+read -r passed _ failed _ < <(grep -E '^[0-9]+ passed, [0-9]+ failed$' oracle.log) || passed=0 failed=0
+is "the oracle comes to its end" "$status $([ "$failed" = 0 ] || echo failed)" "0 "
 calm_sidecar
 # What a killed program's child is still closing is nobody's for a moment: that of one that has ended.
 is "no sidecar took a program for one that goes around the quota" "$(grep ' bypass: ' lives.log | grep -v ' (ended) ')" ""

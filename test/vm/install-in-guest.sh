@@ -1,17 +1,16 @@
 #!/bin/sh
-# install-in-guest.sh: installs the build as an administrator would; run by run.sh --install, in the guest.
+# install-in-guest.sh: puts the staged build where an installation puts it; run by run.sh --install, in the guest.
 #
-# RDMAQUOTA_BUILD   the Meson build directory
-# INSTALL_ROOT      with --root: the other root file system. It has no Meson and may lack the libraries of our tools,
-#                   so the files are put there from here; Debian's library directory is the same in each.
+# RDMAQUOTA_STAGE   the files, as Meson installed them with DESTDIR
+# INSTALL_ROOT      with --root: the other root file system. It may lack the libraries of our tools; Debian's library
+#                   directory is the same in each.
 # RDMAQUOTA_POLICY  a policy file to load instead of the installed one
-# This machine's tree is installed to in either case: `reload` runs there, and writes to /run, which both share.
+# This machine's tree gets the files in either case: `reload` runs there, and writes to /run, which both share.
 set -eu
 
-DESTDIR='' meson install -C "$RDMAQUOTA_BUILD" --no-rebuild --quiet
-if [ -n "${INSTALL_ROOT:-}" ]; then
-    DESTDIR="$INSTALL_ROOT" meson install -C "$RDMAQUOTA_BUILD" --no-rebuild --quiet
-    # With DESTDIR nothing refreshes the loader's cache, and the shadow libraries are found through it.
-    chroot "$INSTALL_ROOT" /sbin/ldconfig
-fi
+for root in / ${INSTALL_ROOT:+"$INSTALL_ROOT"}; do
+    cp -a "$RDMAQUOTA_STAGE/." "$root"
+    # As Meson does without DESTDIR: the shadow libraries are found through the loader's cache.
+    chroot "$root" /sbin/ldconfig
+done
 rdmaquota reload ${RDMAQUOTA_POLICY:+"$RDMAQUOTA_POLICY"}

@@ -1,6 +1,6 @@
 # The second half of run.sh with --native: COMMAND under this machine's own kernel, with rxe0 over a dummy netdev.
-# The machine is left as it was: the command sees / through an overlay in its own mount namespace, where --install
-# goes too, and the devices are removed again. Unlike the guest it can reach the machine's processes and network.
+# The machine stays as it was: the command, and --install, see / through an overlay in a mount namespace of their own, and
+# the devices are removed again. Unlike in the guest, the command can reach the machine's processes and network.
 # shellcheck shell=bash disable=SC2154,SC2317 # variables of run.sh; functions that traps call
 
 [ -z "$icount$root" ] || wrong_usage "--native goes without --icount and --root"
@@ -23,7 +23,7 @@ clean_up() {
     [ -z "$child" ] || wait "$child" 2>/dev/null || :
     rdma link delete rxe0 2>/dev/null || :
     ip link delete "$netdev" 2>/dev/null || :
-    rm -rf "$run"
+    rm -rf "$run" ${staged:+"$staged"}
 }
 trap clean_up EXIT
 trap 'exit 129' HUP
@@ -38,6 +38,7 @@ make_devices() {
         rdma link add rxe0 type rxe netdev "$netdev"
 }
 
+[ -z "$stage" ] || stage_build
 make_devices >&2 || { say "cannot make rxe0 on this machine"; exit 125; }
 command_script >"$run/command"
 environment >"$run/environment"

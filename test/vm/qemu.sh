@@ -9,7 +9,7 @@ clean_up() {
     [ -z "$qemu" ] || kill "$qemu" 2>/dev/null || :
     [ -z "$qemu" ] || wait "$qemu" 2>/dev/null || :
     [ ${#readers[@]} -eq 0 ] || kill "${readers[@]}" 2>/dev/null || :
-    rm -rf "$run"
+    rm -rf "$run" ${staged:+"$staged"}
 }
 trap clean_up EXIT
 trap 'exit 129' HUP
@@ -25,13 +25,13 @@ port() { # NAME: a virtio-serial port whose other end is the file of that name
 }
 
 make_arguments() {
-    # la57 costs a fifth page table level in each translation and is of no use here.
+    # Without la57, since a fifth level of page tables only makes each translation slower.
     arguments=(-nodefaults -no-user-config -display none -no-reboot -nic none -machine q35 -cpu "max,la57=off" -m "$mem"
         -kernel "$guest/vmlinux" -initrd "$run/initrd" -serial "file:$run/console"
         -append "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off reboot=t"
         -fsdev "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap"
         -device "virtio-9p-pci,fsdev=host,mount_tag=host"
-        # Without an ioeventfd a write of the guest is in the file when the guest goes on: none is lost at its end.
+        # Without an ioeventfd, a write is in the file before the guest goes on, so that none is lost when the guest ends.
         -device "virtio-serial-pci,ioeventfd=off")
     port stdout
     port stderr
@@ -39,13 +39,13 @@ make_arguments() {
     if [ -n "$icount" ]; then
         arguments+=(-accel "tcg,thread=single" -icount "shift=0,sleep=off" -smp 1)
     else
-        arguments+=(-accel "tcg,thread=multi" -smp "${cpus:-2}")
+        arguments+=(-accel "tcg,thread=multi" -smp "${cpus:-1}")
     fi
     [ -z "$out" ] || arguments+=(-fsdev "local,id=out,path=$(escape "$out"),security_model=none,multidevs=remap"
         -device "virtio-9p-pci,fsdev=out,mount_tag=out")
 }
 
-# guest_failed REASON: the console tells why; a copy outlives this run.
+# guest_failed REASON: prints the end of the console, which says why, and keeps a copy of all of it.
 guest_failed() {
     local log=$cache_dir/last-failure.log
     cp "$run/console" "$log" 2>/dev/null || :
@@ -54,14 +54,15 @@ guest_failed() {
     exit 125
 }
 
+[ -z "$stage" ] || stage_build
 make_initrd
 make_arguments
 
-# pdeathsig: even when this script is killed outright, the machine ends with it.
+# pdeathsig: the machine ends with this script, even if SIGKILL ends that.
 setpriv --pdeathsig TERM timeout --foreground --kill-after=5 "$timeout" \
     setpriv --pdeathsig KILL qemu-system-x86_64 "${arguments[@]}" </dev/null >"$run/qemu" 2>&1 &
 qemu=$!
-# Files and tail rather than pipes: QEMU never has to wait for a slow reader, and cannot lose what it holds for one.
+# Files and tail rather than pipes: QEMU never waits for a slow reader, and loses no output that one has not read yet.
 tail -q -c +1 -f -s 0.05 --pid="$qemu" "$run/stdout" &
 readers+=($!)
 tail -q -c +1 -f -s 0.05 --pid="$qemu" "$run/stderr" >&2 &

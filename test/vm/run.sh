@@ -8,6 +8,7 @@
 # running is killed. /tmp, /run and /dev/shm are empty there, but for the directories that --root names below.
 #
 #   --install          first install the build, $RDMAQUOTA_BUILD or <repository>/build, in the guest
+#   --stage            only have it ready for install-in-guest.sh, which COMMAND may run
 #   --device D         rxe (default), mlx5sim (a software mlx5_0 for the control path, see test/mlx5sim; its module is
 #                      $RDMAQUOTA_MLX5SIM, else built when needed) or both
 #   --root DIR         run COMMAND in that root file system (see roots.sh); the repository, the build, the cache and
@@ -17,7 +18,8 @@
 #   --systemd          with systemd as process 1, which goes for basic.target and empties /tmp on the way
 #   --out DIR          a directory of this machine that the guest may write to, as /out
 #   --env NAME=VALUE   set a variable for COMMAND; else it has only LANG, LC_ALL, TERM, TZ and a root login's
-#   --cpus N           2
+#   --cpus N           1: with more, the emulator needs more than twice the time for the same work, so that this is for
+#                      tests that want things to happen at once
 #   --mem SIZE         2G
 #   --timeout SEC      900
 #   --native           no guest: use this machine's own kernel, where that has rdma_rxe (see native.sh)
@@ -29,7 +31,7 @@ set -eu
 . "$(dirname "$0")/common.sh"
 PATH=$PATH:/usr/sbin:/sbin
 
-install='' devices=rxe root='' icount='' systemd='' out='' cpus='' mem=2G timeout=900 native='' kernel='' variables=()
+install='' stage='' staged='' devices=rxe root='' icount='' systemd='' out='' cpus='' mem=2G timeout=900 native='' kernel='' variables=()
 build=${RDMAQUOTA_BUILD:-$repo_dir/build}
 
 parse() {
@@ -40,7 +42,8 @@ parse() {
         esac
         case $1 in
             --help | -h) usage; exit 0 ;;
-            --install) install=$vm_dir/install-in-guest.sh; shift ;;
+            --install) install=$vm_dir/install-in-guest.sh stage=yes; shift ;;
+            --stage) stage=yes; shift ;;
             --icount) icount=yes; shift ;;
             --systemd) systemd=yes; shift ;;
             --native) native=yes; shift ;;
@@ -84,7 +87,7 @@ check() {
     [ "$root" != / ] || root=''
     [ -z "$out" ] || out=$(cd "$out" && pwd -P)
     case $build in /*) ;; *) build=$PWD/$build ;; esac
-    [ -z "$install" ] || [ -e "$build/build.ninja" ] ||
+    [ -z "$stage" ] || [ -e "$build/build.ninja" ] ||
         skip "--install: no build in $build; build it or set RDMAQUOTA_BUILD"
     mlx5sim=${RDMAQUOTA_MLX5SIM:-}
     [[ $devices != *mlx5sim* ]] || [ -z "$mlx5sim" ] || [ -e "$mlx5sim" ] || skip "--device mlx5sim: no module $mlx5sim"
@@ -100,7 +103,7 @@ environment() {
     done
     for variable in HOME=/root USER=root LOGNAME=root SHELL=/bin/sh \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        "RDMAQUOTA_BUILD=$build" "RDMAQUOTA_CACHE=$cache_dir" ${variables+"${variables[@]}"}; do
+        "RDMAQUOTA_BUILD=$build" "RDMAQUOTA_STAGE=$staged" "RDMAQUOTA_CACHE=$cache_dir" ${variables+"${variables[@]}"}; do
         echo "export ${variable%%=*}=$(quote "${variable#*=}")"
     done
 }
@@ -115,6 +118,18 @@ command_script() {
         printf ' %s' "$(quote "$argument")"
     done
     echo
+}
+
+# stage_build: the build as it is to be installed, in `staged`, a directory that clean_up() removes. Meson does it here, since
+# Python takes long to start in the guest.
+stage_build() {
+    need meson meson
+    staged=$(mktemp -d "$build/stage.XXXXXX")
+    chmod 755 "$staged"
+    (
+        flock 9
+        DESTDIR="$staged" meson install -C "$build" --no-rebuild --quiet --strip >"$run/staging" 2>&1
+    ) 9>"$build/stage.lock" || { cat "$run/staging" >&2; say "the build cannot be staged"; exit 125; }
 }
 
 # What the guest needs to know, as a second archive behind the cached one.

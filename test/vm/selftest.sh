@@ -45,7 +45,13 @@ status_is() {
     [ "$got" = "$wanted" ] || { echo "# exit status $got, not $wanted"; return 1; }
 }
 
-no_process() { ! pgrep -f -- "$TMPDIR" >/dev/null; }
+no_process() { # none whose command line names our directory
+    local arguments file
+    for file in /proc/[0-9]*/cmdline; do
+        mapfile -t -d '' arguments 2>/dev/null <"$file" || continue
+        [[ ${arguments[*]} != *"$TMPDIR"* ]] || return 1
+    done
+}
 nothing_left() { no_process && [ -z "$(ls -A "$TMPDIR")" ]; }
 
 wait_for() { # COMMAND...: at most a minute

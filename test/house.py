@@ -1,0 +1,113 @@
+"""house.py: what holds of the source tree as a whole. Needs no build. Prints 'ok - NAME' or 'not ok - NAME' with the
+places; the last line is 'N passed, N failed'."""
+
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PRODUCT = ("policy", "shm", "provider", "tools")
+LONGEST = 400  # lines of a file; tests may be longer
+
+# Each room and the rooms that its files may include, besides itself. A file is in the longest room that its path begins
+# with. Dependencies point one way: policy <- shm <- provider, tools.
+MAY_INCLUDE = {
+    "policy": (),
+    "policy/file": ("policy",),
+    "shm": ("policy",),
+    "provider": ("shm", "policy"),
+    "tools/common": ("policy/file", "shm", "policy"),
+    "tools/rdmaquota": ("tools/common", "policy/file", "shm", "policy"),
+    "tools/rdmaquotad": ("tools/common", "policy/file", "shm", "policy"),
+}
+SOURCES = (".c", ".cpp", ".h", ".hpp")
+GENERATED = (".skel.h",)
+
+
+def product_files():
+    for top in PRODUCT:
+        for directory, _, names in os.walk(os.path.join(ROOT, top)):
+            for name in sorted(names):
+                yield os.path.relpath(os.path.join(directory, name), ROOT)
+
+
+def lines_of(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+def room_of(path):
+    return max((room for room in MAY_INCLUDE if path.startswith(room + "/")), key=len, default=None)
+
+
+def included(path, name):
+    """The file of this project that an `#include` of `name` in `path` means, which may be generated; else None."""
+    for directory in (os.path.dirname(path), ""):
+        candidate = os.path.normpath(os.path.join(directory, name))
+        if os.path.isfile(os.path.join(ROOT, candidate)):
+            return candidate
+    return name if room_of(name) else None
+
+
+def problem_of_include(path, name):
+    target = included(path, name)
+    if not target:
+        return "" if name.endswith(GENERATED) else "no such file"
+    room, other = room_of(path), room_of(target)
+    if other == room or other in MAY_INCLUDE.get(room, ()):
+        return ""
+    return f"{room or path} may not depend on {other or target}"
+
+
+def wrong_includes():
+    for path in product_files():
+        if not path.endswith(SOURCES):
+            continue
+        for number, line in enumerate(lines_of(path), 1):
+            match = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
+            # Of the names in angle brackets, those that lie in a room are ours as well.
+            if match and ('"' in line or included(path, match[1])):
+                problem = problem_of_include(path, match[1])
+                if problem:
+                    yield f"{path}:{number}: {match[1]}: {problem}"
+
+
+def folders_without_build():
+    for folder in sorted({os.path.dirname(path) for path in product_files() if path.endswith(SOURCES)}):
+        if not os.path.isfile(os.path.join(ROOT, folder, "meson.build")):
+            yield f"{folder} has no meson.build"
+
+
+def files_outside_rooms():
+    for path in product_files():
+        if path.endswith(SOURCES) and not room_of(path):
+            yield f"{path} is in no room"
+
+
+def long_files():
+    for path in product_files():
+        length = len(lines_of(path))
+        if length > LONGEST:
+            yield f"{path} has {length} lines"
+
+
+def main():
+    checks = (
+        ("dependencies between rooms point one way", wrong_includes),
+        ("every source is in a room", files_outside_rooms),
+        ("every folder of sources has a meson.build", folders_without_build),
+        (f"no file of the product has more than {LONGEST} lines", long_files),
+    )
+    failed = 0
+    for name, check in checks:
+        problems = list(check())
+        failed += bool(problems)
+        print(f"{'not ok' if problems else 'ok'} - {name}")
+        for problem in problems:
+            print(f"    # {problem}")
+    print(f"{len(checks) - failed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
