@@ -84,6 +84,7 @@ struct Policy {
     ScopeLimits tenant;                // tenant.default as a whole
     std::vector<DynamicRule> dynamic;  // in the order of the file
     Sidecar sidecar;
+    std::vector<std::string> warnings;  // about what was read, "FILE:LINE:COL: what"; no part of what is in force
 };
 
 // Names as in the policy file. parse_* errors list what is accepted.

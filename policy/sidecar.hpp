@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "policy/bypass.hpp"
 #include "policy/limit.hpp"
 #include "policy/resource.hpp"
 #include "policy/scope.hpp"
@@ -42,9 +41,7 @@ struct DynamicRule {
 
 struct Sidecar {
     std::uint32_t metrics_port = 0;  // on the loopback address; 0: no metrics over HTTP
-    // Of tenant.default.
-    Bypass bypass = Bypass::report;
-    std::string backstop;  // path of the cgroup whose rdma.max follows the tenant's limits; empty: none
+    std::string backstop;  // of tenant.default: the cgroup whose rdma.max follows its limits; empty: none
 
     bool operator==(const Sidecar&) const = default;
 };

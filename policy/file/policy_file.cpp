@@ -116,11 +116,22 @@ private:
         if (table == nullptr) return;
         for (const auto& [entry, value] : *table)
             if (entry == "bypass" && !value.is_table())
-                word(entry, value, parse_bypass, merge_.policy.sidecar.bypass);
+                bypass(value);
             else if (entry == "backstop" && !value.is_table())
                 backstop(value);
             else
                 scope_entry(entry, value, merge_.policy.tenant);
+    }
+
+    // This key used to say what is done about a bypass. Policies that name it still load.
+    void bypass(const toml::node& node) {
+        const auto word = node.value_or(std::string());
+        if (word == "report") return;
+        if (word != "charge" && word != "limit" && word != "kill")
+            return fail(node, "bypass can only be \"report\", which is the default; remove it");
+        merge_.policy.warnings.push_back(
+            fmt::format("{}bypass = \"{}\" is no longer possible: a bypass is reported, nothing more; remove it",
+                        place(file(), node.source().begin), word));
     }
 
     void backstop(const toml::node& node) {

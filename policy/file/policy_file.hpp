@@ -12,7 +12,8 @@
 namespace rdmaquota {
 
 // The policy of `path` with the files conf.d/*.toml beside it, taken in the order of their names;
-// a later file wins key by key. Errors: "FILE:LINE:COL: what; what to do".
+// a later file wins key by key. Errors: "FILE:LINE:COL: what; what to do". What is accepted but has no effect any
+// more is in the policy's `warnings`.
 Result<Policy> read_policy(const std::string& path);
 
 // The conf.d files that read_policy merges into `path`, in that order. Refuses a conf.d that

@@ -32,11 +32,6 @@ calm_sidecar() {
     echo "# it was killed $(cat deaths) times, $(grep -c 'sees what the kernel makes' lives.log) lives saw something"
     start_sidecar
 }
-# start_doomed PROGRAM...: which may be killed before it says anything
-start_doomed() {
-    "$@" < <(sleep 20) > running 2>&1 &
-    program=$!
-}
 stop_sidecar() { kill "$sidecar"; wait "$sidecar" 2> /dev/null; }
 
 # await SECONDS TEXT: until the sidecar has logged TEXT; its line in $line, the time it took in $took_ms

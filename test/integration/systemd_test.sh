@@ -37,7 +37,7 @@ await_journal() {
 cat > /etc/rdmaquota/rdmaquota.toml << 'END'
 version = 1
 [tenant.default]
-bypass = "limit"
+backstop = "/sidecar"
 [tenant.default."*"]
 hca_object = 40
 [sidecar]
@@ -53,12 +53,12 @@ journal
 has "which is in the journal" "$(cat sidecar.log)" "sees what the kernel makes"
 has "and its state in the status" "$(shown StatusText)" "0 dynamic rules"
 is "it has the powers of the unit and no other" \
-    "$(sed -n 's/^CapEff:\t//p' "/proc/$(shown MainPID)/status")" 00000000002800$(printf '%02x' $((1 << 5 | 1 << 1)))
+    "$(sed -n 's/^CapEff:\t//p' "/proc/$(shown MainPID)/status")" 00000000002800$(printf '%02x' $((1 << 1)))
 
 start in_group "$programs/raw_uverbs" ioctl 5
-await_journal "bypass_limited: pid $program "
-is "a bypass is answered through the unit's view of cgroups" "$(bound)" "rxe0 hca_handle=1 hca_object=40"
-has "and is a warning in the journal" "$(journal -p warning; cat sidecar.log)" "bypass: pid $program "
+await_journal "bypass: pid $program "
+is "the backstop is set through the unit's view of cgroups" "$(bound)" "rxe0 hca_handle=max hca_object=40"
+has "a bypass is a warning in the journal" "$(journal -p warning; cat sidecar.log)" "bypass: pid $program "
 has "Prometheus finds its figures" \
     "$(/usr/bin/python3 -c 'import urllib.request as u
 print(u.urlopen("http://127.0.0.1:9555/metrics").read().decode())')" \

@@ -13,7 +13,6 @@
 #include "shm/paths.hpp"
 #include "shm/policy/policy_segment.hpp"
 #include "shm/policy/policy_writer.hpp"
-#include "tools/common/boot_clock.hpp"
 #include "tools/common/config.hpp"
 #include "tools/common/sidecar_files.hpp"
 
@@ -44,13 +43,6 @@ Result<Policy> load_policy(const std::string& path) {
     return policy;
 }
 
-std::uint64_t counted_since(const std::string& directory, Mode mode) {
-    const auto running = PolicySegment::open(policy_path(directory));
-    if (running && running->mode() == Mode::off && mode != Mode::off) return ticks_since_boot() + 1;
-    const auto known = read_sidecar_policy(directory);
-    return known ? known->counted_since : 0;
-}
-
 // Everything that can fail comes before the publication, which replaces the policy in one step. All limits are
 // then the configured ones: what the sidecar has recorded of others names the policy that was before.
 Result<Reloaded> reload_policy(const std::string& file, const std::string& directory) {
@@ -65,11 +57,10 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     if (!policy) return Error{policy.error()};
     const auto aside = Ledger::replace_unusable(ledger_path(directory), true);
     if (!aside) return Error{aside.error()};
-    const auto since = counted_since(directory, policy->mode);
-    if (const auto told = write_sidecar_policy(directory, *policy, since); !told) return Error{told.error()};
+    if (const auto told = write_sidecar_policy(directory, *policy); !told) return Error{told.error()};
     const auto published = PolicyWriter::publish(*lock, policy_path(directory), policy.value());
     if (!published) return Error{published.error()};
-    return Reloaded{policy->mode, *aside};
+    return Reloaded{policy->mode, *aside, policy->warnings};
 }
 
 }  // namespace rdmaquota

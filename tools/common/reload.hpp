@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "policy/policy.hpp"
 #include "policy/result.hpp"
@@ -17,6 +18,7 @@ Result<Policy> load_policy(const std::string& path);
 struct Reloaded {
     Mode mode;
     std::string ledger_moved_to;  // when the ledger could not be used and a new one was made; else empty
+    std::vector<std::string> warnings;  // Policy::warnings
 };
 
 // Puts `file` in force in a quota directory, which is made when it is not there, with a ledger. An

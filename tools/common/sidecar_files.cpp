@@ -79,9 +79,7 @@ SidecarPolicy sidecar_of(const Json& json) {
     SidecarPolicy policy;
     for (const auto& rule : json.at("dynamic")) policy.rules.push_back(rule_of(rule));
     policy.settings.metrics_port = json.at("metrics_port").get<std::uint32_t>();
-    if (const auto bypass = parse_bypass(json.at("bypass").get<std::string>())) policy.settings.bypass = *bypass;
     policy.settings.backstop = json.at("backstop").get<std::string>();
-    policy.counted_since = json.value("counted_since", std::uint64_t{0});
     return policy;
 }
 
@@ -103,14 +101,12 @@ bool in_force(const PolicySegment& policy, const ChangedLimit& change) {
 
 }  // namespace
 
-Result<void> write_sidecar_policy(const std::string& directory, const Policy& policy, std::uint64_t counted_since) {
+Result<void> write_sidecar_policy(const std::string& directory, const Policy& policy) {
     Json rules = Json::array();
     for (const auto& rule : policy.dynamic) rules.push_back(rule_json(rule));
     return replace_json(sidecar_path(directory), Json{{"version", 1},
                                                       {"metrics_port", policy.sidecar.metrics_port},
-                                                      {"bypass", name(policy.sidecar.bypass)},
                                                       {"backstop", policy.sidecar.backstop},
-                                                      {"counted_since", counted_since},
                                                       {"dynamic", std::move(rules)}});
 }
 

@@ -23,11 +23,8 @@ namespace rdmaquota {
 struct SidecarPolicy {
     std::vector<DynamicRule> rules;
     Sidecar settings;
-    // In clock ticks since boot: who started before then may have made objects while the mode was off, so that they
-    // are not charged.
-    std::uint64_t counted_since = 0;
 };
-Result<void> write_sidecar_policy(const std::string& directory, const Policy& policy, std::uint64_t counted_since);
+Result<void> write_sidecar_policy(const std::string& directory, const Policy& policy);
 // Nothing asked where there is no file.
 Result<SidecarPolicy> read_sidecar_policy(const std::string& directory);
 

@@ -109,13 +109,20 @@ TEST_CASE("every resource can be limited") {
 }
 
 TEST_CASE("a tenant says what the sidecar does for it") {
-    const auto policy =
-        good("version = 1\n[tenant.default]\nbypass = \"limit\"\nbackstop = \"/slurm\"\nmlx5_0.qp = 3\n");
-    CHECK(policy.sidecar.bypass == Bypass::limit);
+    const auto policy = good("version = 1\n[tenant.default]\nbackstop = \"/slurm\"\nmlx5_0.qp = 3\n");
     CHECK(policy.sidecar.backstop == "/slurm");
     REQUIRE(policy.tenant.size() == 1);
     CHECK(policy.tenant[0].device == "mlx5_0");
-    CHECK(good("version = 1\n").sidecar.bypass == Bypass::report);
+}
+
+TEST_CASE("an answer to a bypass that is no longer given is read with a warning") {
+    for (const std::string word : {"charge", "limit", "kill"}) {
+        const auto policy = good("version = 1\n[tenant.default]\nbypass = \"" + word + "\"\n");
+        REQUIRE(policy.warnings.size() == 1);
+        CHECK(policy.warnings[0] == "p.toml:3:10: bypass = \"" + word +
+                                        "\" is no longer possible: a bypass is reported, nothing more; remove it");
+    }
+    CHECK(good("version = 1\n[tenant.default]\nbypass = \"report\"\n").warnings.empty());
 }
 
 TEST_CASE("errors name file, line, column and a remedy") {
@@ -150,7 +157,7 @@ TEST_CASE("errors name file, line, column and a remedy") {
         {"version = 1\n[[process]]", "p.toml:2:1: ", "must be a table"},
         {"version = 1\n[tenant.blue.\"*\"]\nqp = 1", "p.toml:2:9: ", "one tenant 'default'"},
         {"version = 1\n[tenant.default]\nmatch = []", "p.toml:3:1: ", "match"},
-        {"version = 1\n[tenant.default]\nbypass = \"ignore\"", "p.toml:3:10: ", "report, charge, limit or kill"},
+        {"version = 1\n[tenant.default]\nbypass = \"ignore\"", "p.toml:3:10: ", "can only be \"report\""},
         {"version = 1\n[tenant.default]\nbackstop = \"slurm\"", "p.toml:3:12: ", "path of a cgroup"},
         {"version = 1\n[tenant.default]\nbackstop = \"/slurm/../x\"", "p.toml:3:12: ", "path of a cgroup"},
         {"version = 1\n[tenant]\nqp = 1", "p.toml:3:1: ", "[tenant.default.\"*\"]"},

@@ -82,7 +82,7 @@ TEST_CASE("what the policy asks of the sidecar reaches it whole") {
     TemporaryDirectory directory;
     const auto policy = parse(whole);
     REQUIRE(policy);
-    REQUIRE(write_sidecar_policy(directory.path(), *policy, 77));
+    REQUIRE(write_sidecar_policy(directory.path(), *policy));
     const auto asked = read_sidecar_policy(directory.path());
     REQUIRE(asked);
     CHECK(asked->rules == policy->dynamic);

@@ -73,6 +73,7 @@ int check(const std::string& file) {
     if (!policy) return failed(policy.error());
     const auto fragments = policy_fragments(file);
     if (!fragments) return failed(fragments.error());
+    for (const auto& warning : policy->warnings) warn("warning: " + warning);
     fmt::print("{}: ok\n", printable(file));
     for (const auto& fragment : fragments.value()) fmt::print("{}: ok, merged\n", printable(fragment));
 

@@ -12,6 +12,7 @@ namespace {
 int reload(const std::string& file, const Session& session) {
     const auto done = reload_policy(file, session.directory);
     if (!done) return failed(done.error());
+    for (const auto& warning : done->warnings) warn("warning: " + warning);
     if (!done->ledger_moved_to.empty())
         fmt::print("the ledger could not be used; it was moved to {} and a new one made\n", done->ledger_moved_to);
     fmt::print("{} is in force, mode {}\n", file, name(done->mode));

@@ -54,7 +54,6 @@ struct BypassDetector::Side {
     bool partial = false;
     bool stale = false;
     bool slotless = true;  // none of its processes has one
-    std::vector<Suspect> suspects;
     std::uint64_t oldest = UINT64_MAX;  // start time
     std::uint64_t driver_objects = 0;
     std::uint64_t activity = 0, openings = 0;
@@ -78,7 +77,7 @@ std::pair<std::uint64_t, std::uint64_t> right_amounts(Resource resource, std::ui
 // Whose slot is whose: of the process that it names, or, where none that uses a device is that, of those who keep it.
 // The second are compared together.
 BypassDetector::Slots BypassDetector::assign(const Observation& observation, Groups& groups) {
-    std::map<LedgerName, std::uint32_t> by_name;
+    std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> by_name;
     for (const auto& [pid, group] : groups.all())
         if (const auto& identity = names_.of(pid)) by_name[{identity->pid, identity->start_time}] = pid;
     std::map<std::uint32_t, std::uint64_t> openings;
@@ -89,7 +88,6 @@ BypassDetector::Slots BypassDetector::assign(const Observation& observation, Gro
         for (const auto slot : holders_.of(pid, count)) keepers[slot].push_back(pid);
     Slots slots;
     for (const auto& owner : observation.ledger.owners()) {
-        if (charges_.holds(owner.slot)) continue;
         auto& users = slots[owner.slot];
         const auto named = by_name.find({owner.identity.pid, owner.identity.start_time});
         if (named != by_name.end()) users = {named->second};
@@ -101,7 +99,7 @@ BypassDetector::Slots BypassDetector::assign(const Observation& observation, Gro
 
 BypassDetector::Sides BypassDetector::read(const Observation& observation) {
     Groups groups(observation.uses);
-    holders_.follow(observation.ledger.path(), observation.file.inode);
+    holders_.follow(observation.ledger.path(), observation.ledger_inode);
     const auto slots = assign(observation, groups);
     std::set<std::uint32_t> charged;
     for (const auto& [slot, users] : slots) charged.insert(users.begin(), users.end());
@@ -119,7 +117,6 @@ BypassDetector::Sides BypassDetector::read(const Observation& observation) {
 
 void BypassDetector::add_kernel(Side& side, const KernelUse& use, bool has_slot) {
     const auto& identity = names_.of(use.pid);
-    side.suspects.push_back({use.pid, identity ? identity->comm : "", identity ? identity->start_time : 0, has_slot});
     side.slotless &= !has_slot;
     side.openings += use.created[index(Resource::hca_handle)] + use.destroyed[index(Resource::hca_handle)];
     const auto objects = use.live[index(Resource::hca_object)];
@@ -184,7 +181,6 @@ void BypassDetector::compare(const ProcessDevice& place, const Side& side, const
     watched.difference.device = place.second;
     watched.in_kernel = side.kernel;
     watched.in_ledger = side.ledger;
-    watched.suspects = side.suspects;
     for (const auto& row : resource_table) {
         const auto i = index(row.id);
         const bool known = observation.watch.knows(row.id) &&
@@ -220,45 +216,17 @@ void BypassDetector::judge(Watched& watched, std::vector<Finding>& found) {
         leaked |= watched.looks.leak(row.id) != 0;
     }
     if (bypassed != 0 && (watched.told == 0 || bypassed >= 2 * watched.told)) {
-        found.push_back({Finding::Kind::bypass, difference(watched, true), {}});
+        found.push_back({Finding::Kind::bypass, difference(watched, true)});
         watched.told = bypassed;
     }
     if (bypassed == 0 && watched.told != 0) {
-        found.push_back({Finding::Kind::bypass_ended, watched.difference, {}});
+        found.push_back({Finding::Kind::bypass_ended, watched.difference});
         watched.told = 0;
     }
     if (leaked != watched.leak_told)
-        found.push_back(leaked ? Finding{Finding::Kind::leak, difference(watched, false), {}}
-                               : Finding{Finding::Kind::leak_ended, watched.difference, {}});
+        found.push_back(leaked ? Finding{Finding::Kind::leak, difference(watched, false)}
+                               : Finding{Finding::Kind::leak_ended, watched.difference});
     watched.leak_told = leaked;
-}
-
-void BypassDetector::act(const ProcessDevice& place, Watched& watched, const Observation& observation, Bypass bypass,
-                    std::vector<Finding>& found) {
-    std::optional<Bypass> asked;
-    if (watched.told != 0 && observation.policy.mode() == Mode::enforce) asked = bypass;
-    if (std::exchange(watched.acted, asked) != asked) sanctions_.end(place);
-    const auto since = std::max(observation.file.made, observation.counted_since);
-    if (asked == Bypass::limit)
-        if (auto limited = sanctions_.limit(place, difference(watched, true), watched.suspects, since, observation.policy))
-            found.push_back(std::move(*limited));
-    if (asked == Bypass::kill)
-        for (auto& killed : sanctions_.kill(place, difference(watched, true), watched.suspects, since))
-            found.push_back(std::move(killed));
-}
-
-// What each bypassing process has beyond its own charges.
-Charges::Wanted BypassDetector::excess() {
-    Charges::Wanted wanted;
-    for (const auto& [place, watched] : watched_) {
-        if (watched.told == 0) continue;
-        const auto pid = watched.difference.pid;
-        auto& charge = wanted[pid];
-        charge.whom = names_.of(pid).value_or(Identity{pid, 0, 0, "(ended)"});
-        auto& amounts = charge.amounts[place.second];
-        for (const auto& row : resource_table) amounts[index(row.id)] += watched.looks.bypass(row.id);
-    }
-    return wanted;
 }
 
 // A gate that is too high for several looks was left so by a death in mid-operation, or is in use all the time;
@@ -275,9 +243,8 @@ void BypassDetector::correct_gates(Ledger& ledger) {
         }
 }
 
-std::vector<Finding> BypassDetector::look(const Observation& observation, Bypass bypass) {
+std::vector<Finding> BypassDetector::look(const Observation& observation) {
     std::vector<Finding> found;
-    if (std::exchange(file_, observation.file) != observation.file) charges_.forget();  // it is another ledger
     correct_gates(observation.ledger);
     const auto sides = observation.policy.mode() == Mode::off ? Sides{} : read(observation);
     for (auto& [place, watched] : watched_) watched.seen = false;
@@ -285,10 +252,7 @@ std::vector<Finding> BypassDetector::look(const Observation& observation, Bypass
     for (auto& [place, watched] : watched_) {
         if (!watched.seen) watched.looks.begin(false);
         if (found.size() < most_findings) judge(watched, found);  // otherwise at the next look
-        act(place, watched, observation, bypass, found);
     }
-    if (bypass == Bypass::charge && observation.policy.mode() == Mode::enforce) charges_.keep(observation.ledger, excess());
-    else end(observation.ledger);
     std::erase_if(watched_, [](const auto& entry) {
         const auto& [place, watched] = entry;
         return !watched.seen && watched.told == 0 && !watched.leak_told;

@@ -8,8 +8,7 @@
 // contexts (after a fork, or when a descriptor was passed on) are compared together: the ledger charges who the
 // provider's account belongs to, the kernel who makes the system call.
 //
-//   kernel has more: a bypass. Reported; as the policy says also charged (charges.hpp), bounded by the
-//                    kernel, or ended (sanctions.hpp).
+//   kernel has more: a bypass. Reported.
 //   ledger has more: a leak. What the dead left is given back by reaping and reconciling; a living process that
 //                    was charged for more than it has is reported.
 //
@@ -25,16 +24,12 @@
 #include <utility>
 #include <vector>
 
-#include "policy/bypass.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/policy/policy_segment.hpp"
-#include "tools/rdmaquotad/bypass/charges.hpp"
 #include "tools/rdmaquotad/bypass/finding.hpp"
 #include "tools/rdmaquotad/kernel/kernel_watch.hpp"
 #include "tools/rdmaquotad/bypass/sample_window.hpp"
-#include "tools/rdmaquotad/core/quota_directory.hpp"
 #include "tools/rdmaquotad/bypass/process_names.hpp"
-#include "tools/rdmaquotad/bypass/sanctions.hpp"
 #include "tools/rdmaquotad/bypass/slot_holders.hpp"
 
 namespace rdmaquota {
@@ -44,8 +39,7 @@ struct Observation {
     const KernelWatch& watch;
     const std::vector<KernelUse>& uses;  // read from `watch` just before
     Ledger& ledger;
-    LedgerFile file;
-    std::uint64_t counted_since;  // nothing was charged before, in ticks since boot
+    ino_t ledger_inode;
     const PolicySegment& policy;
     const std::set<std::string>& devices;  // of this machine
     // Programs charge this ledger by default. Otherwise those who have no slot in it are not its concern.
@@ -57,15 +51,10 @@ public:
     // Call `look` this often: a bypass is told after three looks; and twice when a device is opened.
     static constexpr unsigned look_interval_ms = 200;
 
-    explicit BypassDetector(Backstop& backstop) : sanctions_(backstop) {}
-
-    std::vector<Finding> look(const Observation& observation, Bypass bypass);
+    std::vector<Finding> look(const Observation& observation);
 
     std::vector<Difference> bypasses() const;  // at present
     std::uint64_t corrected() const noexcept { return corrected_; }  // gates, so far
-
-    // Gives back what is charged for others; for an orderly end.
-    void end(Ledger& ledger) { charges_.end(ledger); }
 
 private:
     using ProcessDevice = std::pair<std::uint32_t, std::string>;  // process and device
@@ -78,14 +67,12 @@ private:
         bool partial = false, slotless = false;
         std::uint64_t told = 0;  // sum of the excess that was told; 0: nothing was
         bool leak_told = false;
-        std::vector<Suspect> suspects;
-        std::optional<Bypass> acted;  // what was asked for at the last look
         bool seen = false;
     };
     class Groups;
     struct Side;
     using Sides = std::map<ProcessDevice, Side>;
-    using Slots = std::map<std::uint32_t, std::vector<std::uint32_t>>;  // the processes of each slot that is not ours
+    using Slots = std::map<std::uint32_t, std::vector<std::uint32_t>>;  // the processes of each slot 
 
     Slots assign(const Observation& observation, Groups& groups);
     Sides read(const Observation& observation);
@@ -94,17 +81,12 @@ private:
     void compare(const ProcessDevice& place, const Side& side, const Observation& observation);
     Difference difference(const Watched& watched, bool bypass) const;
     void judge(Watched& watched, std::vector<Finding>& found);
-    void act(const ProcessDevice& place, Watched& watched, const Observation& observation, Bypass bypass, std::vector<Finding>& found);
-    Charges::Wanted excess();
     void correct_gates(Ledger& ledger);
 
-    Sanctions sanctions_;
     ProcessNames names_;
     SlotHolders holders_;
     std::map<ProcessDevice, Watched> watched_;
-    Charges charges_;
     std::map<std::pair<std::uint32_t, Resource>, unsigned> loose_;  // gates that differed in looks in a row
-    LedgerFile file_;
     std::uint64_t corrected_ = 0;
 };
 

@@ -70,13 +70,13 @@ Json to_json(const KernelUse& use) {
 }
 
 BypassMonitor::BypassMonitor(Loop& loop, QuotaDirectory& node, NodeEvents& events)
-    : loop_(loop), node_(node), events_(events), backstop_(node.directory()), detector_(backstop_) {}
+    : loop_(loop), node_(node), events_(events), backstop_(node.directory()) {}
 
 void BypassMonitor::start() {
     for_everyone_ = is_system(node_.directory());
     watch_ = KernelWatch::open();
     if (const auto loaded = backstop_.load(); !loaded) log(Priority::error, loaded.error());
-    // What a daemon that was killed had bounded because of a bypass; it is bounded again if that goes on.
+    // A daemon that was killed may have bounded a cgroup that the policy no longer names.
     for (const auto& [group, device] : backstop_.all())
         if (group != asked_.backstop) backstop_.put_back(group, device);
     tick_ = loop_.every(std::chrono::milliseconds(BypassDetector::look_interval_ms), [this] { look(); }, Urgency::first);
@@ -91,13 +91,9 @@ void BypassMonitor::new_policy(const SidecarPolicy& asked) {
         said_unbounded_.clear();
     }
     asked_ = asked.settings;
-    counted_since_ = asked.counted_since;
 }
 
-void BypassMonitor::end() {
-    if (node_.usable()) detector_.end(node_.ledger());
-    backstop_.put_back_all();
-}
+void BypassMonitor::end() { backstop_.put_back_all(); }
 
 // The descriptor comes when the program is attached, which may be later.
 void BypassMonitor::watch_events() {
@@ -160,18 +156,16 @@ bool BypassMonitor::compare() {
     if (!node_.usable() || node_.policy().superseded()) return false;
     const auto names = machine_devices();
     const std::set<std::string> devices(names.begin(), names.end());
-    const Observation observation{*watch_, uses_, node_.ledger(), node_.ledger_file(), counted_since_, node_.policy(),
-                      devices, for_everyone_};
-    for (const auto& finding : detector_.look(observation, asked_.bypass)) tell(finding);
+    const Observation observation{*watch_, uses_, node_.ledger(), node_.ledger_inode(), node_.policy(), devices,
+                                  for_everyone_};
+    for (const auto& finding : detector_.look(observation)) tell(finding);
     return true;
 }
 
 void BypassMonitor::tell(const Finding& finding) {
     auto fields = to_json(finding.difference);
     fields["tenant"] = default_tenant;
-    if (!finding.why.empty()) fields["why"] = finding.why;
-    events_.emit(priority_of(finding.kind), name(finding.kind), std::move(fields),
-                 words(finding.difference) + (finding.why.empty() ? "" : ": " + finding.why));
+    events_.emit(priority_of(finding.kind), name(finding.kind), std::move(fields), words(finding.difference));
 }
 
 // rdma.max follows the tenant's limits, also when they change.
@@ -239,7 +233,6 @@ Json BypassMonitor::status() const {
     for (const auto& [group, device] : backstop_.all()) bounds.push_back(bound_json(group, device));
     return Json{{"attached", watch_->attached()},
                 {"not_seen", watch_->blind()},
-                {"bypass", name(asked_.bypass)},
                 {"bypasses", bypasses_json()},
                 {"bounded", std::move(bounds)},
                 {"gates_corrected", detector_.corrected()}};

@@ -59,7 +59,6 @@ private:
     using Clock = std::chrono::steady_clock;
     Clock::time_point looked_;
     std::map<std::pair<std::string, std::string>, HcaCounts> denied_;  // by bounded group and device
-    std::uint64_t counted_since_ = 0;
     bool for_everyone_ = false;  // the directory is that which programs charge by default
     int fd_ = -1;
     Loop::Source ready_, tick_, soon_;

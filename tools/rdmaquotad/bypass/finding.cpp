@@ -7,9 +7,6 @@ std::string_view name(Finding::Kind kind) noexcept {
     switch (kind) {
         case bypass: return "bypass";
         case bypass_ended: return "bypass_ended";
-        case bypass_limited: return "bypass_limited";
-        case bypass_killed: return "bypass_killed";
-        case bypass_kept: return "bypass_kept";
         case leak: return "leak";
         case leak_ended: return "leak_ended";
     }

@@ -26,13 +26,10 @@ struct Finding {
     enum class Kind : std::uint8_t {
         bypass,         // began, or grew to twice of what was told
         bypass_ended,   // no longer there
-        bypass_limited, bypass_killed,
-        bypass_kept,    // what the policy asks for cannot be done; `why`
         leak, leak_ended,
     };
     Kind kind;
     Difference difference;
-    std::string why;
 };
 std::string_view name(Finding::Kind) noexcept;  // one word
 

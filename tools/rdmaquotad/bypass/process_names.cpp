@@ -1,12 +1,9 @@
 #include "tools/rdmaquotad/bypass/process_names.hpp"
 
-#include <csignal>
 #include <cstdlib>
 #include <sstream>
 
 #include <fmt/core.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "tools/common/file_text.hpp"
 
@@ -50,15 +47,6 @@ const std::optional<Identity>& ProcessNames::of(std::uint32_t pid) {
 
 void ProcessNames::keep_only(const std::set<std::uint32_t>& pids) {
     std::erase_if(known_, [&pids](const auto& entry) { return !pids.contains(entry.first); });
-}
-
-bool kill_process(std::uint32_t pid, std::uint64_t start_time) {
-    const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-    if (fd < 0) return false;
-    const bool same = start_time != 0 && start_time_in(file_text(fmt::format("/proc/{}/stat", pid))) == start_time;
-    const bool killed = same && syscall(SYS_pidfd_send_signal, fd, SIGKILL, nullptr, 0) == 0;
-    close(fd);
-    return killed;
 }
 
 }  // namespace rdmaquota

@@ -11,13 +11,6 @@
 
 namespace rdmaquota {
 
-// A process as the ledger knows it: its pid in its own namespace and when it started.
-struct LedgerName {
-    std::uint32_t pid = 0;
-    std::uint64_t start_time = 0;
-    auto operator<=>(const LedgerName&) const = default;
-};
-
 // What /proc says of process `pid` of this namespace as it would enter itself in a ledger; nullopt when it is gone.
 std::optional<Identity> identity_of(std::uint32_t pid);
 
@@ -31,8 +24,5 @@ public:
 private:
     std::map<std::uint32_t, std::optional<Identity>> known_;
 };
-
-// SIGKILL for that very process; false when it is gone or another has its pid.
-bool kill_process(std::uint32_t pid, std::uint64_t start_time);
 
 }  // namespace rdmaquota

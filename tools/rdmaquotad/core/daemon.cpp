@@ -174,6 +174,7 @@ Result<std::string> Daemon::reload() {
     const auto done = reload_policy(policy_file_, node_.directory());
     ::sd_notify(0, "READY=1");
     if (!done) return Error{done.error()};
+    for (const auto& warning : done->warnings) log(Priority::warning, warning);
     tick();
     auto said = fmt::format("{} is in force, mode {}", policy_file_, name(done->mode));
     log(Priority::notice, said);

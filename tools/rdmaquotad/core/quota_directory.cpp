@@ -1,11 +1,8 @@
 #include "tools/rdmaquotad/core/quota_directory.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "shm/paths.hpp"
-#include "tools/common/boot_clock.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -13,12 +10,10 @@ namespace {
 constexpr auto patience = std::chrono::milliseconds(100);
 constexpr auto between_replacements = std::chrono::minutes(1);
 
-LedgerFile file_of(const std::string& path) {
-    struct statx status {};
-    if (::statx(AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_BTIME, &status) != 0) return {};
-    if ((status.stx_mask & STATX_BTIME) == 0) return {status.stx_ino, UINT64_MAX};
-    const timespec made{.tv_sec = status.stx_btime.tv_sec, .tv_nsec = status.stx_btime.tv_nsec};
-    return {status.stx_ino, ticks_at(made)};
+// 0 where there is no file.
+ino_t inode_of(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
 }  // namespace
@@ -51,14 +46,14 @@ void QuotaDirectory::replace_damaged(const std::string& path) {
 
 void QuotaDirectory::open_ledger() {
     const auto path = ledger_path(directory_);
-    const bool same = ledger_file_.inode != 0 && ledger_file_.inode == file_of(data_path(path)).inode;
+    const bool same = ledger_inode_ != 0 && ledger_inode_ == inode_of(data_path(path));
     if (same && ledger_ && !ledger_->damaged()) return;
     if (same) replace_damaged(path);
-    const auto file = file_of(data_path(path));
+    const auto inode = inode_of(data_path(path));
     auto ledger = Ledger::open(path);
     if (ledger) {
         ledger_.emplace(std::move(*ledger));
-        ledger_file_ = file;
+        ledger_inode_ = inode;
         return;
     }
     // While there is no other one, the one that is open is watched on: programs may have it too.

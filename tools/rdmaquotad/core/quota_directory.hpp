@@ -9,18 +9,13 @@
 #include <string>
 #include <utility>
 
+#include <sys/types.h>
+
 #include "shm/ledger/ledger.hpp"
 #include "shm/policy/policy_writer.hpp"
 #include "tools/common/sidecar_files.hpp"
 
 namespace rdmaquota {
-
-// A ledger's file: what tells it from one that takes its place.
-struct LedgerFile {
-    std::uint64_t inode = 0;
-    std::uint64_t made = 0;  // when, in clock ticks since boot, as the start of processes; UINT64_MAX: not known
-    bool operator==(const LedgerFile&) const = default;
-};
 
 class QuotaDirectory {
 public:
@@ -43,7 +38,7 @@ public:
     // The policy at the path, for changing it: another one than policy() where it was replaced since the last refresh.
     // Waits 100 ms at most for another writer.
     Result<PolicyWriter> policy_writer() const;
-    const LedgerFile& ledger_file() const noexcept { return ledger_file_; }
+    ino_t ledger_inode() const noexcept { return ledger_inode_; }  // another one for each ledger
     // What all processes together use on a device, by their own word; 0 for one that is not known.
     std::uint64_t usage(const std::string& device, Resource resource) const;
     // Whether this daemon may change limits.
@@ -56,7 +51,7 @@ private:
 
     std::string directory_;
     std::optional<Ledger> ledger_;
-    LedgerFile ledger_file_;
+    ino_t ledger_inode_ = 0;
     std::chrono::steady_clock::time_point may_replace_;  // from then on
     std::string aside_, last_aside_;
     std::optional<PolicySegment> policy_;
