@@ -8,25 +8,25 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <sstream>
 
 #include <fmt/core.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 
-#include "tools/common/probe.hpp"
+#include "tools/rdmaquotad/dynamic/question.hpp"
 
 namespace rdmaquota {
 namespace {
 
-constexpr unsigned patience_s = 1;                // for a device that does not answer
-constexpr std::chrono::seconds ask_again{60};     // one that could not be asked
+using Clock = std::chrono::steady_clock;
 
-struct DeviceMaxima {
-    std::array<std::uint64_t, resource_count> of{};
-    std::chrono::steady_clock::time_point asked = std::chrono::steady_clock::now();
-    bool known = false;
-};
+constexpr std::chrono::milliseconds first_wait{1000};  // the daemon waits for an answer once
+constexpr std::chrono::seconds patience{20};           // for a device that does not answer
+constexpr std::chrono::seconds ask_again{60};          // one that did not, or could not be asked
+
+using Maxima = std::array<std::uint64_t, resource_count>;
 
 // Asks the kernel itself: ibv_query_device would tell what the quota leaves where the policy has
 // clamp_device_attr. The command is that of <rdma/ib_user_verbs.h>.
@@ -49,7 +49,6 @@ std::string words(const ib_uverbs_query_device_resp& answer) {
 
 // In a child: libibverbs stays out of the daemon, and so do its mistakes.
 std::string ask(const std::string& device) {
-    ::alarm(patience_s);
     void* library = ::dlopen("libibverbs.so.1", RTLD_NOW);
     if (library == nullptr) return {};
     const auto list = reinterpret_cast<ibv_device** (*)(int*)>(::dlsym(library, "ibv_get_device_list"));
@@ -63,26 +62,53 @@ std::string ask(const std::string& device) {
     return context != nullptr && query(*context, answer) ? words(answer) : std::string();
 }
 
-DeviceMaxima maxima_of(const std::string& device) {
-    DeviceMaxima maxima;
-    std::istringstream answer(Probe([&device] { return ask(device); }).answer());
+Maxima parse(const std::string& text) {
+    Maxima maxima{};
+    std::istringstream answer(text);
     std::string resource;
     std::uint64_t most = 0;
     while (answer >> resource >> most)
-        if (const auto found = find_resource(resource)) {
-            maxima.of[index(*found)] = most;
-            maxima.known = true;
-        }
+        if (const auto found = find_resource(resource)) maxima[index(*found)] = most;
     return maxima;
 }
 
+// What one device tells. All 0 as long as it has not.
+class DeviceMaxima {
+public:
+    explicit DeviceMaxima(const std::string& device) : device_(device) {
+        ask_now();
+        look(first_wait);
+    }
+    const Maxima& of() {
+        if (question_) look(std::chrono::milliseconds(0));
+        else if (!known_ && Clock::now() - asked_ > ask_again) ask_now();
+        return maxima_;
+    }
+
+private:
+    void ask_now() {
+        asked_ = Clock::now();
+        question_.emplace([this] { return ask(device_); });
+    }
+    // Loading libibverbs and its providers takes seconds on a busy machine.
+    void look(std::chrono::milliseconds wait) {
+        const auto answer = question_->answer(wait);
+        if (!answer && Clock::now() - asked_ < patience) return;
+        question_.reset();
+        maxima_ = parse(answer.value_or(""));
+        known_ = maxima_ != Maxima{};
+    }
+
+    std::string device_;
+    Maxima maxima_{};
+    bool known_ = false;
+    Clock::time_point asked_;
+    std::optional<Question> question_;
+};
+
 std::uint64_t device_capacity(const std::string& device, Resource resource) {
-    static std::map<std::string, DeviceMaxima> asked;
-    auto found = asked.find(device);
-    const auto now = std::chrono::steady_clock::now();
-    if (found == asked.end() || (!found->second.known && now - found->second.asked > ask_again))
-        found = asked.insert_or_assign(device, maxima_of(device)).first;
-    return found->second.of[index(resource)];
+    static std::map<std::string, DeviceMaxima> devices;
+    return devices.try_emplace(device, device).first->second.of()[index(resource)];
 }
 
 std::uint64_t node_memory() {

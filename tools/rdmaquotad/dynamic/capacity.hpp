@@ -9,8 +9,9 @@
 
 namespace rdmaquota {
 
-// CapacityOf::node: the node's memory. CapacityOf::device: the maximum in the device's attributes, which
-// a child process asks libibverbs for once per device. 0 when it is not known.
+// CapacityOf::node: the node's memory. CapacityOf::device: the maximum in the device's attributes, which a child
+// process asks the kernel for, once per device. 0 when unknown, and until the device has answered: the first call for
+// a device waits for that up to a second, later ones do not. One thread.
 std::uint64_t capacity(CapacityOf of, const std::string& device, Resource resource);
 
 }  // namespace rdmaquota
