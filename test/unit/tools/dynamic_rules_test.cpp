@@ -22,7 +22,7 @@ struct State {
         now.configured = [this](Scope, const std::string&, Resource) { return configured; };
         now.capacity = [this](CapacityOf, const std::string&, Resource) { return capacity; };
         now.changed = [this](Scope, const std::string&, Resource) { return changed; };
-        return rules.look(now);
+        return rules.evaluate(now);
     }
 };
 

@@ -1,4 +1,4 @@
-// rdmaquotad: the parts put together.
+// rdmaquotad as a whole: makes its parts, connects them, and runs the loop.
 #pragma once
 
 #include <optional>
@@ -35,7 +35,7 @@ private:
     Text history(const Request& request);
     std::uint64_t usage(const std::string& device, Resource resource) const;
     void relay_events();
-    void tell_status();
+    void update_status();
     std::string metrics();
     Result<std::string> reload();
     Json status() const;

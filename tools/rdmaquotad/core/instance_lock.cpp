@@ -16,7 +16,7 @@ namespace {
 
 constexpr int most_attempts = 10;
 
-// Made when it is not there, for nobody else to open. Closed at the end, and so unlocked, unless it is kept.
+// Created when missing, with mode 0600. Closed at the end of its scope, and so unlocked, unless it is kept.
 struct LockFile {
     explicit LockFile(const std::string& path)
         : fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {}
@@ -28,8 +28,8 @@ struct LockFile {
     bool kept = false;
 };
 
-// Whose lock it is now: F_UNLCK when it is ours, F_WRLCK when another rdmaquotad has it, F_RDLCK when somebody
-// has it who could only read the file.
+// Tries to lock the file. F_UNLCK: done. F_WRLCK: another rdmaquotad has locked it. F_RDLCK: somebody who can only read
+// the file has.
 short lock(int fd) {
     struct flock whole {};
     whole.l_type = F_WRLCK;
@@ -49,7 +49,7 @@ bool is_at(const std::string& path, int fd) {
            there.st_ino == here.st_ino;
 }
 
-// An OFD lock has no pid, so the file says whose it is; for people only.
+// An OFD lock has no pid, so the file names its holder, for people.
 std::string holder(int fd) {
     char text[16] = {};
     const auto got = ::pread(fd, text, sizeof text - 1, 0);
@@ -61,11 +61,11 @@ std::string holder(int fd) {
 void keep(LockFile& file) {
     file.kept = true;
     const auto text = fmt::format("{}\n", ::getpid());
-    if (::ftruncate(file.fd, 0) != 0 || ::pwrite(file.fd, text.data(), text.size(), 0) < 0) return;  // nobody's name
+    if (::ftruncate(file.fd, 0) != 0 || ::pwrite(file.fd, text.data(), text.size(), 0) < 0) return;  // then it names nobody
 }
 
-// Puts a new file in the place of `old`, which others can lock. Only who has locked the file that is at PATH.new
-// renames it or removes it, so of several that try, one succeeds.
+// Replaces `old`, which others can lock, by a new file. Only the process that has locked PATH.new renames or removes
+// it, so that one of several succeeds.
 bool replace(const std::string& path, int old) {
     const auto fresh = path + ".new";
     LockFile file(fresh);

@@ -7,9 +7,9 @@
 
 namespace rdmaquota {
 
-// Locks DIR/rdmaquotad.lock (an OFD lock, fcntl(2)) for as long as this process lives; the kernel
-// drops it however the process ends. A file that other users can open, or hold a lock of, is replaced. The error
-// names the process that has it.
+// Locks DIR/rdmaquotad.lock (an OFD lock, fcntl(2)) until this process ends; the kernel drops the lock however that
+// happens. Replaces a file that other users can open or have locked. When another rdmaquotad runs, the error names its
+// process.
 Result<void> lock_instance(const std::string& directory);
 
 }  // namespace rdmaquota

@@ -9,7 +9,7 @@ namespace rdmaquota {
 // Numbered as syslog(3).
 enum class Priority { error = 3, warning = 4, notice = 5, info = 6, debug = 7 };
 
-// Whatever is in `message` becomes one line that is safe to print.
+// Prints `message` as one line, with everything escaped that is not safe to print.
 void log(Priority priority, std::string_view message);
 
 }  // namespace rdmaquota

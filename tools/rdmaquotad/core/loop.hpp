@@ -1,5 +1,5 @@
-// The daemon's one loop: descriptors, timers and signals, served one at a time by one thread. A thin
-// layer over sd-event(3), which also tells systemd's watchdog that the loop still turns.
+// The daemon's event loop: one thread serves descriptors, timers and signals, one at a time. A thin layer over
+// sd-event(3), which also tells systemd's watchdog that the loop is alive.
 #pragma once
 
 #include <chrono>
@@ -11,14 +11,14 @@
 
 namespace rdmaquota {
 
-// What is served first when several things are ready.
+// The order in which sources are served when several are ready.
 enum class Urgency { first = -1, usual = 0, last = 1 };
 
 class Loop {
 public:
     struct Body;
 
-    // Something that is waited for, until this is destroyed, which a callback may do to its own.
+    // The loop waits for it until it is destroyed. A callback may destroy its own source.
     class Source {
     public:
         Source() = default;
@@ -33,12 +33,12 @@ public:
         std::shared_ptr<Body> body_;
     };
 
-    // All throw std::system_error when the kernel is out of memory or descriptors.
+    // These throw std::system_error when the kernel is out of memory or descriptors.
     Loop();
     Loop(const Loop&) = delete;
     ~Loop();
 
-    // The descriptor stays the caller's, who closes it after the source.
+    // The caller owns the descriptor and closes it after destroying the source.
     Source watch(int fd, std::uint32_t events, std::function<void(std::uint32_t)> ready, Urgency = Urgency::usual);
     Source every(std::chrono::milliseconds interval, std::function<void()> due, Urgency = Urgency::usual);
     Source on_signal(int number, std::function<void()> caught);  // blocks the signal

@@ -17,7 +17,7 @@ void NodeEvents::emit(Priority priority, std::string_view kind, Json fields, std
     ++counts_[std::string(kind)];
     ring_.push_back({next_++, time_ns, std::string(kind), std::move(fields), std::move(text)});
     if (ring_.size() > kept) ring_.pop_front();
-    if (told_) told_(ring_.back());
+    if (on_event_) on_event_(ring_.back());
 }
 
 Json to_json(const NodeEvent& event) {

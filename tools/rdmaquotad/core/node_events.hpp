@@ -1,6 +1,5 @@
-// What the daemon itself did or found: changed limits, bypasses, leaks. Unlike the ledger's events,
-// which every tenant can falsify, only the daemon writes these. Each goes to the log, to those who
-// subscribed, and into a ring that `rdmaquota events` and new subscribers read.
+// Events of the daemon: changed limits, bypasses, leaks. Only the daemon writes them, while tenants can falsify those of
+// the ledger. Each goes to the log, to the subscribers, and into a ring for `rdmaquota events`.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ struct NodeEvent {
     std::uint64_t number;
     std::uint64_t time_ns;  // CLOCK_REALTIME
     std::string kind;       // one word: "tightened", "bypass", ...
-    Json fields;            // what the kind has besides: an object
+    Json fields;            // an object with the members of this kind
     std::string text;       // one line for people; not yet safe to print
 };
 
@@ -31,13 +30,13 @@ public:
     const std::deque<NodeEvent>& all() const noexcept { return ring_; }  // oldest first
     std::uint64_t next() const noexcept { return next_; }  // number of the next one
     const std::map<std::string, std::uint64_t>& counts() const noexcept { return counts_; }  // by kind
-    void on_event(std::function<void(const NodeEvent&)> told) { told_ = std::move(told); }
+    void on_event(std::function<void(const NodeEvent&)> callback) { on_event_ = std::move(callback); }
 
 private:
     std::deque<NodeEvent> ring_;
     std::map<std::string, std::uint64_t> counts_;
     std::uint64_t next_ = 0;
-    std::function<void(const NodeEvent&)> told_;
+    std::function<void(const NodeEvent&)> on_event_;
 };
 
 Json to_json(const NodeEvent& event);

@@ -31,7 +31,7 @@ void DynamicLimits::start(std::vector<DynamicRule> rules) {
     rules_ = DynamicRules(std::move(rules));
     changes_ = limit_changes(node_.directory(), node_.policy());
     said_unwritable_ = false;
-    if (changes_.empty() && node_.writable()) write_record();  // whatever there was is of another policy
+    if (changes_.empty() && node_.writable()) write_record();  // a record that is there belongs to another policy
 }
 
 ChangedLimit* DynamicLimits::find(Scope scope, const std::string& device, Resource resource) {
@@ -57,7 +57,7 @@ Surroundings DynamicLimits::surroundings() {
     return now;
 }
 
-// What an administrator has set meanwhile is no longer ours to put back, also where it is what we had set.
+// A limit that an administrator set meanwhile is not restored, even when it equals the one that was set here.
 void DynamicLimits::forget_foreign(PolicyWriter& writer) {
     const auto forgotten = std::erase_if(changes_, [&writer](const ChangedLimit& change) {
         const auto now = cell(writer.policy(), change);
@@ -82,10 +82,10 @@ void DynamicLimits::apply() {
     auto writer = policy_writer();
     if (!writer) return;
     forget_foreign(*writer);
-    change_to(rules_.look(surroundings()), *writer);
+    change_to(rules_.evaluate(surroundings()), *writer);
 }
 
-// Not of a policy that has just been published: rules and record are of the one before.
+// None for a policy that was just published: rules and record belong to the one before.
 std::optional<PolicyWriter> DynamicLimits::policy_writer() {
     auto writer = node_.policy_writer();
     if (!writer) log(Priority::warning, writer.error());
@@ -119,7 +119,7 @@ void DynamicLimits::change_to(const std::vector<WantedLimit>& wanted, PolicyWrit
     put(std::move(record), back, writer);
 }
 
-// True when the policy is as `record` says, and what is in `back` as configured.
+// Sets the limits of `record` and restores those of `back`. False when that could not be recorded first.
 bool DynamicLimits::put(std::vector<ChangedLimit> record, const std::vector<ChangedLimit>& back, PolicyWriter& writer) {
     const bool nothing = back.empty() && std::all_of(record.begin(), record.end(), [](const ChangedLimit& change) {
                              return change.from == change.limit;
@@ -139,14 +139,14 @@ bool DynamicLimits::put(std::vector<ChangedLimit> record, const std::vector<Chan
     };
     for (const auto& change : back) {
         const auto before = cell(policy, change);
-        if (set(change, change.configured)) tell("restored", change, before, configured_limit(policy, change));
+        if (set(change, change.configured)) emit("restored", change, before, configured_limit(policy, change));
     }
     for (auto& change : record) {
         if (change.from == change.limit) continue;
         const auto before = change.from == unset ? configured_limit(policy, change) : change.from;
-        take_note(writer, change);  // what was set before, we have looked at
+        take_note(writer, change);  // an earlier note was dealt with in forget_foreign
         if (set(change, change.limit))
-            tell(change.limit < before ? "tightened" : "relaxed", change, before, change.limit);
+            emit(change.limit < before ? "tightened" : "relaxed", change, before, change.limit);
         change.from = change.limit;
     }
     changes_ = std::move(record);
@@ -162,7 +162,7 @@ void DynamicLimits::restore() {
     put({}, std::vector(changes_), *writer);
 }
 
-void DynamicLimits::tell(std::string_view kind, const ChangedLimit& change, std::uint64_t before, std::uint64_t after) {
+void DynamicLimits::emit(std::string_view kind, const ChangedLimit& change, std::uint64_t before, std::uint64_t after) {
     const auto who = change.scope == Scope::process ? "each process" : "the tenant";
     const auto why = kind == "restored" ? std::string("as configured") : change.reason;
     events_.emit(Priority::notice, kind,

@@ -1,15 +1,16 @@
-// Limits that follow the node's state: makes the running policy say what the rules ask for, and keeps
-// the record of it in changed.json (tools/common/sidecar_files.hpp).
+// Limits that follow the node's state: writes the limits that the rules ask for into the running policy, and records
+// them in changed.json (tools/common/sidecar_files.hpp).
 //
-// A limit is one word, so none is ever half set. The record is written before a limit leaves its
-// configured value and again after it has come back; a daemon that dies leaves limits as they are, and
-// the next one goes on from the record. A limit that somebody else sets counts as configured from then on.
+// A limit is one word, so none is ever half set. The record is written before a limit leaves its configured value and
+// again after it is restored. A daemon that dies leaves limits as they are, and its successor goes on from the record.
+// A limit that somebody else sets counts as configured from then on.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <vector>
 
+#include "tools/common/sidecar_files.hpp"
 #include "tools/rdmaquotad/dynamic/dynamic_rules.hpp"
 #include "tools/rdmaquotad/core/quota_directory.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"
@@ -18,17 +19,17 @@ namespace rdmaquota {
 
 class DynamicLimits {
 public:
-    // Of a device: 0 when it is not known.
+    // Capacity and usage of a device; 0 when unknown.
     using Capacity = std::function<std::uint64_t(CapacityOf, const std::string& device, Resource)>;
     using Usage = std::function<std::uint64_t(const std::string& device, Resource)>;
 
     DynamicLimits(QuotaDirectory& node, NodeEvents& events, Usage usage, Capacity capacity);
 
-    // The running policy is another one, with these rules.
+    // Call it when the running policy was replaced: these are its rules.
     void start(std::vector<DynamicRule> rules);
-    // SampleWindow, and changes what is to be changed. Needs a usable node.
+    // Evaluates the rules and changes limits accordingly. Needs a usable quota directory.
     void apply();
-    // All limits as configured, for an orderly end.
+    // Restores all limits to the configured ones; for an orderly end.
     void restore();
 
     std::size_t rules() const noexcept { return rules_.size(); }
@@ -41,7 +42,7 @@ private:
     void write_record();
     void change_to(const std::vector<WantedLimit>& wanted, PolicyWriter& writer);
     bool put(std::vector<ChangedLimit> record, const std::vector<ChangedLimit>& back, PolicyWriter& writer);
-    void tell(std::string_view kind, const ChangedLimit& change, std::uint64_t before, std::uint64_t after);
+    void emit(std::string_view kind, const ChangedLimit& change, std::uint64_t before, std::uint64_t after);
     Surroundings surroundings();
 
     QuotaDirectory& node_;

@@ -7,7 +7,7 @@
 namespace rdmaquota {
 namespace {
 
-// 0: not known, or none.
+// 0: unknown, or none.
 std::uint64_t capacity_of(const DynamicRule& rule, const std::string& device, const Surroundings& now) {
     if (rule.of == CapacityOf::amount) return rule.capacity;
     if (rule.of != CapacityOf::limit) return now.capacity(rule.of, device, rule.watch);
@@ -42,17 +42,17 @@ void add(std::vector<WantedLimit>& wanted, WantedLimit limit) {
 
 }  // namespace
 
-std::vector<WantedLimit> DynamicRules::look(const Surroundings& now) {
+std::vector<WantedLimit> DynamicRules::evaluate(const Surroundings& now) {
     std::vector<WantedLimit> wanted;
     for (std::size_t i = 0; i < rules_.size(); ++i) {
-        if (rules_[i].device != any_device) look(i, rules_[i].device, now, wanted);
+        if (rules_[i].device != any_device) evaluate(i, rules_[i].device, now, wanted);
         if (rules_[i].device == any_device)
-            for (const auto& device : now.devices) look(i, device, now, wanted);
+            for (const auto& device : now.devices) evaluate(i, device, now, wanted);
     }
     return wanted;
 }
 
-void DynamicRules::look(std::size_t number, const std::string& device, const Surroundings& now,
+void DynamicRules::evaluate(std::size_t number, const std::string& device, const Surroundings& now,
                         std::vector<WantedLimit>& wanted) {
     const auto& rule = rules_[number];
     const auto capacity = capacity_of(rule, device, now);

@@ -1,5 +1,4 @@
-// The rules of [[dynamic]]: which limits the node's state asks for. Decides only; dynamic_limits.hpp
-// changes the limits.
+// The rules of [[dynamic]]: decides which limits the node's state asks for. dynamic_limits.hpp changes them.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +13,16 @@
 
 namespace rdmaquota {
 
-// What the rules look at.
+// What the rules depend on.
 struct Surroundings {
-    // What "*" means: the machine's devices, not those of the ledger, which tenants can write.
+    // Those that "*" stands for: the machine's, not the ledger's, which tenants can invent.
     std::vector<std::string> devices;
     std::function<std::uint64_t(const std::string& device, Resource)> usage;
     // The limit as configured; `unlimited` where there is none.
     std::function<std::uint64_t(Scope, const std::string& device, Resource)> configured;
-    // Of CapacityOf::node and ::device; 0 when it is not known.
+    // For CapacityOf::node and ::device; 0 when unknown.
     std::function<std::uint64_t(CapacityOf, const std::string& device, Resource)> capacity;
-    // Whether a limit is not the configured one already, from before this daemon started.
+    // Whether an earlier daemon changed the limit already.
     std::function<bool(Scope, const std::string& device, Resource)> changed;
 };
 
@@ -39,13 +38,13 @@ class DynamicRules {
 public:
     explicit DynamicRules(std::vector<DynamicRule> rules = {}) : rules_(std::move(rules)) {}
 
-    // The limits that are to differ from the configured ones, at most one for each; where rules meet,
-    // the smallest. All others are to be as configured.
-    std::vector<WantedLimit> look(const Surroundings& now);
+    // The limits that are to differ from the configured ones, at most one per cell; where rules meet, the smallest.
+    // All others are to be as configured.
+    std::vector<WantedLimit> evaluate(const Surroundings& now);
     std::size_t size() const noexcept { return rules_.size(); }
 
 private:
-    void look(std::size_t number, const std::string& device, const Surroundings& now, std::vector<WantedLimit>& wanted);
+    void evaluate(std::size_t number, const std::string& device, const Surroundings& now, std::vector<WantedLimit>& wanted);
 
     std::vector<DynamicRule> rules_;
     // By rule and device: whether usage was last seen above, and not yet below.

@@ -1,8 +1,8 @@
-// How usage went: for each tenant, device and resource three rings of fixed size, of seconds, minutes
-// and hours, with the usage at the end of each span and the highest within it.
+// History of usage: for each tenant, device and resource three rings of fixed size, of seconds, minutes and hours, with
+// the usage at the end of each span and the peak within it.
 //
-// Memory is bounded: `most_series` of about 6.5 KB each, and one only for what was ever used. history_file.hpp keeps
-// it over a restart.
+// Memory is bounded: at most `most_series` of about 6.5 KB each, and only for resources that were ever used.
+// history_file.hpp keeps the history over a restart.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ class Ring {
 public:
     explicit Ring(const RingShape& shape) : shape_(&shape), spans_(shape.spans) {}
 
-    // Times may only go forward; what is older than the newest counts as the newest.
+    // Times only go forward; an older one counts as the newest.
     void add(std::uint64_t time_s, std::uint64_t usage, std::uint64_t peak);
     // Oldest first, up to the span that `now_s` is in.
     std::vector<Span> last(std::uint64_t now_s) const;
@@ -62,11 +62,11 @@ public:
     static constexpr std::size_t most_series = 2048;
     using Rings = std::array<Ring, ring_shapes.size()>;
 
-    // `all_time_peak` is the ledger's: where it has gone up, the highest since the last call is known even
-    // if it came and went between. Series of which nothing was ever used are not kept.
+    // `all_time_peak` is the ledger's: when it rose, it is the peak since the last call, even if usage fell again in
+    // between. A series that was never used is not kept.
     void add(const SeriesName& name, std::uint64_t time_s, std::uint64_t usage, std::uint64_t all_time_peak);
 
-    // A span that was seen earlier; oldest first, before any `add`.
+    // Adds a span of an earlier daemon; oldest first, before any `add`.
     void restore(const SeriesName& name, std::size_t ring, std::uint64_t time_s, const Span& span);
 
     struct Series {

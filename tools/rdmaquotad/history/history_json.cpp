@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view tail = "]}\n";
 
-// Spans before the first that was seen are left out, and the present one while it is to be seen yet.
+// Leaves out spans before the first that was seen, and the present one while it has no sample.
 std::vector<Span> spans_of(const Ring& ring, std::uint64_t time_s, bool whole) {
     auto spans = ring.last(time_s);
     if (!whole && spans.back().usage == Span::unseen && spans.end()[-2].usage != Span::unseen) spans.pop_back();
@@ -22,7 +22,7 @@ std::vector<Span> spans_of(const Ring& ring, std::uint64_t time_s, bool whole) {
     return spans;
 }
 
-// By hand, since there are some hundred thousand of these numbers.
+// Not by the JSON library: there are some hundred thousand of these numbers.
 void add_numbers(std::string& text, const char* name, const std::vector<Span>& spans, std::uint64_t Span::* member) {
     fmt::format_to(std::back_inserter(text), ",\"{}\":[", name);
     for (const auto& span : spans) {

@@ -1,4 +1,4 @@
-// The history as the control socket tells it; see rdmaquotad(8).
+// The history in the form of the control socket's answer; see rdmaquotad(8).
 #pragma once
 
 #include <functional>
@@ -11,16 +11,16 @@
 
 namespace rdmaquota {
 
-// The line with all series, and where each of them is in it, so that an answer with some of them is cut out of it:
-// it is long (10 KB for each series) and made anew only when the history has gone on.
+// The line with all series, and the position of each in it, so that an answer with some of them can be cut out of it. It
+// is long (10 KB for each series), so make it once per sample.
 class HistoryText {
 public:
-    // `time_s` is CLOCK_REALTIME, of the last sample. `whole`: with the present span also where it was not seen yet.
+    // `time_s` is CLOCK_REALTIME, of the last sample. `whole`: include the present span even if it has no sample yet.
     HistoryText(const History& history, std::uint64_t time_s, bool whole = false);
 
     std::shared_ptr<const std::string> all() const { return all_; }
 
-    // What the request asks for.
+    // The line with the series that the request asks for.
     std::shared_ptr<const std::string> answer(const Request& request) const;
 
 private:

@@ -1,4 +1,4 @@
-// What the control socket answers. Requests and answers are in rdmaquotad(8).
+// Answers the requests of the control socket; rdmaquotad(8) describes both.
 #pragma once
 
 #include <chrono>
@@ -17,14 +17,14 @@ namespace rdmaquota {
 
 class Answers {
 public:
-    // What the answers are made of, and outlives them.
+    // Where the answers come from. All of it outlives this.
     struct Sources {
         QuotaDirectory& node;
         const NodeEvents& events;
         std::function<Json()> status;            // of the daemon
         std::function<Json()> bypasses;          // at present
         std::function<Text(const Request&)> history;
-        std::function<Result<std::string>()> reload;  // says what it did
+        std::function<Result<std::string>()> reload;  // returns what it did
     };
     explicit Answers(Sources sources) : sources_(std::move(sources)) {}
 

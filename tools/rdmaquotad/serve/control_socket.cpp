@@ -20,8 +20,8 @@ namespace {
 constexpr std::chrono::milliseconds tick_interval{100};
 constexpr std::chrono::seconds pause_length{1};
 constexpr int accepted_at_once = 64;
-constexpr int send_buffer = 16 * 1024;         // the kernel's for a client, which counts as the daemon's memory
-constexpr rlim_t other_descriptors = 160;      // that the daemon needs for all else
+constexpr int send_buffer = 16 * 1024;         // the kernel's, for each client; it counts as the daemon's memory
+constexpr rlim_t other_descriptors = 160;      // for everything else in the daemon
 constexpr std::size_t fewest_places = 16;
 
 std::size_t places_for(std::size_t most) {
@@ -44,14 +44,14 @@ struct ControlSocket::Client {
     std::deque<Text> out;       // not yet sent
     std::size_t sent = 0;       // of the front of `out`
     std::size_t backlog = 0;    // bytes in `out`
-    std::size_t owed = 0;       // bytes of the answer in `out`, all of it until it is through
+    std::size_t owed = 0;       // bytes of the answer in `out`, the whole answer, until the client has read it
     Clock::time_point asked = Clock::now();  // last
     Clock::time_point began = Clock::now();  // when there was something to send
     Clock::time_point moved = Clock::now();  // when the last byte was sent, or its turn began
-    bool turn = false;     // is answered as soon as it can be written to
+    bool turn = false;     // to be answered as soon as it is writable
     bool subscribed = false;
     bool ended = false;    // sends no more
-    bool closing = false;  // gets what waits for it, then no more
+    bool closing = false;  // gets what waits for it, then is dropped
     bool slow = false;     // to be dropped
 
     ~Client() {
@@ -167,7 +167,7 @@ bool ControlSocket::receive(Client& client) {
     return true;
 }
 
-// One, when the client has taken what there was for it and its turn has come.
+// Answers one request, if the client has read everything and its turn has come.
 void ControlSocket::answer_line(Client& client) {
     if (!client.out.empty() || !client.asks() || !may_ask(client)) return;
     const auto end = client.in.find('\n');
@@ -187,7 +187,7 @@ void ControlSocket::answer_line(Client& client) {
     client.queue(std::move(answer.text));
 }
 
-// Whether its user is neither too fast nor has too much to take.
+// Whether its user neither asks too fast nor leaves too much unread.
 bool ControlSocket::may_ask(const Client& client) {
     if (client.peer.uid == 0) return true;
     const auto& user = users_[client.peer.uid];
@@ -203,7 +203,7 @@ void ControlSocket::owe(Client& client, std::size_t bytes) {
     client.owed = bytes;
 }
 
-// False when the client is gone, or has got all that it was to get.
+// False when the client is gone, or nothing more is to be sent to it.
 bool ControlSocket::flush(Client& client) {
     while (!client.out.empty()) {
         const auto& text = *client.out.front();
@@ -222,8 +222,8 @@ bool ControlSocket::flush(Client& client) {
     return !client.closing && !(client.ended && !waits && !client.subscribed);
 }
 
-// Reads on only from a client that has been answered. One that asks is served when the others have been, as soon
-// as it can be written to; one whose user has to wait, after the next tick.
+// Reads only from a client that was answered. One that asks is served after the others, as soon as it is writable, or
+// after the next tick if its user has to wait.
 void ControlSocket::update(Client& client) {
     const bool asks = client.asks();
     const bool turn = client.out.empty() && asks && may_ask(client);
@@ -235,7 +235,7 @@ void ControlSocket::update(Client& client) {
     client.source.set_events(events);
 }
 
-// For whose sake nothing is kept any longer.
+// Whether the client is to be dropped.
 bool ControlSocket::stuck(const Client& client) const {
     const auto now = Clock::now();
     if (client.slow) return true;
@@ -253,8 +253,7 @@ void ControlSocket::drop(Client& client) {
     resume();
 }
 
-// Goes on with those that had to wait, loses patience with those that do not read, and lets new ones in, however
-// busy the others keep the loop.
+// Serves clients that had to wait, drops those that are stuck, and admits new ones, however busy others keep the loop.
 void ControlSocket::tick() {
     for (auto& [uid, user] : users_)
         user.tokens = std::min(burst, user.tokens + rate * std::chrono::duration<double>(tick_interval).count());
@@ -272,7 +271,7 @@ void ControlSocket::tick() {
     accept_clients();
 }
 
-// Sends and drops nothing itself: it may be called while a client is being served.
+// Only queues, since it may be called while a client is being served.
 void ControlSocket::broadcast(const Text& event) {
     for (const auto& [fd, client] : clients_) {
         if (!client->subscribed || client->closing || client->slow) continue;

@@ -1,15 +1,16 @@
 // The daemon's Unix socket: many clients, one JSON line each way.
 //
-// No client can make the daemon wait, or grow, or keep root out:
+// No client can make the daemon wait, exhaust its memory, or keep root out:
 //
-// * a request has at most `longest_request` bytes, and one is answered at a time: the next when the client has
-//   taken the answer, and after all others that are ready; root's before those;
-// * a client is dropped when its answer does not move for `patience`, or is not through after `longest_delivery`,
-//   when more than `longest_backlog` bytes of events wait for it, and when it neither asks nor listens for
-//   `longest_idle`, root's excepted;
-// * a user's requests wait while its clients have `most_unsent_by_user` bytes of answers to take, or all users'
-//   `most_unsent`, or when it asks faster than `rate`, an answer counting as one for each `token_bytes`;
-// * a user has at most half of the places, and root alone the last ones.
+// * A request has at most `longest_request` bytes. Each client has one request answered at a time; the next one's turn
+//   comes when the client has read the answer, and after all other clients that are ready. Root's come first.
+// * A client is dropped when it reads none of its answer for `patience`, or not all of it in `longest_delivery`; when
+//   more than `longest_backlog` bytes of events wait for it; and, unless it is root's, when it neither asks nor
+//   subscribes for `longest_idle`.
+// * A user's requests wait while the clients of that user have not read `most_unsent_by_user` bytes of answers, or
+//   those of all users `most_unsent`; and while the user asks faster than `rate`, where each `token_bytes` of an answer
+//   count as a request.
+// * A user has at most half of the places, and the last `places_for_root` are for root alone.
 #pragma once
 
 #include <chrono>
@@ -28,14 +29,14 @@
 
 namespace rdmaquota {
 
-// Who is at the other end, as the kernel says (SO_PEERCRED).
+// The process at the other end, by the kernel's word (SO_PEERCRED).
 struct Peer {
     uid_t uid;
     pid_t pid;
     bool privileged;  // root, or the user that the daemon runs as
 };
 
-// One or more whole lines. Shared, since many clients get the same.
+// One or more whole lines, shared by all clients that get the same.
 using Text = std::shared_ptr<const std::string>;
 
 struct Answer {
@@ -60,13 +61,13 @@ public:
 
     using Handler = std::function<Answer(const Peer&, std::string_view line)>;
 
-    // Nobody else may listen at `path`: what is there is replaced. `handler` answers each request.
+    // `listen` replaces whatever is at `path`. `handler` answers each request.
     ControlSocket(Loop& loop, std::string path, Handler handler);
     ControlSocket(const ControlSocket&) = delete;
     ~ControlSocket();
     Result<void> listen();
 
-    void broadcast(const Text& event);  // to those who subscribed
+    void broadcast(const Text& event);  // to all subscribers
     std::size_t clients() const noexcept { return clients_.size(); }
     std::size_t subscribers() const noexcept;
     std::uint64_t dropped() const noexcept { return dropped_; }  // for not reading
@@ -99,15 +100,15 @@ private:
     Loop& loop_;
     std::string path_;
     Handler handler_;
-    std::size_t places_;  // at most `most_clients`, less when there are not as many descriptors
+    std::size_t places_;  // at most `most_clients`; fewer when descriptors are scarce
     int fd_ = -1;
-    bool paused_ = false;  // there was no descriptor for a client
+    bool paused_ = false;  // no descriptor was left for a client
     Clock::time_point paused_at_;
     Loop::Source listener_;
     Loop::Source timer_;
     std::map<int, std::unique_ptr<Client>> clients_;  // by descriptor
     std::map<uid_t, User> users_;
-    std::size_t unsent_ = 0;  // by those who are not privileged
+    std::size_t unsent_ = 0;  // to clients that are not privileged
     std::uint64_t dropped_ = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace rdmaquota {
 namespace {
 
-// Device names come out of memory that tenants write.
+// Tenants can write any device name into the ledger.
 std::string label(std::string_view text) {
     std::string result;
     for (const char c : printable(text)) {

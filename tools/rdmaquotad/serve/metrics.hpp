@@ -1,5 +1,5 @@
-// The node's figures as Prometheus text (version 0.0.4 of the format). Labels are tenant, device and
-// resource, so there are no more series than the ledger has cells; never a process.
+// The node's figures as Prometheus text (version 0.0.4 of the format). The labels are tenant, device and resource, never
+// a process, so there are no more series than the ledger has cells.
 #pragma once
 
 #include <cstdint>

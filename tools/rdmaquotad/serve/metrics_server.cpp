@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr unsigned most_connections = 64;
-constexpr auto patience = 5s;        // for a connection as a whole, which is one request
+constexpr auto patience = 5s;        // for a whole connection, which has one request
 constexpr auto short_patience = 1s;  // when half of the places are taken
 constexpr auto next_try = 10s;
 
@@ -109,7 +109,7 @@ void MetricsServer::tick() {
     }
 }
 
-// Whatever it does: one that sends a byte now and then would keep its place for ever.
+// By age, not by idle time: a connection that sends a byte now and then would keep its place for ever.
 void MetricsServer::end_old() {
     const auto allowed = connections_.size() < most_connections / 2 ? patience : short_patience;
     for (const auto& [fd, began] : connections_)

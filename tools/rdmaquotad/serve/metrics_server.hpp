@@ -1,5 +1,5 @@
-// GET /metrics on the loopback address. libmicrohttpd, since it can be driven by a loop of one's own
-// through an epoll descriptor; cpp-httplib brings threads.
+// Serves GET /metrics on the loopback address. By libmicrohttpd, which our own loop can drive through an epoll
+// descriptor; cpp-httplib would bring threads.
 #pragma once
 
 #include <chrono>
@@ -22,14 +22,14 @@ public:
     MetricsServer(const MetricsServer&) = delete;
     ~MetricsServer() { stop(); }
 
-    // Listens at 127.0.0.1:`port` and nowhere else; 0: not at all. Nothing happens when it does already. After an
-    // error it goes on trying.
+    // Listens at 127.0.0.1:`port` only; 0: nowhere. Does nothing when it listens there already. After an error it
+    // tries again every ten seconds.
     Result<void> listen(std::uint16_t port);
     bool listening() const noexcept { return server_ != nullptr; }
 
     // The figures, not older than a second.
     const std::string& text();
-    // A connection has begun, or ended.
+    // Notes that a connection began or ended.
     void began(int fd) { connections_[fd] = Clock::now(); }
     void ended(int fd) { connections_.erase(fd); }
 
@@ -45,7 +45,7 @@ private:
     Loop& loop_;
     std::function<std::string()> text_;
     MHD_Daemon* server_ = nullptr;
-    std::uint16_t port_ = 0;  // that is wanted
+    std::uint16_t port_ = 0;  // as asked for
     std::map<int, Clock::time_point> connections_;  // when each began, by descriptor
     std::string made_;
     Clock::time_point made_at_;
