@@ -4,6 +4,7 @@ the part of a program with verbs objects.
 
     service_test.py BUILD_DIRECTORY
 """
+import fcntl
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -748,6 +750,48 @@ def real_prometheus(text):
     server.wait(20)
 
 
+# --- a ledger that lies ---------------------------------------------------------------------------
+
+def sparse_ledger():
+    """A tenant can claim every slot of a ledger whose file is all holes. The sidecar's looks must not fill them."""
+    global directory, control, environment
+    kept = directory, control, environment
+    directory = tempfile.mkdtemp(dir="/dev/shm")  # on ext4, reading a hole allocates nothing
+    control = f"{directory}/control.sock"
+    environment = dict(environment, RDMAQUOTA_DIR=directory)
+    run(rdmaquota, "reload", "policy.toml")
+    ledger = f"{directory}/default/ledger"
+    locks = []
+    for name in os.listdir(f"{directory}/default/owners"):
+        lock = open(f"{directory}/default/owners/{name}", "r+b")
+        fcntl.fcntl(lock, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK: none is reaped
+        locks.append(lock)
+    data = 4096
+    with open(ledger, "r+b") as file:
+        file.seek(data + 40)
+        file.write(struct.pack("Q", 4096))  # slots_used
+        for number in range(32):
+            file.seek(data + 4096 + 128 * number)
+            file.write(struct.pack("Q64s", 2 * number + 2, b"rxe%d" % number))
+        file.seek(data + 217088)
+        file.write(struct.pack("I", 1) * 4096)  # SlotState::live
+    before = os.stat(ledger).st_blocks
+    sidecar = subprocess.Popen([rdmaquotad], stderr=open("log-sparse", "wb"), env=environment)
+    try:
+        check("a ledger whose slots are all taken is shown", eventually(
+            lambda: os.path.exists(control) and len(ask("stats")["tenants"][0]["processes"]) == 4096))
+        time.sleep(2)  # ten looks
+        ask("stats")
+        check("and none of its holes is filled by looking", os.stat(ledger).st_blocks == before,
+              f"{before} blocks before, {os.stat(ledger).st_blocks} now")
+    finally:
+        sidecar.terminate()
+        sidecar.wait(20)
+        shutil.rmtree(directory, ignore_errors=True)
+        directory, control, environment = kept
+    del locks
+
+
 # --- without root's power -------------------------------------------------------------------------
 
 def unprivileged():
@@ -785,7 +829,8 @@ def ending():
 
 open("log", "w").close()
 for part in (starting, lock, requests, permissions, changing, subscribing, crowd, slow_reader, places, slow_subscriber,
-             unit, dynamic, kills, history, new_ledger, damaged_ledger, metrics, greedy, unprivileged, ending):
+             unit, dynamic, kills, history, new_ledger, damaged_ledger, metrics, greedy, sparse_ledger, unprivileged,
+             ending):
     attempt(part)
 if "daemon" in globals() and daemon.process.poll() is None:
     daemon.process.kill()

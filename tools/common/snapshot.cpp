@@ -11,6 +11,8 @@ namespace {
 using Device = std::pair<std::uint32_t, std::string>;
 using Reading = std::function<ResourceView(Resource)>;
 
+constexpr std::size_t most_figures = 131'072;
+
 // The resources of one device that have something to tell.
 DeviceView read_device(const std::string& name, const Reading& read) {
     DeviceView view{name, {}};
@@ -44,7 +46,8 @@ std::uint64_t total_limit(const PolicySegment& policy, Scope scope, Resource res
     return limit == unset ? unlimited : limit;
 }
 
-std::vector<DeviceView> read_tenant(const Ledger& ledger, const PolicySegment& policy) {
+template <class Source>
+std::vector<DeviceView> read_tenant(const Source& ledger, const PolicySegment& policy) {
     const auto devices = ledger.devices();
     std::vector<DeviceView> views;
     std::uint64_t sums[resource_count] = {};
@@ -72,7 +75,8 @@ bool any(const PastActivity& counts) {
            std::any_of(std::begin(counts.qp_failed), std::end(counts.qp_failed), set);
 }
 
-std::vector<ActivityView> read_activity(const Ledger& ledger, const std::function<PastActivity(std::uint32_t)>& read) {
+template <class Source>
+std::vector<ActivityView> read_activity(const Source& ledger, const std::function<PastActivity(std::uint32_t)>& read) {
     std::vector<ActivityView> views;
     for (const auto& [number, name] : ledger.devices())
         if (const auto counts = read(number); any(counts)) views.push_back({name, counts});
@@ -80,7 +84,8 @@ std::vector<ActivityView> read_activity(const Ledger& ledger, const std::functio
 }
 
 // Of a process only what it uses.
-ProcessView read_process(const Ledger& ledger, const PolicySegment& policy, const OwnerView& owner) {
+template <class Source>
+ProcessView read_process(const Source& ledger, const PolicySegment& policy, const OwnerView& owner) {
     ProcessView process{owner.identity.pid, owner.identity.comm, {}, {}};
     process.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.activity(owner.slot, device); });
     const auto in_use = [&process](DeviceView view) {
@@ -101,15 +106,31 @@ ProcessView read_process(const Ledger& ledger, const PolicySegment& policy, cons
     return process;
 }
 
-}  // namespace
+std::size_t figures(const ProcessView& process) {
+    std::size_t count = 1;
+    for (const auto& device : process.devices) count += device.resources.size();
+    return count + 16 * process.activity.size();
+}
 
-TenantView take_snapshot(const Ledger& ledger, const PolicySegment& policy) {
+template <class Source>
+TenantView snapshot_of(const Source& ledger, const PolicySegment& policy) {
     TenantView tenant{std::string(default_tenant), policy.mode(), read_tenant(ledger, policy), {}, {}};
     tenant.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.tenant_activity(device); });
-    for (const auto& owner : ledger.owners()) tenant.processes.push_back(read_process(ledger, policy, owner));
+    std::size_t read = 0;
+    for (const auto& owner : ledger.owners()) {
+        if (read > most_figures) break;
+        tenant.processes.push_back(read_process(ledger, policy, owner));
+        read += figures(tenant.processes.back());
+    }
     std::sort(tenant.processes.begin(), tenant.processes.end(),
               [](const ProcessView& a, const ProcessView& b) { return a.pid < b.pid; });
     return tenant;
 }
+
+}  // namespace
+
+TenantView take_snapshot(const Ledger& ledger, const PolicySegment& policy) { return snapshot_of(ledger, policy); }
+
+TenantView take_snapshot(const LedgerCopy& ledger, const PolicySegment& policy) { return snapshot_of(ledger, policy); }
 
 }  // namespace rdmaquota

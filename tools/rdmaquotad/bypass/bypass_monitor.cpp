@@ -25,8 +25,8 @@ std::string words(const Difference& difference) {
     return text;
 }
 
-Priority priority_of(Finding::Kind kind) {
-    using enum Finding::Kind;
+Priority priority_of(BypassReport::Kind kind) {
+    using enum BypassReport::Kind;
     return kind == bypass_ended || kind == leak_ended ? Priority::info : Priority::warning;
 }
 
@@ -95,7 +95,7 @@ void BypassMonitor::new_policy(const SidecarPolicy& asked) {
 
 void BypassMonitor::end() { backstop_.put_back_all(); }
 
-// The descriptor comes when the program is attached, which may be later.
+// The descriptor exists once the program is attached, which may be later.
 void BypassMonitor::watch_events() {
     if (fd_ == watch_->fd()) return;
     fd_ = watch_->fd();
@@ -112,7 +112,8 @@ void BypassMonitor::take_events() {
     if (opened) look_soon();
 }
 
-// Who goes around the quota for a moment only; but those who open devices all the time do not keep us busy.
+// Catches a process that goes around the quota for a moment only, without being kept busy by one that opens devices all
+// the time.
 void BypassMonitor::look_soon() {
     if (soon_) return;
     const auto rest = std::chrono::ceil<std::chrono::milliseconds>(looked_ + rest_after_look - Clock::now());
@@ -129,7 +130,7 @@ void BypassMonitor::look_twice() {
     compare();
 }
 
-void BypassMonitor::say_blind() {
+void BypassMonitor::log_blind() {
     if (watch_->blind() == said_blind_) return;
     said_blind_ = watch_->blind();
     for (const auto& line : *said_blind_) log(Priority::warning, "not seen: " + line);
@@ -144,7 +145,7 @@ void BypassMonitor::look() {
 
 bool BypassMonitor::compare() {
     auto uses = watch_->snapshot();
-    say_blind();
+    log_blind();
     watch_events();
     if (!uses) {
         if (std::exchange(said_unread_, uses.error()) != uses.error()) log(Priority::error, uses.error());
@@ -152,23 +153,30 @@ bool BypassMonitor::compare() {
     }
     uses_ = std::move(*uses);
     looked_ = Clock::now();
-    // By a policy that was replaced nobody is judged: in the mode off, which the new one may have, nothing is charged.
-    if (!node_.usable() || node_.policy().superseded()) return false;
+    // Nobody is judged by a policy that was replaced: the new one may have the mode off, in which nothing is charged.
+    if (!node_.usable() || node_.policy().superseded() || !node_.copy_ledger()) return false;
     const auto names = machine_devices();
     const std::set<std::string> devices(names.begin(), names.end());
-    const Observation observation{*watch_, uses_, node_.ledger(), node_.ledger_inode(), node_.policy(), devices,
-                                  for_everyone_};
-    for (const auto& finding : detector_.look(observation)) tell(finding);
+    gates_corrected_ += gates_.pass(node_.ledger(), node_.ledger_copy(), devices);
+    const bool off = node_.policy().mode() == Mode::off;
+    for (const auto& report : off ? detector_.look_at_nothing() : detector_.look(observe(devices))) emit(report);
     return true;
 }
 
-void BypassMonitor::tell(const Finding& finding) {
-    auto fields = to_json(finding.difference);
-    fields["tenant"] = default_tenant;
-    events_.emit(priority_of(finding.kind), name(finding.kind), std::move(fields), words(finding.difference));
+Observation BypassMonitor::observe(const std::set<std::string>& devices) const {
+    std::array<bool, resource_count> known{};
+    for (const auto& row : resource_table) known[index(row.id)] = watch_->knows(row.id);
+    return {uses_, known, watch_->attached(), watch_->since(), node_.ledger_copy(), node_.ledger().path(), devices,
+            for_everyone_};
 }
 
-// rdma.max follows the tenant's limits, also when they change.
+void BypassMonitor::emit(const BypassReport& report) {
+    auto fields = to_json(report.difference);
+    fields["tenant"] = default_tenant;
+    events_.emit(priority_of(report.kind), name(report.kind), std::move(fields), words(report.difference));
+}
+
+// Makes rdma.max follow the tenant's limits.
 void BypassMonitor::bound_tenant() {
     if (asked_.backstop.empty()) return;
     std::string failure;
@@ -183,7 +191,7 @@ void BypassMonitor::bound_tenant() {
         log(Priority::error, "backstop: " + failure);
 }
 
-// The kernel's own count never falls; what it was when the group was first bounded is not told.
+// The kernel's own count never falls. Denials before the group was first seen are not reported.
 void BypassMonitor::look_for_denials() {
     const auto known = std::exchange(denied_, {});
     for (const auto& place : backstop_.all()) {
@@ -193,7 +201,7 @@ void BypassMonitor::look_for_denials() {
         const auto before = known.find(place);
         if (before == known.end()) continue;
         const auto& [group, device] = place;
-        const auto tell = [&, &group = group, &device = device](Resource resource, auto was, auto is) {
+        const auto emit = [&, &group = group, &device = device](Resource resource, auto was, auto is) {
             if (is <= was) return;
             const auto name = info(resource).name;
             events_.emit(Priority::warning, "backstop_denied",
@@ -202,8 +210,8 @@ void BypassMonitor::look_for_denials() {
                          fmt::format("{} of cgroup {} on {}: {} more denied by rdma.max, {} in all", name, group,
                                      device, is - was, is));
         };
-        tell(Resource::hca_handle, before->second.handle, now->handle);
-        tell(Resource::hca_object, before->second.object, now->object);
+        emit(Resource::hca_handle, before->second.handle, now->handle);
+        emit(Resource::hca_object, before->second.object, now->object);
     }
 }
 
@@ -235,7 +243,7 @@ Json BypassMonitor::status() const {
                 {"not_seen", watch_->blind()},
                 {"bypasses", bypasses_json()},
                 {"bounded", std::move(bounds)},
-                {"gates_corrected", detector_.corrected()}};
+                {"gates_corrected", gates_corrected_}};
 }
 
 }  // namespace rdmaquota

@@ -1,17 +1,20 @@
-// The daemon's side towards the kernel: gives back at once what an ended process held, keeps ledger and kernel in
-// agreement, and bounds the tenant's cgroup where the policy asks for it. What it finds goes to the events.
+// Everything that the daemon does with the kernel: reaps ended processes at once, compares ledger and kernel and reports
+// the differences, and bounds the tenant's cgroup where the policy asks for it.
 #pragma once
 
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "policy/sidecar.hpp"
+#include "tools/common/sidecar_files.hpp"
 #include "tools/common/json.hpp"
 #include "tools/rdmaquotad/bypass/bypass_detector.hpp"
+#include "tools/rdmaquotad/bypass/gate_corrector.hpp"
 #include "tools/rdmaquotad/kernel/backstop.hpp"
 #include "tools/rdmaquotad/kernel/kernel_watch.hpp"
 #include "tools/rdmaquotad/core/loop.hpp"
@@ -26,11 +29,11 @@ public:
 
     void start();
     void new_policy(const SidecarPolicy& asked);
-    void end();  // orderly: what was changed is put back
+    void end();  // an orderly end: restores what was changed
 
     const std::vector<KernelUse>& uses() const noexcept { return uses_; }  // of the last look
     std::vector<Difference> bypasses() const { return detector_.bypasses(); }
-    // What the kernel denied the tenant's cgroup so far, by device; nothing where it does not tell.
+    // The kernel's denials in the tenant's cgroup so far, by device; empty where the kernel does not count them.
     std::map<std::string, HcaCounts> denied() const;
     Json bypasses_json() const;
     Json status() const;
@@ -42,24 +45,27 @@ private:
     void look_twice();
     void look();
     bool compare();  // false: there is nothing to compare
-    void tell(const Finding& finding);
+    Observation observe(const std::set<std::string>& devices) const;
+    void emit(const BypassReport& report);
     void bound_tenant();
     void look_for_denials();
-    void say_blind();
+    void log_blind();
     Json bound_json(const std::string& group, const std::string& device) const;
 
     Loop& loop_;
     QuotaDirectory& node_;
     NodeEvents& events_;
     Sidecar asked_;
-    std::optional<KernelWatch> watch_;  // from `start` on: it takes a while to load
+    std::optional<KernelWatch> watch_;  // from `start` on, since loading takes a while
     Backstop backstop_;
     BypassDetector detector_;
+    GateCorrector gates_;
+    std::uint64_t gates_corrected_ = 0;
     std::vector<KernelUse> uses_;
     using Clock = std::chrono::steady_clock;
     Clock::time_point looked_;
     std::map<std::pair<std::string, std::string>, HcaCounts> denied_;  // by bounded group and device
-    bool for_everyone_ = false;  // the directory is that which programs charge by default
+    bool for_everyone_ = false;  // programs charge this directory by default
     int fd_ = -1;
     Loop::Source ready_, tick_, soon_;
     std::optional<std::vector<std::string>> said_blind_;

@@ -21,6 +21,7 @@ void SampleWindow::set(Resource resource, const Amounts& amounts) {
 void SampleWindow::confirm() {
     looks_.fill(Row(looks_[count_ % for_leak]));
     most_ = {};
+    same_ = for_leak;
 }
 
 std::uint64_t SampleWindow::least(Resource resource, std::size_t looks, std::uint64_t Amounts::* side) const {
@@ -33,14 +34,14 @@ std::uint64_t SampleWindow::least(Resource resource, std::size_t looks, std::uin
 // Where nothing changed in these looks, what is now was all the while.
 std::uint64_t SampleWindow::bypass(Resource resource) const {
     const auto i = index(resource);
-    const auto ledger = same_ + 1 >= for_bypass ? looks_[count_ % for_leak][i].ledger
+    const auto ledger = bypass_at_rest() ? looks_[count_ % for_leak][i].ledger
                                                 : std::max(most_[0][i].ledger, most_[1][i].ledger);
     return more(least(resource, for_bypass, &Amounts::least_kernel), ledger);
 }
 
 std::uint64_t SampleWindow::leak(Resource resource) const {
     const auto i = index(resource);
-    const auto kernel = same_ + 1 >= for_leak ? looks_[count_ % for_leak][i].most_kernel
+    const auto kernel = leak_at_rest() ? looks_[count_ % for_leak][i].most_kernel
                                               : std::max(most_[0][i].kernel, most_[1][i].kernel);
     return more(least(resource, for_leak, &Amounts::ledger), kernel);
 }

@@ -1,6 +1,6 @@
-// What kernel and ledger had of a process in each of the last looks. The two are not read at one instant, so that of a
-// busy process now this, now that one seems to have more: it is the least of one that counts, against the most of the
-// other.
+// What kernel and ledger had of a process in each of the last looks. The two are not read at one instant, so that now
+// the one and now the other seems to have more of a busy process. Therefore the least of one side counts, against the
+// most of the other.
 //
 // One thread.
 #pragma once
@@ -26,6 +26,9 @@ public:
     void confirm();  // this look needs no others beside it
     std::uint64_t bypass(Resource resource) const;  // how much more the kernel had all the while
     std::uint64_t leak(Resource resource) const;    // and the ledger
+    // Whether nothing changed in all the looks that decide, so that all resources are as they will stay.
+    bool bypass_at_rest() const { return same_ + 1 >= for_bypass; }
+    bool leak_at_rest() const { return same_ + 1 >= for_leak; }
 
 private:
     static constexpr std::size_t for_bypass = 3, for_leak = 6, lately = 16;

@@ -1,5 +1,6 @@
 #include "tools/rdmaquotad/bypass/slot_holders.hpp"
 
+#include <algorithm>
 #include <sstream>
 
 #include <fmt/core.h>
@@ -14,6 +15,8 @@ namespace rdmaquota {
 namespace {
 
 constexpr auto trusted_for = std::chrono::seconds(5);
+constexpr auto cheap = std::chrono::milliseconds(2);
+constexpr int rest = 20;  // times as long as it took
 
 }  // namespace
 
@@ -35,10 +38,11 @@ std::vector<std::uint32_t> slots_in_maps(const std::string& maps, const std::set
     return slots;
 }
 
-void SlotHolders::follow(const std::string& ledger, std::uint64_t file_number) {
-    if (file_number == file_number_) return;
-    file_number_ = file_number;
+void SlotHolders::follow(const std::string& ledger, ino_t inode) {
+    if (inode == inode_) return;
+    inode_ = inode;
     known_.clear();
+    unheld_.clear();
     lock_files_.clear();
     for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) {
         struct stat status {};
@@ -46,20 +50,41 @@ void SlotHolders::follow(const std::string& ledger, std::uint64_t file_number) {
     }
 }
 
-std::vector<std::uint32_t> SlotHolders::read(std::uint32_t pid) const {
-    return slots_in_maps(file_text(fmt::format("/proc/{}/maps", pid)), lock_files_);
-}
-
-const std::vector<std::uint32_t>& SlotHolders::of(std::uint32_t pid, std::uint64_t openings) {
+void SlotHolders::read(std::uint32_t pid, std::uint64_t openings, bool again) {
     auto& held = known_[pid];
-    const auto now = Clock::now();
-    if (!held.slots.empty() && held.openings == openings && now - held.read < trusted_for) return held.slots;
-    held = {read(pid), openings, now};
-    return held.slots;
+    const auto begin = Clock::now();
+    if (begin < held.due) return;
+    if (!again && !held.slots.empty() && held.openings == openings && begin - held.read < trusted_for) return;
+    held.slots = slots_in_maps(file_text(fmt::format("/proc/{}/maps", pid)), lock_files_);
+    held.openings = openings;
+    held.read = Clock::now();
+    const auto took = held.read - begin;
+    held.due = took > cheap ? held.read + rest * took : held.read;
 }
 
-void SlotHolders::keep_only(const std::set<std::uint32_t>& pids) {
-    std::erase_if(known_, [&pids](const auto& entry) { return !pids.contains(entry.first); });
+SlotHolders::Holders SlotHolders::by_slot(const std::vector<std::uint32_t>& live) const {
+    const std::set<std::uint32_t> wanted(live.begin(), live.end());
+    Holders holders;
+    for (const auto& [pid, held] : known_)
+        for (const auto slot : held.slots)
+            if (wanted.contains(slot)) holders[slot].push_back(pid);
+    return holders;
+}
+
+SlotHolders::Holders SlotHolders::find(const std::map<std::uint32_t, std::uint64_t>& openings,
+                                       const std::vector<std::uint32_t>& live) {
+    std::erase_if(known_, [&](const auto& entry) { return !openings.contains(entry.first); });
+    for (const auto& [pid, count] : openings) read(pid, count, false);
+    auto holders = by_slot(live);
+    const auto is_new = [&](std::uint32_t slot) { return !holders.contains(slot) && !unheld_.contains(slot); };
+    if (std::any_of(live.begin(), live.end(), is_new)) {
+        for (const auto& [pid, count] : openings) read(pid, count, true);
+        holders = by_slot(live);
+    }
+    unheld_.clear();
+    for (const auto slot : live)
+        if (!holders.contains(slot)) unheld_.insert(slot);
+    return holders;
 }
 
 }  // namespace rdmaquota

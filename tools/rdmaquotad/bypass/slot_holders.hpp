@@ -1,6 +1,6 @@
-// Which owner slots of a ledger a process keeps, by the kernel's word: those whose lock file it has mapped
-// (shm/lock_file.hpp). What a slot itself says, a pid and a start time, is its owner's word, in its own namespaces, and
-// of a parent that has ended when a forked child has taken over what it held.
+// Which processes hold which owner slots of a ledger, by the kernel's word: those that have the slot's byte of a lock
+// file mapped (shm/lock_file.hpp), of which there may be several after a fork. The pid and start time in a slot are
+// only its owner's word, in its own namespaces, and of a process that may have ended.
 //
 // One thread. Reading another user's maps needs CAP_SYS_PTRACE (proc_pid_maps(5)); without it nothing is found.
 #pragma once
@@ -18,26 +18,31 @@ namespace rdmaquota {
 
 class SlotHolders {
 public:
-    // The ledger that is meant from now on; it may be the same.
-    void follow(const std::string& ledger, std::uint64_t file_number);
+    using Holders = std::map<std::uint32_t, std::vector<std::uint32_t>>;  // pids by slot; no slot without one
 
-    // Of a process of this pid namespace. Read again when `openings` (how often it opened and closed devices) is
-    // another, while there are none, and every few seconds.
-    const std::vector<std::uint32_t>& of(std::uint32_t pid, std::uint64_t openings);
-    void keep_only(const std::set<std::uint32_t>& pids);
+    // The ledger that is meant from now on; it may be the same.
+    void follow(const std::string& ledger, ino_t inode);
+
+    // Who of the processes in `openings` holds which of the slots in `live`. `openings` says of each process, by its
+    // pid in this namespace, how often it opened and closed devices. What a process holds is read again when that is
+    // another number, while it holds nothing, every few seconds, and when a live slot is new that no process is known
+    // to hold. Processes whose maps take long to read are read less often.
+    Holders find(const std::map<std::uint32_t, std::uint64_t>& openings, const std::vector<std::uint32_t>& live);
 
 private:
     using Clock = std::chrono::steady_clock;
     struct Held {
         std::vector<std::uint32_t> slots;
         std::uint64_t openings = 0;
-        Clock::time_point read;
+        Clock::time_point read, due;  // not read again before `due`
     };
-    std::vector<std::uint32_t> read(std::uint32_t pid) const;
+    void read(std::uint32_t pid, std::uint64_t openings, bool again);
+    Holders by_slot(const std::vector<std::uint32_t>& live) const;
 
-    std::uint64_t file_number_ = 0;
+    ino_t inode_ = 0;
     std::set<ino_t> lock_files_;
-    std::map<std::uint32_t, Held> known_;
+    std::map<std::uint32_t, Held> known_;  // by pid
+    std::set<std::uint32_t> unheld_;       // live slots that no process was found to hold
 };
 
 // The slots of the mappings in a text of /proc/PID/maps that are of these lock files.

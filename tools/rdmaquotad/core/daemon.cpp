@@ -95,13 +95,14 @@ void Daemon::tick() {
     sample();
     if (sampled_at_ >= save_at_) save();
     dynamic_.apply();
-    tell_status();
+    update_status();
 }
 
 void Daemon::sample() {
     history_text_.reset();
     const auto now = sampled_at_ = now_s();
-    auto& ledger = node_.ledger();
+    if (!node_.copy_ledger()) return;
+    const auto& ledger = node_.ledger_copy();
     for (const auto& [number, device] : ledger.devices())
         for (const auto& row : resource_table)
             history_.add({std::string(default_tenant), device, row.id}, now, ledger.tenant_usage(number, row.id),
@@ -116,14 +117,13 @@ void Daemon::save() {
     if (std::exchange(said_unsaved_, error) != error && !error.empty()) log(Priority::error, error);
 }
 
-// The same for every user: there is one tenant, which all processes are in.
+// Every user gets the same: all processes are in the one tenant.
 Text Daemon::history(const Request& request) {
     if (!history_text_) history_text_.emplace(history_, now_s());
     return history_text_->answer(request);
 }
 
-// By the ledger's word or the kernel's, whichever is more: a program that goes around the quota fills a
-// device too.
+// The ledger's figure or the kernel's, whichever is higher: a program that goes around the quota fills a device too.
 std::uint64_t Daemon::usage(const std::string& device, Resource resource) const {
     std::uint64_t live = 0;
     for (const auto& use : kernel_.uses())
@@ -132,7 +132,7 @@ std::uint64_t Daemon::usage(const std::string& device, Resource resource) const 
 }
 
 // What `systemctl status` shows.
-void Daemon::tell_status() {
+void Daemon::update_status() {
     const auto status = fmt::format("STATUS={} around the quota, {} dynamic rules, {} limits not as configured",
                                     kernel_.bypasses().size(), dynamic_.rules(), dynamic_.changes().size());
     if (status != said_status_) ::sd_notify(0, status.c_str());
@@ -150,10 +150,10 @@ void Daemon::new_policy() {
     if (!node_.writable()) log(Priority::warning, "limits can be watched but not changed: not run as root");
 }
 
-// The ledger's events, for those who subscribed.
+// Sends the ledger's events to subscribers.
 void Daemon::relay_events() {
     if (!node_.usable()) return;
-    auto& ledger = node_.ledger();
+    const auto& ledger = node_.ledger();
     const auto head = ledger.event_head();
     if (head < next_event_) next_event_ = 0;  // another ledger
     if (head == next_event_) return;
@@ -161,8 +161,8 @@ void Daemon::relay_events() {
         next_event_ = head;
         return;
     }
-    const auto devices = ledger.devices();
-    for (const auto& [number, event] : ledger.events(next_event_)) {
+    const auto devices = node_.ledger_copy().devices();
+    for (const auto& [number, event] : read_events(ledger.path(), next_event_)) {
         next_event_ = number + 1;
         control_.broadcast(std::make_shared<const std::string>(
             dump(Json{{"version", control_version}, {"event", event_json(number, event, devices)}}) + "\n"));
@@ -184,7 +184,8 @@ Result<std::string> Daemon::reload() {
 std::string Daemon::metrics() {
     MetricsInput input;
     if (node_.usable()) {
-        input.tenants.push_back(take_snapshot(node_.ledger(), node_.policy()));
+        node_.copy_ledger(LedgerCopy::Parts::usage_and_activity);
+        input.tenants.push_back(take_snapshot(node_.ledger_copy(), node_.policy()));
         input.ledger_events = node_.ledger().event_head();
     }
     input.events = events_.counts();

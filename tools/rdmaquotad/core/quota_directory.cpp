@@ -27,13 +27,20 @@ bool QuotaDirectory::refresh() {
 }
 
 std::uint64_t QuotaDirectory::usage(const std::string& device, Resource resource) const {
-    for (const auto& [number, name] : ledger_->devices())
-        if (name == device) return ledger_->tenant_usage(number, resource);
+    for (const auto& [number, name] : copy_.devices())
+        if (name == device) return copy_.tenant_usage(number, resource);
     return 0;
 }
 
-// Not for one that could never be used here: it may be another version's. Only the last that was moved away is kept,
-// so that who damages it again and again does not fill the disk.
+bool QuotaDirectory::copy_ledger(LedgerCopy::Parts parts) {
+    const bool read = static_cast<bool>(copy_.read(ledger_->path(), parts));
+    if (read && copy_.inode() == ledger_inode_) return true;
+    copy_ = LedgerCopy();
+    return false;
+}
+
+// A ledger that could never be opened here is left alone: it may be another version's. Only the last one that was moved
+// aside is kept, so that damaging it again and again does not fill the disk.
 void QuotaDirectory::replace_damaged(const std::string& path) {
     const auto now = std::chrono::steady_clock::now();
     if (now < may_replace_) return;
@@ -56,7 +63,7 @@ void QuotaDirectory::open_ledger() {
         ledger_inode_ = inode;
         return;
     }
-    // While there is no other one, the one that is open is watched on: programs may have it too.
+    // Without a new one, keep the old one open: programs may use it still.
     if (same || (ledger_ && ledger_->lost())) ledger_.reset();
     if (!ledger_) missing_ = ledger.error();
 }
@@ -74,7 +81,7 @@ bool QuotaDirectory::open_policy() {
         if (!policy_) missing_ = policy.error();
         return false;
     }
-    if (policy->superseded()) return false;  // its successor is just being put in place
+    if (policy->superseded()) return false;  // its successor is being renamed into place
     policy_.emplace(std::move(*policy));
     return true;
 }

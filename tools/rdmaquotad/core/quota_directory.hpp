@@ -1,6 +1,6 @@
-// The quota directory as the daemon sees it: its ledger and its running policy, opened again when they
-// are replaced. Nothing that happens to them ends the daemon; it says what is missing and goes on. A ledger that is
-// cut short or overwritten, which every user can do who may charge, it replaces, so that programs have one to charge.
+// The ledger and the running policy of a quota directory, opened again when they are replaced. Whatever happens to them,
+// the daemon goes on and says what is missing. It replaces a ledger that was cut short or overwritten, as anyone who
+// may charge can do, so that programs have one to charge.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 #include "shm/ledger/ledger.hpp"
+#include "shm/ledger/ledger_copy.hpp"
 #include "shm/policy/policy_writer.hpp"
-#include "tools/common/sidecar_files.hpp"
 
 namespace rdmaquota {
 
@@ -21,25 +21,29 @@ class QuotaDirectory {
 public:
     explicit QuotaDirectory(std::string directory);
 
-    // Opens what was not there, was replaced or was cut short. True when the running policy is another
-    // one than before, or the first; limits that were changed in the old one are then the configured ones.
+    // Opens what was missing, replaced or cut short. True when the running policy is the first one or another than
+    // before; in a new one all limits are the configured ones.
     bool refresh();
 
     const std::string& directory() const noexcept { return directory_; }
     bool usable() const noexcept { return ledger_.has_value() && policy_.has_value(); }
-    const std::string& missing() const noexcept { return missing_; }  // why it is not usable, else empty
+    const std::string& missing() const noexcept { return missing_; }  // why it is not usable, or empty
 
-    // Where a damaged ledger was moved to since the last call; else empty.
+    // The path to which a damaged ledger was moved since the last call, or empty.
     std::string take_aside() { return std::exchange(aside_, {}); }
 
-    // Only while it is usable.
+    // The following only while it is usable.
     Ledger& ledger() noexcept { return *ledger_; }
+    const Ledger& ledger() const noexcept { return *ledger_; }
     const PolicySegment& policy() const noexcept { return *policy_; }
-    // The policy at the path, for changing it: another one than policy() where it was replaced since the last refresh.
-    // Waits 100 ms at most for another writer.
+    // The policy at the path, for changing it: another one than policy() if it was replaced since the last refresh.
+    // Waits at most 100 ms for another writer.
     Result<PolicyWriter> policy_writer() const;
-    ino_t ledger_inode() const noexcept { return ledger_inode_; }  // another one for each ledger
-    // What all processes together use on a device, by their own word; 0 for one that is not known.
+
+    // Copies the ledger. False when that cannot be done, or another one is in its place; the copy is an empty one then.
+    bool copy_ledger(LedgerCopy::Parts parts = LedgerCopy::Parts::usage);
+    const LedgerCopy& ledger_copy() const noexcept { return copy_; }  // the last one
+    // Usage of a device by all processes, as the last copy has it; 0 for an unknown device.
     std::uint64_t usage(const std::string& device, Resource resource) const;
     // Whether this daemon may change limits.
     bool writable() const noexcept { return writable_; }
@@ -52,6 +56,7 @@ private:
     std::string directory_;
     std::optional<Ledger> ledger_;
     ino_t ledger_inode_ = 0;
+    LedgerCopy copy_;
     std::chrono::steady_clock::time_point may_replace_;  // from then on
     std::string aside_, last_aside_;
     std::optional<PolicySegment> policy_;

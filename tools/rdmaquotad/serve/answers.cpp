@@ -2,12 +2,13 @@
 
 #include <fmt/core.h>
 
+#include "tools/common/sidecar_files.hpp"
 #include "tools/common/snapshot_json.hpp"
 
 namespace rdmaquota {
 namespace {
 
-// So that many clients cost no more than one: a snapshot looks at every slot.
+// A snapshot looks at every slot. Sharing it makes many clients cost no more than one.
 constexpr std::chrono::milliseconds snapshot_age{100};
 
 Text line(Json json) {
@@ -21,7 +22,7 @@ Json start() { return Json{{"version", control_version}}; }
 
 }  // namespace
 
-// With one tenant, the default one, every user's own tenant is that: all may read.
+// Every user may read: all are in the one tenant.
 Answer Answers::answer(const Peer& peer, std::string_view text) {
     const auto request = parse_request(text);
     if (!request) return {refusal(request.error())};
@@ -68,7 +69,8 @@ const TenantView& Answers::snapshot() {
     if (snapshot_ && now - snapshot_time_ <= snapshot_age) return *snapshot_;
     stats_.reset();
     snapshot_time_ = now;
-    return snapshot_.emplace(take_snapshot(sources_.node.ledger(), sources_.node.policy()));
+    sources_.node.copy_ledger(LedgerCopy::Parts::usage_and_activity);
+    return snapshot_.emplace(take_snapshot(sources_.node.ledger_copy(), sources_.node.policy()));
 }
 
 Json Answers::stats() {

@@ -1,4 +1,4 @@
-// What was found when kernel and ledger were compared.
+// What the comparison of kernel and ledger has to report about a process.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,19 @@ struct Difference {
         Resource resource;
         std::uint64_t kernel, ledger;
     };
-    std::vector<Amount> amounts;  // the resources of which one has more
+    std::vector<Amount> amounts;  // the resources of which one side has more
 };
 
-struct Finding {
+struct BypassReport {
     enum class Kind : std::uint8_t {
-        bypass,         // began, or grew to twice of what was told
-        bypass_ended,   // no longer there
-        leak, leak_ended,
+        bypass,        // the kernel has more: new, or twice of what was reported
+        bypass_ended,  // no longer
+        leak,          // the ledger has more
+        leak_ended,
     };
     Kind kind;
     Difference difference;
 };
-std::string_view name(Finding::Kind) noexcept;  // one word
+std::string_view name(BypassReport::Kind) noexcept;  // one word
 
 }  // namespace rdmaquota

@@ -1,9 +1,9 @@
-#include "tools/rdmaquotad/bypass/finding.hpp"
+#include "tools/rdmaquotad/bypass/bypass_report.hpp"
 
 namespace rdmaquota {
 
-std::string_view name(Finding::Kind kind) noexcept {
-    using enum Finding::Kind;
+std::string_view name(BypassReport::Kind kind) noexcept {
+    using enum BypassReport::Kind;
     switch (kind) {
         case bypass: return "bypass";
         case bypass_ended: return "bypass_ended";

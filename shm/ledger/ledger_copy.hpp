@@ -1,0 +1,83 @@
+// A copy of what a ledger says, for a process that looks at it often: the sidecar.
+//
+// It is read by pread(2), never through a mapping. A mapped read of a hole in the file makes tmpfs allocate the page,
+// so that whoever may charge could let the reader fill the node's memory with a sparse ledger. A copy is also the same
+// in every place that looks at it, and adding it up once serves all of them.
+//
+// Each word is a moment's reading, as in the listings of Ledger. Nothing in it can be trusted: every index is checked,
+// and amounts are cut to max_amount. A copy takes 6 KiB for each owner slot up to the highest that was ever claimed
+// (8 KiB with activity), 33 MiB at most, and is read in chunks of 64 slots.
+//
+// One thread. The memory is kept from one `read` to the next.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "policy/result.hpp"
+#include "shm/ledger/layout.hpp"
+#include "shm/ledger/ledger.hpp"
+
+namespace rdmaquota {
+
+class LedgerCopy {
+public:
+    enum class Parts : std::uint8_t { usage, usage_and_activity };
+
+    LedgerCopy();
+
+    // Copies the ledger in directory `path`. After an error, and before the first call, the copy is of an empty ledger.
+    Result<void> read(const std::string& path, Parts parts = Parts::usage);
+
+    ino_t inode() const noexcept { return inode_; }  // of the file that was read last; 0: none
+
+    // As the functions of Ledger that have these names.
+    std::vector<std::pair<std::uint32_t, std::string>> devices() const;
+    std::vector<OwnerView> owners() const;
+    std::uint64_t usage(std::uint32_t slot, std::uint32_t device, Resource resource) const noexcept;
+    std::uint64_t tenant_usage(std::uint32_t device, Resource resource) const noexcept;
+    std::uint64_t gate(std::uint32_t device, Resource resource) const noexcept;
+    std::uint64_t peak(std::uint32_t device, Resource resource) const noexcept;
+
+    // 0 where activity was not read.
+    PastActivity activity(std::uint32_t slot, std::uint32_t device) const noexcept;
+    PastActivity tenant_activity(std::uint32_t device) const noexcept;
+
+private:
+    // The beginning of the ledger, up to its events.
+    struct Head {
+        LedgerHeader header;
+        DeviceEntry devices[device_slots];
+        CellRow gates[device_slots];
+        CellRow peaks[device_slots];
+    };
+    static_assert(sizeof(Head) == offsetof(LedgerData, events));
+    struct ActivityOfSlot {
+        Activity of[device_slots];
+    };
+
+    void clear();
+    void read_slots(int fd, Parts parts);
+    void add_up();
+    bool live(std::uint32_t slot) const noexcept { return slot < slots_used_ && states_[slot] == SlotState::live; }
+    std::uint32_t devices_used() const noexcept;
+
+    ino_t inode_ = 0;
+    std::uint32_t slots_used_ = 0;
+    std::unique_ptr<Head> head_;
+    std::vector<SlotState> states_;
+    std::vector<Slot> slots_;  // those that are not live hold anything
+    std::vector<ActivityOfSlot> activity_;
+    std::vector<PastActivity> past_activity_;
+    std::vector<std::uint64_t> sums_;  // usage of all live slots, by device and resource
+};
+
+// Whole events of the ledger in directory `path` from number `since` on, as Ledger::events; read by pread, too.
+std::vector<std::pair<std::uint64_t, Event>> read_events(const std::string& path, std::uint64_t since);
+
+}  // namespace rdmaquota

@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <ctime>
+
+#include <catch2/catch.hpp>
+
+#include "shm/atomic.hpp"
+#include "test/unit/shm/ledger_fixture.hpp"
+#include "test/unit/tools/slot_child.hpp"
+#include "tools/rdmaquotad/bypass/bypass_detector.hpp"
+#include "tools/rdmaquotad/bypass/gate_corrector.hpp"
+
+using namespace rdmaquota;
+
+namespace {
+
+constexpr auto device = "rxe0";
+
+KernelUse use_of(std::uint32_t pid, std::uint64_t pds) {
+    KernelUse use;
+    use.pid = use.opener = pid;
+    use.device = device;
+    use.live[index(Resource::hca_handle)] = use.created[index(Resource::hca_handle)] = 1;
+    use.live[index(Resource::pd)] = use.created[index(Resource::pd)] = pds;
+    use.live[index(Resource::hca_object)] = use.created[index(Resource::hca_object)] = pds;
+    return use;
+}
+
+Amounts charge_of(std::uint64_t pds) {
+    return Amounts{}.add(Resource::hca_handle, 1).add(Resource::pd, pds).add(Resource::hca_object, pds);
+}
+
+struct Detecting : LedgerFixture {
+    Ledger ledger = open();
+    LedgerCopy copy;
+    BypassDetector detector;
+    std::vector<KernelUse> uses;
+    std::set<std::string> devices{device};
+
+    std::vector<BypassReport> look(unsigned times = 1) {
+        std::vector<BypassReport> all;
+        std::array<bool, resource_count> known;
+        known.fill(true);
+        for (unsigned i = 0; i < times; ++i) {
+            REQUIRE(copy.read(path));
+            for (auto& report : detector.look({uses, known, true, 0, copy, path, devices, true}))
+                all.push_back(std::move(report));
+        }
+        return all;
+    }
+};
+
+std::vector<std::string> resources_of(const BypassReport& report) {
+    std::vector<std::string> names;
+    for (const auto& amount : report.difference.amounts) names.emplace_back(info(amount.resource).name);
+    return names;
+}
+
+double cpu_seconds() {
+    timespec now{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Detecting, "a process without a slot is reported at the second look, and its end once it is gone") {
+    uses = {use_of(4'000'001, 5)};
+    CHECK(look().empty());
+    const auto reports = look();
+    REQUIRE(reports.size() == 1);
+    CHECK(reports[0].kind == BypassReport::Kind::bypass);
+    CHECK(reports[0].difference.pid == 4'000'001);
+    CHECK(resources_of(reports[0]) == std::vector<std::string>{"hca_object", "hca_handle", "pd"});
+    CHECK(detector.bypasses().size() == 1);
+    uses.clear();
+    const auto ended = look(20);
+    REQUIRE(ended.size() == 1);
+    CHECK(ended[0].kind == BypassReport::Kind::bypass_ended);
+}
+
+TEST_CASE_METHOD(Detecting, "a slot is of the process that holds it, whatever pid and start time it says") {
+    const Identity first_of_its_namespace{1, 0, 4711, "init"};
+    const SlotChild one(path, first_of_its_namespace, device, charge_of(3));
+    const SlotChild other(path, first_of_its_namespace, device, charge_of(5));
+    uses = {use_of(one.pid(), 3), use_of(other.pid(), 5)};
+    CHECK(look(20).empty());
+}
+
+TEST_CASE_METHOD(Detecting, "a process is not taken for another that its slot names") {
+    const auto named = identity_of_self();
+    const SlotChild one(path, named, device, charge_of(3));
+    const auto own = claim(ledger);
+    const Limits none[Amounts::capacity];
+    REQUIRE_FALSE(ledger.charge(own, *ledger.device_index(device), charge_of(5), none));
+    uses = {use_of(one.pid(), 3), use_of(named.pid, 5)};
+    CHECK(look(20).empty());
+}
+
+TEST_CASE_METHOD(Detecting, "all that a process is charged too much for is reported at once") {
+    const auto charged = Amounts{}.add(Resource::hca_handle, 1).add(Resource::pd, 6).add(Resource::hca_object, 9);
+    const SlotChild child(path, {77, 0, 4711, "leaker"}, device, charged);
+    // The kernel is read before the ledger: here when the process had its PDs only. Later it has three QPs more, and
+    // three PDs less than it is charged for. So the sum differs in all looks from the first on, the PDs from the second.
+    uses = {use_of(child.pid(), 6)};
+    REQUIRE(look().empty());
+    uses[0].live[index(Resource::pd)] = 3;
+    const auto reports = look(40);
+    REQUIRE(reports.size() == 1);
+    CHECK(reports[0].kind == BypassReport::Kind::leak);
+    CHECK(resources_of(reports[0]) == std::vector<std::string>{"hca_object", "pd"});
+}
+
+TEST_CASE_METHOD(Detecting, "a process that never rests is reported all the same") {
+    const SlotChild child(path, {77, 0, 4711, "busy"}, device, charge_of(1));
+    uses = {use_of(child.pid(), 5)};
+    std::vector<BypassReport> reports;
+    for (unsigned i = 0; i < 40 && reports.empty(); ++i) {
+        ++uses[0].created[index(Resource::mr)];
+        ++uses[0].destroyed[index(Resource::mr)];
+        reports = look();
+    }
+    REQUIRE(reports.size() == 1);
+    CHECK(reports[0].kind == BypassReport::Kind::bypass);
+}
+
+namespace {
+
+// What a tenant can write into its ledger to keep the sidecar busy: each owner slot taken and full of figures, every
+// device entry taken, all gates wrong, and an operation that never ends.
+struct Garbage : Detecting {
+    Garbage() {
+        auto& data = ledger.data();
+        for (std::uint32_t i = 0; i < device_slots; ++i) REQUIRE(ledger.device_index("rxe" + std::to_string(i)));
+        std::uint64_t noise = 1;
+        for (std::uint32_t slot = 0; slot < owner_slots; ++slot) {
+            store(data.states[slot], SlotState::live);
+            for (auto& row : data.slots[slot].usage)
+                for (auto& word : row) word = (noise = noise * 6364136223846793005 + 1442695040888963407) >> 20;
+        }
+        for (auto& row : data.gates)
+            for (auto& word : row) word = 1;
+        data.slots[7].ops = ops_begin;
+        store(data.header.slots_used, std::uint64_t{owner_slots});
+    }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Garbage, "a ledger full of garbage costs each look little and hides no bypass") {
+    uses = {use_of(4'000'001, 5)};
+    GateCorrector gates;
+    constexpr unsigned looks = 8;
+    bool reported = false;
+    const auto begin = cpu_seconds();
+    for (unsigned i = 0; i < looks; ++i) {
+        for (const auto& report : look()) reported |= report.difference.pid == 4'000'001;
+        CHECK(gates.pass(ledger, copy, devices) == 0);
+    }
+    CHECK(cpu_seconds() - begin < looks * 0.25);
+    CHECK(reported);
+}
+
+TEST_CASE_METHOD(Detecting, "a gate that stays too high is corrected, of devices that the machine has only") {
+    GateCorrector gates;
+    for (const auto* name : {device, "rxe0/1", "invented"})
+        store(ledger.data().gates[*ledger.device_index(name)][index(Resource::qp)], std::uint64_t{3});
+    unsigned corrected = 0;
+    for (unsigned i = 0; i < 12; ++i) {
+        REQUIRE(copy.read(path));
+        corrected += gates.pass(ledger, copy, devices);
+    }
+    CHECK(corrected == 2);
+    CHECK(ledger.gate(*ledger.device_index(device), Resource::qp) == 0);
+    CHECK(ledger.gate(*ledger.device_index("rxe0/1"), Resource::qp) == 0);
+    CHECK(ledger.gate(*ledger.device_index("invented"), Resource::qp) == 3);
+}

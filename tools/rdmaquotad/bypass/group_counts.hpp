@@ -1,0 +1,61 @@
+// What kernel and ledger have for each group of processes on each device.
+//
+// A slot belongs to the processes that have its lock file mapped, by the kernel's word (slot_holders.hpp). The pid and
+// start time in the slot are its owner's word, and those of two processes can be the same: each pid namespace has a
+// pid 1. Slots that no process with kernel objects holds stand for themselves, in the name that they have.
+//
+// One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tools/rdmaquotad/bypass/observation.hpp"
+#include "tools/rdmaquotad/bypass/process_groups.hpp"
+#include "tools/rdmaquotad/bypass/process_info.hpp"
+#include "tools/rdmaquotad/bypass/slot_holders.hpp"
+
+namespace rdmaquota {
+
+struct GroupCounts {
+    // The process in whose name a difference is reported: of those without a slot, if there are any, the one with most
+    // objects.
+    std::uint32_t pid = 0;
+    std::string comm;
+    std::uint64_t pid_objects = 0;
+    bool pid_has_slot = true;
+
+    bool has_slot = false;              // one of its processes has
+    std::uint64_t oldest = UINT64_MAX;  // start time
+    bool partial = false, stale = false;  // as in KernelUse, of any of its uses
+    std::uint64_t driver_objects = 0;
+    std::uint64_t activity = 0;  // objects made and destroyed
+    std::uint64_t openings = 0;  // devices opened and closed
+    ResourceCounts kernel{}, ledger{};
+};
+
+class GroupReader {
+public:
+    // More groups that the kernel knows nothing of are left out: anyone may invent any number.
+    static constexpr std::size_t most_unknown = 1024;
+
+    // Groups are named after a process, or 0x80000000 + slot.
+    std::map<ProcessDevice, GroupCounts> read(const Observation& observation);
+
+private:
+    using Counts = std::map<ProcessDevice, GroupCounts>;
+    using Keepers = std::map<std::uint32_t, std::vector<std::uint32_t>>;  // the processes that hold each slot
+
+    Keepers find_keepers(const Observation& observation, const std::vector<OwnerView>& owners);
+    void add_kernel(GroupCounts& counts, const KernelUse& use, bool has_slot);
+    static void add_slot(Counts& counts, std::uint32_t group, const OwnerView& owner, const Observation& observation,
+                         std::size_t& unknown);
+
+    ProcessInfoCache processes_;
+    SlotHolders holders_;
+};
+
+}  // namespace rdmaquota
