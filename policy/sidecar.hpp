@@ -1,6 +1,7 @@
 // The part of the policy for the sidecar, rdmaquotad. The provider does not read it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -38,6 +39,8 @@ struct DynamicRule {
     bool tightens() const noexcept { return factor < 100; }
     bool operator==(const DynamicRule&) const = default;
 };
+
+inline constexpr std::size_t most_dynamic_rules = 64;
 
 struct Sidecar {
     std::uint32_t metrics_port = 0;  // on the loopback address; 0: no metrics over HTTP

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::int64_t newest_version = 1;
 
-// The compiled policy has room for this many bytes; see PolicyImage::log_file.
-constexpr std::size_t longest_log_file_bytes = 255;
+// The compiled policy has room for this many bytes; see PolicyImage::log_file and CompiledSidecar::backstop.
+constexpr std::size_t longest_path_bytes = 255;
 
 // The policy while it is merged from one or more files.
 struct Merge {
@@ -93,10 +93,10 @@ private:
         if (text == nullptr || !text->get().starts_with('/'))
             return fail(node, "the log file must be an absolute path in quotes");
         const auto control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
-        if (text->get().size() > longest_log_file_bytes || std::any_of(text->get().begin(), text->get().end(), control))
+        if (text->get().size() > longest_path_bytes || std::any_of(text->get().begin(), text->get().end(), control))
             return fail(node,
                         fmt::format("the log file's path must be at most {} bytes long, without control characters",
-                                    longest_log_file_bytes));
+                                    longest_path_bytes));
         merge_.policy.log_file = text->get();
         merge_.file_location = location(file(), node.source().begin);
     }
@@ -131,14 +131,14 @@ private:
             return fail(node, "bypass can only be \"report\", which is the default; remove it");
         merge_.policy.warnings.push_back(
             fmt::format("{}bypass = \"{}\" is no longer possible: a bypass is reported, nothing more; remove it",
-                        place(file(), node.source().begin), word));
+                        location(file(), node.source().begin), word));
     }
 
     void backstop(const toml::node& node) {
         const auto* text = node.as_string();
         if (text == nullptr || !text->get().starts_with('/') || text->get().size() < 2 || text->get().ends_with('/') ||
             text->get().find_first_of("\n\t") != std::string::npos ||
-            (text->get() + "/").find("/../") != std::string::npos)
+            (text->get() + "/").find("/../") != std::string::npos || text->get().size() > longest_path_bytes)
             return fail(node, "backstop is the path of a cgroup below the root, such as \"/slurm\"");
         merge_.policy.sidecar.backstop = text->get();
     }

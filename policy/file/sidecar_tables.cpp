@@ -6,7 +6,6 @@ namespace rdmaquota {
 namespace {
 
 constexpr std::uint32_t largest_per_cent = 100'000;
-constexpr std::size_t most_rules = 64;
 
 // One [[dynamic]] table. What an amount means depends on the resource, which may be named after it.
 class RuleReader {
@@ -91,7 +90,8 @@ void read_dynamic(TableReader& reader, const toml::node& node, std::vector<Dynam
     for (const auto& entry : *list) {
         const auto* table = entry.as_table();
         if (table == nullptr) return reader.fail(entry, "a dynamic rule is a table; write it below [[dynamic]]");
-        if (into.size() == most_rules) return reader.fail(entry, fmt::format("more than {} dynamic rules", most_rules));
+        if (into.size() == most_dynamic_rules)
+            return reader.fail(entry, fmt::format("more than {} dynamic rules; remove some", most_dynamic_rules));
         into.push_back(RuleReader(reader, *table).read());
     }
 }

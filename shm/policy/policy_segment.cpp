@@ -117,6 +117,7 @@ Policy PolicySegment::decompile() const {
     policy.log_file = log_file();
     policy.process = decompile_rows(image().process);
     policy.tenant = decompile_rows(image().tenant);
+    decompile_sidecar(image().sidecar, policy);
     return policy;
 }
 

@@ -4,6 +4,7 @@
 //        24     generation, superseded, mode, on_unavailable, deny_errno, log…, clamp_device_attr, id
 //       320     process rows   (row_count × 256 bytes)
 //               tenant rows    (row_count × 256 bytes)
+//     17728     the sidecar's part, see shm/policy/compiled_sidecar.hpp
 //
 // A row is a device name and one limit per resource. Limits, mode and the other words are read
 // as single atomics at every charge, so a change is live at once. `generation` goes up
@@ -26,11 +27,12 @@
 #include "policy/result.hpp"
 #include "shm/atomic.hpp"
 #include "shm/mapping.hpp"
+#include "shm/policy/compiled_sidecar.hpp"
 
 namespace rdmaquota {
 
 inline constexpr std::uint64_t policy_magic = 0x31594c50'51414d52;  // "RMAQPLY1", little-endian
-inline constexpr std::uint32_t policy_layout_version = 2;
+inline constexpr std::uint32_t policy_layout_version = 3;
 inline constexpr std::size_t resource_slots = 24;  // room for resources in every row, 3 cache lines
 inline constexpr std::size_t note_slot = resource_slots - 1;
 inline constexpr std::size_t policy_rows = 34;  // 32 devices and ports, "*" and "total"
@@ -58,9 +60,10 @@ struct PolicyImage {
     std::uint64_t id;
     PolicyRow process[policy_rows];
     PolicyRow tenant[policy_rows];
+    CompiledSidecar sidecar;
 };
 static_assert(offsetof(PolicyImage, process) == 320);
-static_assert(sizeof(PolicyImage) == 320 + 2 * policy_rows * sizeof(PolicyRow));
+static_assert(offsetof(PolicyImage, sidecar) == 320 + 2 * policy_rows * sizeof(PolicyRow));
 
 // A policy file, mapped for reading. Move-only; unmaps when destroyed.
 class PolicySegment {

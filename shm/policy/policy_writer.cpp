@@ -67,7 +67,8 @@ Result<void> compile(const Policy& policy, PolicyImage& image) {
     image.log_target = static_cast<std::uint32_t>(policy.log_target);
     std::copy(policy.log_file.begin(), policy.log_file.end(), image.log_file);
     if (auto filled = fill_rows(image.process, policy.process); !filled) return filled;
-    return fill_rows(image.tenant, policy.tenant);
+    if (auto filled = fill_rows(image.tenant, policy.tenant); !filled) return filled;
+    return compile_sidecar(policy, image.sidecar);
 }
 
 Result<void> write_file(const std::string& path, const PolicyImage& image) {

@@ -24,6 +24,8 @@ private:
         row_for(policy.process, "mlx5_0")[index(Resource::qp)] = 3;
         row_for(policy.tenant, any_device)[index(Resource::mr_bytes)] = 1 << 20;
         row_for(policy.tenant, total_device)[index(Resource::qp)] = 10;
+        policy.dynamic.resize(2);
+        policy.sidecar.backstop = "/slurm";
         expect(static_cast<bool>(PolicyWriter::publish(path, policy)), "a policy can be published");
         return PristineFile(path);
     }
@@ -46,6 +48,12 @@ void read_all(const PolicySegment& segment) {
             for (const auto& resource : resource_table) segment.limit(scope, device, resource.id);
     const auto policy = segment.decompile();
     expect(policy.process.size() <= policy_rows && policy.tenant.size() <= policy_rows, "no more rows than there are");
+    expect(policy.dynamic.size() <= most_dynamic_rules, "no more rules than there are");
+    expect(policy.sidecar.backstop.size() <= 255, "the backstop's path ends");
+    for (const auto& rule : policy.dynamic)
+        expect(!name(rule.of).empty() && !name(rule.scope).empty() && index(rule.watch) < resource_count &&
+                   index(rule.limit) < resource_count && valid_device(rule.device),
+               "a rule that is known");
 }
 
 }  // namespace

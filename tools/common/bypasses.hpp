@@ -1,4 +1,4 @@
-// Who goes around the quota at present, by the sidecar's word.
+// The processes that go around the quota at present, as the sidecar reports them.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace rdmaquota {
 
-// As the sidecar tells them: an array of objects with pid, comm, device, cgroup and resources (of each what the kernel
-// and the ledger have). Null where no sidecar runs for the directory, or none answers within half a second.
+// An array of objects with pid, comm, device, cgroup and resources (with what kernel and ledger have of each). Null when
+// no sidecar runs for the directory, or none answers within half a second.
 Json bypasses(const std::string& directory);
 
 // A process on a device that has more than it is charged for.
@@ -25,7 +25,7 @@ struct BypassView {
     };
     std::vector<Excess> excess;
 };
-// What it does not understand, it leaves out.
+// Leaves out what it does not understand.
 std::vector<BypassView> bypass_views(const Json& bypasses);
 
 }  // namespace rdmaquota

@@ -14,7 +14,6 @@
 #include "shm/policy/policy_segment.hpp"
 #include "shm/policy/policy_writer.hpp"
 #include "tools/common/config.hpp"
-#include "tools/common/sidecar_files.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -57,7 +56,6 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     if (!policy) return Error{policy.error()};
     const auto aside = Ledger::replace_unusable(ledger_path(directory), true);
     if (!aside) return Error{aside.error()};
-    if (const auto told = write_sidecar_policy(directory, *policy); !told) return Error{told.error()};
     const auto published = PolicyWriter::publish(*lock, policy_path(directory), policy.value());
     if (!published) return Error{published.error()};
     return Reloaded{policy->mode, *aside, policy->warnings};

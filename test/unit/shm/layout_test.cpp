@@ -63,8 +63,8 @@ TEST_CASE("the ledger's layout is version 2") {
     CHECK(ops_end == 65535);
 }
 
-TEST_CASE("the policy's layout is version 2") {
-    CHECK(policy_layout_version == 2);
+TEST_CASE("the policy's layout is version 3") {
+    CHECK(policy_layout_version == 3);
     CHECK(offsetof(PolicyImage, layout_version) == 8);
     CHECK(offsetof(PolicyImage, generation) == 16);
     CHECK(offsetof(PolicyImage, superseded) == 24);
@@ -73,7 +73,17 @@ TEST_CASE("the policy's layout is version 2") {
     CHECK(offsetof(PolicyImage, clamp_device_attr) == 304);
     CHECK(offsetof(PolicyImage, process) == 320);
     CHECK(offsetof(PolicyImage, tenant) == 320 + 34 * 256);
-    CHECK(sizeof(PolicyImage) == 320 + 68 * 256);
+    CHECK(offsetof(PolicyImage, sidecar) == 320 + 68 * 256);
+    CHECK(offsetof(CompiledSidecar, backstop) == 8);
+    CHECK(offsetof(CompiledSidecar, rules) == 264);
+    CHECK(offsetof(CompiledRule, watch) == 64);
+    CHECK(offsetof(CompiledRule, factor) == 88);
+    CHECK(offsetof(CompiledRule, capacity) == 96);
+    CHECK(offsetof(CompiledRule, floor) == 104);
+    CHECK(sizeof(CompiledRule) == 128);
+    CHECK(sizeof(PolicyImage) == 320 + 68 * 256 + 264 + 64 * 128);
+    CHECK(static_cast<int>(CapacityOf::amount) == 3);
+    CHECK(static_cast<int>(Scope::tenant) == 1);
     CHECK(offsetof(PolicyRow, limits) == 64);
     CHECK(static_cast<int>(Mode::off) == 2);
 }

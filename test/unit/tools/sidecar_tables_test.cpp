@@ -1,8 +1,9 @@
 #include <catch2/catch.hpp>
 
 #include "policy/file/policy_file.hpp"
+#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/policy_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
-#include "tools/common/sidecar_files.hpp"
 
 using namespace rdmaquota;
 
@@ -78,22 +79,28 @@ TEST_CASE("wrong rules are refused with their place") {
     CHECK(error_of("[sidecar]\nport = 1\n").find("metrics_port") != std::string::npos);
 }
 
-TEST_CASE("what the policy asks of the sidecar reaches it whole") {
+TEST_CASE("the compiled policy has all of the sidecar's part") {
     TemporaryDirectory directory;
-    const auto policy = parse(whole);
+    const auto policy = parse(whole + "[tenant.default]\nbackstop = \"/slurm\"\n");
     REQUIRE(policy);
-    REQUIRE(write_sidecar_policy(directory.path(), *policy));
-    const auto asked = read_sidecar_policy(directory.path());
-    REQUIRE(asked);
-    CHECK(asked->rules == policy->dynamic);
-    CHECK(asked->settings == policy->sidecar);
+    REQUIRE(PolicyWriter::publish(directory / "policy", *policy));
+    const auto compiled = PolicySegment::open(directory / "policy");
+    REQUIRE(compiled);
+    CHECK(compiled->decompile().dynamic == policy->dynamic);
+    CHECK(compiled->decompile().sidecar == policy->sidecar);
 }
 
-TEST_CASE("without the file nothing is asked, and a broken one is told") {
+TEST_CASE("more rules than there is room for are refused") {
+    const std::string rule = "[[dynamic]]\nwatch = \"qp\"\nfloor = 1\n";
+    std::string rules;
+    for (std::size_t i = 0; i < most_dynamic_rules; ++i) rules += rule;
+    CHECK(error_of(rules) == "");
+    CHECK(error_of(rules + rule) == "policy.toml:194:1: more than 64 dynamic rules; remove some");
     TemporaryDirectory directory;
-    const auto none = read_sidecar_policy(directory.path());
-    REQUIRE(none);
-    CHECK(none->rules.empty());
-    REQUIRE(std::system(("echo '{\"dynamic\":7}' > " + directory.path() + "/sidecar.json").c_str()) == 0);
-    CHECK_FALSE(read_sidecar_policy(directory.path()));
+    Policy policy;
+    policy.dynamic.resize(most_dynamic_rules + 1);
+    CHECK(PolicyWriter::publish(directory / "policy", policy).error() == "65 dynamic rules; at most 64 are possible");
+    policy.dynamic.clear();
+    policy.sidecar.backstop = "/" + std::string(255, 'x');
+    CHECK(PolicyWriter::publish(directory / "policy", policy).error() == "the backstop's path is longer than 255 bytes");
 }

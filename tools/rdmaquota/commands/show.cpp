@@ -10,7 +10,7 @@
 #include "tools/common/control_client.hpp"
 #include "tools/common/event_text.hpp"
 #include "tools/rdmaquota/view/show_history.hpp"
-#include "tools/common/sidecar_files.hpp"
+#include "tools/common/limit_changes.hpp"
 #include "tools/common/snapshot_json.hpp"
 #include "tools/common/terminal.hpp"
 

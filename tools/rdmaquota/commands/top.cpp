@@ -15,7 +15,7 @@
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/event_text.hpp"
 #include "tools/rdmaquota/view/screen.hpp"
-#include "tools/common/sidecar_files.hpp"
+#include "tools/common/limit_changes.hpp"
 #include "tools/rdmaquota/view/top_view.hpp"
 
 namespace rdmaquota {

@@ -84,13 +84,13 @@ void BypassMonitor::start() {
     look();
 }
 
-void BypassMonitor::new_policy(const SidecarPolicy& asked) {
-    if (asked.settings.backstop != asked_.backstop) {
+void BypassMonitor::new_policy(const Sidecar& asked) {
+    if (asked.backstop != asked_.backstop) {
         for (const auto& [group, device] : backstop_.all())
             if (group == asked_.backstop) backstop_.put_back(group, device);
         said_unbounded_.clear();
     }
-    asked_ = asked.settings;
+    asked_ = asked;
 }
 
 void BypassMonitor::end() { backstop_.put_back_all(); }

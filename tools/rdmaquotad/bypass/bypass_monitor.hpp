@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "policy/sidecar.hpp"
-#include "tools/common/sidecar_files.hpp"
 #include "tools/common/json.hpp"
 #include "tools/rdmaquotad/bypass/bypass_detector.hpp"
 #include "tools/rdmaquotad/bypass/gate_corrector.hpp"
@@ -28,7 +27,7 @@ public:
     BypassMonitor(Loop& loop, QuotaDirectory& node, NodeEvents& events);
 
     void start();
-    void new_policy(const SidecarPolicy& asked);
+    void new_policy(const Sidecar& asked);
     void end();  // an orderly end: restores what was changed
 
     const std::vector<KernelUse>& uses() const noexcept { return uses_; }  // of the last look

@@ -1,6 +1,7 @@
 #include "tools/rdmaquotad/bypass/gate_corrector.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace rdmaquota {
 namespace {
@@ -11,17 +12,20 @@ std::string without_port(const std::string& name) { return name.substr(0, name.f
 
 }  // namespace
 
-unsigned GateCorrector::pass(Ledger& ledger, const LedgerCopy& copy, const std::set<std::string>& devices) {
-    decltype(loose_) before{};
-    std::swap(before, loose_);
+void GateCorrector::compare(const LedgerCopy& copy, const std::set<std::string>& devices) {
+    const auto before = std::exchange(loose_, {});
     for (const auto& [device, name] : copy.devices()) {
         if (!devices.contains(without_port(name))) continue;
         for (const auto& row : resource_table) {
+            if (copy.gate(device, row.id) == copy.tenant_usage(device, row.id)) continue;
             const auto cell = device * resource_count + index(row.id);
-            const bool loose = copy.gate(device, row.id) != copy.tenant_usage(device, row.id);
-            loose_[cell] = loose ? static_cast<std::uint8_t>(std::min(before[cell] + 1U, passes_before)) : 0;
+            loose_[cell] = static_cast<std::uint8_t>(std::min(before[cell] + 1U, passes_before));
         }
     }
+}
+
+unsigned GateCorrector::pass(Ledger& ledger, const LedgerCopy& copy, const std::set<std::string>& devices) {
+    compare(copy, devices);
     unsigned corrected = 0, reconciled = 0;
     for (std::size_t tried = 0; tried < cells && reconciled < most_reconciled; ++tried) {
         const auto cell = std::exchange(next_, (next_ + 1) % cells);

@@ -25,6 +25,8 @@ public:
     unsigned pass(Ledger& ledger, const LedgerCopy& copy, const std::set<std::string>& devices);
 
 private:
+    void compare(const LedgerCopy& copy, const std::set<std::string>& devices);
+
     static constexpr std::size_t cells = device_slots * resource_count;
     std::array<std::uint8_t, cells> loose_{};  // passes in a row in which the gate of a device and resource differed
     std::size_t next_ = 0;                     // the cell with which the next pass begins to reconcile

@@ -140,13 +140,12 @@ void Daemon::update_status() {
 }
 
 void Daemon::new_policy() {
-    auto asked = read_sidecar_policy(node_.directory());
-    if (!asked) log(Priority::error, asked.error());
-    asked_ = asked ? std::move(*asked) : SidecarPolicy{};
-    dynamic_.start(asked_.rules);
-    if (const auto listening = metrics_.listen(static_cast<std::uint16_t>(asked_.settings.metrics_port)); !listening)
+    const auto policy = node_.policy().decompile();
+    dynamic_.start(policy.dynamic);
+    metrics_port_ = policy.sidecar.metrics_port;
+    if (const auto listening = metrics_.listen(static_cast<std::uint16_t>(metrics_port_)); !listening)
         log(Priority::error, listening.error());
-    kernel_.new_policy(asked_);
+    kernel_.new_policy(policy.sidecar);
     if (!node_.writable()) log(Priority::warning, "limits can be watched but not changed: not run as root");
 }
 
@@ -203,9 +202,9 @@ Json Daemon::status() const {
                              {"clients", control_.clients()},
                              {"subscribers", control_.subscribers()},
                              {"dropped_clients", control_.dropped()},
-                             {"dynamic_rules", asked_.rules.size()},
+                             {"dynamic_rules", dynamic_.rules()},
                              {"changed_limits", dynamic_.changes().size()},
-                             {"metrics_port", asked_.settings.metrics_port},
+                             {"metrics_port", metrics_port_},
                              {"metrics_served", metrics_.listening()}}},
                 {"kernel", kernel_.status()}};
 }

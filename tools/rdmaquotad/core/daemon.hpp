@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "tools/common/sidecar_files.hpp"
+#include "tools/common/limit_changes.hpp"
 #include "tools/rdmaquotad/serve/answers.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
 #include "tools/rdmaquotad/dynamic/dynamic_limits.hpp"
@@ -45,7 +45,7 @@ private:
     QuotaDirectory node_;
     NodeEvents events_;
     BypassMonitor kernel_;
-    SidecarPolicy asked_;
+    std::uint32_t metrics_port_ = 0;  // as the policy has it
     bool policy_is_new_ = false;
     std::string said_missing_;  // so that it is said once
     std::uint64_t next_event_ = 0;

@@ -1,5 +1,5 @@
 // Limits that follow the node's state: writes the limits that the rules ask for into the running policy, and records
-// them in changed.json (tools/common/sidecar_files.hpp).
+// them in changed.json (tools/common/limit_changes.hpp).
 //
 // A limit is one word, so none is ever half set. The record is written before a limit leaves its configured value and
 // again after it is restored. A daemon that dies leaves limits as they are, and its successor goes on from the record.
@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "tools/common/sidecar_files.hpp"
+#include "tools/common/limit_changes.hpp"
 #include "tools/rdmaquotad/dynamic/dynamic_rules.hpp"
 #include "tools/rdmaquotad/core/quota_directory.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"

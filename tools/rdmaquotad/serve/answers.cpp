@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/sidecar_files.hpp"
+#include "tools/common/limit_changes.hpp"
 #include "tools/common/snapshot_json.hpp"
 
 namespace rdmaquota {

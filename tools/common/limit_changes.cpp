@@ -1,9 +1,8 @@
-#include "tools/common/sidecar_files.hpp"
+#include "tools/common/limit_changes.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <optional>
 
@@ -15,10 +14,7 @@
 namespace rdmaquota {
 namespace {
 
-std::string sidecar_path(const std::string& directory) { return directory + "/sidecar.json"; }
 std::string changes_path(const std::string& directory) { return directory + "/changed.json"; }
-
-Result<void> replace_json(const std::string& path, const Json& json) { return replace_file(path, dump(json) + "\n"); }
 
 // nullopt when there is no file; a discarded value when it is no JSON.
 std::optional<Json> read_file(const std::string& path) {
@@ -39,50 +35,6 @@ Resource resource_of(const Json& json) {
     return *found;
 }
 
-Json rule_json(const DynamicRule& rule) {
-    return Json{{"device", rule.device},
-                {"watch", info(rule.watch).name},
-                {"of", rule.of == CapacityOf::amount ? Json(rule.capacity) : Json(name(rule.of))},
-                {"above", rule.above},
-                {"below", rule.below},
-                {"limit", info(rule.limit).name},
-                {"scope", name(rule.scope)},
-                {"factor", rule.factor},
-                {"floor", limit_json(rule.floor)}};
-}
-
-void read_capacity(const Json& json, DynamicRule& rule) {
-    if (json.is_number()) {
-        rule.of = CapacityOf::amount;
-        rule.capacity = json.get<std::uint64_t>();
-        return;
-    }
-    for (const auto of : {CapacityOf::limit, CapacityOf::node, CapacityOf::device})
-        if (json.get<std::string>() == name(of)) rule.of = of;
-}
-
-DynamicRule rule_of(const Json& json) {
-    DynamicRule rule;
-    rule.device = json.at("device").get<std::string>();
-    rule.watch = resource_of(json.at("watch"));
-    read_capacity(json.at("of"), rule);
-    rule.above = json.at("above").get<std::uint32_t>();
-    rule.below = json.at("below").get<std::uint32_t>();
-    rule.limit = resource_of(json.at("limit"));
-    rule.scope = json.at("scope").get<std::string>() == "process" ? Scope::process : Scope::tenant;
-    rule.factor = json.at("factor").get<std::uint32_t>();
-    rule.floor = cell_of(json.at("floor"));
-    return rule;
-}
-
-SidecarPolicy sidecar_of(const Json& json) {
-    SidecarPolicy policy;
-    for (const auto& rule : json.at("dynamic")) policy.rules.push_back(rule_of(rule));
-    policy.settings.metrics_port = json.at("metrics_port").get<std::uint32_t>();
-    policy.settings.backstop = json.at("backstop").get<std::string>();
-    return policy;
-}
-
 ChangedLimit change_of(const Json& json) {
     return {json.at("scope").get<std::string>() == "process" ? Scope::process : Scope::tenant,
             json.at("device").get<std::string>(),
@@ -101,22 +53,6 @@ bool in_force(const PolicySegment& policy, const ChangedLimit& change) {
 
 }  // namespace
 
-Result<void> write_sidecar_policy(const std::string& directory, const Policy& policy) {
-    Json rules = Json::array();
-    for (const auto& rule : policy.dynamic) rules.push_back(rule_json(rule));
-    return replace_json(sidecar_path(directory), Json{{"version", 1},
-                                                      {"metrics_port", policy.sidecar.metrics_port},
-                                                      {"backstop", policy.sidecar.backstop},
-                                                      {"dynamic", std::move(rules)}});
-}
-
-Result<SidecarPolicy> read_sidecar_policy(const std::string& directory) try {
-    const auto json = read_file(sidecar_path(directory));
-    return json ? sidecar_of(*json) : SidecarPolicy{};
-} catch (const std::exception&) {
-    return Error{fmt::format("{} cannot be read; run 'rdmaquota reload' to write it", sidecar_path(directory))};
-}
-
 Result<void> write_limit_changes(const std::string& directory, const PolicySegment& policy,
                                  const std::vector<ChangedLimit>& changes) {
     const auto path = changes_path(directory);
@@ -134,7 +70,8 @@ Result<void> write_limit_changes(const std::string& directory, const PolicySegme
                         {"from", cell_json(change.from)},
                         {"reason", change.reason},
                         {"since", change.since_s}});
-    return replace_json(path, Json{{"version", 1}, {"policy", policy.id()}, {"changes", std::move(list)}});
+    const Json json{{"version", 1}, {"policy", policy.id()}, {"changes", std::move(list)}};
+    return replace_file(path, dump(json) + "\n");
 }
 
 std::vector<ChangedLimit> limit_changes(const std::string& directory, const PolicySegment& policy) try {

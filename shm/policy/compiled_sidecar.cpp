@@ -1,0 +1,72 @@
+#include "shm/policy/compiled_sidecar.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include <fmt/core.h>
+
+namespace rdmaquota {
+namespace {
+
+CompiledRule compile_rule(const DynamicRule& rule) {
+    CompiledRule compiled{};
+    rule.device.copy(compiled.device, sizeof compiled.device - 1);
+    compiled.watch = static_cast<std::uint32_t>(rule.watch);
+    compiled.of = static_cast<std::uint32_t>(rule.of);
+    compiled.limit = static_cast<std::uint32_t>(rule.limit);
+    compiled.scope = static_cast<std::uint32_t>(rule.scope);
+    compiled.above = rule.above;
+    compiled.below = rule.below;
+    compiled.factor = rule.factor;
+    compiled.capacity = rule.capacity;
+    compiled.floor = rule.floor;
+    return compiled;
+}
+
+bool is_known(const CompiledRule& rule) {
+    return rule.watch < resource_count && rule.limit < resource_count &&
+           rule.of <= static_cast<std::uint32_t>(CapacityOf::amount) &&
+           rule.scope <= static_cast<std::uint32_t>(Scope::tenant) && rule.below < rule.above;
+}
+
+std::optional<DynamicRule> decompile_rule(const CompiledRule& compiled) {
+    DynamicRule rule;
+    rule.device.assign(compiled.device, strnlen(compiled.device, sizeof compiled.device));
+    if (!is_known(compiled) || !valid_device(rule.device)) return std::nullopt;
+    rule.watch = static_cast<Resource>(compiled.watch);
+    rule.of = static_cast<CapacityOf>(compiled.of);
+    rule.limit = static_cast<Resource>(compiled.limit);
+    rule.scope = static_cast<Scope>(compiled.scope);
+    rule.above = compiled.above;
+    rule.below = compiled.below;
+    rule.factor = compiled.factor;
+    rule.capacity = compiled.capacity;
+    rule.floor = compiled.floor;
+    return rule;
+}
+
+}  // namespace
+
+Result<void> compile_sidecar(const Policy& policy, CompiledSidecar& into) {
+    if (policy.dynamic.size() > most_dynamic_rules)
+        return Error{fmt::format("{} dynamic rules; at most {} are possible", policy.dynamic.size(),
+                                 most_dynamic_rules)};
+    if (policy.sidecar.backstop.size() >= sizeof into.backstop)
+        return Error{fmt::format("the backstop's path is longer than {} bytes", sizeof into.backstop - 1)};
+    into.metrics_port = policy.sidecar.metrics_port;
+    into.rule_count = static_cast<std::uint32_t>(policy.dynamic.size());
+    policy.sidecar.backstop.copy(into.backstop, sizeof into.backstop - 1);
+    std::transform(policy.dynamic.begin(), policy.dynamic.end(), into.rules, compile_rule);
+    return {};
+}
+
+void decompile_sidecar(const CompiledSidecar& compiled, Policy& policy) {
+    policy.sidecar.metrics_port = compiled.metrics_port;
+    policy.sidecar.backstop.assign(compiled.backstop, strnlen(compiled.backstop, sizeof compiled.backstop - 1));
+    const auto count = std::min<std::size_t>(compiled.rule_count, most_dynamic_rules);
+    for (std::size_t i = 0; i < count; ++i)
+        if (auto rule = decompile_rule(compiled.rules[i])) policy.dynamic.push_back(std::move(*rule));
+}
+
+}  // namespace rdmaquota

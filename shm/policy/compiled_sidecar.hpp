@@ -1,0 +1,47 @@
+// The sidecar's part of the compiled policy: [sidecar], [[dynamic]] and the backstop. Applications do not read it.
+//
+//   +0      metrics_port, rule_count
+//   +8      backstop, a path, NUL-terminated; empty: none
+//   +264    rules, most_dynamic_rules × 128 bytes, of which rule_count are in use
+//
+// It never changes in a published policy. Data and its translation only; shm/policy/policy_segment.hpp has the file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "policy/policy.hpp"
+#include "policy/result.hpp"
+
+namespace rdmaquota {
+
+struct CompiledRule {
+    char device[device_name_bytes];  // NUL-terminated, or "*"
+    std::uint32_t watch;             // Resource
+    std::uint32_t of;                // CapacityOf
+    std::uint32_t limit;             // Resource
+    std::uint32_t scope;             // Scope
+    std::uint32_t above, below, factor;  // per cent
+    std::uint32_t reserved0;
+    std::uint64_t capacity;
+    std::uint64_t floor;
+    std::uint64_t reserved[2];
+};
+static_assert(sizeof(CompiledRule) == 128);
+
+struct CompiledSidecar {
+    std::uint32_t metrics_port;
+    std::uint32_t rule_count;
+    char backstop[256];
+    CompiledRule rules[most_dynamic_rules];
+};
+static_assert(offsetof(CompiledSidecar, rules) == 264);
+
+// The error says what there is no room for. `into` is zeroed.
+Result<void> compile_sidecar(const Policy& policy, CompiledSidecar& into);
+
+// Fills `sidecar` and `dynamic` of the policy. Leaves out rules whose words this version does not know.
+void decompile_sidecar(const CompiledSidecar& compiled, Policy& policy);
+
+}  // namespace rdmaquota
