@@ -16,7 +16,7 @@ enum class Op : std::uint8_t {
 #undef RDMAQUOTA_ENUM
 };
 
-// `pass_` and so on, since the plain words would hide macros and keywords.
+// The underscores keep clear of macros and keywords.
 enum class OpClass : std::uint8_t { charge_, uncharge_, resize_, import_, observe_, pass_ };
 
 struct OpInfo {
@@ -32,8 +32,8 @@ inline constexpr std::array op_table{
 };
 inline constexpr std::size_t op_count = op_table.size();
 
-// Releases that share a PABI number may differ: ops were added within 34 and 59. The number of
-// ops, which the probe counts, tells them apart.
+// Releases with the same PABI number may differ: ops were added within 34 and 59. The number of ops, which the probe
+// counts, tells them apart.
 struct Layout {
     unsigned pabi;           // as in the symbol version IBVERBS_PRIVATE_<pabi>
     unsigned release;        // the first rdma-core release with this layout
@@ -52,8 +52,8 @@ inline constexpr std::array<Layout, 8> layouts{{
     {65, 65, 93, 6},
 }};
 
-// The ops' place in libibverbs' private struct: after a bitmap of two words, a driver id and a
-// flag (struct verbs_ex_private in libibverbs/ibverbs.h).
+// Where the ops begin in libibverbs' private struct: after a bitmap of two words, a driver id and a flag (struct
+// verbs_ex_private in libibverbs/ibverbs.h).
 inline constexpr std::size_t ops_offset = 24;
 
 constexpr bool present(const Layout& layout, Op op) noexcept {

@@ -11,7 +11,7 @@
 namespace rdmaquota::provider {
 namespace {
 
-// `struct verbs_context` grows at its front only, so places are counted from its end. The field
+// `struct verbs_context` grows at its front only, so offsets are counted from its end. The field
 // `query_port` was its first when PABI 34 began.
 constexpr std::size_t from_end(std::size_t offset) noexcept { return sizeof(verbs_context) - offset; }
 constexpr std::size_t base_bytes = from_end(offsetof(verbs_context, query_port));
@@ -25,9 +25,9 @@ char* field(void* context, const Layout& layout, std::size_t offset) noexcept {
 }
 
 template <class T>
-T read(const void* place) noexcept {
+T read(const void* address) noexcept {
     T value;
-    std::memcpy(&value, place, sizeof value);
+    std::memcpy(&value, address, sizeof value);
     return value;
 }
 
@@ -86,7 +86,7 @@ constexpr std::array mirrors{
 #undef RDMAQUOTA_MIRROR
 #undef RDMAQUOTA_CONTEXT_MIRROR
 
-// Larger than any known layout, so that a grown one is noticed and not overrun.
+// Larger than any known layout, so that a layout that has grown is noticed and not overrun.
 constexpr std::size_t sentinel_count = 192;
 constexpr std::size_t dummy_words = 512;
 using Dummy = std::array<std::uintptr_t, dummy_words>;
@@ -130,7 +130,7 @@ Result<Layout> Libibverbs::probe(unsigned pabi, SetOps set_ops) {
     Dummy private_part{};
     Dummy context;
     std::array<std::uintptr_t, sentinel_count> ops;
-    // Wherever the library expects the pointer to its private part, it finds it.
+    // Every word of the dummy is the pointer to the private part, wherever the library expects it.
     context.fill(reinterpret_cast<std::uintptr_t>(private_part.data()));
     for (std::size_t i = 0; i < ops.size(); ++i) ops[i] = sentinel(i);
     set_ops(context.data(), ops.data());

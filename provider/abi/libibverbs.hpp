@@ -1,8 +1,7 @@
-// The libibverbs of this process, spoken to through its private interface.
+// The private interface of the libibverbs in this process.
 //
-// No package ships that interface's header, and it differs by release; so what is needed of it is
-// data (provider/abi/layout.hpp), and a probe on a dummy context shows that the data is true before
-// any real context is touched.
+// No package ships the interface's header, and it differs by release. So it is written down as data
+// (provider/abi/layout.hpp), and a probe on a dummy context checks the data before any real context is touched.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,7 @@
 
 namespace rdmaquota::provider {
 
-// Start of a driver's private part of a device: `struct verbs_device` begins so in every known PABI.
+// The beginning of `struct verbs_device`, the same in every known PABI.
 struct VerbsDevice {
     ibv_device device;
     const void* ops;  // the driver's struct verbs_device_ops
@@ -26,8 +25,8 @@ using OpPointer = void (*)();
 
 class Libibverbs {
 public:
-    // Finds the loaded libibverbs, its PABI and verbs_set_ops, and probes the layout. Errors: not
-    // loaded, unknown PABI, unknown number of ops, an op in another place than the data says.
+    // Finds the loaded libibverbs, its PABI and verbs_set_ops, and probes the layout. Errors: not loaded, unknown PABI,
+    // unknown number of ops, an op at another offset than the data says.
     static Result<Libibverbs> find();
 
     // The probe on any function that behaves like verbs_set_ops; for tests.
@@ -36,8 +35,7 @@ public:
 
     const Layout& layout() const noexcept { return layout_; }
 
-    // What alloc_context returned, seen as the public context at its end; nullptr when its size
-    // is not that of this layout.
+    // The public context at the end of what alloc_context returned; nullptr when the size is not that of this layout.
     ibv_context* public_context(void* verbs_context) const noexcept;
 
     // The op that the context has now.

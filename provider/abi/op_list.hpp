@@ -1,24 +1,22 @@
-// Every private op of every known release of rdma-core, in the order of `struct
-// verbs_context_ops` (sorted by name), with the release that brought it and what this provider
-// makes of it:
+// Every private op of every known release of rdma-core, in the order of `struct verbs_context_ops` (sorted by name),
+// with the release that brought it and its class here:
 //
 //   charge   creates an object; wrapped, charged before the real call
 //   uncharge destroys one; wrapped, uncharged after the real call
 //   resize   changes what an object costs, or where; wrapped
-//   import   makes or drops a handle of a kernel object that another context was charged for, as by
-//            the kernel's rdma cgroup; left alone
-//   observe  changes no count; wrapped to count activity (activity) or to change what is told
-//   pass     left alone: the data path, queries, and what creates no object of the kernel. So are
-//            alloc_td (mlx5 gives it a UAR, which it keeps for the context like those of its QPs) and
-//            alloc_buf (plain or DMA-heap memory; registering it is charged)
+//   import   makes or drops a handle of a kernel object that another context was charged for, as the kernel's rdma
+//            cgroup has it; left alone
+//   observe  changes no count; wrapped to count activity or to change what is told
+//   pass     left alone: the data path, queries, and ops that make no kernel object. So are alloc_td (mlx5 gives it a
+//            UAR, which the context keeps like those of its QPs) and alloc_buf (plain or DMA-heap memory; registering
+//            it is charged)
 //
-// The charged ones without a resource of their own (open_qp, alloc_dmah, create_flow_action_esp,
-// create_comp_cntr) cost an hca_object; alloc_parent_domain costs nothing.
+// Charged ops without a resource of their own (open_qp, alloc_dmah, create_flow_action_esp, create_comp_cntr) cost an
+// hca_object; alloc_parent_domain costs nothing.
 //
-// Read off libibverbs/driver.h and dummy_ops.c of releases 34.0 to 65.0. A layout is this list up to
-// its release; test/unit/shm/layout_test.cpp checks the counts and that each op is classified,
-// test/unit/provider/wrap_test.cpp that those are wrapped that shall be, and the layout probe
-// (provider/abi/libibverbs.hpp) checks the places at run time.
+// Taken from libibverbs/driver.h and dummy_ops.c of releases 34.0 to 65.0. A layout is this list up to its release.
+// test/unit/shm/layout_test.cpp checks the counts, test/unit/provider/wrap_test.cpp that the right ops are wrapped, and
+// the layout probe (provider/abi/libibverbs.hpp) the offsets at run time.
 //
 // RDMAQUOTA_OPS(X) calls X(name, since, class).
 #pragma once

@@ -14,6 +14,7 @@
 #include "provider/adoption/device_table.hpp"
 #include "provider/adoption/drivers.hpp"
 #include "provider/dv/dv.hpp"
+#include "provider/host/log_target.hpp"
 #include "provider/ops/ops.hpp"
 
 namespace rdmaquota::provider {
@@ -57,12 +58,13 @@ std::unique_ptr<Context> make_record(const ibv_device* device) noexcept {
     }
 }
 
-// Puts our ops into a fresh context of a real provider. When that cannot be done the context works
-// as without us, and that is said.
+// Puts our ops into a fresh context of a real provider. When that cannot be done, says so and leaves the context as the
+// real provider made it.
 void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexcept {
     auto* context = library->public_context(verbs_context);
     if (!context) {
-        say(LogLevel::error, "a device context is not laid out as this libibverbs' are: it is not limited");
+        say(LogLevel::error,
+            "a device context is laid out in another way than this libibverbs expects: it is not limited");
         return verbs_context;
     }
     try {
@@ -75,12 +77,13 @@ void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexce
     return verbs_context;
 }
 
-// Takes over cmd_fd like the real function, and like it closes it on failure.
-void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) noexcept {
+// Takes over cmd_fd as the real function does, and closes it on failure as that does.
+void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) {
+    NoCancellation cancellation;
     const auto* real = find_adopted(device);
     Context::end_closed();
     auto record = make_record(device);
-    auto receipt = record ? record->charge(Amounts{}.add(Resource::hca_handle, 1)) : nullptr;
+    auto receipt = record ? record->charge(Amounts{}.add(Resource::hca_handle, 1), cancellation) : nullptr;
     if (!real || !receipt) {
         const int error = receipt || !record ? ENOMEM : errno;
         record.reset();
@@ -96,7 +99,8 @@ void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) noexcept
 }
 
 // An imported context shares the kernel's handle with the one that was charged for it.
-void* import_context(ibv_device* device, int cmd_fd) noexcept {
+void* import_context(ibv_device* device, int cmd_fd) {
+    const NoCancellation guard;
     const auto* real = find_adopted(device);
     void* verbs_context = real ? real->import_context(device, cmd_fd) : nullptr;
     if (!verbs_context) return nullptr;
@@ -136,15 +140,9 @@ void adopt_all() {
     }
 }
 
-// A fork in one thread must not catch our locks held by another.
-void before_fork() {
-    accounts_mutex().lock();
-    Context::lock_all();
-}
-void after_fork() {
-    Context::unlock_all();
-    accounts_mutex().unlock();
-}
+// A forked child must not find our locks held by a thread that it does not have.
+void before_fork() { Context::lock_all(); }
+void after_fork() { Context::unlock_all(); }
 
 }  // namespace
 

@@ -27,7 +27,7 @@ bool null_or_in(const std::vector<Range>& ranges, T* pointer) noexcept {
     return !pointer || in(ranges, pointer);
 }
 
-// Real ABI numbers are below 20; some providers accept anything upwards.
+// Real ABI numbers are below 20; some providers set no upper bound.
 bool are_abi_versions(std::uint32_t lowest, std::uint32_t highest) noexcept {
     constexpr std::uint32_t bound = 1000;
     return lowest < bound && lowest <= highest && (highest < bound || highest == INT_MAX);
@@ -66,8 +66,8 @@ Result<FoundOps> find_device_ops(void* handle) {
 Result<void> replace_context_functions(const FoundOps& found, decltype(DeviceOps::alloc_context) alloc_context,
                                        decltype(DeviceOps::import_context) import_context) {
     auto& table = *found.table;
-    const auto write = [&](auto* place, auto function) {
-        return write_word(found.image, place, reinterpret_cast<std::uintptr_t>(function));
+    const auto write = [&](auto* pointer, auto function) {
+        return write_word(found.image, pointer, reinterpret_cast<std::uintptr_t>(function));
     };
     if (table.import_context)
         if (auto done = write(&table.import_context, import_context); !done) return done;

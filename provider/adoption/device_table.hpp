@@ -40,8 +40,7 @@ struct FoundOps {
 // pointer inside the same shared object, functions in its code. Errors say how many fitted.
 Result<FoundOps> find_device_ops(void* handle);
 
-// Replaces the two context functions.
-// `import_context` stays null where the provider has none.
+// Replaces the two context functions. `import_context` stays null where the provider has none.
 Result<void> replace_context_functions(const FoundOps& found, decltype(DeviceOps::alloc_context) alloc_context,
                                        decltype(DeviceOps::import_context) import_context);
 

@@ -34,7 +34,7 @@ void add_from_environment(std::vector<std::string>& names) {
     }
 }
 
-// The C library's files rather than streams, whose locale set-up every host program would pay for.
+// C files instead of C++ streams, which would set up locales in every host program.
 void add_from_file(std::vector<std::string>& names, const std::string& path) {
     FILE* file = std::fopen(path.c_str(), "re");
     if (!file) return;

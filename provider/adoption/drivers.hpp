@@ -11,8 +11,7 @@ namespace rdmaquota::provider {
 // Names without duplicates and without this provider's own.
 std::vector<std::string> driver_names();
 
-// dlopens the provider as libibverbs would; nullptr when there is none, which libibverbs itself
-// will report.
+// dlopens the provider as libibverbs would. nullptr when there is none: libibverbs will report that.
 void* load_driver(const std::string& name, unsigned pabi);
 
 }  // namespace rdmaquota::provider

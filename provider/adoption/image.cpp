@@ -17,15 +17,15 @@ std::uintptr_t page_begin(std::uintptr_t address) noexcept {
     return address & ~(static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE)) - 1);
 }
 
-int protection(const Image& image, const void* place) noexcept {
+int protection(const Image& image, const void* address) noexcept {
     int result = PROT_READ;
-    if (in(image.writable, place) && !in(image.relro, place)) result |= PROT_WRITE;
-    if (in(image.code, place)) result |= PROT_EXEC;
+    if (in(image.writable, address) && !in(image.relro, address)) result |= PROT_WRITE;
+    if (in(image.code, address)) result |= PROT_EXEC;
     return result;
 }
 
-Result<void> protect(const void* place, int protection) {
-    const auto page = page_begin(reinterpret_cast<std::uintptr_t>(place));
+Result<void> protect(const void* address, int protection) {
+    const auto page = page_begin(reinterpret_cast<std::uintptr_t>(address));
     if (mprotect(reinterpret_cast<void*>(page), static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), protection) != 0)
         return Error{fmt::format("mprotect: {}", std::strerror(errno))};
     return {};
@@ -50,7 +50,7 @@ Image image_of(const dl_phdr_info& info) {
     for (int i = 0; i < info.dlpi_phnum; ++i) {
         const auto& header = info.dlpi_phdr[i];
         const Range range{info.dlpi_addr + header.p_vaddr, info.dlpi_addr + header.p_vaddr + header.p_memsz};
-        // As the loader does it: the last page is left writable when other data begins on it.
+        // As the loader does: a last page on which other data begins stays writable.
         if (header.p_type == PT_GNU_RELRO) image.relro.push_back({page_begin(range.begin), page_begin(range.end)});
         if (header.p_type != PT_LOAD) continue;
         image.all.push_back(range);
@@ -66,13 +66,13 @@ Image image_of(const link_map* object) {
     return std::move(search.image);
 }
 
-Result<void> write_word(const Image& image, void* place, std::uintptr_t word) {
-    const int before = protection(image, place);
+Result<void> write_word(const Image& image, void* address, std::uintptr_t word) {
+    const int before = protection(image, address);
     const bool locked = !(before & PROT_WRITE);
     if (locked)
-        if (auto writable = protect(place, before | PROT_WRITE); !writable) return writable;
-    std::atomic_ref<std::uintptr_t>(*static_cast<std::uintptr_t*>(place)).store(word);
-    if (locked) return protect(place, before);
+        if (auto writable = protect(address, before | PROT_WRITE); !writable) return writable;
+    std::atomic_ref<std::uintptr_t>(*static_cast<std::uintptr_t*>(address)).store(word);
+    if (locked) return protect(address, before);
     return {};
 }
 

@@ -1,4 +1,4 @@
-// The memory of one loaded shared object, and writing into what the loader has made read-only there.
+// The memory of one loaded shared object, and writing where the loader has made it read-only.
 #pragma once
 
 #include <algorithm>
@@ -29,17 +29,16 @@ struct Image {
     Ranges all;
     Ranges code;
     Ranges writable;
-    Ranges relro;  // writable until the loader was done; whole pages
+    Ranges relro;  // read-only since the loader finished; whole pages
 };
 
 // `info` is what dl_iterate_phdr tells of the object.
 Image image_of(const dl_phdr_info& info);
 
-// Of the object with that entry in the loader's list; empty for one that is not loaded.
+// `object` is the object's entry in the loader's list. Empty for one that is not loaded.
 Image image_of(const link_map* object);
 
-// Writes one word of the image and leaves its page protected as it was. Other threads see the old word or
-// the new one.
-Result<void> write_word(const Image& image, void* place, std::uintptr_t word);
+// Writes one word of the image and leaves its page protected as it was. Other threads see the old word or the new one.
+Result<void> write_word(const Image& image, void* address, std::uintptr_t word);
 
 }  // namespace rdmaquota::provider

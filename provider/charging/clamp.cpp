@@ -5,31 +5,31 @@
 
 namespace rdmaquota::provider {
 
-bool Context::clamps(std::size_t i) noexcept {
+bool Context::clamps(std::size_t i) {
     if (!device_.usable(i) || accounts_.account[i]->ledger().lost()) return false;
     const auto& policy = accounts_.account[i]->policy();
     return policy.clamp_device_attr() && policy.mode() == Mode::enforce;
 }
 
-bool Context::clamps() noexcept {
+bool Context::clamps() {
     bool any = false;
     for (std::size_t i = 0; i < accounts_.count; ++i) {
         if (!clamps(i)) continue;
         any = true;
-        accounts_.account[i]->ledger().reap();  // what the dead held is room
+        accounts_.account[i]->ledger().reap();  // what dead processes held is room
     }
     return any;
 }
 
-std::uint64_t Context::room(std::size_t i, Resource resource) noexcept {
+std::uint64_t Context::room(std::size_t i, Resource resource) {
     auto& account = *accounts_.account[i];
     Limits limits;
     device_.limits(account.policy(), i, Amounts{}.add(resource, 1), &limits);
     return account.ledger().room(account.owner(), device_.index(i), resource, limits);
 }
 
-// What is held counts as well: who asks again after creating some sees the same maximum.
-std::uint64_t Context::most(Resource resource) noexcept {
+// What is held counts too, so that a program that asks again after creating some sees the same maximum.
+std::uint64_t Context::most(Resource resource) {
     std::uint64_t least = unlimited;
     for (std::size_t i = 0; i < accounts_.count; ++i) {
         if (!clamps(i)) continue;
@@ -41,7 +41,7 @@ std::uint64_t Context::most(Resource resource) noexcept {
     return least;
 }
 
-std::uint64_t Context::largest(Resource resource) noexcept {
+std::uint64_t Context::largest(Resource resource) {
     std::uint64_t least = unlimited;
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (clamps(i)) least = std::min(least, room(i, resource));

@@ -1,102 +1,69 @@
-// Charging and releasing for a context; the table of contexts is in context_table.cpp, what is left of
-// device maxima in context_clamp.cpp.
+// Charging and uncharging. The table of contexts is in context_table.cpp, what a quota leaves of device attributes in
+// clamp.cpp.
 #include "provider/charging/context.hpp"
 
 #include <new>
+#include <optional>
 #include <utility>
-
-#include <unistd.h>
 
 #include <fmt/core.h>
 
 #include "provider/charging/denial.hpp"
 
 namespace rdmaquota::provider {
+namespace {
+
+constexpr Amounts one_qp = Amounts{}.add(Resource::qp, 1);
+
+}  // namespace
 
 Context::Context(std::string device)
-    : pid_(getpid()), accounts_(join_accounts()), device_(std::move(device), accounts_) {
+    : process_(this_process()), accounts_(join_accounts()), device_(std::move(device), accounts_) {
     if (device_.deny_errno() == 0) return;
     accounts_.denied = true;
     accounts_.deny_errno = device_.deny_errno();
 }
 
 Context::~Context() {
-    const bool inherited = pid_ != getpid();
+    const bool inherited = process_ != this_process();
     while (const auto receipt = receipts_.take_any())
         if (!inherited) uncharge(*receipt);
     if (handle_receipt && !inherited) uncharge(*handle_receipt);
     const BusErrorsAllowed allowed;
-    for (Port* port = ports_.load(); port;) delete std::exchange(port, port->next);
+    for (auto* bound = ports_.load(); bound;) delete std::exchange(bound, bound->next);
     if (!inherited) leave_accounts();
 }
 
 // Whether account `i` counts new objects at all.
-bool Context::counts(std::size_t i) noexcept {
-    return device_.usable(i) && accounts_.account[i]->policy().mode() != Mode::off;
-}
+bool Context::counts(std::size_t i) { return device_.usable(i) && accounts_.account[i]->policy().mode() != Mode::off; }
 
-// False: denied, with errno set. In audit mode what exceeds a limit is charged all the same.
-bool Context::charge_account(std::size_t i, DevicePort& place, const Amounts& amounts, Retry retry) noexcept {
-    auto& account = *accounts_.account[i];
-    const auto& policy = account.policy();
-    Limits limits[Amounts::capacity];
-    if (policy.mode() != Mode::off) place.limits(policy, i, amounts, limits);
-    const auto charge = [&] { return account.ledger().charge(account.owner(), place.index(i), amounts, limits); };
-    auto denial = charge();
-    if (denial && retry == Retry::after_closed && end_closed()) denial = charge();
-    if (!denial && !account.ledger().lost()) [[likely]]
-        return true;
-    const int error = policy.deny_errno();
-    const bool admitted =
-        account.ledger().lost() ? account.admits_uncounted() : admit_denied(i, place, amounts, *denial, error);
-    if (!admitted) errno = error;
-    return admitted;
-}
-
-// Reports a denial; true when the mode only asks for the report.
-bool Context::admit_denied(std::size_t i, DevicePort& place, const Amounts& amounts, const Denial& denial,
-                           int error) noexcept {
-    auto& account = *accounts_.account[i];
-    const auto mode = account.policy().mode();
-    try {
-        report(account, place.index(i), place.name(), denial, mode, error);
-    } catch (...) {  // no memory: denied without a word
-    }
-    if (mode != Mode::audit) return false;
-    const Limits none[Amounts::capacity];
-    return !account.ledger().charge(account.owner(), place.index(i), amounts, none);
-}
-
-std::unique_ptr<Receipt> Context::charge(const Amounts& amounts) noexcept {
-    const int saved = errno;
+std::unique_ptr<Receipt> Context::charge(const Amounts& amounts, NoCancellation& cancellation) {
     const BusErrorsAllowed allowed;
     auto receipt = receipts_.blank();
     if (!receipt || accounts_.denied) {
+        cancellation.begin();
         if (receipt) report_unavailable(device_.name(), accounts_.deny_errno);
         errno = receipt ? accounts_.deny_errno : ENOMEM;
         return nullptr;
     }
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (counts(i)) receipt->charged = static_cast<AccountMask>(receipt->charged | (1U << i));
-    if (!charge_accounts(device_, receipt->charged, amounts, Retry::after_closed)) return nullptr;
+    if (!charge_accounts(device_, receipt->charged, amounts, {Retry::after_closed, cancellation})) return nullptr;
     receipt->amounts = amounts;
-    errno = saved;
     return receipt;
 }
 
-bool Context::charge_more(const Receipt& receipt, const Amounts& amounts) noexcept {
+bool Context::charge_more(const Receipt& receipt, const Amounts& amounts, NoCancellation& cancellation) {
     const BusErrorsAllowed allowed;
-    return charge_accounts(device_, receipt.charged, amounts, Retry::never);
+    return charge_accounts(device_, receipt.charged, amounts, {Retry::never, cancellation});
 }
 
-bool Context::charge_accounts(DevicePort& place, AccountMask wanted, const Amounts& amounts, Retry retry) noexcept {
+bool Context::charge_accounts(DevicePort& port, AccountMask wanted, const Amounts& amounts, const Attempt& attempt) {
     AccountMask done = 0;
     for (std::size_t i = 0; i < accounts_.count; ++i) {
-        if (!(wanted & (1U << i)) || !place.usable(i)) continue;
-        if (!charge_account(i, place, amounts, retry)) {
-            const int error = errno;
-            uncharge_accounts(place, done, amounts);
-            errno = error;
+        if (!(wanted & (1U << i)) || !port.usable(i)) continue;
+        if (!charge_account(i, port, amounts, attempt)) {
+            uncharge_accounts(port, done, amounts);
             return false;
         }
         done = static_cast<AccountMask>(done | (1U << i));
@@ -104,15 +71,52 @@ bool Context::charge_accounts(DevicePort& place, AccountMask wanted, const Amoun
     return true;
 }
 
-void Context::uncharge_part(const Receipt& receipt, const Amounts& amounts) noexcept {
-    const BusErrorsAllowed allowed;
-    uncharge_accounts(device_, receipt.charged, amounts);
+// False: denied, with errno set. In audit mode what exceeds a limit is charged all the same.
+bool Context::charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, const Attempt& attempt) {
+    auto& account = *accounts_.account[i];
+    const auto& policy = account.policy();
+    Limits limits[Amounts::capacity];
+    if (policy.mode() != Mode::off) port.limits(policy, i, amounts, limits);
+    const auto ended_before = ended.load();
+    Denial denial;
+    if (account.ledger().charge_at_once(account.owner(), port.index(i), amounts, limits, denial) &&
+        !account.ledger().lost()) [[likely]]
+        return true;
+    return charge_by_proof(i, port, amounts, limits, denial, ended_before, attempt);
 }
 
-void Context::uncharge_accounts(DevicePort& place, AccountMask charged, const Amounts& amounts) noexcept {
-    for (std::size_t i = 0; i < accounts_.count; ++i)
-        if (charged & (1U << i) && place.usable(i))
-            accounts_.account[i]->ledger().uncharge(accounts_.account[i]->owner(), place.index(i), amounts);
+// There was no room, or the ledger is lost. A context that another thread ended since `ended_before` was read may have
+// made room after our denial was proved.
+bool Context::charge_by_proof(std::size_t i, DevicePort& port, const Amounts& amounts, const Limits* limits,
+                              Denial first, unsigned ended_before, const Attempt& attempt) {
+    attempt.cancellation.begin();
+    const int saved = errno;
+    auto& account = *accounts_.account[i];
+    auto& ledger = account.ledger();
+    std::optional<Denial> denial;
+    if (!ledger.lost()) denial = ledger.charge_by_proof(account.owner(), port.index(i), amounts, limits, first);
+    if (denial && attempt.retry == Retry::after_closed) {
+        end_closed();
+        if (ended.load() != ended_before) denial = ledger.charge(account.owner(), port.index(i), amounts, limits);
+    }
+    const int error = account.policy().deny_errno();
+    const bool admitted =
+        ledger.lost() ? account.admits_uncounted() : !denial || admit_denied(i, port, amounts, *denial, error);
+    errno = admitted ? saved : error;
+    return admitted;
+}
+
+// Reports a denial; true when the mode only asks for the report.
+bool Context::admit_denied(std::size_t i, DevicePort& port, const Amounts& amounts, const Denial& denial, int error) {
+    auto& account = *accounts_.account[i];
+    const auto mode = account.policy().mode();
+    try {
+        report(account, port.index(i), port.name(), denial, mode, error);
+    } catch (...) {  // no memory: denied without a word
+    }
+    if (mode != Mode::audit) return false;
+    const Limits none[Amounts::capacity];
+    return !account.ledger().charge(account.owner(), port.index(i), amounts, none);
 }
 
 void Context::uncharge(const Receipt& receipt) noexcept {
@@ -120,35 +124,47 @@ void Context::uncharge(const Receipt& receipt) noexcept {
     if (receipt.port != 0) unbind(receipt, receipt.port);
 }
 
-std::string Context::port_name(unsigned number) const { return fmt::format("{}/{}", device_.name(), number); }
-
-DevicePort* Context::known_port(unsigned number) noexcept {
-    for (Port* port = ports_.load(); port; port = port->next)
-        if (port->number == number) return &port->place;
-    return nullptr;
-}
-
 void Context::uncharge(std::unique_ptr<Receipt> receipt) noexcept {
     uncharge(*receipt);
     receipts_.discard(std::move(receipt));
 }
 
-// Two threads that come first may enter the same port twice, which is two names for the same cells.
+void Context::uncharge_part(const Receipt& receipt, const Amounts& amounts) noexcept {
+    const BusErrorsAllowed allowed;
+    uncharge_accounts(device_, receipt.charged, amounts);
+}
+
+void Context::uncharge_accounts(DevicePort& port, AccountMask charged, const Amounts& amounts) noexcept {
+    for (std::size_t i = 0; i < accounts_.count; ++i)
+        if (charged & (1U << i) && port.usable(i))
+            accounts_.account[i]->ledger().uncharge(accounts_.account[i]->owner(), port.index(i), amounts);
+}
+
+std::string Context::port_name(unsigned number) const { return fmt::format("{}/{}", device_.name(), number); }
+
+DevicePort* Context::find_port(unsigned number) noexcept {
+    for (auto* bound = ports_.load(); bound; bound = bound->next)
+        if (bound->number == number) return &bound->port;
+    return nullptr;
+}
+
+// Two threads that come first may enter the same port twice: both entries then name the same cells.
 DevicePort* Context::port(unsigned number) noexcept {
-    if (DevicePort* known = known_port(number)) return known;
+    if (DevicePort* known = find_port(number)) return known;
     try {
-        auto* fresh = new Port{{port_name(number), accounts_}, number, ports_.load()};
+        auto* fresh = new BoundPort{{port_name(number), accounts_}, number, ports_.load()};
         while (!ports_.compare_exchange_weak(fresh->next, fresh)) {
         }
-        return &fresh->place;
+        return &fresh->port;
     } catch (...) {  // no memory
         return nullptr;
     }
 }
 
-bool Context::counts_port(unsigned number) noexcept {
-    if (known_port(number)) return true;
+bool Context::counts_port(unsigned number) {
+    if (find_port(number)) return true;
     const BusErrorsAllowed allowed;
+    const NoCancellation guard;
     try {
         const auto name = port_name(number);
         for (std::size_t i = 0; i < accounts_.count; ++i)
@@ -158,28 +174,29 @@ bool Context::counts_port(unsigned number) noexcept {
     return false;
 }
 
-bool Context::bind(const Receipt& receipt, unsigned number) noexcept {
+bool Context::bind(const Receipt& receipt, unsigned number, NoCancellation& cancellation) {
     const BusErrorsAllowed allowed;
-    DevicePort* place = port(number);
-    const int error = place ? place->deny_errno() : ENOMEM;
-    if (error == 0) return charge_accounts(*place, receipt.charged, Amounts{}.add(Resource::qp, 1), Retry::never);
-    if (place) report_unavailable(place->name(), error);
+    cancellation.begin();
+    DevicePort* bound = port(number);
+    const int error = bound ? bound->deny_errno() : ENOMEM;
+    if (error == 0) return charge_accounts(*bound, receipt.charged, one_qp, {Retry::never, cancellation});
+    if (bound) report_unavailable(bound->name(), error);
     errno = error;
     return false;
 }
 
 void Context::unbind(const Receipt& receipt, unsigned number) noexcept {
     const BusErrorsAllowed allowed;
-    if (DevicePort* place = port(number)) uncharge_accounts(*place, receipt.charged, Amounts{}.add(Resource::qp, 1));
+    if (DevicePort* bound = find_port(number)) uncharge_accounts(*bound, receipt.charged, one_qp);
 }
 
-void Context::count_cq_event() noexcept {
+void Context::count_cq_event() {
     const BusErrorsAllowed allowed;
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (counts(i)) accounts_.account[i]->ledger().count_cq_event(accounts_.account[i]->owner(), device_.index(i));
 }
 
-void Context::count_qp_change(unsigned state, bool failed) noexcept {
+void Context::count_qp_change(unsigned state, bool failed) {
     const BusErrorsAllowed allowed;
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (counts(i))

@@ -1,83 +1,86 @@
-// One open device context: the real provider's ops, the accounts that its objects are charged to,
-// and their receipts.
+// One open device context: the real provider's ops, the accounts that its objects are charged to, and their receipts.
+//
+// What may open a file, as a denial does, is cancelled nowhere: see provider/host/cancellation.hpp.
 #pragma once
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <memory>
-#include <optional>
+#include <mutex>
 #include <string>
 #include <utility>
 
 #include <infiniband/verbs.h>
 
-#include "provider/charging/account.hpp"
-#include "provider/host/file_watch.hpp"
 #include "provider/abi/libibverbs.hpp"
+#include "provider/charging/accounts.hpp"
 #include "provider/charging/device_port.hpp"
 #include "provider/charging/receipts.hpp"
+#include "provider/host/cancellation.hpp"
+#include "provider/host/file_watch.hpp"
+#include "provider/host/process.hpp"
 
 namespace rdmaquota::provider {
 
 class Context {
 public:
-    // Joins the process's accounts; throws only std::bad_alloc.
-    Context(std::string device);
+    // Joins the accounts of this process. Throws only std::bad_alloc.
+    explicit Context(std::string device);
     ~Context();  // uncharges what the receipts say, unless this is a forked child's copy
     Context(const Context&) = delete;
 
-    // From `adopt` until the context is closed. Lock-free.
+    // --- the table of open contexts (context_table.cpp). `find` takes no lock.
     static Context* find(const ibv_context* context) noexcept;
     static void add(const ibv_context* context, Context* record);
     static Context* remove(const ibv_context* context) noexcept;
 
-    // The receipt of an object that does not tell its context, taken out, and the context; both null when
+    // Takes out the receipt of an object that does not tell its context. Returns the context too; both are null when
     // none has one.
     static std::pair<Context*, std::unique_ptr<Receipt>> take_receipt(const void* object) noexcept;
 
-    // A context is about to be closed, by closing `cmd_fd`, and has been. What the kernel then still has
-    // of it stays charged: the record ends in `end_closed`, when its open file is gone.
-    void watch_file(int cmd_fd) noexcept;
-    static void end(std::unique_ptr<Context> context) noexcept;
-    // Ends those closed contexts whose files are gone. True when there were any. Keeps errno.
-    static bool end_closed() noexcept;
+    // --- closing. What the kernel still has of a closed context stays charged until its open file is gone.
+    void watch_file(const ibv_context& verbs) noexcept;          // before the real provider closes it
+    static void end(std::unique_ptr<Context> context) noexcept;  // after
+    // Ends the closed contexts whose files are gone. When another thread is doing so, waits for it. Keeps errno.
+    static void end_closed() noexcept;
 
-    // Around a fork: holds every lock of every context.
+    // Call them around fork: they take and release every lock of every context.
     static void lock_all() noexcept;
     static void unlock_all() noexcept;
 
-    // Charges all accounts or none. On success a receipt to be filed or uncharged; on denial null,
-    // with errno set to what the program shall see and the denial logged and recorded.
-    std::unique_ptr<Receipt> charge(const Amounts& amounts) noexcept;
-    void uncharge(const Receipt& receipt) noexcept;
-    void uncharge(std::unique_ptr<Receipt> receipt) noexcept;  // uncharges, and keeps the receipt for the next object
+    // --- charging, in all accounts or none. On denial errno is what the program shall see, and the denial has been
+    // logged and recorded. `cancellation` begins before anything is opened.
 
-    // For an object that grows or shrinks: charges or uncharges `amounts` in those accounts that its
-    // receipt was charged to. The receipt's own amounts are the caller's to change.
-    bool charge_more(const Receipt& receipt, const Amounts& amounts) noexcept;
+    // For a new object: a receipt to be filed or uncharged; null on denial. Keeps errno on success.
+    std::unique_ptr<Receipt> charge(const Amounts& amounts, NoCancellation& cancellation);
+    void uncharge(const Receipt& receipt) noexcept;
+    void uncharge(std::unique_ptr<Receipt> receipt) noexcept;  // and keeps the receipt for the next object
+
+    // For an object that grows or shrinks, in the accounts that its receipt was charged to. The caller changes the
+    // receipt.
+    bool charge_more(const Receipt& receipt, const Amounts& amounts, NoCancellation& cancellation);
     void uncharge_part(const Receipt& receipt, const Amounts& amounts) noexcept;
 
-    // Charges and uncharges a QP at a port that the device has, in those accounts that its receipt was
-    // charged to. The receipt's port is the caller's to change.
-    bool bind(const Receipt& receipt, unsigned port) noexcept;
-    // Whether QPs are counted at this port: since policy or environment first named it.
-    bool counts_port(unsigned port) noexcept;
+    // For a QP at a port of the device, likewise.
+    bool bind(const Receipt& receipt, unsigned port, NoCancellation& cancellation);
     void unbind(const Receipt& receipt, unsigned port) noexcept;
+    // Whether QPs are counted at this port: from when policy or environment first name it.
+    bool counts_port(unsigned port);
 
-    // For device attributes, where the policy clamps them and enforces limits; `unlimited` where nothing
-    // is to be clamped. A moment's view.
-    bool clamps() noexcept;
-    std::uint64_t most(Resource resource) noexcept;     // that this process can come to hold on the device
-    std::uint64_t largest(Resource resource) noexcept;  // that one more object can ask for
+    // --- device attributes (clamp.cpp). A moment's view.
+    bool clamps();                             // whether a policy clamps them and enforces limits
+    std::uint64_t most(Resource resource);     // how many this process can come to hold; `unlimited` for no bound
+    std::uint64_t largest(Resource resource);  // how much one more object can ask for
 
-    // Activity, for every account that counts.
-    void count_cq_event() noexcept;
-    void count_qp_change(unsigned state, bool failed) noexcept;
+    // --- activity, in every account that counts
+    void count_cq_event();
+    void count_qp_change(unsigned state, bool failed);
 
     Receipts& receipts() noexcept { return receipts_; }
 
-    // Held by who resizes an object or binds a QP, since what it costs in the end depends on the order, and
-    // its receipt is out meanwhile. Not to be held by who ends closed contexts: fork takes their locks first.
+    // Serializes resize and port binding, since the receipt is out meanwhile. Never hold it while calling end_closed():
+    // fork takes the locks in the other order.
     std::unique_lock<std::mutex> lock_resizing() noexcept {
         end_closed();
         return std::unique_lock(resizing_);
@@ -87,32 +90,40 @@ public:
     void set_real(Op op, OpPointer pointer) noexcept { real_[static_cast<std::size_t>(op)] = pointer; }
 
     std::unique_ptr<Receipt> handle_receipt;  // for the context itself
-    std::atomic<unsigned> ports = 0;          // of the device; 0 until they are asked for
+    std::atomic<unsigned> device_ports = 0;   // how many the device has; 0 until it is asked
 
 private:
-    struct Port {
-        DevicePort place;
+    struct BoundPort {
+        DevicePort port;
         unsigned number;
-        Port* next;
+        BoundPort* next;
     };
 
-    // Whether a denial looks first for closed contexts that can be ended. Not under a lock that fork takes.
+    // Whether a charge that finds no room first ends closed contexts; not while a lock is held that fork takes.
     enum class Retry : std::uint8_t { never, after_closed };
-    bool charge_accounts(DevicePort& place, AccountMask wanted, const Amounts& amounts, Retry retry) noexcept;
-    bool charge_account(std::size_t i, DevicePort& place, const Amounts& amounts, Retry retry) noexcept;
-    bool admit_denied(std::size_t i, DevicePort& place, const Amounts& amounts, const Denial& denial, int error) noexcept;
-    void uncharge_accounts(DevicePort& place, AccountMask charged, const Amounts& amounts) noexcept;
-    DevicePort* known_port(unsigned number) noexcept;
-    DevicePort* port(unsigned number) noexcept;
+    struct Attempt {
+        Retry retry;
+        NoCancellation& cancellation;
+    };
+    bool charge_accounts(DevicePort& port, AccountMask wanted, const Amounts& amounts, const Attempt& attempt);
+    bool charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, const Attempt& attempt);
+    bool charge_by_proof(std::size_t i, DevicePort& port, const Amounts& amounts, const Limits* limits, Denial first,
+                         unsigned ended_before, const Attempt& attempt);
+    bool admit_denied(std::size_t i, DevicePort& port, const Amounts& amounts, const Denial& denial, int error);
+    void uncharge_accounts(DevicePort& port, AccountMask charged, const Amounts& amounts) noexcept;
+    DevicePort* find_port(unsigned number) noexcept;
+    DevicePort* port(unsigned number) noexcept;  // enters it in the ledgers; null when there is no memory
     std::string port_name(unsigned number) const;
-    bool counts(std::size_t i) noexcept;
-    bool clamps(std::size_t i) noexcept;
-    std::uint64_t room(std::size_t i, Resource resource) noexcept;
+    bool counts(std::size_t i);
+    bool clamps(std::size_t i);
+    std::uint64_t room(std::size_t i, Resource resource);
 
-    pid_t pid_;  // of the process that opened it; a forked child has only a copy
+    inline static std::atomic<unsigned> ended = 0;  // contexts so far, each counted when it has been uncharged
+
+    ProcessId process_;  // that opened it; a forked child has only a copy
     Accounts accounts_;
     DevicePort device_;
-    std::atomic<Port*> ports_ = nullptr;  // those that a QP was bound to
+    std::atomic<BoundPort*> ports_ = nullptr;  // those that a QP was bound to
     Receipts receipts_;
     std::mutex resizing_;
     FileWatch file_;

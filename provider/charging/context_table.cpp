@@ -1,11 +1,13 @@
 // The contexts of this process: those that are open, by address, and those that are closed but whose
 // objects the kernel still has.
 #include <array>
+#include <cstdio>
 #include <utility>
 
-#include <unistd.h>
+#include <fmt/core.h>
 
 #include "provider/charging/context.hpp"
+#include "provider/host/log_target.hpp"
 
 namespace rdmaquota::provider {
 namespace {
@@ -21,10 +23,13 @@ struct Chunk {
 };
 
 Chunk first_chunk;
-std::mutex table_mutex;  // held by who adds or removes, never by who finds
+std::mutex table_mutex;  // for adding and removing; finding takes no lock
 
 // Closed contexts whose file the kernel still has, and with it their objects; under table_mutex.
 Context* closed_contexts = nullptr;
+
+// Held while closed contexts are ended: a second thread that finds no room waits until what they held is given back.
+std::mutex ending_mutex;
 
 template <class Visit>
 Chunk::Entry* find_entry(Visit visit) noexcept {
@@ -49,6 +54,17 @@ void for_each_record(Act act) noexcept {
         if (!is_free(entry)) act(*entry.record.load());
         return false;
     });
+}
+
+void warn_of_unwatched(const std::string& device, const char* path) noexcept {
+    try {
+        say(LogLevel::warning,
+            fmt::format("cannot tell when the kernel releases a context of {} that was closed: {} cannot be locked, "
+                        "perhaps since somebody else locks all of it (see /proc/locks); what was still charged for it "
+                        "stays charged until this process ends",
+                        device, path));
+    } catch (...) {  // no memory: without a word
+    }
 }
 
 }  // namespace
@@ -85,7 +101,10 @@ std::pair<Context*, std::unique_ptr<Receipt>> Context::take_receipt(const void* 
     return found;
 }
 
+// In the order in which end_closed takes them.
 void Context::lock_all() noexcept {
+    ending_mutex.lock();
+    accounts_mutex().lock();
     table_mutex.lock();
     for_each_record([](Context& record) {
         record.resizing_.lock();
@@ -99,33 +118,40 @@ void Context::unlock_all() noexcept {
         record.resizing_.unlock();
     });
     table_mutex.unlock();
+    accounts_mutex().unlock();
+    ending_mutex.unlock();
 }
 
-void Context::watch_file(int cmd_fd) noexcept {
-    if (pid_ == getpid() && (handle_receipt || !receipts_.empty())) file_.begin(cmd_fd);
+void Context::watch_file(const ibv_context& verbs) noexcept {
+    if (process_ != this_process() || (!handle_receipt && receipts_.empty())) return;
+    char path[sizeof verbs.device->dev_name + 16];
+    std::snprintf(path, sizeof path, "/dev/infiniband/%s", verbs.device->dev_name);
+    if (!file_.begin(verbs.cmd_fd, path)) warn_of_unwatched(device_.name(), path);
 }
 
 void Context::end(std::unique_ptr<Context> context) noexcept {
-    if (!context->file_.is_open()) return;
-    const std::lock_guard lock(table_mutex);
-    context->next_closed_ = closed_contexts;
-    closed_contexts = context.release();
+    if (context->file_.is_open()) {
+        const std::lock_guard lock(table_mutex);
+        context->next_closed_ = closed_contexts;
+        closed_contexts = context.release();
+        return;
+    }
+    context.reset();
+    ++ended;
 }
 
-bool Context::end_closed() noexcept {
+void Context::end_closed() noexcept {
     const int saved = errno;
+    const std::lock_guard alone(ending_mutex);
     std::unique_lock lock(table_mutex);
     auto* context = std::exchange(closed_contexts, nullptr);
     lock.unlock();
-    bool ended = false;
     while (context) {
         std::unique_ptr<Context> first(context);
         context = first->next_closed_;
-        ended |= !first->file_.is_open();
         end(std::move(first));
     }
     errno = saved;
-    return ended;
 }
 
 }  // namespace rdmaquota::provider

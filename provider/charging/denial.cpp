@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include "provider/host/environment.hpp"
+#include "provider/host/log_target.hpp"
 #include "shm/paths.hpp"
 
 namespace rdmaquota::provider {
@@ -11,7 +13,7 @@ namespace {
 
 bool of_process(const Denial& denial) noexcept { return denial.scope == Scope::process; }
 
-// A limit that the environment set cannot be raised by the administrator's command.
+// No command of the administrator raises a limit that the environment sets.
 bool from_environment(std::string_view device, const Denial& denial) {
     const auto& own = environment();
     const auto r = index(denial.resource);

@@ -1,4 +1,4 @@
-// What a denial says: the log line and the event.
+// The log line and the event of a denial.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace rdmaquota::provider {
 
-// Records the denial (or, in audit mode, would-be denial) in the ledger and logs it.
+// Records the denial (in audit mode: would-be denial) in the ledger and logs it.
 void report(Account& account, std::uint32_t device_index, std::string_view device, const Denial& denial, Mode mode,
             int error);
 
 // Logs that an object was denied because an account cannot be used.
 void report_unavailable(std::string_view device, int error);
 
-// The line, without prefix; for tests.
+// The log line without its prefix; for tests.
 std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error,
                         const std::string& directory, const Identity& who);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "provider/host/log_target.hpp"
+
 namespace rdmaquota::provider {
 
 DevicePort::DevicePort(std::string name, const Accounts& accounts) : name_(std::move(name)) {

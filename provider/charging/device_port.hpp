@@ -1,30 +1,30 @@
-// A device, or one of its ports ("mlx5_0/1"), as the accounts of this process know it: its index in each
-// ledger and its limits in each policy.
+// A device, or one of its ports ("mlx5_0/1"), in the accounts of this process: its index in each ledger and its limits
+// in each policy.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "provider/charging/account.hpp"
+#include "provider/charging/accounts.hpp"
 #include "provider/charging/limit_cache.hpp"
 
 namespace rdmaquota::provider {
 
 class DevicePort {
 public:
-    // Enters the name in the ledgers, and says where there is no room; throws only std::bad_alloc.
+    // Enters the name in the ledgers. Warns where there is no room. Throws only std::bad_alloc.
     DevicePort(std::string name, const Accounts& accounts);
     DevicePort(const DevicePort&) = delete;
 
     const std::string& name() const noexcept { return name_; }
     std::uint32_t index(std::size_t i) const noexcept { return index_[i]; }
 
-    // Whether account `i` has room for it. Where one has none and its policy says on_unavailable =
-    // deny, deny_errno() is the errno of everything here; else it is 0.
+    // Whether the ledger of account `i` has room for it. deny_errno() is 0 unless one has none and its policy says
+    // on_unavailable = "deny": then every object here fails with that errno.
     bool usable(std::size_t i) const noexcept { return usable_[i]; }
     int deny_errno() const noexcept { return deny_errno_; }
 
-    // What holds here for account `i`, whose policy is `policy`; one entry per amount.
+    // The limits of account `i`, whose policy is `policy`; one entry per amount.
     void limits(const PolicySegment& policy, std::size_t i, const Amounts& amounts, Limits* limits) noexcept {
         limits_[i].read(policy, name_, amounts, limits);
     }

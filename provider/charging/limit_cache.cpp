@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "provider/charging/account.hpp"
+#include "provider/host/environment.hpp"
 
 namespace rdmaquota::provider {
 namespace {
@@ -13,8 +13,8 @@ const LimitRow* find_row(const ScopeLimits& scope, std::string_view device) noex
     return nullptr;
 }
 
-// The limit rows that matter for one device or port, the policy's and the environment's; null where there
-// is none. Neither "*" nor a sum over devices means ports.
+// The rows of policy and environment that apply to one device or port; null where there is none. Neither "*" nor sums
+// over devices include ports.
 struct Rows {
     const PolicyRow* own;
     const PolicyRow* any;
@@ -26,10 +26,9 @@ struct Rows {
         : own(policy.row(scope, device)),
           any(is_port(device) ? nullptr : policy.row(scope, any_device)),
           total(is_port(device) ? nullptr : policy.row(scope, total_device)),
-          own_tightening(find_row(scope == Scope::process ? environment().process_devices
-                                                          : environment().tenant_devices,
-                                  device)),
-          total_tightening(is_port(device)            ? nullptr
+          own_tightening(
+              find_row(scope == Scope::process ? environment().process_devices : environment().tenant_devices, device)),
+          total_tightening(is_port(device)           ? nullptr
                            : scope == Scope::process ? &environment().process
                                                      : &environment().tenant) {}
 };
@@ -40,7 +39,7 @@ std::uint64_t tightened(std::uint64_t limit, const LimitRow* row, Resource resou
     return row ? std::min(limit, or_unlimited((*row)[index(resource)])) : limit;
 }
 
-// A row of its own goes before "*".
+// The device's own row takes precedence over "*".
 std::uint64_t of_device(const Rows& rows, Resource resource) noexcept {
     const auto limit = load_limit(rows.own, resource);
     return tightened(or_unlimited(limit != unset ? limit : load_limit(rows.any, resource)), rows.own_tightening,
@@ -71,7 +70,7 @@ void LimitCache::Cell::write(const Limits& limits) noexcept {
     tenant_total.store(limits.tenant_total, std::memory_order_relaxed);
 }
 
-// The generation is read before the rows, so that a change in between is seen the next time.
+// The generation is read before the rows, so that the next call sees a change in between.
 bool LimitCache::refresh(const PolicySegment& policy, std::string_view device) noexcept {
     if (refreshing_.exchange(true)) return false;
     const auto generation = policy.generation();
@@ -86,7 +85,7 @@ bool LimitCache::refresh(const PolicySegment& policy, std::string_view device) n
 }
 
 void LimitCache::resolve(const PolicySegment& policy, std::string_view device, const Amounts& amounts,
-                           Limits* limits) noexcept {
+                         Limits* limits) noexcept {
     const Rows process(policy, Scope::process, device);
     const Rows tenant(policy, Scope::tenant, device);
     for (std::size_t i = 0; i < amounts.count; ++i) limits[i] = limits_of(process, tenant, amounts.resource[i]);

@@ -1,5 +1,5 @@
-// The limits of one account for one device or port, resolved from the policy's rows and the environment so
-// that a charge reads a few words. Brought up to date at the next charge after a change.
+// The limits of one account for one device or port, resolved from the policy's rows and the environment, so that a
+// charge reads a few words. The first charge after a change of limits resolves them again.
 #pragma once
 
 #include <atomic>
@@ -13,15 +13,15 @@ namespace rdmaquota::provider {
 
 class LimitCache {
 public:
-    // One entry per amount, as of now; `policy` is the account's current one. Thread-safe, waits for
-    // nobody, allocates nothing.
+    // The limits as of now, one entry per amount; `policy` is the account's current one. Thread-safe; waits for nobody
+    // and allocates nothing.
     void read(const PolicySegment& policy, std::string_view device, const Amounts& amounts, Limits* limits) noexcept {
         const bool fresh = policy_.load() == &policy && generation_.load() == policy.generation();
         if (!fresh && !refresh(policy, device)) return resolve(policy, device, amounts, limits);
         for (std::size_t i = 0; i < amounts.count; ++i) cells_[index(amounts.resource[i])].read(limits[i]);
     }
 
-    // Whether the policy or the environment says anything of just this device or port.
+    // Whether the policy or the environment names this device or port.
     static bool named(const PolicySegment& policy, std::string_view device) noexcept;
 
 private:
@@ -35,12 +35,12 @@ private:
         void write(const Limits& limits) noexcept;
     };
 
-    // False while another thread does it.
+    // False while another thread is doing so.
     bool refresh(const PolicySegment& policy, std::string_view device) noexcept;
     static void resolve(const PolicySegment& policy, std::string_view device, const Amounts& amounts,
                         Limits* limits) noexcept;
 
-    std::atomic<const PolicySegment*> policy_{nullptr};  // that the cells were resolved from
+    std::atomic<const PolicySegment*> policy_{nullptr};  // from which the cells were resolved
     std::atomic<std::uint64_t> generation_{0};
     std::atomic<bool> refreshing_{false};
     Cell cells_[resource_count] = {};

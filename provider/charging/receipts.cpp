@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "provider/host/keep_errno.hpp"
+
 namespace rdmaquota::provider {
 namespace {
 
@@ -40,16 +42,22 @@ std::unique_ptr<Receipt> Receipts::blank() noexcept {
 
 void Receipts::discard(std::unique_ptr<Receipt> receipt) noexcept {
     Receipt* none = nullptr;
-    if (spare_.compare_exchange_strong(none, receipt.get(), std::memory_order_release)) receipt.release();
+    if (spare_.compare_exchange_strong(none, receipt.get(), std::memory_order_release)) {
+        receipt.release();
+        return;
+    }
+    const KeepErrno keep;  // free(3) of an older C library may change it
+    receipt.reset();
 }
 
-// Objects come from malloc, 16 bytes apart at least; the multiplication spreads them.
+// Objects come from malloc, at least 16 bytes apart; the multiplication spreads them.
 std::size_t Receipts::bucket(const void* object) const noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(object) >> 4;
     return (address * 0x9e3779b97f4a7c15ULL >> 32) & (buckets_.size() - 1);
 }
 
 void Receipts::grow() noexcept {
+    const KeepErrno keep;
     std::vector<Receipt*> old;
     try {
         old.resize(buckets_.empty() ? 64 : buckets_.size() * 2);

@@ -1,7 +1,7 @@
 // What each live object of a context was charged, so that exactly that is uncharged.
 //
-// A receipt is made before the real call and filed after it, so nothing can fail once the object
-// exists. Thread-safe; the lock is process-local.
+// A receipt is made before the real call and filed after it, so nothing can fail once the object exists. Thread-safe;
+// the lock is process-local. Every function keeps errno, except that `blank` may set it when it returns null.
 #pragma once
 
 #include <atomic>
@@ -31,13 +31,12 @@ public:
     Receipts(const Receipts&) = delete;
     ~Receipts();
 
-    // An empty receipt; null when there is no memory. One that was destroyed lately is used again, since
-    // programs that destroy go on to create.
+    // An empty receipt; null when there is no memory. Uses a discarded one again where it can, since programs that
+    // destroy go on to create.
     std::unique_ptr<Receipt> blank() noexcept;
     void discard(std::unique_ptr<Receipt> receipt) noexcept;
 
-    // Files the receipt under `object`. Never fails: when there is no memory to grow, chains get
-    // longer.
+    // Files the receipt under `object`. Never fails: when there is no memory to grow, chains get longer.
     void file(std::unique_ptr<Receipt> receipt, const void* object) noexcept;
 
     // Takes the receipt out; null for an object that was not charged.

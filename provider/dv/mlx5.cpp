@@ -1,5 +1,5 @@
-// The interface is that of infiniband/mlx5dv.h, which has not changed for these calls since they are there; the
-// version nodes are those of providers/mlx5/libmlx5.map, releases 34 to 65.
+// The calls are declared as in infiniband/mlx5dv.h, which has never changed for them. Their version nodes are from
+// providers/mlx5/libmlx5.map, releases 34 to 65.
 #include "provider/dv/dv.hpp"
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct mlx5dv_mkey;
 struct mlx5dv_devx_obj;
 struct mlx5dv_devx_umem;
 
-// Their first fields are all that is needed here.
+// Only their first fields are needed here.
 struct mlx5dv_mkey_init_attr {
     ibv_pd* pd;
 };
@@ -28,7 +28,7 @@ struct mlx5dv_devx_umem_in {
 namespace rdmaquota::provider {
 namespace {
 
-// X(call, version node). What destroys comes first: with it alone, nothing is charged that is never given back.
+// X(call, version node). Destroying calls come first: if only they get redirected, nothing is charged for ever.
 #define RDMAQUOTA_MLX5DV_CALLS(X) \
     X(devx_obj_destroy, "MLX5_1.7") \
     X(devx_umem_dereg, "MLX5_1.7") \
@@ -54,64 +54,64 @@ Function* real_call(Call call, Function*) noexcept {
     return reinterpret_cast<Function*>(real_address(call));
 }
 
-// `self` is the calling wrapper. A context that is not ours, as that of a VFIO device, is not charged.
+// `self` is the calling wrapper. A context that is not ours, such as a VFIO device's, is not charged.
 template <class Object, class... Args>
 Object* create(const ibv_context* verbs, Call call, Object* (*self)(Args...), const Amounts& amounts,
-               std::type_identity_t<Args>... args) noexcept {
+               std::type_identity_t<Args>... args) {
     Context* context = Context::find(verbs);
     const auto real = real_call(call, self);
     return context ? create_charged(*context, real, amounts, args...) : real(args...);
 }
 
 template <class Object>
-int destroy(Call call, int (*self)(Object*), std::type_identity_t<Object>* object) noexcept {
+int destroy(Call call, int (*self)(Object*), std::type_identity_t<Object>* object) {
     auto [context, receipt] = Context::take_receipt(object);
     return destroy_charged(context, std::move(receipt), real_call(call, self), object);
 }
 
 // --- objects that the verbs destroy ---------------------------------------------------------------
 
-ibv_qp* create_qp(ibv_context* context, ibv_qp_init_attr_ex* attr, mlx5dv_qp_init_attr* own) noexcept {
+ibv_qp* create_qp(ibv_context* context, ibv_qp_init_attr_ex* attr, mlx5dv_qp_init_attr* own) {
     return create(context, Call::create_qp, create_qp, qp_cost(attr->cap, attr->srq), context, attr, own);
 }
 
-ibv_cq_ex* create_cq(ibv_context* context, ibv_cq_init_attr_ex* attr, mlx5dv_cq_init_attr* own) noexcept {
+ibv_cq_ex* create_cq(ibv_context* context, ibv_cq_init_attr_ex* attr, mlx5dv_cq_init_attr* own) {
     return create(context, Call::create_cq, create_cq, cq_cost(attr->cqe), context, attr, own);
 }
 
-ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr, mlx5dv_wq_init_attr* own) noexcept {
+ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr, mlx5dv_wq_init_attr* own) {
     return create(context, Call::create_wq, create_wq, wq_cost(*attr), context, attr, own);
 }
 
-ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr, mlx5dv_alloc_dm_attr* own) noexcept {
+ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr, mlx5dv_alloc_dm_attr* own) {
     return create(context, Call::alloc_dm, alloc_dm, dm_cost(*attr), context, attr, own);
 }
 
 // --- objects of libmlx5 alone -------------------------------------------------------------------------
 
-mlx5dv_mkey* create_mkey(mlx5dv_mkey_init_attr* attr) noexcept {
+mlx5dv_mkey* create_mkey(mlx5dv_mkey_init_attr* attr) {
     return create(attr->pd->context, Call::create_mkey, create_mkey, one(Resource::mr), attr);
 }
 
-int destroy_mkey(mlx5dv_mkey* mkey) noexcept { return destroy(Call::destroy_mkey, destroy_mkey, mkey); }
+int destroy_mkey(mlx5dv_mkey* mkey) { return destroy(Call::destroy_mkey, destroy_mkey, mkey); }
 
-// Memory that queues made by DEVX lie in: pinned, and no MR.
+// Memory for queues that are made by DEVX: it is pinned, and no MR.
 Amounts umem_cost(std::size_t bytes) noexcept {
     return Amounts{}.add(Resource::hca_object, 1).add(Resource::mr_bytes, bytes);
 }
 
-mlx5dv_devx_umem* devx_umem_reg(ibv_context* context, void* address, std::size_t bytes, std::uint32_t access) noexcept {
+mlx5dv_devx_umem* devx_umem_reg(ibv_context* context, void* address, std::size_t bytes, std::uint32_t access) {
     return create(context, Call::devx_umem_reg, devx_umem_reg, umem_cost(bytes), context, address, bytes, access);
 }
 
-mlx5dv_devx_umem* devx_umem_reg_ex(ibv_context* context, mlx5dv_devx_umem_in* in) noexcept {
+mlx5dv_devx_umem* devx_umem_reg_ex(ibv_context* context, mlx5dv_devx_umem_in* in) {
     return create(context, Call::devx_umem_reg_ex, devx_umem_reg_ex, umem_cost(in->size), context, in);
 }
 
-int devx_umem_dereg(mlx5dv_devx_umem* umem) noexcept { return destroy(Call::devx_umem_dereg, devx_umem_dereg, umem); }
+int devx_umem_dereg(mlx5dv_devx_umem* umem) { return destroy(Call::devx_umem_dereg, devx_umem_dereg, umem); }
 
-// A command for the adapter begins with its opcode, big-endian (providers/mlx5/mlx5_ifc.h). How many entries a
-// queue shall have is not read.
+// A command for the adapter begins with its opcode, big-endian (providers/mlx5/mlx5_ifc.h). The number of entries of a
+// queue is not read.
 Amounts command_cost(const void* command, std::size_t bytes) noexcept {
     const auto* byte = static_cast<const std::uint8_t*>(command);
     switch (byte && bytes >= 2 ? byte[0] << 8 | byte[1] : 0) {
@@ -130,12 +130,12 @@ Amounts command_cost(const void* command, std::size_t bytes) noexcept {
 }
 
 mlx5dv_devx_obj* devx_obj_create(ibv_context* context, const void* in, std::size_t in_bytes, void* out,
-                                 std::size_t out_bytes) noexcept {
+                                 std::size_t out_bytes) {
     return create(context, Call::devx_obj_create, devx_obj_create, command_cost(in, in_bytes), context, in, in_bytes,
                   out, out_bytes);
 }
 
-int devx_obj_destroy(mlx5dv_devx_obj* object) noexcept {
+int devx_obj_destroy(mlx5dv_devx_obj* object) {
     return destroy(Call::devx_obj_destroy, devx_obj_destroy, object);
 }
 

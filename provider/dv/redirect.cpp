@@ -28,8 +28,8 @@ struct Library {
     std::vector<Function> functions;
     Result<void> done;  // the first thing that failed
 
-    void write(const Image& where, void* place, std::uintptr_t word) {
-        if (auto written = write_word(where, place, word); !written && done) done = std::move(written);
+    void write(const Image& where, void* address, std::uintptr_t word) {
+        if (auto written = write_word(where, address, word); !written && done) done = std::move(written);
     }
 };
 
@@ -61,7 +61,7 @@ struct Dynamic {
     std::size_t bytes[2] = {};
 };
 
-// The loader has put addresses in place of offsets, but not in sections that it cannot write to.
+// The loader has replaced offsets by addresses, except in sections that it cannot write to.
 std::uintptr_t address_of(const dl_phdr_info& info, const ElfW(Dyn)& entry) noexcept {
     return entry.d_un.d_ptr < info.dlpi_addr ? info.dlpi_addr + entry.d_un.d_ptr : entry.d_un.d_ptr;
 }
@@ -90,15 +90,15 @@ void each_slot(const dl_phdr_info& info, Visit visit) {
     for (int i = 0; dynamic.symbols && i < 2; ++i) {
         const auto* relocations = reinterpret_cast<const Relocation*>(dynamic.tables[i]);
         for (std::size_t n = 0; relocations && n < dynamic.bytes[i] / sizeof(Relocation); ++n) {
-            const auto place = info.dlpi_addr + relocations[n].r_offset;
+            const auto address = info.dlpi_addr + relocations[n].r_offset;
             const auto symbol = ELF64_R_SYM(relocations[n].r_info);
-            if (symbol != 0 && place % sizeof(void*) == 0)
-                visit(reinterpret_cast<std::uintptr_t*>(place), dynamic.symbols + symbol);
+            if (symbol != 0 && address % sizeof(void*) == 0)
+                visit(reinterpret_cast<std::uintptr_t*>(address), dynamic.symbols + symbol);
         }
     }
 }
 
-// The library's own calls stay its own, also those that it would bind at their first use.
+// The library's calls of itself go on to its own functions, also those that it would bind at their first use.
 void bind_own(Library& library, const dl_phdr_info& info) {
     each_slot(info, [&](std::uintptr_t* slot, const Symbol* symbol) {
         for (const auto& function : library.functions)

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 
 #include <fcntl.h>
@@ -11,7 +12,10 @@
 namespace rdmaquota::provider {
 namespace {
 
-// One that no other open file of this device takes, in this process or another.
+constexpr int tries = 100;
+constexpr timespec between_tries{0, 100'000};
+
+// A byte that no other open file of this device has, in this process or another.
 std::int64_t any_byte() noexcept {
     static std::atomic<std::int64_t> count{0};
     timespec now{};
@@ -19,34 +23,61 @@ std::int64_t any_byte() noexcept {
     const auto bits =
         static_cast<std::uint64_t>(now.tv_sec * 1'000'000'000 + now.tv_nsec + ++count) * 0x9e3779b97f4a7c15ULL ^
         static_cast<std::uint64_t>(getpid()) << 20;
-    return static_cast<std::int64_t>(bits >> 2);
+    return static_cast<std::int64_t>(bits >> 2) + 1;
 }
 
-struct flock lock_of(std::int64_t byte) noexcept {
-    return {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1, .l_pid = 0};
+struct flock range(int type, std::int64_t start, std::int64_t bytes) noexcept {
+    return {.l_type = static_cast<short>(type), .l_whence = SEEK_SET, .l_start = start, .l_len = bytes, .l_pid = 0};
 }
 
 }  // namespace
 
-void FileWatch::begin(int fd) noexcept {
-    char link[32];
-    std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    const auto length = readlink(link, path_, sizeof path_ - 1);
+bool FileWatch::begin(int fd, const char* device_file) noexcept {
     byte_ = any_byte();
-    auto lock = lock_of(byte_);
-    const bool locked =
-        length > 0 && length < static_cast<ssize_t>(sizeof path_ - 1) && fcntl(fd, F_OFD_SETLK, &lock) == 0;
-    path_[locked ? length : 0] = '\0';
+    const bool marked = find_path(fd, device_file) && lock(fd) && is_marked();
+    state_ = marked ? State::watching : State::blind;
+    return marked;
 }
 
 bool FileWatch::is_open() const noexcept {
-    if (!path_[0]) return false;
+    return state_ == State::blind || (state_ == State::watching && is_marked());
+}
+
+bool FileWatch::find_path(int fd, const char* device_file) noexcept {
+    char link[32];
+    std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    auto length = readlink(link, path_, sizeof path_);
+    if (length < 0 && device_file) {
+        length = static_cast<ssize_t>(strnlen(device_file, sizeof path_));
+        std::memcpy(path_, device_file, static_cast<std::size_t>(length));
+    }
+    if (length <= 0 || length >= static_cast<ssize_t>(sizeof path_)) return false;
+    path_[length] = '\0';
+    return true;
+}
+
+// The bytes beside it are unlocked, so that a lock that the program itself has on this file does not become one with
+// ours.
+bool FileWatch::lock(int fd) const noexcept {
+    for (int i = 0; i < tries; ++i) {
+        auto beside = range(F_UNLCK, byte_ - 1, 3);
+        auto ours = range(F_WRLCK, byte_, 1);
+        fcntl(fd, F_OFD_SETLK, &beside);
+        if (fcntl(fd, F_OFD_SETLK, &ours) == 0) return true;
+        if (errno != EAGAIN && errno != EACCES) return false;
+        nanosleep(&between_tries, nullptr);
+    }
+    return false;
+}
+
+bool FileWatch::is_marked() const noexcept {
     const int fd = open(path_, O_RDWR | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) return errno == EACCES || errno == EPERM || errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-    auto lock = lock_of(byte_);
-    const bool is_open = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    auto found = range(F_WRLCK, byte_, 1);
+    const bool told = fcntl(fd, F_OFD_GETLK, &found) == 0;
     close(fd);
-    return is_open;
+    const bool of_open_file = found.l_pid == -1;  // and not of a process
+    return told && found.l_type == F_WRLCK && of_open_file && found.l_start == byte_ && found.l_len == 1;
 }
 
 }  // namespace rdmaquota::provider

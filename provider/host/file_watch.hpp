@@ -1,9 +1,11 @@
 // Whether the kernel still has an open file after its descriptor was closed.
 //
-// A device's verbs objects live as long as its open file, and that may be longer than its descriptor:
-// queues that are still mapped hold it (rxe's are when a program closes the device without destroying
-// them), and so does a forked child or an imported context. A lock on a byte of the file's own lives
-// and dies with it (OFD locks: fcntl(2)); libibverbs and the kernel's uverbs take no such locks.
+// A device's verbs objects live as long as its open file, and that may be longer than its descriptor: queues that are
+// still mapped hold it (rxe's do when a program closes the device without destroying them), and so does a forked child
+// or an imported context. An open file description lock on one byte lives and dies with the file (fcntl(2)).
+//
+// Everybody who may open the device may lock it. So only a lock of exactly our byte counts: ours is a write lock, so
+// any other lock over that byte proves that ours is gone.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +14,23 @@ namespace rdmaquota::provider {
 
 class FileWatch {
 public:
-    // Marks the open file behind `fd`. Nothing is watched when that is not possible.
-    void begin(int fd) noexcept;
+    // Marks the open file behind `fd`. `device_file` is its name, for a process that sees no /proc. Waits up to about
+    // 20 ms for the lock of somebody else. False: it cannot be marked, and is taken to be open for ever.
+    bool begin(int fd, const char* device_file) noexcept;
 
-    // True from a successful `begin` until the kernel has released the file, and also when that
-    // cannot be found out for want of descriptors or permission.
+    // False when `begin` was not called, or the kernel has released the file. True also when that cannot be found out
+    // for want of descriptors or permission.
     bool is_open() const noexcept;
 
 private:
-    char path_[64] = {};  // of the device node; empty: nothing is watched
+    enum class State : std::uint8_t { unused, watching, blind };
+
+    bool find_path(int fd, const char* device_file) noexcept;
+    bool lock(int fd) const noexcept;
+    bool is_marked() const noexcept;
+
+    State state_ = State::unused;
+    char path_[64] = {};
     std::int64_t byte_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// A mutex for a few instructions' work: taken and given back by one atomic operation each, or by a plain store while
-// the process has one thread, where std::mutex takes two calls of the C library. Who finds it taken sleeps. Lockable;
-// may be unlocked in a forked child of who locked it.
+// A mutex for critical sections of a few instructions. Locking and unlocking are one atomic operation each, or a plain
+// store while the process has one thread, where std::mutex calls the C library twice. A thread that finds it locked
+// sleeps. A forked child may unlock what its parent's thread locked before the fork.
 #pragma once
 
 #include <atomic>
@@ -27,11 +27,11 @@ public:
 private:
     enum class State : std::uint32_t { free, taken, awaited };
 
-    // Nobody comes or goes while this thread holds the lock: it starts and joins none meanwhile (glibc's manual,
+    // Stays the same while this thread holds the lock, since it starts and joins no thread meanwhile (glibc's manual,
     // "Single-Threaded").
     static bool alone() noexcept { return __libc_single_threaded; }
 
-    // Leaves it awaited, since there may be others who wait.
+    // Leaves the state awaited, since other threads may be waiting too.
     [[gnu::noinline]] void wait() noexcept {
         while (state_.exchange(State::awaited, std::memory_order_acquire) != State::free) state_.wait(State::awaited);
     }

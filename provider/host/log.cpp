@@ -35,12 +35,12 @@ bool standard_error_is_ours() noexcept {
     const int flags = fcntl(STDERR_FILENO, F_GETFL);
     const bool log_like = (flags & O_APPEND) != 0 || same_file(now, standard_error_at_load);
     if (!S_ISREG(now.st_mode)) return log_like;
-    // A file that the program opened for itself, on the number of a closed stderr, is its data.
+    // A file that the program opened for itself, on the number of a closed stderr, holds its data.
     const bool inherited = (fcntl(STDERR_FILENO, F_GETFD) & FD_CLOEXEC) == 0;
     return log_like && inherited && (flags & O_ACCMODE) == O_WRONLY;
 }
 
-// True when this line may be written; `left_out` is then the number that could not be before it.
+// True when this line may be written; `left_out` is then the number of lines that were dropped before it.
 bool admitted(unsigned& left_out) noexcept {
     static std::atomic<long> second{0};
     static std::atomic<unsigned> lines{0};
@@ -56,7 +56,7 @@ bool admitted(unsigned& left_out) noexcept {
     return false;
 }
 
-// While it lives, a broken pipe is an error and no signal for this thread.
+// While it lives, a broken pipe is an error for this thread and no signal.
 class NoBrokenPipe {
 public:
     NoBrokenPipe() noexcept {
@@ -81,8 +81,7 @@ private:
     bool was_pending_ = false;
 };
 
-// A line that would have to wait for a reader is dropped: nobody shall wait for a log. A pipe that
-// can be written to takes a line of up to PIPE_BUF bytes at once.
+// Drops a line that would have to wait for a reader. A pipe that is ready takes up to PIPE_BUF bytes at once.
 void write_line(int fd, const std::string& line) noexcept {
     pollfd ready{fd, POLLOUT, 0};
     if (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)) return;
@@ -91,8 +90,8 @@ void write_line(int fd, const std::string& line) noexcept {
 }
 
 void append(const std::string& file, const std::string& line) noexcept {
-    const int fd = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
-                        0644);
+    const int fd =
+        open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0644);
     if (fd < 0) return;
     struct stat status {};
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) write_line(fd, line);
@@ -101,10 +100,14 @@ void append(const std::string& file, const std::string& line) noexcept {
 
 int syslog_priority(LogLevel level) noexcept {
     switch (level) {
-        case LogLevel::error: return LOG_ERR;
-        case LogLevel::warning: return LOG_WARNING;
-        case LogLevel::info: return LOG_INFO;
-        default: return LOG_DEBUG;
+        case LogLevel::error:
+            return LOG_ERR;
+        case LogLevel::warning:
+            return LOG_WARNING;
+        case LogLevel::info:
+            return LOG_INFO;
+        default:
+            return LOG_DEBUG;
     }
 }
 
@@ -114,8 +117,10 @@ void deliver(const Target& target, LogLevel level, std::string_view message) {
     const auto note = left_out ? fmt::format(" ({} lines left out before this one)", left_out) : std::string();
     const auto line = fmt::format("rdmaquota: {}{}\n", printable(message), note);
     switch (target.target) {
-        case LogTarget::syslog: return ::syslog(LOG_USER | syslog_priority(level), "%s", line.c_str());
-        case LogTarget::file: return append(target.file, line);
+        case LogTarget::syslog:
+            return ::syslog(LOG_USER | syslog_priority(level), "%s", line.c_str());
+        case LogTarget::file:
+            return append(target.file, line);
         case LogTarget::standard_error:
             if (standard_error_is_ours()) write_line(STDERR_FILENO, line);
     }

@@ -1,10 +1,9 @@
-// The provider's only voice: one line per message, to where the policy says.
+// How the provider logs: one line per message, by one write(2), never through the host program's own streams.
 //
-// Never through the host's own streams: a line is one write(2). Standard error is used only while
-// descriptor 2 is still what it was when this library was loaded, or is opened for appending, and is
-// no file that the program opened for itself: a program that closes stderr may get a data file on
-// that number. No line waits for its reader and none raises SIGPIPE. At most ten lines a second; the
-// next line says how many were left out. errno is kept.
+// A program that closes stderr may get a data file on descriptor 2. So standard error is used only while descriptor 2
+// is what it was when this library was loaded, or is open for appending, and is not a file that the program opened for
+// itself. No line waits for its reader, and none raises SIGPIPE. At most ten lines are written in a second; the next
+// line says how many were left out. errno is kept.
 #pragma once
 
 #include <string>
@@ -18,6 +17,7 @@ struct Target {
     LogLevel level = LogLevel::warning;
     LogTarget target = LogTarget::standard_error;
     std::string file;
+    bool operator==(const Target&) const = default;
 };
 
 // Called once from the constructor, single-threaded.

@@ -3,11 +3,11 @@
 namespace rdmaquota::provider {
 namespace {
 
-ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr* attr) noexcept {
+ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
     return create(pd->context, Op::create_ah, create_ah, one(Resource::ah), pd, attr);
 }
 
-int destroy_ah(ibv_ah* ah) noexcept { return destroy(ah->context, Op::destroy_ah, destroy_ah, ah); }
+int destroy_ah(ibv_ah* ah) { return destroy(ah->context, Op::destroy_ah, destroy_ah, ah); }
 
 const Wrapper table[] = {
     wrapper(Op::create_ah, create_ah),

@@ -3,12 +3,13 @@
 namespace rdmaquota::provider {
 namespace {
 
-// The record goes first from the table, since the address may be taken again as soon as the real
-// op has freed it, and is ended last, when the kernel has destroyed what was still alive.
-void free_context(ibv_context* verbs) noexcept {
+// The record leaves the table first, since the address may be taken again as soon as the real op has freed it. It ends
+// last, when the kernel has destroyed what was still alive.
+void free_context(ibv_context* verbs) {
+    const NoCancellation guard;
     std::unique_ptr<Context> context(Context::remove(verbs));
     if (!context) return;
-    context->watch_file(verbs->cmd_fd);
+    context->watch_file(*verbs);
     real_op(*context, Op::free_context, free_context)(verbs);
     const KeepErrno keep;
     Context::end(std::move(context));

@@ -3,19 +3,19 @@
 namespace rdmaquota::provider {
 namespace {
 
-// The kernel takes the number of entries as an unsigned one; 0 and what is negative it refuses.
-ibv_cq* create_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector) noexcept {
+// The kernel refuses 0 and negative numbers of entries.
+ibv_cq* create_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector) {
     return create(context, Op::create_cq, create_cq, cq_cost(static_cast<std::uint32_t>(std::max(entries, 0))), context,
                   entries, channel, vector);
 }
 
-ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) noexcept {
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
     return create(context, Op::create_cq_ex, create_cq_ex, cq_cost(attr->cqe), context, attr);
 }
 
-int destroy_cq(ibv_cq* cq) noexcept { return destroy(cq->context, Op::destroy_cq, destroy_cq, cq); }
+int destroy_cq(ibv_cq* cq) { return destroy(cq->context, Op::destroy_cq, destroy_cq, cq); }
 
-int resize_cq(ibv_cq* cq, int entries) noexcept {
+int resize_cq(ibv_cq* cq, int entries) {
     Context* context = Context::find(cq->context);
     if (!context) return EINVAL;
     const auto asked = [&](std::uint64_t) { return static_cast<std::uint64_t>(std::max(entries, 0)); };
@@ -24,8 +24,8 @@ int resize_cq(ibv_cq* cq, int entries) noexcept {
     return status == -1 ? errno : status;
 }
 
-// Called by ibv_get_cq_event; polling does not come here.
-void cq_event(ibv_cq* cq) noexcept {
+// Called by ibv_get_cq_event, not by polling.
+void cq_event(ibv_cq* cq) {
     Context* context = Context::find(cq->context);
     if (!context) return;
     context->count_cq_event();

@@ -9,8 +9,8 @@ void lower(Attribute& attribute, std::uint64_t bound) noexcept {
     if (attribute > 0 && static_cast<std::uint64_t>(attribute) > bound) attribute = static_cast<Attribute>(bound);
 }
 
-// How many: what the process has and may still have. How large: what the next object may ask for.
-void clamp(Context& context, ibv_device_attr& attr) noexcept {
+// Maximal numbers become what the process has and may still have, maximal sizes what one more object may ask for.
+void clamp(Context& context, ibv_device_attr& attr) {
     lower(attr.max_qp, context.most(Resource::qp));
     lower(attr.max_cq, context.most(Resource::cq));
     lower(attr.max_mr, context.most(Resource::mr));
@@ -24,8 +24,8 @@ void clamp(Context& context, ibv_device_attr& attr) noexcept {
     lower(attr.max_mr_size, context.largest(Resource::mr_bytes));
 }
 
-// `bytes` of the struct are the caller's, who may know a shorter one.
-void clamp_extended(Context& context, ibv_device_attr_ex& attr, std::size_t bytes) noexcept {
+// The caller's struct has `bytes`: it may be an older, shorter one.
+void clamp_extended(Context& context, ibv_device_attr_ex& attr, std::size_t bytes) {
     const auto known = [&](const auto& field) {
         const auto* end = reinterpret_cast<const char*>(&field + 1);
         return static_cast<std::size_t>(end - reinterpret_cast<const char*>(&attr)) <= bytes;
@@ -36,7 +36,8 @@ void clamp_extended(Context& context, ibv_device_attr_ex& attr, std::size_t byte
 }
 
 int query_device_ex(ibv_context* verbs, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attr,
-                    std::size_t bytes) noexcept {
+                    std::size_t bytes) {
+    const NoCancellation guard;
     Context* context = Context::find(verbs);
     if (!context) return EINVAL;
     const int status = real_op(*context, Op::query_device_ex, query_device_ex)(verbs, input, attr, bytes);

@@ -12,33 +12,33 @@ namespace {
 
 constexpr Amounts one_object() noexcept { return Amounts{}.add(Resource::hca_object, 1); }
 
-ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* attr) noexcept {
+ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* attr) {
     return create(qp->context, Op::create_flow, create_flow, one(Resource::flow), qp, attr);
 }
 
-int destroy_flow(ibv_flow* flow) noexcept { return destroy(flow->context, Op::destroy_flow, destroy_flow, flow); }
+int destroy_flow(ibv_flow* flow) { return destroy(flow->context, Op::destroy_flow, destroy_flow, flow); }
 
-ibv_flow_action* create_flow_action_esp(ibv_context* context, ibv_flow_action_esp_attr* attr) noexcept {
+ibv_flow_action* create_flow_action_esp(ibv_context* context, ibv_flow_action_esp_attr* attr) {
     return create(context, Op::create_flow_action_esp, create_flow_action_esp, one_object(), context, attr);
 }
 
-int destroy_flow_action(ibv_flow_action* action) noexcept {
+int destroy_flow_action(ibv_flow_action* action) {
     return destroy(action->context, Op::destroy_flow_action, destroy_flow_action, action);
 }
 
-ibv_counters* create_counters(ibv_context* context, ibv_counters_init_attr* attr) noexcept {
+ibv_counters* create_counters(ibv_context* context, ibv_counters_init_attr* attr) {
     return create(context, Op::create_counters, create_counters, one(Resource::counters), context, attr);
 }
 
-int destroy_counters(ibv_counters* counters) noexcept {
+int destroy_counters(ibv_counters* counters) {
     return destroy(counters->context, Op::destroy_counters, destroy_counters, counters);
 }
 
-ibv_comp_cntr* create_comp_cntr(ibv_context* context, ibv_comp_cntr_init_attr* attr) noexcept {
+ibv_comp_cntr* create_comp_cntr(ibv_context* context, ibv_comp_cntr_init_attr* attr) {
     return create(context, Op::create_comp_cntr, create_comp_cntr, one_object(), context, attr);
 }
 
-int destroy_comp_cntr(ibv_comp_cntr* counter) noexcept {
+int destroy_comp_cntr(ibv_comp_cntr* counter) {
     return destroy(counter->context, Op::destroy_comp_cntr, destroy_comp_cntr, counter);
 }
 

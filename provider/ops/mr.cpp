@@ -1,14 +1,14 @@
 #include "provider/ops/ops.hpp"
 
-// libibverbs' private view of an MR, the same from PABI 34 to 65 (libibverbs/driver.h). `access` is
-// what the MR was registered with; rereg_mr leaves it as it was.
+// libibverbs' private view of an MR, the same from PABI 34 to 65 (libibverbs/driver.h). `access` is from the
+// registration; rereg_mr does not change it.
 struct verbs_mr {
     ibv_mr mr;
     int type;
     int access;
 };
 
-// Public since rdma-core 59; its first two fields are all that is needed here.
+// Public since rdma-core 59; only its first two fields are needed here.
 struct ibv_mr_init_attr {
     std::size_t length;
     int access;
@@ -17,42 +17,42 @@ struct ibv_mr_init_attr {
 namespace rdmaquota::provider {
 namespace {
 
-// On-demand paging pins nothing: its pages come and go.
+// On-demand paging pins nothing.
 Amounts cost(std::size_t length, int access) noexcept {
     return one(Resource::mr).add(Resource::mr_bytes, access & IBV_ACCESS_ON_DEMAND ? 0 : length);
 }
 
-ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova, int access) noexcept {
+ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova, int access) {
     return create(pd->context, Op::reg_mr, reg_mr, cost(length, access), pd, address, length, iova, access);
 }
 
-ibv_mr* reg_mr_ex(ibv_pd* pd, ibv_mr_init_attr* attr) noexcept {
+ibv_mr* reg_mr_ex(ibv_pd* pd, ibv_mr_init_attr* attr) {
     return create(pd->context, Op::reg_mr_ex, reg_mr_ex, cost(attr->length, attr->access), pd, attr);
 }
 
 ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd,
-                      int access) noexcept {
+                      int access) {
     return create(pd->context, Op::reg_dmabuf_mr, reg_dmabuf_mr, cost(length, access), pd, offset, length, iova, fd,
                   access);
 }
 
-// Device memory is counted as dm_bytes where it is allocated.
-ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t length, unsigned access) noexcept {
+// Device memory was charged as dm_bytes when it was allocated.
+ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t length, unsigned access) {
     return create(pd->context, Op::reg_dm_mr, reg_dm_mr, one(Resource::mr), pd, dm, offset, length, access);
 }
 
-ibv_mr* alloc_null_mr(ibv_pd* pd) noexcept {
+ibv_mr* alloc_null_mr(ibv_pd* pd) {
     return create(pd->context, Op::alloc_null_mr, alloc_null_mr, one(Resource::mr), pd);
 }
 
-int dereg_mr(verbs_mr* mr) noexcept { return destroy(mr->mr.context, Op::dereg_mr, dereg_mr, mr); }
+int dereg_mr(verbs_mr* mr) { return destroy(mr->mr.context, Op::dereg_mr, dereg_mr, mr); }
 
-// Whether the MR pins nothing because its pages come on demand; `pinned` is what its receipt says.
+// Whether the MR pages on demand and so pins nothing; `pinned` is the amount in its receipt.
 bool on_demand(const verbs_mr& mr, std::uint64_t pinned) noexcept {
     return pinned == 0 && (mr.access & IBV_ACCESS_ON_DEMAND);
 }
 
-int rereg_mr(verbs_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) noexcept {
+int rereg_mr(verbs_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
     Context* context = Context::find(mr->mr.context);
     if (!context) return EINVAL;
     const auto after = [&](std::uint64_t pinned) -> std::uint64_t {

@@ -3,11 +3,11 @@
 namespace rdmaquota::provider {
 namespace {
 
-ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) noexcept {
+ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
     return create(pd->context, Op::alloc_mw, alloc_mw, one(Resource::mw), pd, type);
 }
 
-int dealloc_mw(ibv_mw* mw) noexcept { return destroy(mw->context, Op::dealloc_mw, dealloc_mw, mw); }
+int dealloc_mw(ibv_mw* mw) { return destroy(mw->context, Op::dealloc_mw, dealloc_mw, mw); }
 
 const Wrapper table[] = {
     wrapper(Op::alloc_mw, alloc_mw),

@@ -1,5 +1,5 @@
-// The wrapped ops, by object. Each file ends with its table; provider/adoption/adopt.cpp installs them all, and
-// test/unit/provider/wrap_test.cpp checks that they are those that provider/abi/op_list.hpp says.
+// The wrapped ops, one file per object; each file ends with its table. provider/adoption/adopt.cpp installs them all.
+// test/unit/provider/wrap_test.cpp checks them against provider/abi/op_list.hpp.
 #pragma once
 
 #include <array>
@@ -30,8 +30,8 @@ inline auto all_ops() noexcept {
 // One kernel object of a type.
 constexpr Amounts one(Resource resource) noexcept { return Amounts{}.add(resource, 1).add(Resource::hca_object, 1); }
 
-// What those objects cost that more than one call creates: what was asked for, also when the provider rounds
-// it up. Receive requests of a QP with an SRQ are the SRQ's.
+// The costs of objects that more than one call creates: what the program asked for, even when the provider rounds it
+// up. Receive requests of a QP with an SRQ are the SRQ's.
 inline Amounts qp_cost(const ibv_qp_cap& cap, bool has_srq) noexcept {
     return one(Resource::qp)
         .add(Resource::send_wr, cap.max_send_wr)

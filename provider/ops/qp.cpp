@@ -3,60 +3,60 @@
 namespace rdmaquota::provider {
 namespace {
 
-ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) noexcept {
+ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
     return create(pd->context, Op::create_qp, create_qp, qp_cost(attr->cap, attr->srq), pd, attr);
 }
 
-ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) noexcept {
+ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
     return create(context, Op::create_qp_ex, create_qp_ex, qp_cost(attr->cap, attr->srq), context, attr);
 }
 
-// A second handle of a shared XRC QP: an object of the kernel, but no new QP.
-ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) noexcept {
+// A second handle of a shared XRC QP: a kernel object, but no new QP.
+ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) {
     return create(context, Op::open_qp, open_qp, Amounts{}.add(Resource::hca_object, 1), context, attr);
 }
 
-int destroy_qp(ibv_qp* qp) noexcept { return destroy(qp->context, Op::destroy_qp, destroy_qp, qp); }
+int destroy_qp(ibv_qp* qp) { return destroy(qp->context, Op::destroy_qp, destroy_qp, qp); }
 
-// A device without that port refuses the call itself; its number must not take room in the ledger.
-bool has_port(Context& context, ibv_context* verbs, unsigned port) noexcept {
+// The real op refuses a port that the device does not have; its number must not take room in the ledger.
+bool has_port(Context& context, ibv_context* verbs, unsigned port) {
     using Query = int(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex*, std::size_t);
-    if (context.ports == 0) {
+    auto& ports = context.device_ports;
+    if (ports == 0) {
         ibv_device_attr_ex attr{};
         const auto query = reinterpret_cast<Query*>(context.real(Op::query_device_ex));
-        if (query(verbs, nullptr, &attr, sizeof attr.orig_attr) == 0) context.ports = attr.orig_attr.phys_port_cnt;
+        if (query(verbs, nullptr, &attr, sizeof attr.orig_attr) == 0) ports = attr.orig_attr.phys_port_cnt;
     }
-    return port >= 1 && port <= context.ports;
+    return port >= 1 && port <= ports;
 }
 
-// A QP is counted at the port that it was last bound to until it is destroyed: the kernel lists it there
-// also in RESET. Its alternate path binds it nowhere. A second handle of a shared QP is no QP.
-// One at a time in a context, since the receipt is out meanwhile.
+// A QP counts at the port that it was last bound to, until it is destroyed: the kernel lists it there in RESET too. Its
+// alternate path binds it nowhere. A second handle of a shared QP is no QP. One at a time in a context, since the
+// receipt is out meanwhile.
 template <class Call>
-int rebind(Context& context, const void* qp, std::uint8_t port, Call call) noexcept {
+int rebind(Context& context, const void* qp, std::uint8_t port, Call call) {
+    NoCancellation cancellation;
     const auto alone = context.lock_resizing();
-    auto receipt = context.receipts().take(qp);
+    ReceiptInHand receipt(&context, context.receipts().take(qp), qp);
     if (!receipt) return call();
     const auto before = receipt->port;
     const std::uint8_t after = context.counts_port(port) ? port : 0;  // 0: at none that is counted
     const bool moves = after != before && receipt->amounts.of(Resource::qp) != 0;
-    if (moves && after != 0 && !context.bind(*receipt, after)) {
-        const int error = errno;
-        context.receipts().file(std::move(receipt), qp);
-        return errno = error;
+    if (moves && after != 0 && !context.bind(*receipt, after, cancellation)) {
+        receipt.file(qp);
+        return errno;
     }
     const int status = call();
-    const KeepErrno keep;
     if (moves) {
         const auto left = status == 0 ? before : after;
         if (left != 0) context.unbind(*receipt, left);
         if (status == 0) receipt->port = after;
     }
-    context.receipts().file(std::move(receipt), qp);
+    receipt.file(qp);
     return status;
 }
 
-int modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) noexcept {
+int modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
     Context* context = Context::find(qp->context);
     if (!context) return EINVAL;
     const auto call = [&] { return real_op(*context, Op::modify_qp, modify_qp)(qp, attr, mask); };

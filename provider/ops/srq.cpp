@@ -6,17 +6,17 @@ namespace {
 
 Amounts cost(const ibv_srq_attr& attr) noexcept { return one(Resource::srq).add(Resource::srq_wr, attr.max_wr); }
 
-ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) noexcept {
+ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
     return create(pd->context, Op::create_srq, create_srq, cost(attr->attr), pd, attr);
 }
 
-ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attr) noexcept {
+ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attr) {
     return create(context, Op::create_srq_ex, create_srq_ex, cost(attr->attr), context, attr);
 }
 
-int destroy_srq(ibv_srq* srq) noexcept { return destroy(srq->context, Op::destroy_srq, destroy_srq, srq); }
+int destroy_srq(ibv_srq* srq) { return destroy(srq->context, Op::destroy_srq, destroy_srq, srq); }
 
-int modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) noexcept {
+int modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
     Context* context = Context::find(srq->context);
     if (!context) return EINVAL;
     const auto call = [&] { return real_op(*context, Op::modify_srq, modify_srq)(srq, attr, mask); };
@@ -25,11 +25,11 @@ int modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) noexcept {
     return status == -1 ? errno : status;
 }
 
-ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attr) noexcept {
+ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attr) {
     return create(context, Op::open_xrcd, open_xrcd, one(Resource::xrcd), context, attr);
 }
 
-int close_xrcd(ibv_xrcd* xrcd) noexcept { return destroy(xrcd->context, Op::close_xrcd, close_xrcd, xrcd); }
+int close_xrcd(ibv_xrcd* xrcd) { return destroy(xrcd->context, Op::close_xrcd, close_xrcd, xrcd); }
 
 const Wrapper table[] = {
     wrapper(Op::create_srq, create_srq),   wrapper(Op::create_srq_ex, create_srq_ex),

@@ -4,17 +4,17 @@
 namespace rdmaquota::provider {
 namespace {
 
-ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr) noexcept {
+ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr) {
     return create(context, Op::create_wq, create_wq, wq_cost(*attr), context, attr);
 }
 
-int destroy_wq(ibv_wq* wq) noexcept { return destroy(wq->context, Op::destroy_wq, destroy_wq, wq); }
+int destroy_wq(ibv_wq* wq) { return destroy(wq->context, Op::destroy_wq, destroy_wq, wq); }
 
-ibv_rwq_ind_table* create_rwq_ind_table(ibv_context* context, ibv_rwq_ind_table_init_attr* attr) noexcept {
+ibv_rwq_ind_table* create_rwq_ind_table(ibv_context* context, ibv_rwq_ind_table_init_attr* attr) {
     return create(context, Op::create_rwq_ind_table, create_rwq_ind_table, one(Resource::rwq_ind), context, attr);
 }
 
-int destroy_rwq_ind_table(ibv_rwq_ind_table* indirection) noexcept {
+int destroy_rwq_ind_table(ibv_rwq_ind_table* indirection) {
     return destroy(indirection->context, Op::destroy_rwq_ind_table, destroy_rwq_ind_table, indirection);
 }
 

@@ -1,4 +1,7 @@
-// The three shapes of a wrapped op. Each keeps errno as the real op left it.
+// The three shapes of a wrapped op. Each leaves errno as the real op did: filing a receipt and uncharging keep it.
+//
+// They throw nothing, yet are not noexcept: a thread may be cancelled inside the real op, and the C library then
+// unwinds through them (provider/host/cancellation.hpp).
 #pragma once
 
 #include <algorithm>
@@ -8,6 +11,7 @@
 #include <utility>
 
 #include "provider/charging/context.hpp"
+#include "provider/host/keep_errno.hpp"
 
 namespace rdmaquota::provider {
 
@@ -28,85 +32,101 @@ Function* real_op(const Context& context, Op op, Function*) noexcept {
     return reinterpret_cast<Function*>(context.real(op));
 }
 
-class KeepErrno {
+// A receipt that is not among its context's receipts. When the thread is cancelled in the real call, nobody knows what
+// became of the object, so the receipt is filed: destroying the object or closing the device gives the charge back.
+class ReceiptInHand {
 public:
-    KeepErrno() noexcept : saved_(errno) {}
-    ~KeepErrno() { errno = saved_; }
-    KeepErrno(const KeepErrno&) = delete;
+    // `object` is what the receipt is for, null for an object that is being made.
+    ReceiptInHand(Context* context, std::unique_ptr<Receipt> receipt, const void* object) noexcept
+        : context_(context), receipt_(std::move(receipt)), object_(object) {}
+    ReceiptInHand(const ReceiptInHand&) = delete;
+    ~ReceiptInHand() {
+        if (receipt_) [[unlikely]]
+            file(object_ ? object_ : receipt_.get());
+    }
+
+    explicit operator bool() const noexcept { return receipt_ != nullptr; }
+    Receipt& operator*() noexcept { return *receipt_; }
+    Receipt* operator->() noexcept { return receipt_.get(); }
+
+    void file(const void* object) noexcept { context_->receipts().file(std::move(receipt_), object); }
+    void uncharge() noexcept { context_->uncharge(std::move(receipt_)); }
 
 private:
-    int saved_;
+    Context* context_;
+    std::unique_ptr<Receipt> receipt_;
+    const void* object_;
 };
 
 // Creates in a context of ours: charge, call, then file the receipt or uncharge.
 template <class Object, class... Args>
-Object* create_charged(Context& context, Object* (*real)(Args...), const Amounts& amounts,
-                       std::type_identity_t<Args>... args) noexcept {
-    auto receipt = context.charge(amounts);
+[[gnu::always_inline]] inline Object* create_charged(Context& context, Object* (*real)(Args...), const Amounts& amounts,
+                                                     std::type_identity_t<Args>... args) {
+    NoCancellation cancellation(NoCancellation::From::begin);
+    ReceiptInHand receipt(&context, context.charge(amounts, cancellation), nullptr);
     if (!receipt) return nullptr;
     Object* object = real(args...);
-    const KeepErrno keep;
     if (object)
-        context.receipts().file(std::move(receipt), object);
+        receipt.file(object);
     else
-        context.uncharge(std::move(receipt));
+        receipt.uncharge();
     return object;
 }
 
 // Creates by an op. `self` is the calling wrapper, which has the real op's type.
 template <class Object, class... Args>
 Object* create(const ibv_context* verbs, Op op, Object* (*self)(Args...), const Amounts& amounts,
-               std::type_identity_t<Args>... args) noexcept {
+               std::type_identity_t<Args>... args) {
     Context* context = Context::find(verbs);
     if (!context) return errno = EINVAL, nullptr;  // not a context of ours: nothing to call
     return create_charged(*context, real_op(*context, op, self), amounts, args...);
 }
 
-// Destroys what `receipt` is for, if there is one: it was taken out first, so that a new object at the
-// same address finds its place free, and is put back when the real function fails.
+// Destroys the object that `taken` is for; null for one that was not charged. The receipt was taken out before, since
+// another thread's new object may get the same address, and is filed again when the real call fails.
 template <class Object>
-int destroy_charged(Context* context, std::unique_ptr<Receipt> receipt, int (*real)(Object*),
-                    std::type_identity_t<Object>* object) noexcept {
+int destroy_charged(Context* context, std::unique_ptr<Receipt> taken, int (*real)(Object*),
+                    std::type_identity_t<Object>* object) {
+    ReceiptInHand receipt(context, std::move(taken), object);
     const int status = real(object);
     if (!receipt) return status;
-    const KeepErrno keep;
     if (status == 0)
-        context->uncharge(std::move(receipt));
+        receipt.uncharge();
     else
-        context->receipts().file(std::move(receipt), object);
+        receipt.file(object);
     return status;
 }
 
 // Destroys by an op.
 template <class Object>
-int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_identity_t<Object>* object) noexcept {
+int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_identity_t<Object>* object) {
     Context* context = Context::find(verbs);
     if (!context) return EINVAL;
     return destroy_charged(context, context->receipts().take(object), real_op(*context, op, self), object);
 }
 
-// Resizes: `after` tells from what the object costs of `resource` what it will cost. What that is more
-// is charged before the call, what it is less is uncharged after it. Returns what the real op
-// returned, or -1 for a denial with errno set. One at a time in a context: the receipt is out meanwhile.
+// Resizes: `after` tells from what the object costs of `resource` now what it will cost. An increase is charged before
+// the call, a decrease uncharged after it. Returns what the real op returned, or -1 for a denial with errno set. One
+// at a time in a context, since the receipt is out meanwhile.
 template <class After, class Call>
-int resize(Context& context, const void* object, Resource resource, After after, Call call) noexcept {
+int resize(Context& context, const void* object, Resource resource, After after, Call call) {
+    NoCancellation cancellation;
     const auto alone = context.lock_resizing();
-    auto receipt = context.receipts().take(object);
+    ReceiptInHand receipt(&context, context.receipts().take(object), object);
     if (!receipt) return call();
     const auto before = receipt->amounts.of(resource);
     const std::uint64_t amount = after(before);
-    if (amount > before && !context.charge_more(*receipt, Amounts{}.add(resource, amount - before))) {
-        const KeepErrno keep;
-        context.receipts().file(std::move(receipt), object);
+    if (amount > before && !context.charge_more(*receipt, Amounts{}.add(resource, amount - before), cancellation)) {
+        receipt.file(object);
         return -1;
     }
-    const int status = call();
-    const KeepErrno keep;
-    const auto now = status == 0 ? amount : before;
     const auto held = std::max(amount, before);
+    receipt->amounts.set(resource, held);
+    const int status = call();
+    const auto now = status == 0 ? amount : before;
     if (held > now) context.uncharge_part(*receipt, Amounts{}.add(resource, held - now));
     receipt->amounts.set(resource, now);
-    context.receipts().file(std::move(receipt), object);
+    receipt.file(object);
     return status;
 }
 

@@ -187,8 +187,19 @@ public:
     std::optional<Denial> charge(const Owner& owner, std::uint32_t device, const Amounts& amounts,
                                  const Limits* limits) noexcept {
         Denial denial;
-        if (try_charge(owner.slot(), device, amounts, limits, denial)) [[likely]]
+        if (charge_at_once(owner, device, amounts, limits, denial)) [[likely]]
             return std::nullopt;
+        return charge_by_proof(owner, device, amounts, limits, denial);
+    }
+
+    // The two steps of `charge`. The first makes no system call and says in `denial` why it charged nothing. The second
+    // goes on from there: it opens files and may wait.
+    bool charge_at_once(const Owner& owner, std::uint32_t device, const Amounts& amounts, const Limits* limits,
+                        Denial& denial) noexcept {
+        return try_charge(owner.slot(), device, amounts, limits, denial);
+    }
+    std::optional<Denial> charge_by_proof(const Owner& owner, std::uint32_t device, const Amounts& amounts,
+                                          const Limits* limits, const Denial& denial) noexcept {
         return prove(owner.slot(), device, amounts, limits, denial);
     }
 

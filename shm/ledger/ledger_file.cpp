@@ -87,6 +87,13 @@ Result<int> open_checked(const std::string& path) {
     return Error{checked.error()};
 }
 
+// Which limit of the process is in the way, if it is one.
+const char* remedy_of_mapping(int error) noexcept {
+    if (error == ENOMEM) return "; it takes 34 MiB of address space: raise this program's RLIMIT_AS (ulimit -v)";
+    if (error == EAGAIN) return "; this program locks its memory: raise its RLIMIT_MEMLOCK (ulimit -l) by 34 MiB";
+    return "";
+}
+
 }  // namespace
 
 Result<void> create_ledger_file(const std::string& path, unsigned mode) {
@@ -122,7 +129,8 @@ Result<Mapping> map_ledger_file(const std::string& path) {
     auto mapping = Mapping::map(*fd, ledger_file_bytes, true, Mapping::AfterLoss::zeroes);
     const int error = errno;
     close(*fd);
-    if (!mapping) return Error{fmt::format("cannot map {}: {}", path, std::strerror(error))};
+    if (!mapping)
+        return Error{fmt::format("cannot map {}: {}{}", path, std::strerror(error), remedy_of_mapping(error))};
     return mapping;
 }
 

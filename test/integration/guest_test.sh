@@ -186,6 +186,63 @@ for _ in $(seq 100); do grep -q "child gone" running && break; sleep 0.05; done
 is "its death gives back its part, not its parent's" "$(usage_of qp)" 2
 proceed
 is "and the parent's end the rest" "$(usage_of qp)" 0
+start unshare --pid --fork "$programs/forker" nested
+is "so has a child that is pid 1 as its parent is" \
+    "$(rdmaquota show --json | grep -o '"qp":{"usage":[0-9]*' | sort | tr '\n' ' ')" \
+    '"qp":{"usage":2 "qp":{"usage":3 "qp":{"usage":5 '
+echo >&9
+for _ in $(seq 100); do grep -q "child gone" running && break; sleep 0.05; done
+is "its death gives back its part" "$(usage_of qp)" 2
+proceed
+
+# --- threads that are cancelled --------------------------------------------------------------------
+policy <<< 'version = 1
+[process."*"]
+pd = 3'
+run "$programs/cancelled" pending
+is "a thread whose cancellation is pending is denied, and ends afterwards" "$out" "denied: EDQUOT
+2 more, thread cancelled
+closed"
+run "$programs/cancelled" asynchronous
+is "one that is cancelled in the middle of a denial ends after it" "$out" "2 more, thread cancelled
+closed"
+run "$programs/cancelled" kernel
+is "one that is cancelled in the real provider ends there" "$out" "0 more, thread cancelled
+closed"
+
+# --- locks on the device file ------------------------------------------------------------------------
+policy <<< 'version = 1
+[process."*"]
+hca_handle = 2
+pd = 5'
+cat > spin_lock.py << 'END'
+import fcntl, os, sys
+file = open(sys.argv[1], "r+b", buffering=0)
+while True:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(file, fcntl.LOCK_UN)
+    except OSError:
+        pass
+END
+setpriv --reuid=65534 --regid=65534 --clear-groups /usr/bin/python3 spin_lock.py /dev/infiniband/uverbs0 &
+spinner=$!
+steps=()
+for _ in $(seq 300); do steps+=(ctx=1 drop=ctx); done
+run "$objects" "${steps[@]}"
+kill $spinner
+is "somebody's lock of the device file that comes and goes denies nobody" "$(sort -u <<< "$out")" "ctx: 1 of 1
+drop ctx: 1"
+run "$programs/lock_keeper" 20
+is "a program that locks its own duplicates keeps no more contexts than it may have" "$out" "2 of 20, then EDQUOT"
+
+# --- too little address space -----------------------------------------------------------------------
+policy <<< 'version = 1
+on_unavailable = "deny"'
+# shellcheck disable=SC2016 # expanded by the inner shell
+run sh -c 'ulimit -v 100000; exec "$1" pd=1' sh "$objects"
+is "with too little address space for the ledger nothing is admitted under on_unavailable=deny" "$out" "open: EDQUOT"
+has "and the line names the limit" "$log" "raise this program's RLIMIT_AS (ulimit -v)"
 
 # --- the kernel's own numbers ---------------------------------------------------------------------
 mkdir /sys/fs/cgroup/probe

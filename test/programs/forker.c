@@ -1,9 +1,13 @@
 /*
- * Opens a device, makes two QPs, forks; the child opens the device for itself and makes three more,
- * prints "ready" and waits to be killed. The parent prints the child's pid, waits for its death and
- * then for a line of input, and ends without closing anything.
+ * forker [nested]: opens a device, makes two QPs, forks; the child opens the device for itself and makes three more,
+ * prints "ready" and waits to be killed. The parent prints the child's pid, waits for its death and then for a line of
+ * input, and ends without closing anything.
+ *
+ * nested: the child is in a pid namespace of its own, where it is pid 1.
  */
 #include <infiniband/verbs.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -27,10 +31,13 @@ static void make(int count)
 			exit(1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	(void)argv;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	make(2);
+	if (argc > 1 && unshare(CLONE_NEWPID))
+		return 1;
 	pid_t child = fork();
 	if (child < 0) {
 		perror("fork");
@@ -43,6 +50,12 @@ int main(void)
 			pause();
 	}
 	printf("child %d\n", (int)child);
+	if (argc > 1) {
+		int kill_now = getchar();
+
+		if (kill_now == EOF || child < 1 || kill(child, SIGKILL))
+			return 1;
+	}
 	waitpid(child, NULL, 0);
 	puts("child gone");
 	return getchar() == EOF;

@@ -10,7 +10,7 @@ using namespace rdmaquota::provider;
 
 namespace {
 
-// As in provider/ops_mr.cpp.
+// As in provider/ops/mr.cpp.
 struct FakeMr {
     ibv_mr mr;
     int type;

@@ -1,0 +1,37 @@
+// Keeping pthread_cancel away from the provider's own work. Opening a ledger's lock file or writing a log line is a
+// cancellation point, where the thread would end in the middle of a charge.
+//
+// The request is not lost: it takes effect at the program's next cancellation point, or, for a thread that is
+// cancelled asynchronously, in the destructor. So no function between the program and a NoCancellation is noexcept:
+// the C library ends a thread by unwinding its stack.
+#pragma once
+
+#include <pthread.h>
+
+namespace rdmaquota::provider {
+
+class NoCancellation {
+public:
+    enum class From : unsigned char { now, begin };
+
+    explicit NoCancellation(From from = From::now) noexcept {
+        if (from == From::now) begin();
+    }
+    NoCancellation(const NoCancellation&) = delete;
+    ~NoCancellation() noexcept(false) {
+        if (begun_) [[unlikely]]
+            pthread_setcancelstate(before_, nullptr);
+    }
+
+    // Idempotent.
+    void begin() noexcept {
+        if (!begun_) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
+        begun_ = true;
+    }
+
+private:
+    bool begun_ = false;
+    int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+}  // namespace rdmaquota::provider

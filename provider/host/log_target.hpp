@@ -1,0 +1,20 @@
+// Where this process logs: where the node's policy says, or that of RDMAQUOTA_DIR where the node has none, unless the
+// environment says something else. What a mapped policy says is kept, so that a denial opens no policy to find out.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "policy/policy.hpp"
+#include "shm/policy/policy_segment.hpp"
+
+namespace rdmaquota::provider {
+
+// Logs as the policy of that quota directory says from now on. Call it for each policy that is mapped. Thread-safe;
+// throws only std::bad_alloc.
+void follow_log_settings(const std::string& directory, const PolicySegment& policy);
+
+// Logs one line; see provider/host/log.hpp. Before any policy was followed the first message reads one. Keeps errno.
+void say(LogLevel level, std::string_view message) noexcept;
+
+}  // namespace rdmaquota::provider

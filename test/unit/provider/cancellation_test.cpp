@@ -1,0 +1,166 @@
+// pthread_cancel and the provider. A failure here ends the test program: "terminate called without an active
+// exception".
+#include <catch2/catch.hpp>
+
+#include <cstring>
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "test/unit/provider/wrapped_context.hpp"
+
+using namespace rdmaquota;
+using namespace rdmaquota::provider;
+
+namespace {
+thread_local bool cancel_in_poll = false;
+}
+
+// The provider polls its log file before it writes there, in the middle of a denial.
+extern "C" int poll(pollfd* descriptors, nfds_t count, int timeout) {
+    if (cancel_in_poll) pthread_cancel(pthread_self());
+    return static_cast<int>(syscall(SYS_poll, descriptors, count, timeout));
+}
+
+namespace {
+
+ibv_pd fake_pd;
+bool cancel_in_real = false;
+
+void reach_cancellation_point() {
+    if (cancel_in_real) pthread_testcancel();
+}
+ibv_pd* real_alloc_pd(ibv_context* context) {
+    reach_cancellation_point();
+    fake_pd.context = context;
+    return &fake_pd;
+}
+int real_dealloc_pd(ibv_pd*) {
+    reach_cancellation_point();
+    return 0;
+}
+int real_resize_cq(ibv_cq*, int) {
+    reach_cancellation_point();
+    return 0;
+}
+ibv_cq fake_cq;
+ibv_cq* real_create_cq(ibv_context* context, int, ibv_comp_channel*, int) {
+    fake_cq.context = context;
+    return &fake_cq;
+}
+
+// Runs `act` in a thread that sets `returned` unless it ends in there, and then reaches a cancellation point. True
+// when the thread was cancelled.
+struct Cancelled {
+    WrappedContext& context;
+    void (*act)(WrappedContext&);
+    int type = PTHREAD_CANCEL_DEFERRED;
+    bool pending = true;  // the request is there when `act` begins
+    bool returned = false;
+
+    static void* run(void* self) {
+        auto& test = *static_cast<Cancelled*>(self);
+        if (test.pending) pthread_cancel(pthread_self());
+        cancel_in_poll = !test.pending;
+        pthread_setcanceltype(test.type, nullptr);
+        test.act(test.context);
+        test.returned = true;
+        pthread_testcancel();
+        return nullptr;
+    }
+    bool operator()() {
+        pthread_t thread{};
+        void* result = nullptr;
+        REQUIRE(pthread_create(&thread, nullptr, run, this) == 0);
+        REQUIRE(pthread_join(thread, &result) == 0);
+        cancel_in_real = false;
+        return result == PTHREAD_CANCELED;
+    }
+};
+
+Policy one_pd(const std::string& log) {
+    Policy policy;
+    policy.log_target = LogTarget::file;
+    policy.log_file = log;
+    row_for(policy.tenant, "*")[index(Resource::pd)] = 1;
+    return policy;
+}
+
+struct Device {
+    TemporaryDirectory logs;
+    WrappedContext context{one_pd(logs.path() + "/log")};
+
+    Device() { cancel_in_real = false; }
+    std::uint64_t pds() const { return context.usage(Resource::pd); }
+};
+
+void allocate(WrappedContext& context) { context.wrapped(Op::alloc_pd, real_alloc_pd)(&context.verbs); }
+void deallocate(WrappedContext& context) { context.wrapped(Op::dealloc_pd, real_dealloc_pd)(&fake_pd); }
+void resize_to_5(WrappedContext& context) { context.wrapped(Op::resize_cq, real_resize_cq)(&fake_cq, 5); }
+
+}  // namespace
+
+TEST_CASE("a thread whose cancellation is pending is denied, and ends afterwards") {
+    Device device;
+    allocate(device.context);
+    Cancelled denied{device.context, allocate};
+    CHECK(denied());
+    CHECK(denied.returned);
+    CHECK(device.pds() == 1);
+}
+
+TEST_CASE("a thread that is cancelled in the middle of a denial ends after it") {
+    Device device;
+    allocate(device.context);
+    const bool at_once = GENERATE(false, true);
+    Cancelled denied{device.context, allocate, at_once ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED, false};
+    CHECK(denied());
+    CHECK(denied.returned == !at_once);
+    CHECK(device.pds() == 1);
+    deallocate(device.context);
+    CHECK(device.pds() == 0);
+}
+
+TEST_CASE("a thread that is cancelled while a policy is read again ends after that") {
+    Device device;
+    REQUIRE(PolicySegment::publish(policy_path(device.context.directory.path()), one_pd(device.logs.path() + "/log")));
+    Cancelled allocated{device.context, allocate};
+    CHECK(allocated());
+    CHECK(allocated.returned);
+    CHECK(device.pds() == 1);
+}
+
+TEST_CASE("what a cancelled creation was charged comes back when the device is closed") {
+    Device device;
+    cancel_in_real = true;
+    Cancelled allocated{device.context, allocate};
+    CHECK(allocated());
+    CHECK_FALSE(allocated.returned);
+    CHECK(device.pds() == 1);
+    delete Context::remove(&device.context.verbs);
+    CHECK(device.pds() == 0);
+}
+
+TEST_CASE("an object whose destruction was cancelled can be destroyed again") {
+    Device device;
+    allocate(device.context);
+    cancel_in_real = true;
+    Cancelled destroyed{device.context, deallocate};
+    CHECK(destroyed());
+    CHECK_FALSE(destroyed.returned);
+    CHECK(device.pds() == 1);
+    deallocate(device.context);
+    CHECK(device.pds() == 0);
+}
+
+TEST_CASE("a resize is not cancelled") {
+    Device device;
+    REQUIRE(device.context.wrapped(Op::create_cq, real_create_cq)(&device.context.verbs, 2, nullptr, 0));
+    cancel_in_real = true;
+    Cancelled resized{device.context, resize_to_5};
+    CHECK(resized());
+    CHECK(resized.returned);
+    CHECK(device.context.usage(Resource::cqe) == 5);
+}

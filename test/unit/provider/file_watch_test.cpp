@@ -1,0 +1,103 @@
+#include <catch2/catch.hpp>
+
+#include <atomic>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "provider/host/file_watch.hpp"
+#include "test/unit/temporary_directory.hpp"
+
+using namespace rdmaquota;
+using namespace rdmaquota::provider;
+
+namespace {
+
+struct WatchedFile {
+    TemporaryDirectory directory;
+    std::string path = directory.path() + "/device";
+    int fd = (std::ofstream(path), open_it());
+    FileWatch watch;
+
+    int open_it() const { return open(path.c_str(), O_RDWR | O_CLOEXEC); }
+    bool begin() { return watch.begin(fd, path.c_str()); }
+};
+
+int lock_all(int fd, int command, short type) {
+    struct flock whole {};
+    whole.l_type = type;
+    return fcntl(fd, command, &whole);
+}
+
+}  // namespace
+
+TEST_CASE("a file is open as long as its last descriptor") {
+    WatchedFile file;
+    CHECK_FALSE(file.watch.is_open());  // nothing has begun
+    REQUIRE(file.begin());
+    const int copy = dup(file.fd);
+    close(file.fd);
+    CHECK(file.watch.is_open());
+    close(copy);
+    CHECK_FALSE(file.watch.is_open());
+}
+
+TEST_CASE("somebody's lock of the whole file is not taken for ours") {
+    WatchedFile file;
+    REQUIRE(file.begin());
+    close(file.fd);
+    const int other = file.open_it();
+    REQUIRE(lock_all(other, F_OFD_SETLK, F_WRLCK) == 0);
+    CHECK_FALSE(file.watch.is_open());
+    REQUIRE(lock_all(other, F_OFD_SETLK, F_RDLCK) == 0);
+    CHECK_FALSE(file.watch.is_open());
+    close(other);
+}
+
+TEST_CASE("a file that somebody else keeps locked is taken to be open") {
+    WatchedFile file;
+    const int other = file.open_it();
+    REQUIRE(lock_all(other, F_OFD_SETLK, F_WRLCK) == 0);
+    CHECK_FALSE(file.begin());
+    close(other);
+    CHECK(file.watch.is_open());
+    close(file.fd);
+    CHECK(file.watch.is_open());
+}
+
+TEST_CASE("a lock that comes and goes does not prevent the watch") {
+    WatchedFile file;
+    std::atomic<bool> stop = false;
+    std::thread spinner([&] {
+        const int other = file.open_it();
+        while (!stop) {
+            lock_all(other, F_OFD_SETLK, F_WRLCK);
+            lock_all(other, F_OFD_SETLK, F_UNLCK);
+        }
+        close(other);
+    });
+    for (int i = 0; i < 50; ++i) {
+        CHECK(file.begin());
+        CHECK(file.watch.is_open());
+        close(file.fd);
+        CHECK_FALSE(file.watch.is_open());
+        file.fd = file.open_it();
+    }
+    stop = true;
+    spinner.join();
+    close(file.fd);
+}
+
+TEST_CASE("a lock that the program itself has on the file does not prevent the watch") {
+    WatchedFile file;
+    REQUIRE(lock_all(file.fd, F_OFD_SETLK, F_WRLCK) == 0);
+    REQUIRE(file.begin());
+    const int copy = dup(file.fd);
+    close(file.fd);
+    CHECK(file.watch.is_open());
+    close(copy);
+    CHECK_FALSE(file.watch.is_open());
+}
