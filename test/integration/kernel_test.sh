@@ -6,18 +6,28 @@ set -u
 . "$(dirname "$0")/tap.sh"
 # shellcheck source=test/integration/sidecar.sh
 . "$(dirname "$0")/sidecar.sh"
-programs=$1/test/programs watch=$1/test/integration/kernel_watch
+programs=$1/test/programs watch=$1/test/integration/kernel_watch lives=$1/test/integration/kernel_lives
 cd "$(mktemp -d)" || exit 1
 make_group
 
 # seen PATTERN: the last line of the watch about the program that matches, without its beginning
 seen() { grep -e "^pid $program .*$1" watch.log | tail -n 1 | sed 's/^[^:]*: //'; }
 
-# start_watch ATTACHED: until it has said so
+# start_watch: until it is attached, or has said that it is not
 start_watch() {
-    "$watch" "$1" > watch.log &
+    "$watch" 60 > watch.log &
     watcher=$!
     for _ in $(seq 200); do grep -q '^attached' watch.log && return; sleep 0.05; done
+}
+stop_watch() {
+    kill "$watcher"
+    wait "$watcher" 2> /dev/null
+}
+# look: until the watch has taken a complete look, begun after this call
+look() {
+    local before
+    before=$(grep -c '^looked' watch.log)
+    for _ in $(seq 200); do [ "$(grep -c '^looked' watch.log)" -lt $((before + 2)) ] || return; sleep 0.05; done
 }
 
 # start STEP...: verbs_objects in the group, until it waits
@@ -30,15 +40,15 @@ start_program() {
     program=$!
     exec 9> keys
     for _ in $(seq 200); do grep -q waiting running && break; sleep 0.05; done
-    sleep 1.2
 }
 finish_program() { echo >&9; exec 9>&-; wait "$program"; }
 
-# Made, destroyed, not destroyed since in use, and taken back since the kernel's answer was not wanted.
+# Created; destroyed; not destroyed because they are in use; taken back because the answer could not be written.
 objects='rc=3 cq=2 mr=3:4096 drop=mr mr=2:8192 srq=1 ah=2 mw=1 pd=1 ctx=2 drop=ctx ctx=1 busy=2 faulty=3'
-check() { # HOW HANDLES: what it sees of `objects`, made now
+check() { # HOW: what the watch sees of `objects`, created now; and the lives of objects that it attaches in
     # shellcheck disable=SC2086 # one word each
     start $objects
+    look
     local now current made
     now=$(seen 'hca_object')
     current=$(sed -n 's/.*hca_object=//p' $group/rdma.current | xargs)
@@ -47,35 +57,36 @@ check() { # HOW HANDLES: what it sees of `objects`, made now
         "ctx: 2 of 2 ctx: 1 of 1 busy: 2 of 2 faulty: 3 of 3"
     is "$1: as many objects as rdma.current tells" "${made%% *}" "$current"
     has "$1: of the right kinds" "$(sed 's/ ([0-9-]*)//g' <<< "$now")" \
-        " qp 3 mr 2 mr_bytes 16384 cq 3 hca_handle $2 pd 2 srq 1 mw 1 ah 2"
+        " qp 3 mr 2 mr_bytes 16384 cq 3 hca_handle 2 pd 2 srq 1 mw 1 ah 2"
     finish_program
-    sleep 1.2
+    look
     is "$1: its end is seen" "$(grep -c "^ended $program$" watch.log)" 1
+    stop_watch
+    "$lives" "$1" > lives.log 2>&1
+    sed -n "s/^\(not ok\|ok\) - /&$1: /p; /^    #/p" lives.log
+    passed=$((passed + $(grep -c '^ok' lives.log))) failed=$((failed + $(grep -c '^not ok' lives.log)))
+    has "$1: all of them were tried" "$(tail -n 1 lives.log)" " passed, "
 }
 
 echo "# $(uname -r)"
-start_watch 20
+start_watch
 is "the program is attached, and sees all" "$(head -n 1 watch.log)" "attached: true"
-check "fentry" 2
-kill "$watcher"
-wait "$watcher" 2> /dev/null
+check "fentry"
 
-# users: whom the watch names in some looks from now on as users of what the program opened
-users() {
-    local before
-    before=$(wc -l < watch.log)
-    sleep 2.2
-    tail -n +$((before + 1)) watch.log | grep -o "^pid [0-9]* opener $program " | sort -u
+# users: whom the watch named in its last complete look as users of what the program opened
+users() { tac watch.log | awk '/^looked/ { if (n++) exit } n' | grep -o "^pid [0-9]* opener $program " | sort -u; }
+# users_become NAME WANTED: within 20 seconds
+users_become() {
+    for _ in $(seq 100); do [ "$(users)" != "$2" ] || break; sleep 0.2; done
+    is "$1" "$(users)" "$2"
 }
-start_watch 60
+start_watch
 start_program "$programs/raw_uverbs" ioctl 3 40
 is "children that came and went" "$(xargs < running)" "pd: 3 of 3 waiting"
-is "are remembered no more" "$(users)" "pid $program opener $program "
+users_become "are remembered no more" "pid $program opener $program "
 finish_program
-sleep 9
-is "nor is one whose last child closed the device" "$(users)" ""
-kill "$watcher"
-wait "$watcher" 2> /dev/null
+users_become "nor is one whose last child closed the device" ""
+stop_watch
 
 # --- what only newer kernels have ---
 start_with() { # POLICY STEP...: a program in the group, and rdmaquotad
@@ -121,18 +132,17 @@ stop_sidecar
 for module in ib_core ib_uverbs ib_uverbs_support; do
     [ ! -e /sys/kernel/btf/$module ] || mount --bind /dev/null /sys/kernel/btf/$module
 done
-start_watch 20
+start_watch
 has "without it kprobes are used, and what they cannot see is said" "$(head -n 1 watch.log)" "blind: fentry cannot be used here, kprobes are"
-check "kprobe" 1
-kill "$watcher"
-wait "$watcher" 2> /dev/null
+check "kprobe"
 
 mount -t tmpfs none /sys/kernel/btf
 # shellcheck disable=SC2086 # one word each
 start $objects
-start_watch 2
+start_watch
+look
 has "without any there is no program" "$(head -n 1 watch.log)" "only what netlink lists is known"
-wait "$watcher"
+stop_watch
 has "but netlink" "$(sed 's/ ([0-9-]*)//g' <<< "$(seen hca_object)")" " qp 3 mr 2 mr_bytes 16384 cq 3 hca_handle 2 pd 2 srq 1"
 finish_program
 finish

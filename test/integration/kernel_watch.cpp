@@ -1,4 +1,4 @@
-// kernel_watch SECONDS: prints what the sidecar sees of the kernel, twice a second.
+// kernel_watch SECONDS: prints what the sidecar sees of the kernel, ten times a second, and "looked" after each time.
 #include <cstdio>
 #include <cstdlib>
 
@@ -28,14 +28,16 @@ int main(int argc, char** argv) {
     auto watch = KernelWatch::open();
     for (const auto& line : watch.blind()) fmt::print("blind: {}\n", line);
     fmt::print("attached: {}\n", watch.attached());
-    for (int i = 0; i < 2 * std::atoi(argv[argc - 1]); ++i) {
+    for (int i = 0; i < 10 * std::atoi(argv[argc - 1]); ++i) {
         std::fflush(stdout);
-        usleep(500'000);
+        usleep(100'000);
         for (const auto& event : watch.poll())
             fmt::print("{} {}\n", event.kind == KernelEvent::Kind::ended ? "ended" : "opened", event.pid);
         const auto uses = watch.snapshot();
-        if (!uses) fmt::print("error: {}\n", uses.error());
+        if (!uses)
+            fmt::print("error: {}\n", uses.error());
         else
             for (const auto& use : *uses) print(use);
+        fmt::print("looked\n");
     }
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # run.sh [--kill-sidecar SEED] BUILD [OPTION...]: the oracle on rxe0; runs as root in the guest after an installation.
 # The last line is 'N passed, N failed'. OPTIONs are the oracle's, as --seed; see main.cpp. With --kill-sidecar,
-# rdmaquotad runs meanwhile and is killed at random moments.
+# rdmaquotad runs meanwhile, is killed at random moments, and may report no bypass.
 set -u
 here=$(dirname "$0")
 kill_sidecar=''

@@ -63,7 +63,7 @@ std::map<std::string, HcaCounts> parse_hca_counts(const std::string& text, const
 
 Backstop::Backstop(std::string directory, std::string root) : path_(directory + "/backstop"), root_(std::move(root)) {}
 
-// A device that is not in the file is not bounded, and uses nothing.
+// A device that is missing from the file is unbounded and uses nothing.
 Result<HcaCounts> Backstop::read(const std::string& group, const char* name, const std::string& device,
                                  const char* key) const {
     const auto path = root_ + group + "/" + name;
@@ -96,7 +96,7 @@ Result<void> Backstop::set(const std::string& group, const std::string& device, 
     const auto now = read(group, "rdma.max", device);
     if (!now) return Error{now.error()};
     const auto known = changes_.find(place);
-    // What somebody else wrote since is what is to be put back, and is not loosened.
+    // A value that somebody else wrote since becomes the one to restore, and an upper bound for ours.
     const bool ours = known != changes_.end() && known->second.made(*now);
     const auto found = ours ? known->second.found : *now;
     const HcaCounts wanted{std::min(bound.handle, found.handle), std::min(bound.object, found.object)};
@@ -129,7 +129,7 @@ std::vector<std::pair<std::string, std::string>> Backstop::all() const {
     return places;
 }
 
-// A line has the device, what was found, set, and set before, and the group, which may hold blanks.
+// Each line: the device; the values found, set, and set before; the group, which may contain blanks.
 Result<void> Backstop::record() const {
     if (changes_.empty()) {
         unlink(path_.c_str());
@@ -156,7 +156,7 @@ Result<void> Backstop::load() {
     return {};
 }
 
-// So that the next record does not replace what an administrator needs. The lines before stay in force.
+// Keeps an unusable record for the administrator. The lines before the unusable one stay in force.
 Error Backstop::set_aside() const {
     const auto aside = fmt::format("{}.unusable.{}", path_, std::time(nullptr));
     if (std::rename(path_.c_str(), aside.c_str()) != 0)

@@ -1,8 +1,7 @@
 // The kernel's own bound beneath the quota: rdma.max of a cgroup, for hca_handle and hca_object.
 //
-// What a file said before it was changed is written to DIR/backstop first, and put back by `put_back`, by
-// an orderly end, or by the next daemon if this one was killed at any moment. A value that somebody else wrote
-// meanwhile is theirs and stays. One thread.
+// The value that a file had is recorded in DIR/backstop before the file is changed. `put_back` restores it, or an orderly
+// end, or the next daemon when this one was killed. Values that others wrote meanwhile are left alone. One thread.
 #pragma once
 
 #include <cstdint>
@@ -31,26 +30,26 @@ public:
     // `directory` is the quota directory, `root` where cgroup2 is mounted.
     explicit Backstop(std::string directory, std::string root = "/sys/fs/cgroup");
 
-    // Takes over what an earlier daemon recorded, as if this one had set it. A record that cannot be understood is
-    // moved to DIR/backstop.unusable.TIME, as the error says.
+    // Takes over what an earlier daemon recorded, as if this one had set it. Moves a record that it cannot parse to
+    // DIR/backstop.unusable.TIME; the error says so.
     Result<void> load();
 
-    // Bounds the device in cgroup `group` ("/slurm/job_7") by `bound`, or by what was found there, if that is less;
-    // it replaces what was set here before. The error
-    // says what is missing: the root has no rdma.max, and others only with the rdma controller.
+    // Bounds the device in cgroup `group` ("/slurm/job_7") by `bound`, or by what was found there if that is less.
+    // Replaces what was set here before. Fails where there is no rdma.max: in the root, and in groups without the rdma
+    // controller.
     Result<void> set(const std::string& group, const std::string& device, const HcaCounts& bound);
     void put_back(const std::string& group, const std::string& device);
     void put_back_all();
 
     bool bounds(const std::string& group, const std::string& device) const;
-    std::vector<std::pair<std::string, std::string>> all() const;  // group and device
+    std::vector<std::pair<std::string, std::string>> all() const;                          // group and device
     Result<HcaCounts> current(const std::string& group, const std::string& device) const;  // rdma.current
-    // How often rdma.max in this group or below it was reached so far; kernels before 7.2 do not tell (rdma.events).
+    // How often rdma.max was reached so far in this group or below it (rdma.events). Fails before kernel 7.2.
     Result<HcaCounts> denied(const std::string& group, const std::string& device) const;
 
 private:
     using CgroupDevice = std::pair<std::string, std::string>;
-    // `before` is what was set until then: it still stands when a daemon was killed between record and file.
+    // `before` is the value set until then. It is still in the file if a daemon was killed after the record was written.
     struct Change {
         HcaCounts found, set, before;
         bool made(const HcaCounts& now) const { return now == set || now == before; }

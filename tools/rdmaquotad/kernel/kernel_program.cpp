@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstring>
 #include <initializer_list>
+#include <map>
+#include <optional>
 #include <set>
 
 #include <bpf/bpf.h>
@@ -24,7 +26,7 @@ namespace {
 
 enum class Way : std::uint8_t { fentry, kprobe };
 
-// The programs for one function of the kernel, and what is not known without it; null: nothing is.
+// The programs for one function of the kernel, and what is not known without them; null: nothing is.
 struct Hook {
     Way way;
     const char* function;
@@ -33,18 +35,18 @@ struct Hook {
 };
 
 constexpr const char* late_return = "a process's end is not seen; its usage comes back a second later";
+constexpr const char* all_old =
+    "no process is seen to open a device: all figures are taken from netlink where it has them";
 
-// In the order in which they are attached, which takes a while: what is counted as created must be seen to go.
+// In the order in which they are attached, which takes a while: whatever is counted must be seen to end, and nothing
+// may be missing from a file that was seen being opened.
 const Hook hooks[] = {
     {Way::fentry, "destroy_hw_idr_uobject", {"on_destroy"}, nullptr},
     {Way::fentry, "uverbs_destroy_ufile_hw", {"on_close"}, nullptr},
-    {Way::fentry, "ib_init_ucontext", {"on_open"}, "hca_handle lacks open devices without objects"},
     {Way::fentry,
      "alloc_abort_idr_uobject",
      {"on_abort"},
      "after a failed registration of on-demand memory the next one may be missing in mr_bytes"},
-    {Way::fentry, "uverbs_free_mr", {"on_free_mr"}, "mr_bytes counts what was deregistered, too"},
-    {Way::fentry, "uverbs_free_dm", {"on_free_dm"}, "dm_bytes counts what was freed, too"},
     {Way::fentry,
      "ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG",
      {"on_device_memory"},
@@ -54,18 +56,19 @@ const Hook hooks[] = {
     {Way::fentry, "ib_uverbs_open_qp", {"on_open_qp"}, "qp counts second handles of shared XRC QPs"},
     {Way::fentry, "ib_uverbs_rereg_mr", {"on_rereg_mr"}, "mr_bytes does not follow ibv_rereg_mr"},
     {Way::fentry, "proc_exit_connector", {"on_exit"}, late_return},
-    {Way::kprobe, "alloc_abort_idr_uobject", {"probe_abort"}, nullptr},
+    {Way::fentry, "alloc_commit_idr_uobject", {"on_commit"}, nullptr},
+    {Way::fentry, "ib_init_ucontext", {"on_open"}, all_old},
     {Way::kprobe, "ib_rdmacg_uncharge", {"probe_uncharge"}, nullptr},
     {Way::kprobe, "proc_exit_connector", {"probe_exit"}, late_return},
     {Way::kprobe, "alloc_commit_idr_uobject", {"probe_commit"}, nullptr},
-    {Way::fentry, "alloc_commit_idr_uobject", {"on_commit"}, nullptr},
+    {Way::kprobe, "ib_init_ucontext", {"probe_opened", "probe_opening"}, all_old},
 };
 constexpr const char* unknown_to_kprobes =
-    "fentry cannot be used here, kprobes are: hca_handle lacks open devices without objects, mr_bytes counts "
-    "on-demand and device memory and does not follow ibv_rereg_mr, qp counts second handles of shared XRC QPs";
+    "fentry cannot be used here, kprobes are: mr_bytes counts on-demand and device memory and does not follow "
+    "ibv_rereg_mr, qp counts second handles of shared XRC QPs";
 
-// The functions that fentry can attach to: those of which the kernel's type information tells, or that of the modules
-// in which they are in one kernel or another.
+// The functions that fentry can attach to: those in the type information of the kernel, or of the modules that have
+// them in one kernel or another.
 class KernelTypes {
 public:
     KernelTypes() : kernel_(btf__load_vmlinux_btf()) {
@@ -112,6 +115,7 @@ bool in_first_pid_namespace() {
 struct KernelProgram::Parts {
     kernel_counts* skeleton = nullptr;
     std::vector<bpf_link*> links;
+    std::vector<int> attached;  // descriptors of programs; the skeleton's
     ring_buffer* ring = nullptr;
     std::vector<kernel_event> events;
     std::set<u32> devices;  // their indexes, as far as seen
@@ -135,6 +139,7 @@ struct KernelProgram::Parts {
                                           hook.way == way && (way == Way::kprobe || types.has(hook.function)));
         if (const int status = kernel_counts::load(skeleton); status != 0)
             return Error{fmt::format("the BPF program cannot be loaded: {}", reason(-status))};
+        for (u32 i = 0; i < opener_slots; ++i) skeleton->bss->openers[i].id = 1ULL << 32 | i;
         return {};
     }
 
@@ -145,6 +150,7 @@ struct KernelProgram::Parts {
             auto* link = bpf_program__attach(program(name));
             if (!link) return no_hook(hook, reason(errno));
             links.push_back(link);
+            attached.push_back(bpf_program__fd(program(name)));
         }
         return {};
     }
@@ -153,12 +159,23 @@ struct KernelProgram::Parts {
         if (auto loaded = load(way, types); !loaded) return loaded;
         for (const auto& hook : hooks) {
             if (hook.way != way) continue;
-            const auto attached = attach(hook, types);
-            if (attached) continue;
-            if (!hook.unknown) return attached;
-            blind.push_back(fmt::format("{}: {}", attached.error(), hook.unknown));
+            const auto done = attach(hook, types);
+            if (done) continue;
+            if (!hook.unknown) return done;
+            blind.push_back(fmt::format("{}: {}", done.error(), hook.unknown));
         }
         return listen();
+    }
+
+    // Calls that no program saw: the kernel does not run a program on a CPU where another thread was preempted in it.
+    u64 missed() const {
+        u64 sum = 0;
+        for (const int program : attached) {
+            bpf_prog_info info{};
+            u32 bytes = sizeof info;
+            if (bpf_obj_get_info_by_fd(program, &info, &bytes) == 0) sum += info.recursion_misses;
+        }
+        return sum;
     }
 
     Result<void> listen() {
@@ -214,13 +231,31 @@ bool holds_nothing(const kernel_use& use) {
     return std::equal(std::begin(use.created), std::end(use.created), std::begin(use.destroyed));
 }
 
-// Who made and destroyed by a descriptor of another, and is gone. It is read again when it can make no more.
+// A process that used another's descriptor, holds nothing and is gone. The entry is read again once it cannot change.
 bool is_over(const bpf_map* guests, const guest_key& key, kernel_use use) {
     return holds_nothing(use) && has_ended(use.pid) &&
            bpf_map__lookup_elem(guests, &key, sizeof key, &use, sizeof use, 0) == 0 && holds_nothing(use);
 }
 
-// Everything in a map. Entries that come or go meanwhile may be missing; none comes twice.
+struct Opener {
+    bool whole, reregistered;
+};
+
+// An opener's entry, which may change meanwhile: what was destroyed is read before what was created, so that it is not
+// more. Nothing, when the file was closed.
+std::optional<kernel_use> copy_opener(const kernel_use& entry) {
+    const auto now = [](const u64& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); };
+    if (now(entry.file) == 0) return std::nullopt;
+    const auto id = now(entry.id);
+    auto copy = entry;
+    for (unsigned kind = 0; kind < kind_count; ++kind) copy.destroyed[kind] = now(entry.destroyed[kind]);
+    for (unsigned kind = 0; kind < kind_count; ++kind) copy.created[kind] = now(entry.created[kind]);
+    if (now(entry.file) == 0 || now(entry.id) != id) return std::nullopt;
+    copy.id = id;
+    return copy;
+}
+
+// Reads a whole map. Entries that come or go meanwhile may be missing; none comes twice.
 Result<void> read_map(const bpf_map* map, std::vector<std::pair<guest_key, kernel_use>>& found) {
     constexpr std::uint32_t batch = 512;
     std::vector<guest_key> keys(batch);
@@ -243,23 +278,23 @@ Result<void> read_map(const bpf_map* map, std::vector<std::pair<guest_key, kerne
 Result<std::vector<KernelProgram::Entry>> KernelProgram::read() {
     std::vector<std::pair<guest_key, kernel_use>> guests;
     const auto& maps = parts_->skeleton->maps;
-    // In this order, so that a guest whose file is not found is one whose file is closed.
+    // The guests first: the file of one whose opener is not found afterwards is closed.
     if (auto done = read_map(maps.guests, guests); !done) return Error{done.error()};
     std::vector<Entry> entries;
-    std::set<u64> files;
+    std::map<u64, Opener> openers;
     for (const auto& entry : parts_->skeleton->bss->openers) {
-        if (entry.pid == 0) continue;
-        const auto opener = entry;  // which may change
-        if (opener.file == 0 || opener.pid == 0) continue;
-        files.insert(opener.file);
-        parts_->devices.insert(opener.device_index);
-        entries.push_back({opener, true});
+        const auto use = copy_opener(entry);
+        if (!use) continue;
+        const auto& opener = openers[use->id] = {use->whole != 0, use->reregistered != 0};
+        if (use->pid == 0) continue;
+        parts_->devices.insert(use->device_index);
+        entries.push_back({*use, true, opener.whole, opener.reregistered});
     }
     for (const auto& [key, use] : guests) {
-        const bool past = key.file == use.device_index, open = files.contains(key.file);
-        if (!past && (!open || is_over(maps.guests, key, use)))
-            bpf_map__delete_elem(maps.guests, &key, sizeof key, 0);
-        entries.push_back({use, open});
+        const auto opener = openers.find(key.opener);
+        const bool past = key.opener == use.device_index, open = opener != openers.end();
+        if (!past && (!open || is_over(maps.guests, key, use))) bpf_map__delete_elem(maps.guests, &key, sizeof key, 0);
+        entries.push_back({use, open, !open || opener->second.whole, open && opener->second.reregistered});
     }
     return entries;
 }
@@ -267,7 +302,7 @@ Result<std::vector<KernelProgram::Entry>> KernelProgram::read() {
 std::vector<u32> KernelProgram::holders() const {
     std::vector<u32> pids;
     const auto* map = parts_->skeleton->maps.holders;
-    u32 pid = 0;  // the map's entries are deleted by `forget` only, so that no walk begins anew
+    u32 pid = 0;  // only `forget` deletes entries, so that no walk starts over
     for (const u32* last = nullptr; bpf_map__get_next_key(map, last, &pid, sizeof pid) == 0; last = &pid)
         pids.push_back(pid);
     return pids;
@@ -282,6 +317,6 @@ void KernelProgram::forget(u32 pid) {
     }
 }
 
-u64 KernelProgram::lost() const noexcept { return parts_->skeleton->bss->lost; }
+u64 KernelProgram::lost() const noexcept { return parts_->skeleton->bss->lost + parts_->missed(); }
 
 }  // namespace rdmaquota

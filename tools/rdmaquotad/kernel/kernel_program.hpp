@@ -16,9 +16,9 @@ namespace rdmaquota {
 
 class KernelProgram {
 public:
-    // Loads the program and attaches it, by fentry, else by kprobe. `blind` gets a line for each hook that the
-    // running kernel lacks, with the figures that are then not known. Without those for creation and
-    // destruction there is no program: the error says why.
+    // Loads the program and attaches it, by fentry, else by kprobe. `blind` gets a line for each hook that the running
+    // kernel lacks, with the figures that are unknown without it. Fails, and says why, without the hooks for creation
+    // and destruction.
     static Result<KernelProgram> attach(std::vector<std::string>& blind);
 
     KernelProgram(KernelProgram&&) noexcept;
@@ -28,16 +28,19 @@ public:
     int fd() const noexcept;             // readable when there are events
     std::vector<kernel_event> events();  // since the last call
 
-    // What each process made: by the opener of a file, by others, and through files that are closed.
+    // What each process made through one file: the opener, and others. Then what each made through files that are
+    // closed.
     struct Entry {
         kernel_use use;
-        bool open;  // not: only created and destroyed mean something
+        bool open;          // else only `created` and `destroyed` mean something
+        bool whole;         // else the file was opened before the program ran, and objects may be missing
+        bool reregistered;  // MRs may have changed their length: `mr_bytes` is what they had at first
     };
     Result<std::vector<Entry>> read();
 
     std::vector<u32> holders() const;  // the processes whose end is of interest
-    void forget(u32 pid);  // its totals, and that its end is of interest; for one that has ended
-    u64 lost() const noexcept;  // changes that found no room
+    void forget(u32 pid);              // drops the totals of a process that has ended
+    u64 lost() const noexcept;         // changes that found no room, and calls that no program saw; only grows
 
 private:
     struct Parts;

@@ -25,30 +25,45 @@ using Clock = std::chrono::steady_clock;
 constexpr std::time_t seconds_between_tries = 10;
 constexpr std::chrono::seconds rest_after_search{5};
 
-// By kind of object in the kernel, except for those that count as hca_object alone.
+// Of a kind of object in the kernel; none for those that count as hca_object alone.
 std::optional<Resource> resource_of(unsigned kind) {
     using enum Resource;
     switch (kind) {
-        case kind_handle: return hca_handle;
-        case kind_pd: return pd;
-        case kind_cq: return cq;
-        case kind_qp: return qp;
-        case kind_srq: return srq;
-        case kind_ah: return ah;
-        case kind_mr: return mr;
-        case kind_mw: return mw;
-        case kind_flow: return flow;
-        case kind_xrcd: return xrcd;
-        case kind_rwq_ind: return rwq_ind;
-        case kind_wq: return wq;
-        case kind_dm: return dm;
-        case kind_counters: return counters;
-        default: return std::nullopt;
+        case kind_handle:
+            return hca_handle;
+        case kind_pd:
+            return pd;
+        case kind_cq:
+            return cq;
+        case kind_qp:
+            return qp;
+        case kind_srq:
+            return srq;
+        case kind_ah:
+            return ah;
+        case kind_mr:
+            return mr;
+        case kind_mw:
+            return mw;
+        case kind_flow:
+            return flow;
+        case kind_xrcd:
+            return xrcd;
+        case kind_rwq_ind:
+            return rwq_ind;
+        case kind_wq:
+            return wq;
+        case kind_dm:
+            return dm;
+        case kind_counters:
+            return counters;
+        default:
+            return std::nullopt;
     }
 }
 
-// The kernel counts creation and destruction apart, and they are not read at one instant.
-std::uint64_t difference(std::uint64_t made, std::uint64_t gone) { return made > gone ? made - gone : 0; }
+// For figures that were not read at one instant, and may overlap for a moment.
+std::uint64_t difference(std::uint64_t all, std::uint64_t part) { return all > part ? all - part : 0; }
 
 void add(KernelUse& use, const kernel_use& counts, bool open) {
     for (unsigned kind = 0; kind < kind_count; ++kind) {
@@ -67,8 +82,8 @@ void add(KernelUse& use, const kernel_use& counts, bool open) {
     use.live[index(Resource::dm_bytes)] += counts.dm_bytes;
 }
 
-using CgroupDevice = std::pair<std::uint32_t, std::string>;                        // process and device
-using Key = std::tuple<std::uint32_t, std::string, std::uint32_t>;          // and opener
+using ProcessDevice = std::pair<std::uint32_t, std::string>;
+using Key = std::tuple<std::uint32_t, std::string, std::uint32_t>;  // process, device, opener
 using Uses = std::map<Key, KernelUse>;
 
 KernelUse& use_of(Uses& uses, std::uint32_t pid, const std::string& device, std::uint32_t opener) {
@@ -79,7 +94,7 @@ KernelUse& use_of(Uses& uses, std::uint32_t pid, const std::string& device, std:
     return use;
 }
 
-// Netlink's word for what it lists, over all that the process holds on the device; the rest stays as counted.
+// Replaces counts by what netlink lists, which is all that the process holds on the device. Other counts stay.
 void correct(Uses& uses, const NetlinkUse& listed, bool bytes_only, bool stale) {
     auto& own = use_of(uses, listed.pid, listed.device, listed.pid);
     const auto others = [&](Resource resource) {
@@ -111,9 +126,9 @@ struct KernelWatch::State {
     std::uint64_t lost = 0;
     std::vector<NetlinkUse> listing;
     Clock::time_point due, search;
-    bool unlisted = false;        // netlink was not asked since something was lost
-    std::set<CgroupDevice> listed;       // whose figures are netlink's: they had a device open before the program ran
-    std::set<std::uint32_t> ended;  // not yet forgotten
+    bool unlisted = false;           // netlink was not asked since something was lost
+    std::set<ProcessDevice> listed;  // had a device open before the program ran: netlink's figures are used
+    std::set<std::uint32_t> ended;   // not yet forgotten
     std::uint64_t since = UINT64_MAX;
 
     void attach() {
@@ -123,7 +138,8 @@ struct KernelWatch::State {
         if (!attached)
             return blind.push_back(fmt::format(
                 "{}: only what netlink lists is known (hca_handle, pd, cq, qp, mr, mr_bytes, srq), and the end of a "
-                "process is not seen", attached.error()));
+                "process is not seen",
+                attached.error()));
         program.emplace(std::move(*attached));
         list_all();
         due = {};
@@ -131,7 +147,7 @@ struct KernelWatch::State {
         due = {};
     }
 
-    // Netlink's word is to count for all who have a device open when it is asked next.
+    // From the next listing on, netlink's figures are used for every process in it.
     void list_all() {
         since = ticks_since_boot() + 1;
         unlisted = true;
@@ -148,28 +164,31 @@ struct KernelWatch::State {
         }
     }
 
-    // Also those of whose end no event told, or who have made something since. That takes a system call for each.
+    // Looks for ended processes that no event told of, or that made something after it. A system call for each.
     void find_ended(const std::vector<KernelProgram::Entry>& entries) {
         if (Clock::now() < search) return;
         search = Clock::now() + rest_after_search;
         for (const auto pid : program->holders())
             if (has_ended(pid)) ended.insert(pid);
-        for (const auto& [counts, open] : entries)
-            if (!open && has_ended(counts.pid)) ended.insert(counts.pid);
+        for (const auto& entry : entries)
+            if (!entry.open && has_ended(entry.use.pid)) ended.insert(entry.use.pid);
     }
 
-    // The processes whose MRs may have changed their length go to `bytes`.
-    Result<Uses> count(std::set<CgroupDevice>& bytes) {
+    // `old` gets those who use a file that was opened before the program ran, `bytes` those whose MRs may have changed
+    // their length.
+    Result<Uses> count(std::set<ProcessDevice>& old, std::set<ProcessDevice>& bytes) {
         const auto entries = program->read();
         if (!entries) return Error{entries.error()};
         find_ended(*entries);
         Uses uses;
-        for (const auto& [counts, open] : *entries) {
+        for (const auto& [counts, open, whole, reregistered] : *entries) {
             const std::string device(counts.device, strnlen(counts.device, sizeof counts.device));
             auto& use = use_of(uses, counts.pid, device, counts.opener);
             use.cgroup = counts.cgroup;
             add(use, counts, open);
-            if (open && counts.reregistered) bytes.emplace(counts.pid, device);
+            use.partial |= open && !whole;
+            if (open && !whole) old.emplace(counts.pid, device);
+            if (open && reregistered) bytes.emplace(counts.pid, device);
         }
         return uses;
     }
@@ -187,20 +206,24 @@ struct KernelWatch::State {
         return true;
     }
 
-    bool needs_listing(const std::set<CgroupDevice>& bytes) const { return !program || !bytes.empty() || !listed.empty(); }
+    bool needs_listing(const std::set<ProcessDevice>& bytes) const {
+        return !program || !bytes.empty() || !listed.empty();
+    }
 
-    Result<void> correct_all(Uses& uses, std::set<CgroupDevice> bytes) {
+    // What netlink does not list stays as counted, which is a lower bound.
+    Result<void> correct_all(Uses& uses, const std::set<ProcessDevice>& old, std::set<ProcessDevice> bytes) {
         const auto fresh = list_when_due();
         if (!fresh && needs_listing(bytes)) return Error{fresh.error()};
         if (!fresh) return {};
-        std::set<CgroupDevice> still;
+        listed.insert(old.begin(), old.end());
+        std::set<ProcessDevice> still;
         for (const auto& use : listing) {
-            const CgroupDevice place{use.pid, use.device};
+            const ProcessDevice place{use.pid, use.device};
             const bool all = !program || listed.contains(place);
             if (all) still.insert(place);
             if (bytes.erase(place) != 0 || all) correct(uses, use, !all, !*fresh);
         }
-        for (const auto& [pid, device] : bytes) use_of(uses, pid, device, pid).stale = true;  // not listed yet
+        for (const auto& [pid, device] : bytes) use_of(uses, pid, device, pid).stale = true;
         listed = std::move(still);
         return {};
     }
@@ -242,16 +265,16 @@ Result<std::vector<KernelUse>> KernelWatch::snapshot() {
     auto& state = *state_;
     if (!attached() && std::time(nullptr) >= state.tried + seconds_between_tries) state.attach();
     Uses uses;
-    std::set<CgroupDevice> bytes;
+    std::set<ProcessDevice> old, bytes;
     if (attached()) {
         state.forget_ended();
         if (const auto lost = state.program->lost(); std::exchange(state.lost, lost) != lost) state.list_all();
-        auto counted = state.count(bytes);
+        auto counted = state.count(old, bytes);
         if (!counted) return Error{counted.error()};
         uses = std::move(*counted);
     }
-    if (state.unlisted || state.needs_listing(bytes))
-        if (auto corrected = state.correct_all(uses, bytes); !corrected) return Error{corrected.error()};
+    if (state.unlisted || !old.empty() || state.needs_listing(bytes))
+        if (auto corrected = state.correct_all(uses, old, bytes); !corrected) return Error{corrected.error()};
     std::vector<KernelUse> found;
     for (auto& [key, use] : uses) found.push_back(std::move(use));
     return found;

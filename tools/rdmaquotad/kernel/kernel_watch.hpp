@@ -1,7 +1,7 @@
-// What the kernel really made, for whom: the counts of a BPF program in the kernel, and what RDMA
-// netlink lists where that program cannot see.
+// What the kernel really made, and for whom: the counts of a BPF program in the kernel, and what RDMA netlink lists
+// where that program cannot see.
 //
-// One thread. Nothing here throws or logs; what cannot be seen is told by `blind`.
+// One thread. Nothing here throws or logs; `blind` tells what cannot be seen.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,23 @@
 
 namespace rdmaquota {
 
-// What one process made through device contexts that one process opened: its own, or, after a fork or
-// when the descriptor was passed on, another's.
+// What one process made through device contexts that it opened itself, or, after a fork or when the descriptor was
+// passed on, that one other process opened.
 struct KernelUse {
     std::uint32_t pid = 0;     // the process that made the objects, in the sidecar's pid namespace
     std::uint32_t opener = 0;  // the process that opened the device, mostly the same
-    std::uint64_t cgroup = 0;  // id (as the inode number in cgroup2) of the group that was charged; 0: not known
+    std::uint64_t cgroup = 0;  // id (inode number in cgroup2) of the group that was charged; 0: not known
     std::string device;
-    ResourceCounts live{};     // only of resources that `knows`; the others are 0
-    ResourceCounts created{};  // since the program was attached
-    ResourceCounts destroyed{};
+    ResourceCounts live{};       // of resources that `knows`; the others are 0
+    ResourceCounts created{};    // since the program was attached
+    ResourceCounts destroyed{};  // of those created
     // Of live[hca_object], those of a driver's own kinds, such as libmlx5's doorbell pages and DEVX objects.
     std::uint64_t driver_objects = 0;
-    // The device was opened before the program was attached: only what is `in_netlink` is whole, mr_bytes has
-    // on-demand memory in it, and hca_object may be too low.
+    // A device was opened before the program was attached, or the program missed something: live[] is what netlink
+    // lists where it is `in_netlink` (with on-demand memory in mr_bytes), and may else be too low. created[] and
+    // destroyed[] have only what the program saw being created.
     bool partial = false;
-    // What netlink listed is that of an earlier snapshot: listing takes long, and is done less often.
+    // Netlink's figures are of an earlier snapshot: listing takes long, and is done less often.
     bool stale = false;
 };
 
@@ -45,37 +46,37 @@ struct KernelEvent {
 
 class KernelWatch {
 public:
-    // Loads and attaches the program. Never fails: what it cannot do is in `blind`. Needs CAP_SYS_ADMIN, since no less
-    // allows to read the type information of modules; without it, or without such information, there is netlink only.
-    // While it is attached, the modules ib_core and ib_uverbs cannot be unloaded.
+    // Loads and attaches the program. Never fails: what it cannot do is in `blind`. Needs CAP_SYS_ADMIN to read the
+    // type information of modules; without it, or without such information, there is only netlink. While the program is
+    // attached, the modules ib_core and ib_uverbs cannot be unloaded.
     static KernelWatch open();
 
     KernelWatch(KernelWatch&&) noexcept;
     KernelWatch& operator=(KernelWatch&&) noexcept;
     ~KernelWatch();  // detaches; nothing stays in the kernel
 
-    // One line for each thing that cannot be seen and which figures are then not known; empty when all is.
+    // One line for each thing that cannot be seen, with the figures that are unknown because of it.
     const std::vector<std::string>& blind() const noexcept;
 
-    // The counts come from the program. Else they are what netlink lists, and there are no events. The program is
-    // tried again by `snapshot` every ten seconds, since the kernel loads ib_uverbs with the first device.
+    // Whether the counts come from the program. Else they are what netlink lists, and there are no events; `snapshot`
+    // tries again every ten seconds, since the kernel loads ib_uverbs with the first device.
     bool attached() const noexcept;
-    // Of processes that started at this time or later, nothing is missing; in clock ticks since boot, as their
-    // start_time. Netlink does not list what a thread made that has ended.
+    // Nothing is missing for processes that started at this time or later; in clock ticks since boot, as their
+    // start_time. For older ones, netlink does not list what a thread made that has ended since.
     std::uint64_t since() const noexcept;
 
-    // What programs ask for (send_wr, recv_wr, cqe, srq_wr) only their own process knows; without the program, only
-    // what is `in_netlink`.
+    // Not for what only the process itself knows (send_wr, recv_wr, cqe, srq_wr); without the program, only for what is
+    // `in_netlink`.
     bool knows(Resource resource) const noexcept;
 
     // Readable when `poll` has something to tell, for poll(2); -1 while not attached.
     int fd() const noexcept;
 
-    // Whatever happened since the last call, oldest first; does not wait. A process may be told as ended more than
-    // once: each of its last threads could be the last.
+    // What happened since the last call, oldest first. Does not wait. The end of a process may be told more than once,
+    // since each of its last threads could be the last.
     std::vector<KernelEvent> poll();
 
-    // Who has what at this moment, and what those who still run have made before.
+    // What each process has at this moment, and what those that still run have made and destroyed.
     Result<std::vector<KernelUse>> snapshot();
 
 private:

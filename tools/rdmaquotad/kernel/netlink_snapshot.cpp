@@ -54,7 +54,7 @@ public:
         return status < 0 ? failed("connect", status) : Result<void>();
     }
 
-    // Gives each attribute of each answer to `visit`; `device` null: asks about all of them.
+    // Calls `visit` with the attributes of each answer. A null `device` asks about all devices.
     template <class Visit>
     Result<void> ask(int command, const Device* device, Visit visit) {
         const int type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command);

@@ -12,8 +12,8 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 #endif
 
-// Kinds of objects are numbered as in enum uverbs_default_objects (include/uapi/rdma/ib_user_ioctl_cmds.h),
-// whose 0, the device itself, stands for open contexts. Two have no number there.
+// Kinds of objects, numbered as in enum uverbs_default_objects (include/uapi/rdma/ib_user_ioctl_cmds.h). Its 0, the
+// device itself, stands for open contexts. The last two have no number there.
 enum {
     kind_handle = 0,
     kind_pd = 1,
@@ -34,30 +34,43 @@ enum {
     kind_count = 24,
 };
 
-enum { opener_slots = 1 << 14, opener_probes = 8, known_kinds = 16 };
+enum { opener_slots = 1 << 14, opener_probes = 8, object_slots = 1 << 17, object_probes = 8, known_kinds = 16 };
 
-// What one process made through one open device file.
+// What one process made through one open device file. The entry of the process that opened the file is in `openers`,
+// those of others are in `guests`. Fields marked (opener) are used in `openers` only.
 struct kernel_use {
-    u64 file;        // address of the struct ib_uverbs_file, in the opener's entry only; 0: the entry is free
-    u64 cgroup;      // id of its group when it came to this file
-    u32 pid;         // 0: not filled in yet
+    u64 id;            // (opener) index of this entry; the upper half grows with each file, so that no two share an id
+    u64 file;          // (opener) address of the struct ib_uverbs_file; 0: the entry is free
+    u64 cgroup;        // id of the process's cgroup when it came to this file
+    u32 pid;           // 0: not filled in yet
     u32 opener;
     u32 device_index;
-    u32 reregistered;  // not 0: MRs may have changed their length, so that mr_bytes is not known
-    u64 special;     // objects of this file that are in the map `specials`; in the opener's entry only
-    u64 apis[known_kinds];  // addresses of struct uverbs_api_object, as far as seen; in the opener's entry only
-    u8 kinds[known_kinds];  // theirs; 0: not yet
+    u32 whole;         // (opener) the program saw the file being opened: nothing was made by it before
+    u32 reregistered;  // (opener) MRs may have changed their length: mr_bytes is what they had at first
+    u8 kinds[known_kinds];  // (opener) of the `apis`; 0: not known yet
+    u64 apis[known_kinds];  // (opener) addresses of struct uverbs_api_object that were seen
     u64 mr_bytes;
     u64 dm_bytes;
+    u64 destroyed[kind_count];  // of those created, hence never more; copied before these, for the same reason
     u64 created[kind_count];
-    u64 destroyed[kind_count];
     char device[64];
 };
 
-// A process other than the opener; or, with the index of a device as `file`, what a process made through
-// files that are closed.
+// An object that was counted, and what its end subtracts.
+struct counted_object {
+    u64 opener;  // id of the entry in `openers`
+    u64 bytes;
+    u32 pid;     // the guest that it was counted for; 0: for the opener
+    u32 kind;
+};
+
+struct object_slot {
+    u64 object;  // address of the struct ib_uobject; 0: free
+    struct counted_object counted;
+};
+
 struct guest_key {
-    u64 file;
+    u64 opener;  // id of the opener's entry; or the index of a device: what `pid` made through files that are closed
     u32 pid;
     u32 zero;
 };

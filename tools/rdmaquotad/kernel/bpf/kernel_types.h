@@ -1,5 +1,5 @@
-// The few kernel types that the program reads, with only the members it reads. Where these lie in the
-// running kernel, and in its modules, libbpf looks up when it loads the program (CO-RE).
+// The few kernel types that the program reads, each with only the members that it reads. libbpf looks up their offsets
+// in the running kernel and its modules when it loads the program (CO-RE).
 #pragma once
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -66,7 +66,7 @@ enum rdmacg_resource_type {
 };
 
 enum rdma_remove_reason {
-    RDMA_REMOVE_ABORT = 3,
+    RDMA_REMOVE_DESTROY,
 };
 
 #pragma clang attribute pop

@@ -1,0 +1,56 @@
+// What a thread is in the middle of.
+#pragma once
+
+#include "memory.bpf.h"
+
+// What the object that a thread is creating turned out to be.
+enum { mark_unpinned = 1, mark_second_handle = 2 };
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 16384);
+    __type(key, u64);  // thread
+    __type(value, u32);
+} marks SEC(".maps");
+
+// With kprobes: the struct uverbs_attr_bundle of a context that a thread is opening.
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 16384);
+    __type(key, u64);  // thread
+    __type(value, u64);
+} openings SEC(".maps");
+
+u64 any_mark;  // not 0: there was ever a mark, so that it makes sense to look for one
+
+static __always_inline u32 take_mark(void) {
+    u64 thread = bpf_get_current_pid_tgid();
+    u32 *mark, found;
+    if (!any_mark) return 0;
+    mark = bpf_map_lookup_elem(&marks, &thread);
+    if (!mark) return 0;
+    found = *mark;
+    bpf_map_delete_elem(&marks, &thread);
+    return found;
+}
+
+static __always_inline void set_mark(u32 mark) {
+    u64 thread = bpf_get_current_pid_tgid();
+    any_mark = 1;
+    if (bpf_map_update_elem(&marks, &thread, &mark, BPF_ANY)) lose();
+}
+
+static __always_inline void set_opening(u64 attributes) {
+    u64 thread = bpf_get_current_pid_tgid();
+    if (bpf_map_update_elem(&openings, &thread, &attributes, BPF_ANY)) lose();
+}
+
+static __always_inline struct uverbs_attr_bundle *take_opening(void) {
+    u64 thread = bpf_get_current_pid_tgid(), found;
+    u64 *attributes = bpf_map_lookup_elem(&openings, &thread);
+    if (!attributes) return 0;
+    found = *attributes;
+    bpf_map_delete_elem(&openings, &thread);
+    return (void *)found;
+}

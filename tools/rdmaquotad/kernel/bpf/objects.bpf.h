@@ -1,0 +1,123 @@
+// Each object that was counted is remembered until it ends, with what it added: only that is subtracted. So no count
+// can fall below zero, whatever existed or was being created or destroyed when the program was attached, and whatever
+// call a hook may miss. An object that finds no room here is not counted, and is lost.
+#pragma once
+
+#include "marks.bpf.h"
+#include "uses.bpf.h"
+
+// Each object is in one of the `object_probes` slots from the one that its address hashes to, else in `overflow`.
+// Plain memory, for the same reason as `openers`.
+struct object_slot objects[object_slots];
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 1 << 20);
+    __type(key, u64);  // address of the struct ib_uobject
+    __type(value, struct counted_object);
+} overflow SEC(".maps");
+
+u64 any_overflow;  // not 0: there was ever an object in `overflow`
+
+static __always_inline void subtract(const struct counted_object *counted) {
+    struct kernel_use *use = user_of(counted);
+    if (!use) return;
+    count(use->destroyed, counted->kind);
+    add_bytes(use, counted->kind, -counted->bytes);
+}
+
+static __always_inline struct object_slot *slot_at(u32 object, u32 probe) {
+    return &objects[slot_of(object, 5, object_slots, probe)];
+}
+
+// False, and lost, when there is no room. A slot that has the same address is of an object whose end was missed.
+static __always_inline bool remember(u64 object, const struct counted_object *counted) {
+    u32 half = lower_half(object);
+    for (u32 probe = 0; probe < object_probes; ++probe) {
+        struct object_slot *slot = slot_at(half, probe);
+        u64 before = slot->object;
+        if (before == 0) before = __sync_val_compare_and_swap(&slot->object, 0, object);
+        if (before == object)
+            subtract(&slot->counted);
+        else if (before != 0)
+            continue;
+        slot->counted = *counted;
+        return true;
+    }
+    any_overflow = 1;
+    if (bpf_map_update_elem(&overflow, &object, counted, BPF_ANY) == 0) return true;
+    lose();
+    return false;
+}
+
+// An object has ended. Whoever removes it from here subtracts it; one that was never counted is not here.
+static __always_inline void ended(u64 object) {
+    u32 half = lower_half(object);
+    struct counted_object counted, *found;
+    for (u32 probe = 0; probe < object_probes; ++probe) {
+        struct object_slot *slot = slot_at(half, probe);
+        if (slot->object != object) continue;
+        counted = slot->counted;
+        if (__sync_val_compare_and_swap(&slot->object, object, 0) == object) subtract(&counted);
+        return;
+    }
+    if (!any_overflow) return;
+    found = bpf_map_lookup_elem(&overflow, &object);
+    if (!found) return;
+    counted = *found;
+    if (bpf_map_delete_elem(&overflow, &object) == 0) subtract(&counted);
+}
+
+// An object as read from its struct ib_uobject.
+struct object {
+    u64 address;
+    u64 file;
+    u64 api;  // address of the struct uverbs_api_object, which tells the kind
+    void *object;
+};
+
+// An api outlives the file, so that its kind can be kept with the file, at the place that its address hashes to.
+static __always_inline u32 kind_of(struct kernel_use *opener, const struct object *it) {
+    struct uverbs_api_object *api = (void *)it->api;
+    u32 place = lower_half(it->api) / 32 % known_kinds, kind = opener->kinds[place];
+    if (opener->apis[place] == it->api && kind != 0) return kind;
+    kind = BPF_CORE_READ(api, id);
+    if (kind >= kind_second_handle) kind = kind_driver;
+    if (__sync_val_compare_and_swap(&opener->apis[place], 0, it->api) == 0) opener->kinds[place] = kind;
+    return kind;
+}
+
+// The bytes that an object of this kind takes; 0 for most kinds.
+static __always_inline u64 bytes_of(u32 kind, void *object) {
+    if (kind == kind_mr) return BPF_CORE_READ((struct ib_mr *)object, length);
+    if (kind == kind_dm) return BPF_CORE_READ((struct ib_dm *)object, length);
+    return 0;
+}
+
+// The entry that an object is counted in, by now that of its maker.
+static __always_inline struct kernel_use *maker(struct kernel_use *opener, u32 pid, struct ib_device *device) {
+    struct kernel_use *use = opener;
+    if (pid == opener->pid) return opener;
+    use = enter_guest(opener->id, pid);
+    if (use && use->pid == 0) introduce(use, device, pid, opener->pid ? opener->pid : pid);
+    return use;
+}
+
+static __always_inline void created(const struct object *it, struct ib_device *device) {
+    u32 pid = current_pid(), mark = take_mark();
+    struct kernel_use *opener = opener_of(it->file), *use;
+    struct counted_object counted = {};
+    if (!opener) opener = enter_opener(it->file, device, pid);  // opened before this program ran
+    if (!opener) return;
+    use = maker(opener, pid, device);
+    if (!use) return;
+    counted.opener = opener->id;
+    counted.pid = use == opener ? 0 : pid;
+    counted.kind = kind_of(opener, it);
+    if (mark != mark_unpinned || counted.kind != kind_mr) counted.bytes = bytes_of(counted.kind, it->object);
+    if (mark == mark_second_handle && counted.kind == kind_qp) counted.kind = kind_second_handle;
+    if (!remember(it->address, &counted)) return;
+    count(use->created, counted.kind);
+    add_bytes(use, counted.kind, counted.bytes);
+}

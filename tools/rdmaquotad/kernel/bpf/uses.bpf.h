@@ -1,0 +1,130 @@
+// What processes use, by open device file: `openers` and `guests` (kernel_counts.h says what an entry holds).
+//
+// `openers` is plain memory, since looking up a file in a map took as long as all the rest of a count.
+#pragma once
+
+#include "memory.bpf.h"
+
+// Each open file is in one of the `opener_probes` entries from the one that its address hashes to.
+struct kernel_use openers[opener_slots];
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 65536);
+    __type(key, struct guest_key);
+    __type(value, struct kernel_use);
+} guests SEC(".maps");
+
+// Processes whose end is of interest.
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 65536);
+    __type(key, u32);
+    __type(value, u32);
+} holders SEC(".maps");
+
+static const struct kernel_use nothing;
+
+static __always_inline void count(u64 *counts, u32 kind) {
+    if (kind < kind_count) __sync_fetch_and_add(&counts[kind], 1);
+}
+
+static __always_inline void add_bytes(struct kernel_use *use, u32 kind, u64 bytes) {
+    if (bytes) __sync_fetch_and_add(kind == kind_mr ? &use->mr_bytes : &use->dm_bytes, bytes);
+}
+
+// Fills in a new entry. The pid comes last, since it makes the entry valid.
+static __always_inline void introduce(struct kernel_use *use, struct ib_device *device, u32 pid, u32 opener) {
+    u32 one = 1;
+    BPF_CORE_READ_STR_INTO(&use->device, device, name);
+    use->device_index = BPF_CORE_READ(device, index);
+    use->cgroup = bpf_get_current_cgroup_id();
+    use->opener = opener;
+    use->pid = pid;
+    bpf_map_update_elem(&holders, &pid, &one, BPF_ANY);
+}
+
+static __always_inline struct kernel_use *opener_at(u32 file, u32 probe) {
+    return &openers[slot_of(file, 6, opener_slots, probe)];
+}
+
+static __always_inline struct kernel_use *opener_of(u64 file) {
+    u32 half = lower_half(file);
+    for (u32 probe = 0; probe < opener_probes; ++probe) {
+        struct kernel_use *use = opener_at(half, probe);
+        if (use->file == file) return use;
+    }
+    return 0;
+}
+
+// Finds or makes the entry of a file. A new one counts the open context. Null, and lost, when there is no room.
+static struct kernel_use *enter_opener(u64 file, struct ib_device *device, u32 pid) {
+    u32 half = lower_half(file);
+    for (u32 probe = 0; probe < opener_probes; ++probe) {
+        struct kernel_use *use = opener_at(half, probe);
+        u64 before = __sync_val_compare_and_swap(&use->file, 0, file);
+        if (before == file) return use;  // another thread was faster
+        if (before != 0) continue;
+        introduce(use, device, pid, pid);
+        count(use->created, kind_handle);
+        return use;
+    }
+    lose();
+    return 0;
+}
+
+static __always_inline struct kernel_use *enter_guest(u64 opener, u32 pid) {
+    struct guest_key key = {.opener = opener, .pid = pid};
+    struct kernel_use *use = bpf_map_lookup_elem(&guests, &key);
+    if (use) return use;
+    bpf_map_update_elem(&guests, &key, &nothing, BPF_NOEXIST);
+    use = bpf_map_lookup_elem(&guests, &key);
+    if (!use) lose();
+    return use;
+}
+
+// Where an object was counted; null when that entry is gone, and the count with it.
+static __always_inline struct kernel_use *user_of(const struct counted_object *counted) {
+    struct guest_key key = {.opener = counted->opener, .pid = counted->pid};
+    struct kernel_use *use = &openers[(u32)counted->opener % opener_slots];
+    if (key.pid) return bpf_map_lookup_elem(&guests, &key);
+    return use->id == counted->opener ? use : 0;
+}
+
+// Frees an opener's entry. The pid goes first, which makes it invalid; the file goes last, since then another file
+// may take the entry. The new id disowns objects that still refer to the old one.
+static __always_inline void clear(struct kernel_use *use) {
+    const u32 kept = offsetof(struct kernel_use, cgroup);
+    use->pid = 0;
+    use->id += 1ULL << 32;
+    __builtin_memset((char *)use + kept, 0, sizeof *use - kept);
+    use->file = 0;
+}
+
+// Moves the totals of a closed file to an entry that outlives it. The kernel has destroyed what the file still held.
+static void retire(struct kernel_use *use) {
+    struct kernel_use *past = enter_guest(use->device_index, use->pid);
+    if (past) {
+        for (u32 kind = 0; kind < kind_count; ++kind) {
+            u64 made = use->created[kind];
+            __sync_fetch_and_add(&past->created[kind], made);
+            __sync_fetch_and_add(&past->destroyed[kind], made);
+        }
+        __builtin_memcpy(past->device, use->device, sizeof past->device);
+        past->device_index = use->device_index;
+        past->cgroup = use->cgroup;
+        past->opener = use->opener;
+        past->pid = use->pid;
+    }
+    clear(use);
+}
+
+static void closed(u64 file) {
+    u32 half = lower_half(file);
+    for (u32 probe = 0; probe < opener_probes; ++probe) {
+        struct kernel_use *use = opener_at(half, probe);
+        if (use->file == file) retire(use);
+    }
+}
