@@ -5,6 +5,9 @@ import os
 import re
 import sys
 
+sys.dont_write_bytecode = True  # leaves nothing in the source tree
+from signals import bare_signals  # noqa: E402
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PRODUCT = ("policy", "shm", "provider", "tools")
 LONGEST = 400  # lines of a file; tests may be longer
@@ -97,6 +100,7 @@ def main():
         ("every source is in a room", files_outside_rooms),
         ("every folder of sources has a meson.build", folders_without_build),
         (f"no file of the product has more than {LONGEST} lines", long_files),
+        ("tests signal nothing but processes that they have", lambda: bare_signals(ROOT)),
     )
     failed = 0
     for name, check in checks:

@@ -9,6 +9,8 @@
 set -u
 vm_dir=$(dirname "$(realpath "$0")")
 test_dir=${vm_dir%/vm}
+# shellcheck source=test/processes.sh
+. "$test_dir/processes.sh"
 build=$RDMAQUOTA_BUILD
 seconds_at_most=900
 installed=''
