@@ -418,7 +418,7 @@ run "$objects" rc=2
 is "and the running policy stays" "$out" "rc: 1 of 2, then EDQUOT"
 
 # --- the provider as a guest ------------------------------------------------------------------------
-directory=$(dirname "$(find /usr/lib -name 'librdmaquota-rdmav34.so' | head -n 1)")
+directory=$real_dir/libibverbs
 for pabi in 34 57 59 64 65; do
     succeeds "the provider's link for PABI $pabi" test -e "$directory/librdmaquota-rdmav$pabi.so"
 done
