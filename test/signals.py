@@ -4,8 +4,8 @@ machine. For house.py."""
 import os
 import re
 
-# test/processes.hpp looks itself, as does this C program.
-LOOK_THEMSELVES = ("test/processes.hpp", "test/bench/verbs_death.c")
+# test/processes.hpp looks itself, as do these C programs.
+LOOK_THEMSELVES = ("test/processes.hpp", "test/bench/verbs_death.c", "test/programs/forker.c")
 # These signal only what the shell's $! gave, or run as process 1 of the guest.
 KNOWN_PIDS = ("test/bench/guest.sh", "test/vm/guest-init", "test/vm/native.sh", "test/vm/qemu.sh", "test/vm/selftest.sh")
 BY_C = re.compile(r"(?<![\w.>])(?:::)?(?:std::)?kill(?:pg)?\s*\(")
