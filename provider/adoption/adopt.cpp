@@ -79,11 +79,11 @@ void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexce
 
 // Takes over cmd_fd as the real function does, and closes it on failure as that does.
 void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) {
-    NoCancellation cancellation;
+    const NoCancellation guard;
     const auto* real = find_adopted(device);
     Context::end_closed();
     auto record = make_record(device);
-    auto receipt = record ? record->charge(Amounts{}.add(Resource::hca_handle, 1), cancellation) : nullptr;
+    std::unique_ptr<Receipt> receipt(record ? record->charge(Amounts{}.add(Resource::hca_handle, 1)) : nullptr);
     if (!real || !receipt) {
         const int error = receipt || !record ? ENOMEM : errno;
         record.reset();

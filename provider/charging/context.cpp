@@ -37,6 +37,12 @@ Context::~Context() {
 // Whether account `i` counts new objects at all.
 bool Context::counts(std::size_t i) { return device_.usable(i) && accounts_.account[i]->policy().mode() != Mode::off; }
 
+Receipt* Context::charge(const Amounts& amounts) {
+    NoCancellation cancellation(NoCancellation::From::begin);
+    return charge(amounts, cancellation).release();
+}
+
+// Begins `cancellation` before anything is opened.
 std::unique_ptr<Receipt> Context::charge(const Amounts& amounts, NoCancellation& cancellation) {
     const BusErrorsAllowed allowed;
     auto receipt = receipts_.blank();
@@ -53,7 +59,12 @@ std::unique_ptr<Receipt> Context::charge(const Amounts& amounts, NoCancellation&
     return receipt;
 }
 
-bool Context::charge_more(const Receipt& receipt, const Amounts& amounts, NoCancellation& cancellation) {
+void Context::file(Receipt* receipt, const void* object) noexcept {
+    receipts_.file(std::unique_ptr<Receipt>(receipt), object);
+}
+
+bool Context::charge_more(const Receipt& receipt, const Amounts& amounts) {
+    NoCancellation cancellation;
     const BusErrorsAllowed allowed;
     return charge_accounts(device_, receipt.charged, amounts, {Retry::never, cancellation});
 }
@@ -124,9 +135,9 @@ void Context::uncharge(const Receipt& receipt) noexcept {
     if (receipt.port != 0) unbind(receipt, receipt.port);
 }
 
-void Context::uncharge(std::unique_ptr<Receipt> receipt) noexcept {
+void Context::uncharge_unused(Receipt* receipt) noexcept {
     uncharge(*receipt);
-    receipts_.discard(std::move(receipt));
+    receipts_.discard(std::unique_ptr<Receipt>(receipt));
 }
 
 void Context::uncharge_part(const Receipt& receipt, const Amounts& amounts) noexcept {
@@ -163,8 +174,8 @@ DevicePort* Context::port(unsigned number) noexcept {
 
 bool Context::counts_port(unsigned number) {
     if (find_port(number)) return true;
-    const BusErrorsAllowed allowed;
     const NoCancellation guard;
+    const BusErrorsAllowed allowed;
     try {
         const auto name = port_name(number);
         for (std::size_t i = 0; i < accounts_.count; ++i)
@@ -174,9 +185,9 @@ bool Context::counts_port(unsigned number) {
     return false;
 }
 
-bool Context::bind(const Receipt& receipt, unsigned number, NoCancellation& cancellation) {
+bool Context::bind(const Receipt& receipt, unsigned number) {
+    NoCancellation cancellation;
     const BusErrorsAllowed allowed;
-    cancellation.begin();
     DevicePort* bound = port(number);
     const int error = bound ? bound->deny_errno() : ENOMEM;
     if (error == 0) return charge_accounts(*bound, receipt.charged, one_qp, {Retry::never, cancellation});

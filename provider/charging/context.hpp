@@ -1,6 +1,7 @@
 // One open device context: the real provider's ops, the accounts that its objects are charged to, and their receipts.
 //
-// What may open a file, as a denial does, is cancelled nowhere: see provider/host/cancellation.hpp.
+// A receipt is a plain pointer, which the caller owns, where it is held during a call of the real provider that may be
+// cancelled: see provider/host/cancellation.hpp.
 #pragma once
 
 #include <atomic>
@@ -37,7 +38,7 @@ public:
 
     // Takes out the receipt of an object that does not tell its context. Returns the context too; both are null when
     // none has one.
-    static std::pair<Context*, std::unique_ptr<Receipt>> take_receipt(const void* object) noexcept;
+    static std::pair<Context*, Receipt*> take_receipt(const void* object) noexcept;
 
     // --- closing. What the kernel still has of a closed context stays charged until its open file is gone.
     void watch_file(const ibv_context& verbs) noexcept;          // before the real provider closes it
@@ -50,20 +51,22 @@ public:
     static void unlock_all() noexcept;
 
     // --- charging, in all accounts or none. On denial errno is what the program shall see, and the denial has been
-    // logged and recorded. `cancellation` begins before anything is opened.
+    // logged and recorded. Keeps errno otherwise.
 
-    // For a new object: a receipt to be filed or uncharged; null on denial. Keeps errno on success.
-    std::unique_ptr<Receipt> charge(const Amounts& amounts, NoCancellation& cancellation);
-    void uncharge(const Receipt& receipt) noexcept;
-    void uncharge(std::unique_ptr<Receipt> receipt) noexcept;  // and keeps the receipt for the next object
+    // For a new object: a receipt; null on denial. Pass the receipt to one of the next two.
+    Receipt* charge(const Amounts& amounts);
+    void file(Receipt* receipt, const void* object) noexcept;
+    void uncharge_unused(Receipt* receipt) noexcept;  // there is no object, or no longer
+    // The receipt of an object, taken out; null when it was not charged.
+    Receipt* take(const void* object) noexcept { return receipts_.take(object).release(); }
 
     // For an object that grows or shrinks, in the accounts that its receipt was charged to. The caller changes the
     // receipt.
-    bool charge_more(const Receipt& receipt, const Amounts& amounts, NoCancellation& cancellation);
+    bool charge_more(const Receipt& receipt, const Amounts& amounts);
     void uncharge_part(const Receipt& receipt, const Amounts& amounts) noexcept;
 
     // For a QP at a port of the device, likewise.
-    bool bind(const Receipt& receipt, unsigned port, NoCancellation& cancellation);
+    bool bind(const Receipt& receipt, unsigned port);
     void unbind(const Receipt& receipt, unsigned port) noexcept;
     // Whether QPs are counted at this port: from when policy or environment first name it.
     bool counts_port(unsigned port);
@@ -105,6 +108,8 @@ private:
         Retry retry;
         NoCancellation& cancellation;
     };
+    std::unique_ptr<Receipt> charge(const Amounts& amounts, NoCancellation& cancellation);
+    void uncharge(const Receipt& receipt) noexcept;
     bool charge_accounts(DevicePort& port, AccountMask wanted, const Amounts& amounts, const Attempt& attempt);
     bool charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, const Attempt& attempt);
     bool charge_by_proof(std::size_t i, DevicePort& port, const Amounts& amounts, const Limits* limits, Denial first,

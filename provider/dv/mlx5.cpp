@@ -65,8 +65,8 @@ Object* create(const ibv_context* verbs, Call call, Object* (*self)(Args...), co
 
 template <class Object>
 int destroy(Call call, int (*self)(Object*), std::type_identity_t<Object>* object) {
-    auto [context, receipt] = Context::take_receipt(object);
-    return destroy_charged(context, std::move(receipt), real_call(call, self), object);
+    const auto [context, receipt] = Context::take_receipt(object);
+    return destroy_charged(context, receipt, real_call(call, self), object);
 }
 
 // --- objects that the verbs destroy ---------------------------------------------------------------

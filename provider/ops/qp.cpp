@@ -35,15 +35,15 @@ bool has_port(Context& context, ibv_context* verbs, unsigned port) {
 // receipt is out meanwhile.
 template <class Call>
 int rebind(Context& context, const void* qp, std::uint8_t port, Call call) {
-    NoCancellation cancellation;
+    const NoCancellation guard;
     const auto alone = context.lock_resizing();
-    ReceiptInHand receipt(&context, context.receipts().take(qp), qp);
+    auto receipt = context.receipts().take(qp);
     if (!receipt) return call();
     const auto before = receipt->port;
     const std::uint8_t after = context.counts_port(port) ? port : 0;  // 0: at none that is counted
     const bool moves = after != before && receipt->amounts.of(Resource::qp) != 0;
-    if (moves && after != 0 && !context.bind(*receipt, after, cancellation)) {
-        receipt.file(qp);
+    if (moves && after != 0 && !context.bind(*receipt, after)) {
+        context.receipts().file(std::move(receipt), qp);
         return errno;
     }
     const int status = call();
@@ -52,7 +52,7 @@ int rebind(Context& context, const void* qp, std::uint8_t port, Call call) {
         if (left != 0) context.unbind(*receipt, left);
         if (status == 0) receipt->port = after;
     }
-    receipt.file(qp);
+    context.receipts().file(std::move(receipt), qp);
     return status;
 }
 

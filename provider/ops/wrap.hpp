@@ -32,44 +32,18 @@ Function* real_op(const Context& context, Op op, Function*) noexcept {
     return reinterpret_cast<Function*>(context.real(op));
 }
 
-// A receipt that is not among its context's receipts. When the thread is cancelled in the real call, nobody knows what
-// became of the object, so the receipt is filed: destroying the object or closing the device gives the charge back.
-class ReceiptInHand {
-public:
-    // `object` is what the receipt is for, null for an object that is being made.
-    ReceiptInHand(Context* context, std::unique_ptr<Receipt> receipt, const void* object) noexcept
-        : context_(context), receipt_(std::move(receipt)), object_(object) {}
-    ReceiptInHand(const ReceiptInHand&) = delete;
-    ~ReceiptInHand() {
-        if (receipt_) [[unlikely]]
-            file(object_ ? object_ : receipt_.get());
-    }
-
-    explicit operator bool() const noexcept { return receipt_ != nullptr; }
-    Receipt& operator*() noexcept { return *receipt_; }
-    Receipt* operator->() noexcept { return receipt_.get(); }
-
-    void file(const void* object) noexcept { context_->receipts().file(std::move(receipt_), object); }
-    void uncharge() noexcept { context_->uncharge(std::move(receipt_)); }
-
-private:
-    Context* context_;
-    std::unique_ptr<Receipt> receipt_;
-    const void* object_;
-};
-
-// Creates in a context of ours: charge, call, then file the receipt or uncharge.
+// Creates in a context of ours: charge, call, then file the receipt or uncharge. The receipt of a thread that is
+// cancelled in the real call is lost: the charge stays until this process closes its last device or ends.
 template <class Object, class... Args>
 [[gnu::always_inline]] inline Object* create_charged(Context& context, Object* (*real)(Args...), const Amounts& amounts,
                                                      std::type_identity_t<Args>... args) {
-    NoCancellation cancellation(NoCancellation::From::begin);
-    ReceiptInHand receipt(&context, context.charge(amounts, cancellation), nullptr);
+    Receipt* const receipt = context.charge(amounts);
     if (!receipt) return nullptr;
     Object* object = real(args...);
     if (object)
-        receipt.file(object);
+        context.file(receipt, object);
     else
-        receipt.uncharge();
+        context.uncharge_unused(receipt);
     return object;
 }
 
@@ -82,18 +56,16 @@ Object* create(const ibv_context* verbs, Op op, Object* (*self)(Args...), const 
     return create_charged(*context, real_op(*context, op, self), amounts, args...);
 }
 
-// Destroys the object that `taken` is for; null for one that was not charged. The receipt was taken out before, since
+// Destroys the object that `receipt` is for; null for one that was not charged. The receipt was taken out before, since
 // another thread's new object may get the same address, and is filed again when the real call fails.
 template <class Object>
-int destroy_charged(Context* context, std::unique_ptr<Receipt> taken, int (*real)(Object*),
-                    std::type_identity_t<Object>* object) {
-    ReceiptInHand receipt(context, std::move(taken), object);
+int destroy_charged(Context* context, Receipt* receipt, int (*real)(Object*), std::type_identity_t<Object>* object) {
     const int status = real(object);
     if (!receipt) return status;
     if (status == 0)
-        receipt.uncharge();
+        context->uncharge_unused(receipt);
     else
-        receipt.file(object);
+        context->file(receipt, object);
     return status;
 }
 
@@ -102,7 +74,7 @@ template <class Object>
 int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_identity_t<Object>* object) {
     Context* context = Context::find(verbs);
     if (!context) return EINVAL;
-    return destroy_charged(context, context->receipts().take(object), real_op(*context, op, self), object);
+    return destroy_charged(context, context->take(object), real_op(*context, op, self), object);
 }
 
 // Resizes: `after` tells from what the object costs of `resource` now what it will cost. An increase is charged before
@@ -110,23 +82,22 @@ int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_ide
 // at a time in a context, since the receipt is out meanwhile.
 template <class After, class Call>
 int resize(Context& context, const void* object, Resource resource, After after, Call call) {
-    NoCancellation cancellation;
+    const NoCancellation guard;
     const auto alone = context.lock_resizing();
-    ReceiptInHand receipt(&context, context.receipts().take(object), object);
+    auto receipt = context.receipts().take(object);
     if (!receipt) return call();
     const auto before = receipt->amounts.of(resource);
     const std::uint64_t amount = after(before);
-    if (amount > before && !context.charge_more(*receipt, Amounts{}.add(resource, amount - before), cancellation)) {
-        receipt.file(object);
+    if (amount > before && !context.charge_more(*receipt, Amounts{}.add(resource, amount - before))) {
+        context.receipts().file(std::move(receipt), object);
         return -1;
     }
-    const auto held = std::max(amount, before);
-    receipt->amounts.set(resource, held);
     const int status = call();
     const auto now = status == 0 ? amount : before;
+    const auto held = std::max(amount, before);
     if (held > now) context.uncharge_part(*receipt, Amounts{}.add(resource, held - now));
     receipt->amounts.set(resource, now);
-    receipt.file(object);
+    context.receipts().file(std::move(receipt), object);
     return status;
 }
 

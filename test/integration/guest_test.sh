@@ -215,22 +215,21 @@ policy <<< 'version = 1
 [process."*"]
 hca_handle = 2
 pd = 5'
-cat > spin_lock.py << 'END'
-import fcntl, os, sys
+spin_lock='import fcntl, sys
 file = open(sys.argv[1], "r+b", buffering=0)
 while True:
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.lockf(file, fcntl.LOCK_UN)
     except OSError:
-        pass
-END
-setpriv --reuid=65534 --regid=65534 --clear-groups /usr/bin/python3 spin_lock.py /dev/infiniband/uverbs0 &
+        pass'
+setpriv --reuid=65534 --regid=65534 --clear-groups /usr/bin/python3 -c "$spin_lock" /dev/infiniband/uverbs0 &
 spinner=$!
 steps=()
 for _ in $(seq 300); do steps+=(ctx=1 drop=ctx); done
 run "$objects" "${steps[@]}"
-kill $spinner
+succeeds "the lock of somebody else was there all the time" kill "$spinner"
+wait "$spinner" 2> /dev/null
 is "somebody's lock of the device file that comes and goes denies nobody" "$(sort -u <<< "$out")" "ctx: 1 of 1
 drop ctx: 1"
 run "$programs/lock_keeper" 20
