@@ -134,7 +134,7 @@ done
 start "$programs/raw_uverbs" ioctl 5
 await 10 "bypass: pid $program " && ok "and reports"
 sleep 0.5
-kill -0 "$program" && ok "nothing more"
+succeeds "nothing more" kill -0 "$program"
 is "also in the ledger" "$(usage_of pd)" 0
 proceed
 
