@@ -111,28 +111,32 @@ std::optional<FullLimit> Ledger::full_total(std::uint32_t slot, Resource resourc
 }
 
 // raise_gate, raise_slot, then the sums, which no compare-and-swap guards: each charger raises before
-// it adds up, so of two that race the later one sees both. Returns the limit that was met, with nothing raised.
-inline std::optional<FullLimit> Ledger::raise(std::uint32_t slot, std::uint32_t device, Resource resource,
-                                              std::uint64_t amount, const Limits& limit) noexcept {
+// it adds up, so of two that race the later one sees both. False: nothing is raised, and `met` is the limit that was met.
+inline bool Ledger::raise(std::uint32_t slot, std::uint32_t device, Resource resource, std::uint64_t amount,
+                          const Limits& limit, FullLimit& met) noexcept {
     const auto r = index(resource);
     auto& gate = data_->gates[device][r];
     const auto bound = capped(limit.tenant);
     auto word = load(gate);
     do {
-        if (exceeds(amount_of(word), amount, bound)) return FullLimit{Scope::tenant, false};
+        if (exceeds(amount_of(word), amount, bound)) {
+            met = {Scope::tenant, false};
+            return false;
+        }
     } while (!compare_exchange(gate, word, word + amount));
     failpoint("raise_gate");
     raise_to(data_->peaks[device][r], amount_of(word) + amount);
     const auto used = add(data_->slots[slot].usage[device][r], amount);
     failpoint("raise_slot");
-    std::optional<FullLimit> full;
-    if (exceeds(used, amount, limit.process)) [[unlikely]]
-        full = FullLimit{Scope::process, false};
-    else if ((limit.process_total & limit.tenant_total) != unlimited) [[unlikely]]
-        full = full_total(slot, resource, amount, limit, amount);
-    if (full) [[unlikely]]
-        lower(slot, device, resource, amount);
-    return full;
+    const bool sums = (limit.process_total & limit.tenant_total) != unlimited;
+    if (!exceeds(used, amount, limit.process) && !sums) [[likely]]
+        return true;
+    const auto full = exceeds(used, amount, limit.process) ? std::optional(FullLimit{Scope::process, false})
+                                                           : full_total(slot, resource, amount, limit, amount);
+    if (!full) return true;
+    met = *full;
+    lower(slot, device, resource, amount);
+    return false;
 }
 
 // lower_slot, then lower_gate: a death between the two leaves the gate too high, never too low. A slot never goes below
@@ -152,10 +156,10 @@ bool Ledger::try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&
                         Denial& denial) noexcept {
     const InFlight in_flight(*data_, slot);
     for (std::size_t i = 0; i < amounts.count; ++i) {
-        const auto full = raise(slot, device, amounts.resource[i], amounts.amount[i], limits[i]);
-        if (!full) [[likely]]
+        FullLimit met{};
+        if (raise(slot, device, amounts.resource[i], amounts.amount[i], limits[i], met)) [[likely]]
             continue;
-        denial = denial_of(amounts, limits, i, *full);
+        denial = denial_of(amounts, limits, i, met);
         while (i-- > 0) lower(slot, device, amounts.resource[i], amounts.amount[i]);
         return false;
     }

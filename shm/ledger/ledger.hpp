@@ -263,8 +263,8 @@ private:
                                         const Limits&) const noexcept;
     std::optional<FullLimit> full_total(std::uint32_t slot, Resource, std::uint64_t amount, const Limits&,
                                         std::uint64_t already) const noexcept;
-    std::optional<FullLimit> raise(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount,
-                                   const Limits&) noexcept;
+    bool raise(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount, const Limits&,
+               FullLimit& met) noexcept;
     bool try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     bool retry(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     std::optional<Denial> prove(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*,
