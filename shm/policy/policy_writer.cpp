@@ -109,7 +109,10 @@ void publish_name(PolicyRow& row, std::string_view device) noexcept {
 
 Result<PolicyWriter> PolicyWriter::open(const std::string& path, std::chrono::milliseconds patience) {
     auto lock = PolicyLock::take(path, patience);
-    if (!lock) return Error{lock.error()};
+    if (!lock) {
+        const auto usable = PolicySegment::open(path);  // where there is no policy, say how to get one
+        return Error{usable ? lock.error() : usable.error()};
+    }
     complete_replacement(path);
     auto policy = PolicySegment::open(path, true);
     if (!policy) return Error{policy.error()};

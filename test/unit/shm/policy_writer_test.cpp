@@ -156,6 +156,12 @@ TEST_CASE_METHOD(Fixture, "the next writer completes what a killed publication h
     CHECK_FALSE(PolicySegment::open(path)->superseded());
 }
 
+TEST_CASE("a change where there is no policy says how to get one") {
+    const TemporaryDirectory directory;
+    const auto path = directory / GENERATE("policy", "missing/policy");
+    CHECK_THAT(PolicyWriter::open(path).error(), Catch::Contains(path) && Catch::Contains("rdmaquota reload"));
+}
+
 TEST_CASE_METHOD(Fixture, "only the owner can open the lock file, so no reader can hold it") {
     struct stat status {};
     REQUIRE(stat((path + ".lock").c_str(), &status) == 0);
