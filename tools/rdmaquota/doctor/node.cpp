@@ -16,13 +16,14 @@
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/policy_segment.hpp"
-#include "tools/rdmaquota/command.hpp"
+#include "policy/file/policy_file.hpp"
 #include "tools/common/config.hpp"
 #include "tools/common/devices.hpp"
 #include "tools/rdmaquota/doctor/elf_file.hpp"
 #include "tools/common/file_text.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
 #include "tools/common/probe.hpp"
+#include "tools/common/reload.hpp"
 #include "tools/rdmaquota/doctor/verbs_memory.hpp"
 
 namespace rdmaquota {
