@@ -396,6 +396,33 @@ check "doctor of a process without RDMA" says "ok       devices: it has none ope
 try "$rdmaquota" doctor --pid 4194304
 check "doctor of no process" grep -q '^problem  process: cannot look into process 4194304' out
 check "and it fails" test "$status" -eq 1
+
+# It is run by root, of processes that may do what they can against it.
+bounded_doctor() { try bash -c 'ulimit -v 400000; exec "$0" doctor --pid "$1"' "$rdmaquota" "$1"; }
+cp "$(command -v sleep)" hostile
+truncate -s 3G hostile
+./hostile 1000 &
+hostile=$!
+bounded_doctor $hostile
+check "doctor of a program of 3 GiB, most of it a hole" says "ok       devices: it has none open"
+kill $hostile
+truncate -s 1T libmlx5.so.1
+python3 -c 'import mmap, sys, time
+file = open("libmlx5.so.1", "rb")
+maps = [mmap.mmap(file.fileno(), 1 << 40, mmap.MAP_PRIVATE, mmap.PROT_READ | also) for also in (0, mmap.PROT_EXEC)]
+print("mapped", flush=True)
+time.sleep(1000)' >mapped 2>&1 &
+hostile=$!
+for _ in {1..100}; do
+    [[ -s mapped ]] && break
+    sleep 0.1
+done
+bounded_doctor $hostile
+check "doctor of a process that has mapped 1 TiB" grep -q '^problem  library: not covered: .*/libmlx5.so.1 is' out
+check "and no complaint of its own" test ! -s err
+kill $hostile
+rm hostile libmlx5.so.1
+
 try "$rdmaquota" doctor --pid none
 check "doctor of a wrong pid" refuses 2 "--pid"
 try "$rdmaquota" __complete do

@@ -1,39 +1,55 @@
 #include "tools/rdmaquota/doctor/elf_file.hpp"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <optional>
-#include <string_view>
 
 #include <fmt/core.h>
-
-#include "tools/common/file_text.hpp"
 
 namespace rdmaquota {
 namespace {
 
-// The bytes of a file, read with bounds.
-class Bytes {
+// More than any real file has. A hostile one may claim any number.
+constexpr std::size_t most_entries = 1024;  // program headers, dynamic entries, versions
+constexpr std::size_t longest_text = 4096;  // as PATH_MAX
+
+// Reads no more of a file than is asked for.
+class FileReader {
 public:
-    explicit Bytes(std::string bytes) : bytes_(std::move(bytes)) {}
+    explicit FileReader(const std::string& path) : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+    FileReader(FileReader&&) = delete;
+    ~FileReader() {
+        if (file_ >= 0) ::close(file_);
+    }
+
+    bool is_open() const { return file_ >= 0; }
 
     template <class T>
     std::optional<T> at(std::uint64_t offset) const {
-        if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T)) return std::nullopt;
         T value;
-        std::memcpy(&value, bytes_.data() + offset, sizeof value);
-        return value;
+        return read(offset, &value, sizeof value) == sizeof value ? std::optional(value) : std::nullopt;
     }
 
     std::string text(std::uint64_t offset) const {
-        return offset < bytes_.size() ? std::string(bytes_.c_str() + offset) : std::string();
+        std::string result(longest_text, '\0');
+        result.resize(read(offset, result.data(), result.size()));
+        return result.substr(0, result.find('\0'));
     }
 
 private:
-    std::string bytes_;
+    std::size_t read(std::uint64_t offset, void* to, std::size_t size) const {
+        if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) return 0;
+        const auto got = ::pread(file_, to, size, static_cast<off_t>(offset));
+        return got > 0 ? static_cast<std::size_t>(got) : 0;
+    }
+
+    int file_;
 };
 
 struct Dynamic {
@@ -45,14 +61,14 @@ struct Dynamic {
     std::vector<std::uint64_t> needed;
 };
 
-std::vector<Elf64_Phdr> program_headers(const Bytes& bytes, const Elf64_Ehdr& head) {
+std::vector<Elf64_Phdr> program_headers(const FileReader& file, const Elf64_Ehdr& head) {
     std::vector<Elf64_Phdr> headers;
-    for (unsigned i = 0; i < head.e_phnum; ++i)
-        if (const auto header = bytes.at<Elf64_Phdr>(head.e_phoff + i * sizeof(Elf64_Phdr))) headers.push_back(*header);
+    for (std::size_t i = 0; i < std::min<std::size_t>(head.e_phnum, most_entries); ++i)
+        if (const auto header = file.at<Elf64_Phdr>(head.e_phoff + i * sizeof(Elf64_Phdr))) headers.push_back(*header);
     return headers;
 }
 
-// The place in the file of an address in memory.
+// Where the contents of an address in memory are in the file.
 std::uint64_t offset_of(const std::vector<Elf64_Phdr>& headers, std::uint64_t address) {
     for (const auto& header : headers)
         if (header.p_type == PT_LOAD && address >= header.p_vaddr && address - header.p_vaddr < header.p_filesz)
@@ -60,10 +76,11 @@ std::uint64_t offset_of(const std::vector<Elf64_Phdr>& headers, std::uint64_t ad
     return 0;
 }
 
-Dynamic read_dynamic(const Bytes& bytes, const std::vector<Elf64_Phdr>& headers, const Elf64_Phdr& place) {
+Dynamic read_dynamic(const FileReader& file, const std::vector<Elf64_Phdr>& headers, const Elf64_Phdr& section) {
     Dynamic result;
-    for (std::uint64_t at = 0; at + sizeof(Elf64_Dyn) <= place.p_filesz; at += sizeof(Elf64_Dyn)) {
-        const auto entry = bytes.at<Elf64_Dyn>(place.p_offset + at);
+    const auto entries = std::min<std::uint64_t>(section.p_filesz / sizeof(Elf64_Dyn), most_entries);
+    for (std::uint64_t i = 0; i < entries; ++i) {
+        const auto entry = file.at<Elf64_Dyn>(section.p_offset + i * sizeof(Elf64_Dyn));
         if (!entry || entry->d_tag == DT_NULL) break;
         switch (entry->d_tag) {
             case DT_STRTAB:
@@ -92,48 +109,50 @@ Dynamic read_dynamic(const Bytes& bytes, const std::vector<Elf64_Phdr>& headers,
     return result;
 }
 
-std::vector<std::string> read_versions(const Bytes& bytes, const Dynamic& dynamic) {
+std::vector<std::string> read_versions(const FileReader& file, const Dynamic& dynamic) {
     std::vector<std::string> names;
     auto at = dynamic.versions;
-    for (std::uint64_t i = 0; i < dynamic.version_count; ++i) {
-        const auto definition = bytes.at<Elf64_Verdef>(at);
-        const auto name = definition ? bytes.at<Elf64_Verdaux>(at + definition->vd_aux) : std::nullopt;
+    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(dynamic.version_count, most_entries); ++i) {
+        const auto definition = file.at<Elf64_Verdef>(at);
+        const auto name = definition ? file.at<Elf64_Verdaux>(at + definition->vd_aux) : std::nullopt;
         if (!name) break;
-        if ((definition->vd_flags & VER_FLG_BASE) == 0) names.push_back(bytes.text(dynamic.strings + name->vda_name));
+        if ((definition->vd_flags & VER_FLG_BASE) == 0) names.push_back(file.text(dynamic.strings + name->vda_name));
         if (definition->vd_next == 0) break;
         at += definition->vd_next;
     }
     return names;
 }
 
-ElfFile describe(const Bytes& bytes, const Elf64_Ehdr& head) {
-    ElfFile file;
-    const auto headers = program_headers(bytes, head);
-    for (const auto& header : headers) {
-        if (header.p_type == PT_INTERP) file.interpreted = true;
-        if (header.p_type != PT_DYNAMIC) continue;
-        file.dynamic = true;
-        const auto dynamic = read_dynamic(bytes, headers, header);
-        const auto text = [&](std::uint64_t offset) {
-            return offset == 0 ? std::string() : bytes.text(dynamic.strings + offset);
-        };
-        file.soname = text(dynamic.soname);
-        file.runpath = text(dynamic.runpath);
-        for (const auto needed : dynamic.needed) file.needed.push_back(text(needed));
-        file.versions = read_versions(bytes, dynamic);
-    }
-    return file;
+ElfFile describe(const FileReader& file, const Elf64_Ehdr& head) {
+    ElfFile result;
+    const auto headers = program_headers(file, head);
+    const auto of_type = [&headers](unsigned type) {
+        return std::find_if(headers.begin(), headers.end(), [type](const auto& one) { return one.p_type == type; });
+    };
+    result.interpreted = of_type(PT_INTERP) != headers.end();
+    const auto section = of_type(PT_DYNAMIC);
+    result.dynamic = section != headers.end();
+    if (!result.dynamic) return result;
+    const auto dynamic = read_dynamic(file, headers, *section);
+    const auto text = [&](std::uint64_t offset) {
+        return offset == 0 ? std::string() : file.text(dynamic.strings + offset);
+    };
+    result.soname = text(dynamic.soname);
+    result.runpath = text(dynamic.runpath);
+    for (const auto needed : dynamic.needed) result.needed.push_back(text(needed));
+    result.versions = read_versions(file, dynamic);
+    return result;
 }
 
 }  // namespace
 
 Result<ElfFile> read_elf(const std::string& path) {
-    const Bytes bytes(file_text(path));
-    const auto head = bytes.at<Elf64_Ehdr>(0);
+    const FileReader file(path);
+    if (!file.is_open()) return Error{fmt::format("{}: {}", path, std::strerror(errno))};
+    const auto head = file.at<Elf64_Ehdr>(0);
     if (head && std::memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 && head->e_ident[EI_CLASS] == ELFCLASS64)
-        return describe(bytes, *head);
-    const bool readable = access(path.c_str(), R_OK) == 0;
-    return Error{fmt::format("{}: {}", path, readable ? "no 64-bit ELF file" : std::strerror(errno))};
+        return describe(file, *head);
+    return Error{fmt::format("{}: no 64-bit ELF file", path)};
 }
 
 }  // namespace rdmaquota

@@ -1,4 +1,4 @@
-// What the doctor finds, one line each.
+// The doctor's findings, one line each.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace rdmaquota {
 
-enum class Level { ok, warning, problem };  // problem: something is, or may be, created uncounted
+enum class Level { ok, warning, problem };  // problem: objects are, or may be, created uncounted
 
 struct Finding {
     Level level;
@@ -15,11 +15,12 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
-// Of this node: libibverbs, providers, registration, shadow libraries, segments, policy, kernel. `directory` is that of
-// the running policy. Loads libibverbs and all providers in child processes of its own.
+// Examines this node: libibverbs, providers, registration, shadow libraries, segments, policy, kernel. `directory` is
+// the running policy's. Loads libibverbs and all providers in child processes.
 Findings examine_node(const std::string& directory);
 
-// Of one process: who owns each device that it has open, and the kernel's counts beside the ledger's.
+// Examines one process: who opened each device that it has open, and the kernel's counts beside the ledger's. The
+// process may be hostile; time and memory that this takes are bounded.
 Findings examine_process(int pid, const std::string& directory);
 
 }  // namespace rdmaquota

@@ -1,4 +1,4 @@
-// What the doctor looks at on a node.
+// What the doctor examines on a node.
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/stat.h>
@@ -39,7 +39,7 @@ std::string resolved(const std::string& path) {
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-// Where the loader finds `name` for a program that is started from here.
+// The file that the loader gives a program that is started from here and asks for `name`.
 std::string loaded_from(const std::string& name) {
     const Probe probe([&name]() -> std::string {
         void* handle = ::dlopen(name.c_str(), RTLD_LAZY);
@@ -47,7 +47,7 @@ std::string loaded_from(const std::string& name) {
         if (handle == nullptr || ::dlinfo(handle, RTLD_DI_LINKMAP, &object) != 0) return "";
         return std::string("\n") + object->l_name;
     });
-    // What providers have to say stands before it.
+    // The last line is ours; providers may have written others.
     const auto line = probe.answer().rfind('\n');
     return line == std::string::npos ? "" : probe.answer().substr(line + 1);
 }
@@ -85,7 +85,7 @@ std::vector<std::string> driver_names() {
     return names;
 }
 
-// What the provider said of itself: the rest of the line that begins so.
+// The rest of the line that begins with `beginning`, or "".
 std::string said(const std::string& text, const std::string& beginning) {
     const auto at = text.find(beginning);
     if (at == std::string::npos) return "";
@@ -113,8 +113,8 @@ void examine_provider(Findings& findings, const std::string& name, const std::st
         {Level::problem, subject, "not adopted, its devices are not limited" + (why.empty() ? "" : ": " + why)});
 }
 
-// Loads all as libibverbs would in a program, in the child. What our provider has to say comes first; it goes
-// by a file, since the provider logs to nothing else that it is not sure of.
+// Loads libibverbs and our provider as a program would; called in a child process. Returns what our provider logged,
+// then the outcome. The log goes through a file, which the provider always writes to when it is told so.
 std::string load_providers(const std::string& ours) {
     std::string log = fs::temp_directory_path() / "rdmaquota-doctor-XXXXXX";
     const int descriptor = ::mkstemp(log.data());

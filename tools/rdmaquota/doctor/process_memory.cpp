@@ -47,14 +47,18 @@ Result<ProcessMemory> ProcessMemory::open(int pid) {
         ::close(file);
         return Error{fmt::format("cannot look into process {}: it has no memory, or is not ours to look at", pid)};
     }
-    return ProcessMemory(file, std::move(maps));
+    const int page_map = ::open(fmt::format("/proc/{}/pagemap", pid).c_str(), O_RDONLY | O_CLOEXEC);
+    return ProcessMemory(file, page_map, std::move(maps));
 }
 
 ProcessMemory::ProcessMemory(ProcessMemory&& other) noexcept
-    : file_(std::exchange(other.file_, -1)), maps_(std::move(other.maps_)) {}
+    : file_(std::exchange(other.file_, -1)),
+      page_map_(std::exchange(other.page_map_, -1)),
+      maps_(std::move(other.maps_)) {}
 
 ProcessMemory::~ProcessMemory() {
     if (file_ >= 0) ::close(file_);
+    if (page_map_ >= 0) ::close(page_map_);
 }
 
 const Mapped* ProcessMemory::at(std::uint64_t address) const noexcept {
@@ -78,6 +82,17 @@ std::string ProcessMemory::text(std::uint64_t address, std::size_t most) const {
     const auto got = ::pread(file_, result.data(), most, static_cast<off_t>(address));
     result.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     return result.substr(0, result.find('\0'));
+}
+
+std::vector<bool> ProcessMemory::used_pages(std::uint64_t address, std::size_t count) const {
+    // One word for each page; see pagemap in the kernel's Documentation/admin-guide/mm.
+    constexpr auto in_memory_or_swap = std::uint64_t{3} << 62;
+    std::vector<std::uint64_t> entries(count, in_memory_or_swap);
+    (void)!::pread(page_map_, entries.data(), count * sizeof(std::uint64_t),
+                   static_cast<off_t>(address / page_bytes * sizeof(std::uint64_t)));
+    std::vector<bool> used(count);
+    for (std::size_t i = 0; i < count; ++i) used[i] = (entries[i] & in_memory_or_swap) != 0;
+    return used;
 }
 
 }  // namespace rdmaquota

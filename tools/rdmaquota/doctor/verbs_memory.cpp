@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <functional>
+
+#include "tools/rdmaquota/doctor/heap_scan.hpp"
 
 namespace rdmaquota {
 namespace {
 
-// Words of the table.
+// Indices into a device table, in words.
 enum TableWord : std::size_t {
     name_word,
     abi_word,
@@ -41,7 +42,7 @@ bool is_identifier(const std::string& text) {
     });
 }
 
-// Real ABI numbers are below 20; some providers accept anything upwards.
+// Real ABI numbers are below 20; some providers accept any higher one.
 bool are_abi_versions(std::uint64_t word) {
     const auto lowest = static_cast<std::uint32_t>(word);
     const auto highest = static_cast<std::uint32_t>(word >> 32);
@@ -57,57 +58,42 @@ bool is_table(const ProcessMemory& memory, const std::uint64_t* table, const std
            is_identifier(memory.text(table[name_word], 32));
 }
 
-// Programs keep gigabytes of data where contexts are allocated; what is looked through has a bound.
-constexpr std::uint64_t most_scanned = std::uint64_t{1} << 30;
-constexpr std::size_t chunk_words = 1 << 17;
-
-bool is_heap(const Mapped& mapping) {
-    return mapping.writable && !mapping.shared &&
-           (mapping.file.empty() || mapping.file == "[heap]" || mapping.file.starts_with("[anon"));
-}
-
-// Calls `see(address, word)` for each word of allocated memory.
-void scan_heap(const ProcessMemory& memory, const std::function<void(std::uint64_t, std::uint64_t)>& see) {
-    std::uint64_t scanned = 0;
-    for (const auto& mapping : memory.maps()) {
-        if (!is_heap(mapping)) continue;
-        for (auto at = mapping.begin; at < mapping.end && scanned < most_scanned; at += chunk_words * 8) {
-            const auto count = std::min<std::uint64_t>(chunk_words, (mapping.end - at) / 8);
-            const auto words = memory.words(at, count);
-            for (std::size_t i = 0; i < words.size(); ++i) see(at + i * 8, words[i]);
-            scanned += count * 8;
-        }
-    }
-}
+// A hostile process may fill its memory with what looks like devices and contexts.
+constexpr std::size_t most_looked_at = 1 << 16;
+constexpr std::size_t most_devices = 16;
+// Far more than any provider's data, though not than any mapping.
+constexpr std::uint64_t most_of_library = std::uint64_t{16} << 20;
 
 std::vector<std::uint64_t> find_devices(const ProcessMemory& memory, const std::string& name, const std::string& node) {
     std::uint64_t first = 0;
     std::memcpy(&first, node.data(), std::min(sizeof first, node.size()));
     std::vector<std::uint64_t> found;
+    std::size_t looked_at = 0;
     scan_heap(memory, [&](std::uint64_t address, std::uint64_t word) {
-        if (word != first) return;
+        if (word != first) return true;
         const auto device = address - offsetof(ibv_device, dev_name);
         if (memory.text(device + offsetof(ibv_device, dev_name), IBV_SYSFS_NAME_MAX) == node &&
             memory.text(device + offsetof(ibv_device, name), IBV_SYSFS_NAME_MAX) == name)
             found.push_back(device);
+        return ++looked_at < most_looked_at && found.size() < most_devices;
     });
     return found;
 }
 
-// Every context that libibverbs gives out since 2011 bears this mark; other things that point to a device do not.
+// libibverbs has marked every context so since 2011; other things that point to a device lack the mark.
 bool is_context(const ProcessMemory& memory, std::uint64_t context) {
     const auto mark = memory.words(context + offsetof(ibv_context, abi_compat), 1);
     return !mark.empty() && mark[0] == UINTPTR_MAX;
 }
 
-// Releases since the header's have put up to this much more in front.
+// Releases newer than the header put up to this much more in front.
 constexpr std::uint64_t front_growth = 8 * sizeof(void*);
 constexpr std::uint64_t bytes_before = offsetof(verbs_context, context) + front_growth;
 
 bool leads_to_us(const ProcessMemory& memory, std::uint64_t context) {
     const auto* mapping = memory.at(context);
     if (mapping == nullptr) return false;
-    // A large context has a mapping of its own, of which it is the first.
+    // A large context has a mapping of its own and begins it.
     const auto before = std::min(bytes_before, context - mapping->begin);
     const auto words = memory.words(context - before, (before + offsetof(ibv_context, cmd_fd)) / 8);
     return std::any_of(words.begin(), words.end(), [&](std::uint64_t word) { return is_ours(memory.at(word)); });
@@ -127,11 +113,14 @@ Adoption adoption_of(const ProcessMemory& memory, const std::string& file) {
     bool loaded = false;
     std::size_t adopted = 0;
     std::size_t others = 0;
+    auto left = most_of_library;
     for (const auto& mapping : memory.maps()) {
         if (mapping.file != file) continue;
         loaded = true;
         if (mapping.executable) continue;
-        const auto words = memory.words(mapping.begin, (mapping.end - mapping.begin) / 8);
+        const auto bytes = std::min(mapping.end - mapping.begin, left);
+        left -= bytes;
+        const auto words = memory.words(mapping.begin, bytes / 8);
         for (std::size_t i = 0; i + table_words <= words.size(); ++i)
             if (is_table(memory, &words[i], file))
                 ++(is_ours(memory.at(words[i + alloc_context_word])) ? adopted : others);
@@ -144,13 +133,15 @@ Adoption adoption_of(const ProcessMemory& memory, const std::string& file) {
 std::vector<OpenContext> open_contexts(const ProcessMemory& memory, const std::string& name, const std::string& node) {
     std::vector<OpenContext> found;
     const auto devices = find_devices(memory, name, node);
+    std::size_t looked_at = 0;
     scan_heap(memory, [&](std::uint64_t address, std::uint64_t word) {
-        if (std::find(devices.begin(), devices.end(), word) == devices.end()) return;
+        if (std::find(devices.begin(), devices.end(), word) == devices.end()) return true;
         const auto context = address - offsetof(ibv_context, device);
         const auto descriptors = memory.words(context + offsetof(ibv_context, cmd_fd), 1);
         if (!descriptors.empty() && is_context(memory, context))
             found.push_back(
                 describe(memory, word, context, static_cast<int>(static_cast<std::uint32_t>(descriptors[0]))));
+        return ++looked_at < most_looked_at;
     });
     return found;
 }

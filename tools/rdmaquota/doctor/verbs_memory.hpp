@@ -1,8 +1,8 @@
 // libibverbs' objects in another process: the device table of a provider, and the contexts that are open.
 //
-// A provider's table is `struct verbs_device_ops`, whose layout is the same in every release (provider/adoption/device_table.hpp);
-// the device and the context begin as infiniband/verbs.h says. They are found by what they must hold: see the
-// functions.
+// A provider's table is `struct verbs_device_ops`, whose layout is the same in every release (see
+// provider/adoption/device_table.hpp); device and context begin as in infiniband/verbs.h. All are found by their
+// contents. A hostile process can fake or hide them; what is read of its memory is bounded.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace rdmaquota {
 
 enum class Adoption {
     not_loaded,
-    no_table,    // loaded, and nothing in it is or several things are like a device table
+    no_table,    // loaded, but nothing in it looks like a device table, or several things do
     left_alone,  // its devices are opened by its own functions
     adopted,     // by ours
 };
@@ -26,8 +26,8 @@ Adoption adoption_of(const ProcessMemory& memory, const std::string& file);
 struct OpenContext {
     int descriptor;
     std::string provider;  // the file that holds the device's table
-    bool table_adopted;    // what opens this device is ours
-    bool ours;             // and this context's own operations lead to us
+    bool table_adopted;    // the device is opened by us
+    bool ours;             // this context's own operations lead to us
 };
 
 // The contexts on the device `name` (mlx5_0), whose node is `node` (uverbs0).

@@ -1,0 +1,120 @@
+#include <catch2/catch.hpp>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "tools/rdmaquota/doctor/elf_file.hpp"
+#include "tools/rdmaquota/doctor/heap_scan.hpp"
+#include "tools/rdmaquota/doctor/verbs_memory.hpp"
+
+using namespace rdmaquota;
+
+namespace {
+
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+
+// Bounds this process's own address space for as long as it lives.
+class AddressSpaceLimit {
+public:
+    explicit AddressSpaceLimit(std::uint64_t more_bytes) {
+        ::getrlimit(RLIMIT_AS, &before_);
+        std::uint64_t pages = 0;
+        std::ifstream("/proc/self/statm") >> pages;
+        const rlimit bounded{pages * page_bytes + more_bytes, before_.rlim_max};
+        REQUIRE(::setrlimit(RLIMIT_AS, &bounded) == 0);
+    }
+    AddressSpaceLimit(AddressSpaceLimit&&) = delete;
+    ~AddressSpaceLimit() { ::setrlimit(RLIMIT_AS, &before_); }
+
+private:
+    rlimit before_{};
+};
+
+class Reservation {
+public:
+    Reservation(std::size_t bytes, int protection, int file = -1)
+        : bytes_(bytes),
+          address_(::mmap(nullptr, bytes, protection,
+                          file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_PRIVATE, file, 0)) {
+        REQUIRE(address_ != MAP_FAILED);
+    }
+    Reservation(Reservation&&) = delete;
+    ~Reservation() { ::munmap(address_, bytes_); }
+    std::uint64_t* words() const { return static_cast<std::uint64_t*>(address_); }
+
+private:
+    std::size_t bytes_;
+    void* address_;
+};
+
+std::filesystem::path sparse_copy(const std::filesystem::path& file, std::uint64_t bytes) {
+    const auto copy = std::filesystem::temp_directory_path() / ("rdmaquota-doctor-" + std::to_string(::getpid()));
+    std::filesystem::copy_file(file, copy, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::resize_file(copy, bytes);
+    return copy;
+}
+
+}  // namespace
+
+TEST_CASE("of an executable only what is needed is read, however large it is") {
+    const auto small = read_elf("/proc/self/exe");
+    const auto path = sparse_copy("/proc/self/exe", 3072 * mib);
+    {
+        const AddressSpaceLimit limit(64 * mib);
+        const auto large = read_elf(path);
+        REQUIRE(large);
+        CHECK(large->interpreted);
+        CHECK(large->needed == small->needed);
+        CHECK_FALSE(large->needed.empty());
+    }
+    std::filesystem::remove(path);
+}
+
+TEST_CASE("what is no executable is refused with the reason") {
+    CHECK_THAT(read_elf("/nowhere").error(), Catch::Contains("No such file"));
+    CHECK_THAT(read_elf("/proc/self/status").error(), Catch::Contains("no 64-bit ELF file"));
+    CHECK_THAT(read_elf("/").error(), Catch::Contains("no 64-bit ELF file"));
+}
+
+TEST_CASE("a mapped library is read up to a bound") {
+    const auto path = sparse_copy("/proc/self/exe", 3072 * mib);
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    REQUIRE(file >= 0);
+    {
+        const Reservation mapped(3072 * mib, PROT_READ, file);
+        const auto memory = ProcessMemory::open(::getpid());
+        REQUIRE(memory);
+        const AddressSpaceLimit limit(64 * mib);
+        CHECK(adoption_of(*memory, path) == Adoption::no_table);
+    }
+    ::close(file);
+    std::filesystem::remove(path);
+}
+
+TEST_CASE("allocated memory is found behind reservations of any size") {
+    // Mappings are looked through by address; new ones are put below those that are there.
+    const Reservation last(page_bytes, PROT_READ | PROT_WRITE);
+    const Reservation first(std::size_t{1} << 40, PROT_READ | PROT_WRITE);
+    last.words()[3] = 0x1234'5678'9abc'def0;
+    first.words()[0] = 1;
+    const auto memory = ProcessMemory::open(::getpid());
+    REQUIRE(memory);
+    const AddressSpaceLimit limit(64 * mib);
+    const auto begin = std::chrono::steady_clock::now();
+    std::size_t seen = 0;
+    bool found = false;
+    scan_heap(*memory, [&](std::uint64_t address, std::uint64_t word) {
+        ++seen;
+        found = found || (address == reinterpret_cast<std::uint64_t>(&last.words()[3]) && word == last.words()[3]);
+        return !found;
+    });
+    CHECK(found);
+    CHECK(seen * 8 < 1024 * mib);
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+}
