@@ -1,4 +1,4 @@
-// Times as /proc/PID/stat tells when a process started: in clock ticks since boot (proc_pid_stat(5), field 22).
+// Times in clock ticks since boot, as processes' start times in /proc/PID/stat (proc_pid_stat(5), field 22).
 #pragma once
 
 #include <cstdint>

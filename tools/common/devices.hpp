@@ -1,4 +1,4 @@
-// The RDMA devices that this machine has.
+// The RDMA devices of this machine.
 #pragma once
 
 #include <string>

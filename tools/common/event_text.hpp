@@ -1,4 +1,4 @@
-// How events are told: as a line for people, as a JSON object for programs.
+// Events as lines for people and as JSON objects for programs.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace rdmaquota {
 
 using DeviceNames = std::vector<std::pair<std::uint32_t, std::string>>;
 
-// Nothing in an event is trusted: any tenant can have written it.
+// Trusts nothing in the event, which any tenant can have written.
 std::string event_line(const Event& event, const DeviceNames& devices);
 // CLOCK_REALTIME as "2026-01-31 12:00:00.000", local, or "2026-01-31T12:00:00.000000000Z".
 std::string event_time(std::uint64_t time_ns, bool for_people);
-// An event of the sidecar, as the control socket tells it.
+// `event` is one of the sidecar, as the control socket sends it.
 std::string sidecar_line(const Json& event);
 Json event_json(std::uint64_t number, const Event& event, const DeviceNames& devices);
 

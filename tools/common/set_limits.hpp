@@ -12,11 +12,11 @@ namespace rdmaquota {
 
 struct LimitRequest {
     Scope scope = Scope::tenant;
-    std::string device;  // valid, and a place for each of the settings
+    std::string device;  // valid for each of the settings
     std::vector<Setting> settings;
 };
 
-// What was done: the limit that held before, and the one that holds now.
+// One change: the limit that was in force before, and the one that is now.
 struct LimitDone {
     Resource resource;
     std::uint64_t before;
@@ -26,10 +26,10 @@ struct LimitDone {
 // The running policy of a quota directory, for changing it. The error says when root is needed.
 Result<PolicyWriter> open_for_change(const std::string& directory);
 
-// Whether there is, or can be, a row for the device.
+// An error when there is no row for the device and no room for one.
 Result<void> check_room(const PolicySegment& policy, Scope scope, const std::string& device);
 
-// Makes all changes, or none and an error. Notes that an administrator made them.
+// Makes all changes, or none and returns an error. Marks them as an administrator's.
 Result<std::vector<LimitDone>> set_limits(PolicyWriter& writer, const LimitRequest& request);
 
 }  // namespace rdmaquota

@@ -13,7 +13,7 @@ using Reading = std::function<ResourceView(Resource)>;
 
 constexpr std::size_t most_figures = 131'072;
 
-// The resources of one device that have something to tell.
+// The resources of one device that have usage, a limit or a peak.
 DeviceView read_device(const std::string& name, const Reading& read) {
     DeviceView view{name, {}};
     for (const auto& row : resource_table) {
@@ -28,7 +28,7 @@ void keep(std::vector<DeviceView>& views, DeviceView view) {
     if (!view.resources.empty()) views.push_back(std::move(view));
 }
 
-// Devices that nobody has used yet, but that the machine has or the policy names.
+// Devices without usage that the machine has or the policy names.
 std::vector<std::string> unused_devices(const std::vector<Device>& used, const PolicySegment& policy) {
     auto names = machine_devices();
     for (const auto& entry : policy.decompile().tenant) names.push_back(entry.device);
@@ -83,7 +83,7 @@ std::vector<ActivityView> read_activity(const Source& ledger, const std::functio
     return views;
 }
 
-// Of a process only what it uses.
+// Leaves out what the process does not use.
 template <class Source>
 ProcessView read_process(const Source& ledger, const PolicySegment& policy, const OwnerView& owner) {
     ProcessView process{owner.identity.pid, owner.identity.comm, {}, {}};

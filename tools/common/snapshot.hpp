@@ -1,4 +1,4 @@
-// Who uses how much of what: ledger and policy put together for the eyes of one moment.
+// Who uses how much of what: ledger and policy combined, as of one moment.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace rdmaquota {
 struct ResourceView {
     Resource resource;
     std::uint64_t usage;
-    std::uint64_t limit;                // the one that holds here, or `unlimited`
+    std::uint64_t limit;                // the one in force, or `unlimited`
     std::optional<std::uint64_t> peak;  // not known for processes and for "total"
 };
 
@@ -25,7 +25,7 @@ struct DeviceView {
     std::vector<ResourceView> resources;
 };
 
-// What was done on a device, from the first process on or since this process opened it.
+// What was done on a device: by the tenant in all, or by a process since it opened the device.
 struct ActivityView {
     std::string device;  // not yet safe to print
     PastActivity counts;

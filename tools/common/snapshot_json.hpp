@@ -1,4 +1,4 @@
-// A snapshot as `show --json` and the control socket tell it; see rdmaquota-show(1).
+// A snapshot in the form of `show --json` and of the control socket; see rdmaquota-show(1).
 #pragma once
 
 #include "tools/common/json.hpp"

@@ -1,4 +1,4 @@
-// How text is put before people: what is safe to print, what a terminal can show, aligned columns.
+// Text for people: safe to print, within what the terminal can show, in aligned columns.
 #pragma once
 
 #include <cstdio>
@@ -10,9 +10,9 @@
 
 namespace rdmaquota {
 
-// What standard output is good for.
+// What standard output can show.
 struct Terminal {
-    bool is_terminal = false;  // a person looks at it: bars
+    bool is_terminal = false;  // draw bars
     bool colour = false;       // and NO_COLOR is not set
     bool unicode = false;      // and its locale is UTF-8
 };
@@ -24,7 +24,7 @@ std::string coloured(const Terminal& terminal, Colour colour, std::string_view t
 // A bar of fixed width for `used` of `limit`, with the percentage behind it.
 std::string bar(const Terminal& terminal, std::uint64_t used, std::uint64_t limit);
 
-// How many cells of a terminal a text takes, one for each code point.
+// The width of a text in cells, one for each code point.
 std::size_t cells_of(std::string_view text);
 
 enum class Align { left, right };

@@ -1,4 +1,4 @@
-// rdmaquota check: is this policy file right, and what does it say?
+// rdmaquota check: whether a policy file is right, and what it means.
 #include <cstdio>
 #include <memory>
 

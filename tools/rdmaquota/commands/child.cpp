@@ -17,7 +17,7 @@ namespace {
 
 constexpr int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
-// Signals are taken one by one with sigwaitinfo; the child gets back what we inherited.
+// Blocks the signals that we forward, to take them with sigwaitinfo. restore() gives the child what we inherited.
 class Signals {
 public:
     Signals() {
@@ -58,7 +58,7 @@ private:
     ::_exit(127);
 }
 
-// Blocks until the program runs (the descriptor closes at exec) or has told why it does not.
+// Waits until the program runs, when exec closes the descriptor, or the child has reported why it does not.
 int exec_error_from(int report) {
     int error = 0;
     ssize_t got = 0;
@@ -67,7 +67,7 @@ int exec_error_from(int report) {
     return got == static_cast<ssize_t>(sizeof error) ? error : 0;
 }
 
-// Collects whoever has ended. True when `child` was among them.
+// Reaps every child that has ended. True when `child` was among them.
 bool collect(pid_t child, ChildEnd& end) {
     bool found = false;
     int status = 0;
@@ -85,7 +85,7 @@ bool collect(pid_t child, ChildEnd& end) {
 void wait_for(pid_t child, const Signals& signals, ChildEnd& end) {
     while (!collect(child, end)) {
         const auto info = signals.wait();
-        // What the terminal sends, the kernel has already given to the whole foreground group.
+        // The kernel has already sent the terminal's signals to the whole foreground group.
         if (info.si_signo != SIGCHLD && info.si_code != SI_KERNEL) ::kill(child, info.si_signo);
     }
 }
@@ -96,7 +96,7 @@ Result<ChildEnd> run_child(const std::vector<std::string>& program) {
     const auto failed = [](const char* what) {
         return Error{fmt::format("cannot {}: {}", what, std::strerror(errno))};
     };
-    // Orphans among the descendants come to us, so that we know whether any are left.
+    // Orphaned descendants become our children, so that we know whether any are left.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1UL, 0UL, 0UL, 0UL);
     int report[2];
     if (::pipe2(report, O_CLOEXEC) != 0) return failed("make a pipe");
@@ -117,7 +117,7 @@ Result<ChildEnd> run_child(const std::vector<std::string>& program) {
 
 void die_by(int signal) {
     const rlimit no_core{0, 0};
-    ::setrlimit(RLIMIT_CORE, &no_core);  // the program has left its own
+    ::setrlimit(RLIMIT_CORE, &no_core);  // the program has dumped its own
     ::signal(signal, SIG_DFL);
     sigset_t one;
     sigemptyset(&one);

@@ -9,16 +9,16 @@
 namespace rdmaquota {
 
 struct ChildEnd {
-    int status = 0;                 // exit status, when it was not killed
+    int status = 0;                 // exit status, unless it was killed
     int signal = 0;                 // the signal that killed it, or 0
     int exec_error = 0;             // errno when it could not be started
-    bool descendants_live = false;  // what it left running in the background
+    bool descendants_live = false;  // it left processes in the background
 };
 
-// Searches PATH. To be called before there are threads.
+// Searches PATH, and returns when the program has ended. Call it before starting any thread.
 Result<ChildEnd> run_child(const std::vector<std::string>& program);
 
-// Ends this process by `signal`, so that shells see what they would have seen without us.
+// Ends this process by `signal`, so that the shell sees what it would have seen without us.
 [[noreturn]] void die_by(int signal);
 
 }  // namespace rdmaquota

@@ -1,4 +1,4 @@
-// rdmaquota doctor: does what is installed hold programs to their quota, and which not?
+// rdmaquota doctor: whether the installation holds programs, or one process, to the quota, and if not, why.
 #include <cstdio>
 #include <memory>
 

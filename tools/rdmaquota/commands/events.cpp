@@ -26,7 +26,7 @@ struct Options {
 
 constexpr long poll_interval_ns = 100'000'000;
 
-// The ledger in a directory, and whether it is still that one.
+// The events of a directory's ledger, and of its sidecar.
 class Source {
 public:
     explicit Source(const std::string& directory) : directory_(directory), path_(ledger_path(directory)) {}
@@ -40,11 +40,10 @@ public:
         return {};
     }
 
-    // A ledger that was made anew is another directory under the same name. While there is none,
-    // the old one is watched on.
+    // Whether another ledger has taken the place of the one that is open. While there is none, the old one goes on.
     bool replaced() const { return inode_now() != 0 && inode_now() != inode_; }
 
-    // With the events of the sidecar that came since the last call, if one runs, in the order of time.
+    // Prints what came since the last call, with the events of the sidecar where one runs, sorted by time.
     void print_new(bool json) {
         std::multimap<std::string, std::string> lines;
         const auto devices = ledger_->devices();
@@ -84,7 +83,7 @@ private:
     std::time_t asked_ = 0;
 };
 
-// True when the user has had enough.
+// True when a signal asks us to end.
 bool wait_for_interrupt(const sigset_t& signals) {
     const timespec interval{0, poll_interval_ns};
     return ::sigtimedwait(&signals, nullptr, &interval) > 0;

@@ -17,7 +17,7 @@
 namespace rdmaquota {
 namespace {
 
-// XDG_RUNTIME_DIR stays set under sudo and su, where it is another user's.
+// sudo and su leave XDG_RUNTIME_DIR set, though it is another user's.
 std::string base_directory() {
     const char* runtime = std::getenv("XDG_RUNTIME_DIR");
     struct stat status {};

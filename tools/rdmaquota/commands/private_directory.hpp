@@ -1,4 +1,4 @@
-// A quota directory of one's own, for one tree of processes.
+// A quota directory for one run of `rdmaquota run`.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace rdmaquota {
 
-// Makes a directory that only this user can enter, below XDG_RUNTIME_DIR where that can be used,
-// else below /tmp, with a ledger and `policy` in it. Leaves nothing behind when it fails.
+// Makes a directory with a ledger and `policy` that only this user can enter, in XDG_RUNTIME_DIR where that can be
+// used, else in /tmp. Leaves nothing behind when it fails.
 Result<std::string> make_private_directory(const Policy& policy);
 
-// Whether a living process is still entered in the directory's ledger.
+// Whether a living process has a slot in the directory's ledger.
 bool has_owners(const std::string& directory);
 
 void remove_private_directory(const std::string& directory);

@@ -1,4 +1,4 @@
-// rdmaquota reload: the policy file becomes the running policy.
+// rdmaquota reload: puts the policy file in force.
 #include <cstdio>
 #include <memory>
 

@@ -1,4 +1,4 @@
-// rdmaquota repair: a ledger that is right again.
+// rdmaquota repair: reaps the dead, corrects sums, replaces a ledger that cannot be used.
 #include <unistd.h>
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace {
 struct Repaired {
     unsigned reaped = 0;
     unsigned corrected = 0;
-    unsigned busy = 0;  // sums that could not be seen at rest
+    unsigned busy = 0;  // sums that never came to rest
 };
 
 Repaired repair(Ledger& ledger) {
@@ -31,7 +31,7 @@ Repaired repair(Ledger& ledger) {
     return result;
 }
 
-// Programs that run go on with the ledger that they have open.
+// Running programs keep the ledger that they have open.
 void name_programs(const Ledger& ledger) {
     for (const auto& owner : ledger.owners())
         fmt::print("  not counted in the new one until started again: {} ({})\n", owner.identity.pid,

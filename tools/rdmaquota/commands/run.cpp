@@ -1,4 +1,4 @@
-// rdmaquota run: one program and its children under limits of their own.
+// rdmaquota run: runs a program and its children under limits of their own.
 #include <unistd.h>
 
 #include <cerrno>
@@ -60,7 +60,7 @@ Result<Policy> policy_of(const Options& options) {
     return policy;
 }
 
-// Whether some DIRECTORY/NAME-rdmavNN.so is there.
+// Whether a file BASE-rdmavNN.so exists.
 bool has_provider(const fs::path& base) {
     std::error_code error;
     for (fs::directory_iterator entry(base.parent_path(), error), end; !error && entry != end; entry.increment(error))
@@ -89,7 +89,7 @@ Result<void> set_environment(const std::string& directory) {
     if (fs::exists(fs::path(config::driver_dir) / "rdmaquota.driver")) return {};
     const auto provider = provider_name();
     if (!provider) return Error{provider.error()};
-    // libibverbs reads IBV_DRIVERS only where RDMAV_DRIVERS is not set.
+    // libibverbs ignores IBV_DRIVERS when RDMAV_DRIVERS is set.
     const char* others = std::getenv("RDMAV_DRIVERS");
     if (others == nullptr) others = std::getenv("IBV_DRIVERS");
     const bool alone = others == nullptr || *others == '\0';

@@ -1,4 +1,4 @@
-// rdmaquota set: changes limits of the running policy, and of the policy file when asked to.
+// rdmaquota set: changes limits of the running policy and, with --persist, of the policy file.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -49,7 +49,8 @@ Result<Request> read_request(const std::vector<std::string>& words) {
     for (auto word = std::find_if(words.begin(), words.end(), is_setting); word != words.end(); ++word) {
         const auto setting = parse_setting(*word);
         if (!setting) return Error{setting.error()};
-        if (const auto limitable = check_limitable(request->device, setting->resource); !limitable) return Error{limitable.error()};
+        const auto limitable = check_limitable(request->device, setting->resource);
+        if (!limitable) return Error{limitable.error()};
         request->settings.push_back(setting.value());
     }
     return request;
@@ -66,7 +67,7 @@ Result<void> persist(const Options& options, const Request& request, const Sessi
     return persist_policy(options.file.empty() ? default_policy_file() : options.file, changes);
 }
 
-// A name that nothing knows may be a device that comes later; most often it is misspelt.
+// An unknown name is most often misspelt, but may be that of a device to come.
 void warn_of_unknown_device(const std::string& device, const Session& session) {
     if (device == any_device || device == total_device) return;
     auto known = machine_devices();
@@ -96,7 +97,7 @@ int set(const Options& options, const Session& session) {
     const auto scope = options.process ? Scope::process : Scope::tenant;
     auto writer = open_for_change(session.directory);
     if (!writer) return failed(writer.error());
-    if (const auto room = check_room(writer->policy(), scope, request.value().device); !room) return failed(room.error());
+    if (const auto room = check_room(writer->policy(), scope, request->device); !room) return failed(room.error());
     if (options.persist)
         if (const auto saved = persist(options, request.value(), session); !saved) return failed(saved.error());
     warn_of_unknown_device(request.value().device, session);

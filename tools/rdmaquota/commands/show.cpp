@@ -83,7 +83,7 @@ void print_bypasses(const Terminal& terminal, const std::vector<BypassView>& vie
     table.print(terminal);
 }
 
-// Limits that the sidecar changed as the rules of the policy say.
+// Limits that the sidecar changed by a rule of the policy.
 void print_changes(const PolicySegment& policy, const std::vector<ChangedLimit>& changes) {
     if (!changes.empty()) fmt::print("\nat present not as configured\n");
     for (const auto& change : changes)

@@ -1,5 +1,5 @@
-// rdmaquota top: who uses what, live. Reads the ledger itself, so it needs no sidecar; where one runs, it tells of
-// those that go around the quota too.
+// rdmaquota top: who uses what, live. Reads the ledger, so that it needs no sidecar; where one runs, the title also
+// counts the processes that go around the quota.
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, 3> views{"tenant", "device", "process"};
 class Top {
 public:
     Top(const Session& session, TopView view) : directory_(session.directory), view_(view) {
-        place_.sort = first_sort(view);
+        state_.sort = first_sort(view);
     }
 
     Result<void> run(int delay_ms) {
@@ -50,7 +50,7 @@ public:
     }
 
 private:
-    // Anew each time: either may be replaced, and opening them costs microseconds.
+    // Done for each frame: either may be replaced, and opening them costs microseconds.
     Result<void> open() {
         auto policy = PolicySegment::open(policy_path(directory_));
         if (!policy) return Error{policy.error()};
@@ -67,7 +67,7 @@ private:
         auto table = top_table(tenant, view_);
         std::vector<std::string> lines{title(tenant).substr(0, screen.width()), ""};
         const auto room = screen.height() > 4 ? screen.height() - 3 : 1;
-        for (auto& line : lay_out(table, place_, screen.width(), room, terminal)) lines.push_back(std::move(line));
+        for (auto& line : lay_out(table, state_, screen.width(), room, terminal)) lines.push_back(std::move(line));
         while (lines.size() + 1 < screen.height()) lines.emplace_back();
         lines.push_back(coloured(terminal, Colour::dim, keys.substr(0, screen.width())));
         return lines;
@@ -87,11 +87,11 @@ private:
     }
 
     void press(Key key, char character) {
-        if (key == Key::up && place_.offset > 0) --place_.offset;
-        if (key == Key::down) ++place_.offset;
-        if ((key == Key::left || character == '<') && place_.sort > 0) --place_.sort;
-        if (key == Key::right || character == '>') ++place_.sort;
-        if (character == 'r') place_.reverse = !place_.reverse;
+        if (key == Key::up && state_.offset > 0) --state_.offset;
+        if (key == Key::down) ++state_.offset;
+        if ((key == Key::left || character == '<') && state_.sort > 0) --state_.sort;
+        if (key == Key::right || character == '>') ++state_.sort;
+        if (character == 'r') state_.reverse = !state_.reverse;
         if (character == 't') turn(TopView::tenant);
         if (character == 'd') turn(TopView::device);
         if (character == 'p') turn(TopView::process);
@@ -99,12 +99,12 @@ private:
 
     void turn(TopView view) {
         view_ = view;
-        place_ = {first_sort(view), false, 0};
+        state_ = {first_sort(view), false, 0};
     }
 
     std::string directory_;
     TopView view_;
-    TopPlace place_;
+    TopState state_;
     std::optional<PolicySegment> policy_;
     std::optional<Ledger> ledger_;
 };

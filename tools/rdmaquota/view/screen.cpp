@@ -42,7 +42,7 @@ void Screen::enter() {
     auto raw = before_;
     raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
     ::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
-    fmt::print("\x1b[?1049h\x1b[?25l");  // the other screen, no cursor
+    fmt::print("\x1b[?1049h\x1b[?25l");  // alternate screen, no cursor
     std::fflush(stdout);
     measure();
 }

@@ -1,5 +1,5 @@
-// A terminal taken over for a live view: no echo, keys at once, the other screen of terminals that
-// have two. Given back as it was at the end, and while the program is stopped.
+// Takes over the terminal for a live view: no echo, keys without Enter, the alternate screen. Restores it at the end,
+// and while the program is stopped.
 #pragma once
 
 #include <string>
@@ -23,8 +23,8 @@ public:
     // Draws the lines from the top and clears the rest, without flicker.
     void draw(const std::vector<std::string>& lines) const;
 
-    // Waits for a key, at most so long; Key::other comes with its character. Ctrl-C, a hang-up, SIGTERM
-    // and q are Key::quit; Ctrl-Z stops the program and is Key::resized when it goes on.
+    // Waits for a key for at most `milliseconds`; Key::other sets `character`. Ctrl-C, a hang-up, SIGTERM and q are
+    // Key::quit; Ctrl-Z stops the program and is Key::resized when it goes on.
     Key wait(int milliseconds, char& character);
 
 private:

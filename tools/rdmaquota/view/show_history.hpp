@@ -1,4 +1,4 @@
-// The history that the sidecar keeps, for people: a sparkline for each tenant, device and resource.
+// Prints the history that the sidecar keeps: a sparkline for each tenant, device and resource.
 #pragma once
 
 #include <string>
@@ -8,11 +8,10 @@
 
 namespace rdmaquota {
 
-// `answer` is what rdmaquotad says to "history". Three lines for each series: seconds, minutes, hours.
+// `answer` is rdmaquotad's to "history". Three lines for each series: seconds, minutes, hours.
 void print_history(const Terminal& terminal, const Json& answer);
 
-// Values as a row of signs of growing height, the largest as the highest; the last `cells` of them. A
-// value that is null is a space.
+// The last `cells` values as a row of bars, the largest value the highest. Null is a space.
 std::string sparkline(bool unicode, const Json& values, std::size_t cells);
 
 }  // namespace rdmaquota

@@ -10,7 +10,7 @@
 namespace rdmaquota {
 namespace {
 
-// What a process or device is told by.
+// The columns of a process or a device.
 constexpr std::array main_resources{Resource::qp,         Resource::cq, Resource::mr, Resource::mr_bytes,
                                     Resource::hca_object, Resource::pd, Resource::srq};
 
@@ -98,11 +98,11 @@ TopTable by_process(const TenantView& tenant) {
     return table;
 }
 
-void sort_rows(TopTable& table, const TopPlace& place) {
-    const bool words = table.columns[place.sort].align == Align::left;
+void sort_rows(TopTable& table, const TopState& state) {
+    const bool words = table.columns[state.sort].align == Align::left;
     const auto before = [&](const TopCell& a, const TopCell& b) { return words ? a.text < b.text : a.key > b.key; };
     std::stable_sort(table.rows.begin(), table.rows.end(), [&](const auto& a, const auto& b) {
-        return place.reverse ? before(b[place.sort], a[place.sort]) : before(a[place.sort], b[place.sort]);
+        return state.reverse ? before(b[state.sort], a[state.sort]) : before(a[state.sort], b[state.sort]);
     });
 }
 
@@ -145,17 +145,17 @@ std::size_t first_sort(TopView view) {
     return view == TopView::device ? 2 : 3;
 }
 
-std::vector<std::string> lay_out(TopTable& table, TopPlace& place, std::size_t width, std::size_t height,
+std::vector<std::string> lay_out(TopTable& table, TopState& state, std::size_t width, std::size_t height,
                                  const Terminal& terminal) {
-    place.sort = std::min(place.sort, table.columns.size() - 1);
+    state.sort = std::min(state.sort, table.columns.size() - 1);
     const auto shown = std::min(height - 1, table.rows.size());
-    place.offset = std::min(place.offset, table.rows.size() - shown);
-    sort_rows(table, place);
+    state.offset = std::min(state.offset, table.rows.size() - shown);
+    sort_rows(table, state);
     const auto widths = column_widths(table);
     std::vector<std::string> lines{line(
         table, widths, width, [&](std::size_t i) { return table.columns[i].name; },
-        [&](std::size_t i) { return i == place.sort ? Colour::green : Colour::bold; }, terminal)};
-    for (auto row = place.offset; row < table.rows.size() && lines.size() < height; ++row)
+        [&](std::size_t i) { return i == state.sort ? Colour::green : Colour::bold; }, terminal)};
+    for (auto row = state.offset; row < table.rows.size() && lines.size() < height; ++row)
         lines.push_back(line(
             table, widths, width, [&](std::size_t i) { return table.rows[row][i].text; },
             [&](std::size_t i) {

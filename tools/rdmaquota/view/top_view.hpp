@@ -17,7 +17,7 @@ struct TopColumn {
 
 struct TopCell {
     std::string text;  // safe to print
-    double key = 0;    // what a column of numbers is sorted by; columns of words by their text
+    double key = 0;    // by which a column of numbers is sorted; columns of words are by their text
 };
 
 struct TopTable {
@@ -29,18 +29,19 @@ enum class TopView { tenant, device, process };
 
 TopTable top_table(const TenantView& tenant, TopView view);
 
-// The column by which a view is sorted at first: how full the limit is, or what is held.
+// The column that a view is sorted by at first: how full the limit is, or what is held.
 std::size_t first_sort(TopView view);
 
-struct TopPlace {
+// What the user has chosen.
+struct TopState {
     std::size_t sort = 0;    // column
-    bool reverse = false;    // instead of numbers falling and words rising
-    std::size_t offset = 0;  // rows scrolled away; no more than leave a full screen
+    bool reverse = false;    // else numbers fall and words rise
+    std::size_t offset = 0;  // rows scrolled away at the top
 };
 
-// A header and rows, `height` (at least 1) lines at most, none wider than `width` cells; columns that do not fit are
-// left out at the right. Sorts the table and brings `place` into its bounds.
-std::vector<std::string> lay_out(TopTable& table, TopPlace& place, std::size_t width, std::size_t height,
+// A header and rows, at most `height` (at least 1) lines of at most `width` cells; columns on the right that do not fit
+// are left out. Sorts the table and brings `state` into bounds, so that the screen is full where there are rows enough.
+std::vector<std::string> lay_out(TopTable& table, TopState& state, std::size_t width, std::size_t height,
                                  const Terminal& terminal);
 
 }  // namespace rdmaquota
