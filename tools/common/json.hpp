@@ -8,6 +8,9 @@
 
 #include "policy/limit.hpp"
 
+// Instantiated once, in json.cpp.
+extern template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace rdmaquota {
 
 using Json = nlohmann::ordered_json;
@@ -15,6 +18,6 @@ using Json = nlohmann::ordered_json;
 inline Json limit_json(std::uint64_t limit) { return limit == unlimited ? Json(nullptr) : Json(limit); }
 
 // One line. Bytes that are not UTF-8 become U+FFFD: names come out of memory that tenants write.
-inline std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dump(const Json& json);
 
 }  // namespace rdmaquota
