@@ -160,6 +160,7 @@ void Daemon::relay_events() {
         next_event_ = head;
         return;
     }
+    if (!node_.copy_ledger()) return;  // an event may name a device that is new
     const auto devices = node_.ledger_copy().devices();
     for (const auto& [number, event] : read_events(ledger.path(), next_event_)) {
         next_event_ = number + 1;
