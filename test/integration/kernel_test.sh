@@ -63,7 +63,7 @@ check() { # HOW: what the watch sees of `objects`, created now; and the lives of
     is "$1: its end is seen" "$(grep -c "^ended $program$" watch.log)" 1
     stop_watch
     "$lives" "$1" > lives.log 2>&1
-    sed -n "s/^\(not ok\|ok\) - /&$1: /p; /^    #/p" lives.log
+    sed -n "s/^\(not ok\|ok\) - /&$1: /p; /^ *#/p" lives.log
     passed=$((passed + $(grep -c '^ok' lives.log))) failed=$((failed + $(grep -c '^not ok' lives.log)))
     has "$1: all of them were tried" "$(tail -n 1 lives.log)" " passed, "
 }

@@ -115,7 +115,7 @@ bool in_first_pid_namespace() {
 struct KernelProgram::Parts {
     kernel_counts* skeleton = nullptr;
     std::vector<bpf_link*> links;
-    std::vector<int> attached;  // descriptors of programs; the skeleton's
+    std::vector<int> counting;  // the attached programs on which figures depend; the skeleton's descriptors
     ring_buffer* ring = nullptr;
     std::vector<kernel_event> events;
     std::set<u32> devices;  // their indexes, as far as seen
@@ -150,7 +150,7 @@ struct KernelProgram::Parts {
             auto* link = bpf_program__attach(program(name));
             if (!link) return no_hook(hook, reason(errno));
             links.push_back(link);
-            attached.push_back(bpf_program__fd(program(name)));
+            if (hook.unknown != late_return) counting.push_back(bpf_program__fd(program(name)));
         }
         return {};
     }
@@ -167,10 +167,11 @@ struct KernelProgram::Parts {
         return listen();
     }
 
-    // Calls that no program saw: the kernel does not run a program on a CPU where another thread was preempted in it.
-    u64 missed() const {
+    // The kernel does not run a program on a CPU where another thread was preempted in it; by kprobe, not in a system call
+    // for a map either.
+    u64 missed() const noexcept {
         u64 sum = 0;
-        for (const int program : attached) {
+        for (const int program : counting) {
             bpf_prog_info info{};
             u32 bytes = sizeof info;
             if (bpf_obj_get_info_by_fd(program, &info, &bytes) == 0) sum += info.recursion_misses;
@@ -317,6 +318,7 @@ void KernelProgram::forget(u32 pid) {
     }
 }
 
-u64 KernelProgram::lost() const noexcept { return parts_->skeleton->bss->lost + parts_->missed(); }
+u64 KernelProgram::lost() const noexcept { return parts_->skeleton->bss->lost; }
+u64 KernelProgram::missed() const noexcept { return parts_->missed(); }
 
 }  // namespace rdmaquota

@@ -40,7 +40,8 @@ public:
 
     std::vector<u32> holders() const;  // the processes whose end is of interest
     void forget(u32 pid);              // drops the totals of a process that has ended
-    u64 lost() const noexcept;         // changes that found no room, and calls that no program saw; only grows
+    u64 lost() const noexcept;         // creations that found no room; only grows
+    u64 missed() const noexcept;       // calls that the program did not see; only grows
 
 private:
     struct Parts;

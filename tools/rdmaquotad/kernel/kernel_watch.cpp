@@ -86,6 +86,10 @@ using ProcessDevice = std::pair<std::uint32_t, std::string>;
 using Key = std::tuple<std::uint32_t, std::string, std::uint32_t>;  // process, device, opener
 using Uses = std::map<Key, KernelUse>;
 
+ProcessDevice place_of(const kernel_use& use) {
+    return {use.pid, std::string(use.device, strnlen(use.device, sizeof use.device))};
+}
+
 KernelUse& use_of(Uses& uses, std::uint32_t pid, const std::string& device, std::uint32_t opener) {
     auto& use = uses[{pid, device, opener}];
     use.pid = pid;
@@ -123,12 +127,13 @@ struct KernelWatch::State {
     std::optional<KernelProgram> program;
     std::vector<std::string> blind;
     std::time_t tried = 0;
-    std::uint64_t lost = 0;
+    std::uint64_t lost = 0, missed = 0;
     std::vector<NetlinkUse> listing;
     Clock::time_point due, search;
-    bool unlisted = false;           // netlink was not asked since something was lost
-    std::set<ProcessDevice> listed;  // had a device open before the program ran: netlink's figures are used
-    std::set<std::uint32_t> ended;   // not yet forgotten
+    bool unlisted = false;            // netlink was not asked since something was lost
+    std::set<ProcessDevice> listed;   // had a device open before the program ran: netlink's figures are used
+    std::set<ProcessDevice> doubted;  // used a device when a call was missed: their counts may be too high
+    std::set<std::uint32_t> ended;    // not yet forgotten
     std::uint64_t since = UINT64_MAX;
 
     void attach() {
@@ -177,12 +182,14 @@ struct KernelWatch::State {
     // `old` gets those who use a file that was opened before the program ran, `bytes` those whose MRs may have changed
     // their length.
     Result<Uses> count(std::set<ProcessDevice>& old, std::set<ProcessDevice>& bytes) {
+        const auto now_missed = program->missed();
         const auto entries = program->read();
         if (!entries) return Error{entries.error()};
         find_ended(*entries);
+        doubt(*entries, now_missed);
         Uses uses;
         for (const auto& [counts, open, whole, reregistered] : *entries) {
-            const std::string device(counts.device, strnlen(counts.device, sizeof counts.device));
+            const auto device = place_of(counts).second;
             auto& use = use_of(uses, counts.pid, device, counts.opener);
             use.cgroup = counts.cgroup;
             add(use, counts, open);
@@ -190,7 +197,27 @@ struct KernelWatch::State {
             if (open && !whole) old.emplace(counts.pid, device);
             if (open && reregistered) bytes.emplace(counts.pid, device);
         }
+        for (auto& [key, use] : uses)
+            if (doubted.contains({use.pid, use.device})) distrust(use, old);
         return uses;
+    }
+
+    // A missed end leaves a count too high until the file is closed.
+    void doubt(const std::vector<KernelProgram::Entry>& entries, std::uint64_t now_missed) {
+        const bool all = std::exchange(missed, now_missed) != now_missed;
+        std::set<ProcessDevice> still;
+        for (const auto& entry : entries)
+            if (const auto place = place_of(entry.use); entry.open && (all || doubted.contains(place)))
+                still.insert(place);
+        doubted = std::move(still);
+    }
+
+    // Leaves what netlink lists.
+    static void distrust(KernelUse& use, std::set<ProcessDevice>& old) {
+        use.live = {};
+        use.driver_objects = 0;
+        use.partial = true;
+        old.emplace(use.pid, use.device);
     }
 
     // Listing may take a tenth of the time.
@@ -242,6 +269,7 @@ KernelWatch::~KernelWatch() = default;
 
 const std::vector<std::string>& KernelWatch::blind() const noexcept { return state_->blind; }
 std::uint64_t KernelWatch::since() const noexcept { return state_->since; }
+std::uint64_t KernelWatch::missed() const noexcept { return attached() ? state_->program->missed() : 0; }
 bool KernelWatch::attached() const noexcept { return state_->program.has_value(); }
 int KernelWatch::fd() const noexcept { return attached() ? state_->program->fd() : -1; }
 

@@ -27,7 +27,7 @@ struct KernelUse {
     ResourceCounts destroyed{};  // of those created
     // Of live[hca_object], those of a driver's own kinds, such as libmlx5's doorbell pages and DEVX objects.
     std::uint64_t driver_objects = 0;
-    // A device was opened before the program was attached, or the program missed something: live[] is what netlink
+    // A device was opened before the program was attached, or the program has missed calls: live[] is what netlink
     // lists where it is `in_netlink` (with on-demand memory in mr_bytes), and may else be too low. created[] and
     // destroyed[] have only what the program saw being created.
     bool partial = false;
@@ -68,6 +68,10 @@ public:
     // Not for what only the process itself knows (send_wr, recv_wr, cqe, srq_wr); without the program, only for what is
     // `in_netlink`.
     bool knows(Resource resource) const noexcept;
+
+    // How many calls the program has missed so far: kernels that preempt threads inside of it skip it meanwhile. Whoever
+    // had a device open then is `partial` until it closes it.
+    std::uint64_t missed() const noexcept;
 
     // Readable when `poll` has something to tell, for poll(2); -1 while not attached.
     int fd() const noexcept;
