@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace rdmaquota::provider {
@@ -30,9 +31,16 @@ struct flock range(int type, std::int64_t start, std::int64_t bytes) noexcept {
     return {.l_type = static_cast<short>(type), .l_whence = SEEK_SET, .l_start = start, .l_len = bytes, .l_pid = 0};
 }
 
+// Its file is removed with the device. Only root can remove it otherwise.
+bool is_unplugged(int fd) noexcept {
+    struct stat opened {};
+    return fstat(fd, &opened) == 0 && opened.st_nlink == 0;
+}
+
 }  // namespace
 
 bool FileWatch::begin(int fd, const char* device_file) noexcept {
+    if (is_unplugged(fd)) return true;
     byte_ = any_byte();
     const bool marked = find_path(fd, device_file) && lock(fd) && is_marked();
     state_ = marked ? State::watching : State::blind;

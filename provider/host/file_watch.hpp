@@ -15,7 +15,8 @@ namespace rdmaquota::provider {
 class FileWatch {
 public:
     // Marks the open file behind `fd`. `device_file` is its name, for a process that sees no /proc. Waits up to about
-    // 20 ms for the lock of somebody else. False: it cannot be marked, and is taken to be open for ever.
+    // 20 ms for the lock of somebody else. False: it cannot be marked, and is taken to be open for ever. The file of a
+    // device that was unplugged is taken to be released.
     bool begin(int fd, const char* device_file) noexcept;
 
     // False when `begin` was not called, or the kernel has released the file. True also when that cannot be found out

@@ -68,6 +68,14 @@ TEST_CASE("a file that somebody else keeps locked is taken to be open") {
     CHECK(file.watch.is_open());
 }
 
+TEST_CASE("the file of a device that was unplugged is taken to be released") {
+    WatchedFile file;
+    REQUIRE(unlink(file.path.c_str()) == 0);
+    CHECK(file.begin());
+    CHECK_FALSE(file.watch.is_open());
+    close(file.fd);
+}
+
 TEST_CASE("a lock that somebody gives up soon is waited for") {
     WatchedFile file;
     const int other = file.open_it();
