@@ -5,7 +5,7 @@ start_sidecar() {
     : > sidecar.log
     rdmaquotad 2>> sidecar.log 9>&- &
     sidecar=$!
-    await 30 'sees what the kernel makes'
+    await 60 'sees what the kernel makes'
 }
 # unruly_sidecar SEED: from now on it is killed with -9 at random moments and started again, until calm_sidecar, which
 # leaves one that runs. Half of them end before they see anything, which takes seconds in the guest. What all of them
