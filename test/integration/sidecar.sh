@@ -8,8 +8,8 @@ start_sidecar() {
     await 60 'sees what the kernel makes'
 }
 # unruly_sidecar SEED: from now on it is killed with -9 at random moments and started again, until calm_sidecar, which
-# leaves one that runs. Half of them end before they see anything, which takes seconds in the guest. What all of them
-# logged is in lives.log.
+# leaves one that runs. Half of the lives end at once, the others after they have seen something. What all of them logged
+# is in lives.log.
 unruly_sidecar() {
     : > lives.log
     echo "# the sidecar is killed at random moments, from seed $1"
@@ -17,8 +17,12 @@ unruly_sidecar() {
         RANDOM=$1 deaths=0
         trap 'kill -9 $!; wait; echo $deaths > deaths; exit' TERM
         while :; do
+            seen=$(lives_that_saw)
             rdmaquotad 2>> lives.log &
-            sleep $((RANDOM % 2 * (4 + RANDOM % 9))).$((RANDOM % 10))
+            if [ $((RANDOM % 2)) = 0 ]; then
+                for _ in $(seq 120); do [ "$(lives_that_saw)" = "$seen" ] || break; sleep 0.5; done
+            fi
+            sleep $((RANDOM % 5)).$((RANDOM % 10))
             kill -9 $!
             wait $!
             deaths=$((deaths + 1))
@@ -26,10 +30,11 @@ unruly_sidecar() {
     ) 2> /dev/null &
     unruly=$!
 }
+lives_that_saw() { grep -c 'sees what the kernel makes' lives.log; }
 calm_sidecar() {
     kill "$unruly"
     wait "$unruly"
-    echo "# it was killed $(cat deaths) times, $(grep -c 'sees what the kernel makes' lives.log) lives saw something"
+    echo "# it was killed $(cat deaths) times, $(lives_that_saw) lives saw something"
     start_sidecar
 }
 stop_sidecar() { kill "$sidecar"; wait "$sidecar" 2> /dev/null; }
