@@ -2,8 +2,8 @@
 //
 // One row per resource in RDMAQUOTA_RESOURCES; everything else (enum, CLI, policy file, ledger rows)
 // follows from it. The order is the storage order in the shared segments: the eight that a QP, CQ
-// or MR creation touches share one 64-byte cache line. A change of the order or number changes the
-// segments' layout version.
+// or MR creation touches share one 64-byte cache line. A change of the order changes the segments' layout
+// version; one more at the end does not while there is room (resource_slots).
 #pragma once
 
 #include <array>

@@ -10,8 +10,10 @@ struct Pair {
     std::uint64_t kernel, ledger;
 };
 
+// 200 ms after the look before it.
 void look(SampleWindow& looks, bool same, Pair had) {
-    looks.begin(same);
+    static SampleWindow::Clock::time_point now;
+    looks.begin(now += std::chrono::milliseconds(200), same);
     looks.set(Resource::qp, {had.kernel, had.kernel, had.ledger});
 }
 

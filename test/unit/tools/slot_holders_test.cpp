@@ -1,10 +1,14 @@
+#include <thread>
+
 #include <catch2/catch.hpp>
 
-#include <sys/wait.h>
+#include <fmt/core.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "test/processes.hpp"
 #include "test/unit/shm/ledger_fixture.hpp"
+#include "tools/common/file_text.hpp"
 #include "tools/rdmaquotad/bypass/slot_holders.hpp"
 
 using namespace rdmaquota;
@@ -45,6 +49,20 @@ TEST_CASE_METHOD(Holding, "a forked child holds its parent's slot too") {
         _exit(0);
     }
     CHECK(of(static_cast<std::uint32_t>(child), 0) == std::vector{owner.slot()});
+    kill_child(child);
+}
+
+TEST_CASE_METHOD(Holding, "a process whose first thread has ended holds its slot") {
+    const auto owner = claim(ledger);
+    const auto child = fork_child();
+    if (child == 0) {
+        std::thread([] { pause(); }).detach();
+        syscall(SYS_exit, 0);  // of this thread only
+    }
+    const auto pid = static_cast<std::uint32_t>(child);
+    const auto maps = fmt::format("/proc/{}/maps", pid);
+    while (!file_text(maps).empty()) usleep(1000);
+    CHECK(of(pid, 0) == std::vector{owner.slot()});
     kill_child(child);
 }
 

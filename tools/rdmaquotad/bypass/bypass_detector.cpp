@@ -42,8 +42,9 @@ void BypassDetector::add_amounts(Watched& watched, const GroupCounts& counts, co
 void BypassDetector::add_look(Watched& watched, const GroupCounts& counts, const Observation& observation) {
     watched.seen = true;
     if (counts.stale) return;  // nothing new is known
-    watched.window.begin(watched.kernel == counts.kernel && watched.ledger == counts.ledger &&
-                         watched.activity == counts.activity);
+    const bool same = watched.kernel == counts.kernel && watched.ledger == counts.ledger &&
+                      watched.activity == counts.activity;
+    watched.window.begin(observation.at, same && !counts.ending);
     const bool slotless = !counts.has_slot && counts.ledger[index(Resource::hca_handle)] == 0;
     const bool was_slotless = std::exchange(watched.slotless, slotless);
     const auto openings = std::exchange(watched.openings, counts.openings);
@@ -55,7 +56,7 @@ void BypassDetector::add_look(Watched& watched, const GroupCounts& counts, const
     watched.ledger = counts.ledger;
     add_amounts(watched, counts, observation);
     const bool open = observation.attached && counts.kernel[index(Resource::hca_handle)] > 0;
-    if (open && slotless && was_slotless && openings == counts.openings) watched.window.confirm();
+    if (open && slotless && was_slotless && !counts.ending && openings == counts.openings) watched.window.confirm();
 }
 
 Difference BypassDetector::difference(const Watched& watched, bool bypass) {
@@ -106,7 +107,7 @@ void BypassDetector::judge(Watched& watched, std::vector<BypassReport>& reports)
 }
 
 std::vector<BypassReport> BypassDetector::look_at(const std::map<ProcessDevice, GroupCounts>& counts,
-                                                  const Observation* observation) {
+                                                  const Observation* observation, Clock::time_point at) {
     for (auto& [place, watched] : watched_) watched.seen = false;
     for (const auto& [place, of_group] : counts) {
         auto& watched = watched_[place];
@@ -115,7 +116,7 @@ std::vector<BypassReport> BypassDetector::look_at(const std::map<ProcessDevice, 
     }
     std::vector<BypassReport> reports;
     for (auto& [place, watched] : watched_) {
-        if (!watched.seen) watched.window.begin(false);
+        if (!watched.seen) watched.window.begin(at, false);
         if (reports.size() < most_reports) judge(watched, reports);
     }
     std::erase_if(watched_, [](const auto& entry) {
@@ -126,10 +127,10 @@ std::vector<BypassReport> BypassDetector::look_at(const std::map<ProcessDevice, 
 }
 
 std::vector<BypassReport> BypassDetector::look(const Observation& observation) {
-    return look_at(groups_.read(observation), &observation);
+    return look_at(groups_.read(observation), &observation, observation.at);
 }
 
-std::vector<BypassReport> BypassDetector::look_at_nothing() { return look_at({}, nullptr); }
+std::vector<BypassReport> BypassDetector::look_at_nothing() { return look_at({}, nullptr, Clock::now()); }
 
 std::vector<Difference> BypassDetector::bypasses() const {
     std::vector<Difference> now;

@@ -5,13 +5,15 @@
 // more in several looks in a row than the other in any of them, or, while anything of the process changes from look to
 // look, than the other in the last seconds. A process without a slot is flagged earlier: the provider charges before it
 // opens a device and uncharges after it closed it, so a context that is open in two looks, with none opened or closed
-// between them, needs a slot in the first. Processes that use one another's device contexts or slots, after a fork or
+// between them, needs a slot in the first. A process that is ending loses its slot before its files are closed: it is
+// held against the ledger of the last seconds, as those that change are. Processes that use one another's device contexts or slots, after a fork or
 // when a descriptor was passed on, are compared together: the ledger charges the account's owner, the kernel the
 // process that makes the system call.
 //
 // One thread. Nothing here logs.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -48,7 +50,9 @@ private:
         bool seen = false;
     };
 
-    std::vector<BypassReport> look_at(const std::map<ProcessDevice, GroupCounts>& counts, const Observation* observation);
+    using Clock = std::chrono::steady_clock;
+    std::vector<BypassReport> look_at(const std::map<ProcessDevice, GroupCounts>& counts, const Observation* observation,
+                                      Clock::time_point at);
     static void add_look(Watched& watched, const GroupCounts& counts, const Observation& observation);
     static void add_amounts(Watched& watched, const GroupCounts& counts, const Observation& observation);
     static Difference difference(const Watched& watched, bool bypass);

@@ -166,7 +166,7 @@ bool BypassMonitor::compare() {
 Observation BypassMonitor::observe(const std::set<std::string>& devices) const {
     std::array<bool, resource_count> known{};
     for (const auto& row : resource_table) known[index(row.id)] = watch_->knows(row.id);
-    return {uses_, known, watch_->attached(), watch_->since(), node_.ledger_copy(), node_.ledger().path(), devices,
+    return {looked_, uses_, known, watch_->attached(), watch_->since(), node_.ledger_copy(), node_.ledger().path(), devices,
             for_everyone_};
 }
 

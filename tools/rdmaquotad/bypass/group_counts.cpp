@@ -58,6 +58,7 @@ void GroupReader::add_kernel(GroupCounts& counts, const KernelUse& use, bool has
         counts.pid_has_slot = has_slot;
     }
     counts.has_slot |= has_slot;
+    counts.ending |= !has_slot && use.live != ResourceCounts{} && proc_directory_with_memory(use.pid).empty();
     counts.oldest = std::min(counts.oldest, process ? process->start_time : 0);
     counts.partial |= use.partial;
     counts.stale |= use.stale;

@@ -31,6 +31,8 @@ struct GroupCounts {
     bool has_slot = false;              // one of its processes has
     std::uint64_t oldest = UINT64_MAX;  // start time
     bool partial = false, stale = false;  // as in KernelUse, of any of its uses
+    // One without a slot is ending, or has ended: its slot may be gone while the kernel still closes its files.
+    bool ending = false;
     std::uint64_t driver_objects = 0;
     std::uint64_t activity = 0;  // objects made and destroyed
     std::uint64_t openings = 0;  // devices opened and closed

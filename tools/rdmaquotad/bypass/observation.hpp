@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -16,6 +17,7 @@ namespace rdmaquota {
 using ProcessDevice = std::pair<std::uint32_t, std::string>;
 
 struct Observation {
+    std::chrono::steady_clock::time_point at;
     const std::vector<KernelUse>& uses;
     std::array<bool, resource_count> known;  // by index(Resource): whether `uses` has it
     bool attached;                           // `uses` comes from the program in the kernel, not from netlink alone

@@ -1,6 +1,7 @@
 #include "tools/rdmaquotad/bypass/process_info.hpp"
 
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 
 #include <fmt/core.h>
@@ -8,6 +9,16 @@
 #include "tools/common/file_text.hpp"
 
 namespace rdmaquota {
+namespace {
+
+constexpr int most_threads = 64;
+
+// proc_pid_statm(5): the first figure is the size of all that is mapped.
+bool has_memory(const std::string& directory) {
+    return std::strtoull(file_text(directory + "/statm").c_str(), nullptr, 10) != 0;
+}
+
+}  // namespace
 
 // proc_pid_stat(5): the command stands in brackets and may hold anything; field 22 is the start time.
 std::optional<ProcessInfo> process_info(std::uint32_t pid) {
@@ -18,6 +29,18 @@ std::optional<ProcessInfo> process_info(std::uint32_t pid) {
     std::string word;
     for (int field = 3; field <= 22; ++field) rest >> word;
     return ProcessInfo{stat.substr(opening + 1, closing - opening - 1), std::strtoull(word.c_str(), nullptr, 10)};
+}
+
+std::string proc_directory_with_memory(std::uint32_t pid) {
+    const auto directory = fmt::format("/proc/{}", pid);
+    if (has_memory(directory)) return directory;
+    std::error_code gone;
+    std::filesystem::directory_iterator thread(directory + "/task", gone);
+    for (int looked = 0; !gone && thread != std::filesystem::directory_iterator() && looked < most_threads; ++looked) {
+        if (has_memory(thread->path())) return thread->path();
+        thread.increment(gone);
+    }
+    return {};
 }
 
 const std::optional<ProcessInfo>& ProcessInfoCache::of(std::uint32_t pid) {

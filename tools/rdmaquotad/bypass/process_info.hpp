@@ -17,6 +17,11 @@ struct ProcessInfo {
 // Process `pid` of this pid namespace; nullopt when it is gone.
 std::optional<ProcessInfo> process_info(std::uint32_t pid);
 
+// The directory in /proc of a thread of this process that has memory: of the first thread, unless that one ended before
+// the others, of which 64 are looked at. Empty for a process that is gone or ending: the kernel takes its memory, and
+// with it what it has mapped and the locks of that, a moment before it closes its files.
+std::string proc_directory_with_memory(std::uint32_t pid);
+
 // Reads each process once.
 class ProcessInfoCache {
 public:

@@ -4,10 +4,11 @@
 
 namespace rdmaquota {
 
-void SampleWindow::begin(bool same) {
+void SampleWindow::begin(Clock::time_point now, bool same) {
     same_ = same ? same_ + 1 : 0;
     looks_[++count_ % for_leak] = {};
-    if (count_ % lately != 0) return;
+    if (now - began_ < lately) return;
+    began_ = now;
     most_[1] = most_[0];
     most_[0] = {};
 }

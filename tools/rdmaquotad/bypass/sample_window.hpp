@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,10 +19,13 @@ constexpr std::uint64_t more(std::uint64_t a, std::uint64_t b) { return a > b ? 
 
 class SampleWindow {
 public:
+    using Clock = std::chrono::steady_clock;
+    static constexpr std::chrono::seconds lately{3};
+
     struct Amounts {
         std::uint64_t least_kernel, most_kernel, ledger;
     };
-    void begin(bool same);  // whether all of it is as at the last look
+    void begin(Clock::time_point now, bool same);  // `same`: all of it is as at the last look
     void set(Resource resource, const Amounts& amounts);
     void confirm();  // this look needs no others beside it
     std::uint64_t bypass(Resource resource) const;  // how much more the kernel had all the while
@@ -31,7 +35,7 @@ public:
     bool leak_at_rest() const { return same_ + 1 >= for_leak; }
 
 private:
-    static constexpr std::size_t for_bypass = 3, for_leak = 6, lately = 16;
+    static constexpr std::size_t for_bypass = 3, for_leak = 6;
     struct Most {
         std::uint64_t kernel = 0, ledger = 0;
     };
@@ -39,8 +43,9 @@ private:
     std::uint64_t least(Resource resource, std::size_t looks, std::uint64_t Amounts::* side) const;
 
     std::array<Row, for_leak> looks_{};
-    std::array<std::array<Most, resource_count>, 2> most_{};  // in up to `lately` looks, and in as many before
-    std::size_t count_ = 0, same_ = 0;                        // looks; those that changed nothing, in a row
+    std::array<std::array<Most, resource_count>, 2> most_{};  // since `began_`, and in as long a time before
+    Clock::time_point began_{};
+    std::size_t count_ = 0, same_ = 0;  // looks; those that changed nothing, in a row
 };
 
 }  // namespace rdmaquota

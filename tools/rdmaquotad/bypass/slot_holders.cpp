@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <sstream>
 
-#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include "shm/ledger/layout.hpp"
 #include "shm/lock_file.hpp"
 #include "shm/paths.hpp"
 #include "tools/common/file_text.hpp"
+#include "tools/rdmaquotad/bypass/process_info.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -55,7 +55,7 @@ void SlotHolders::read(std::uint32_t pid, std::uint64_t openings, bool again) {
     const auto begin = Clock::now();
     if (begin < held.due) return;
     if (!again && !held.slots.empty() && held.openings == openings && begin - held.read < trusted_for) return;
-    held.slots = slots_in_maps(file_text(fmt::format("/proc/{}/maps", pid)), lock_files_);
+    held.slots = slots_in_maps(file_text(proc_directory_with_memory(pid) + "/maps"), lock_files_);
     held.openings = openings;
     held.read = Clock::now();
     const auto took = held.read - begin;
