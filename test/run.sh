@@ -1,6 +1,7 @@
 #!/bin/bash
 # run.sh [--long] [--allow-skip] [SUITE...]: installs what is missing, builds, and runs every test, or the suites named.
-# --long: storms for two hours, each fuzz target for half an hour, and the larger models. The last line is
+# --long: storms for two hours, each fuzz target for half an hour, the larger models, every program of `programs`,
+# twice the deaths in `kills`, and the fallback by kprobes in kernel_trixie and kernel_sid too. The last line is
 # 'N passed, N failed'; above it stands what each suite took, the slowest first.
 #
 #   house        dependencies between the rooms, lengths of files; needs no build
@@ -28,7 +29,7 @@
 #   kills        what killed processes held is back, also while the sidecar is killed; RDMAQUOTA_SEED
 #   powers       each capability of its unit is needed by rdmaquotad, and no other
 #   systemd      the units under a real systemd
-#   storm        processes killed and stopped in mid-operation; two minutes at random
+#   storm        processes killed and stopped in mid-operation; a minute at random
 #   model        the Promela model of the ledger, searched exhaustively, and its mutants
 #   sanitize     the ledger's tests under ThreadSanitizer and AddressSanitizer
 #   fuzz         random bytes for the parsers and segments, and a ledger that is written over
@@ -70,7 +71,7 @@ by_default=(
 long='' allow_skip=''
 while true; do
     case ${1:-} in
-        --long) long=--long ;;
+        --long) long=--long; export RDMAQUOTA_LONG=yes ;;
         --allow-skip) allow_skip=yes ;;
         *) break ;;
     esac
@@ -149,12 +150,12 @@ run() {
         clang) one "clang builds without a warning" clang_build ;;
         cli) bash "$integration/cli_test.sh" "$build" ;;
         service) /usr/bin/python3 "$integration/service_test.py" "$build" ;;
-        storm) "$build/test/storm/storm" --seconds "$([ $long ] && echo 7200 || echo 120)" ;;
+        storm) "$build/test/storm/storm" --seconds "$([ $long ] && echo 7200 || echo 60)" ;;
         model) bash "$repo/test/model/run.sh" $long ;;
         sanitize) bash "$repo/test/sanitize/run.sh" ;;
         fuzz) bash "$repo/test/fuzz/run.sh" ${long:+1800} ;;
         provider) bash "$integration/provider_test.sh" "$build" ;;
-        kernel_*) in_guest --cpus 2 --kernel "${1#kernel_}" --install -- bash "$integration/kernel_test.sh" "$build" ;;
+        kernel_*) in_guest --cpus 2 --kernel "${1#kernel_}" --install ${long:+--env RDMAQUOTA_LONG=yes} -- bash "$integration/kernel_test.sh" "$build" ;;
         systemd) in_guest --systemd -- bash "$integration/systemd_test.sh" "$build" ;;
         trixie) in_root trixie 34 ;;
         sid) in_root sid 65 ;;
@@ -205,7 +206,7 @@ cpu_of() { awk '{ printf "%.0f", $1 + $2 }' "$work/$1.cpu"; }
 boot() { # GUEST SUITE...
     local guest=$1 variable variables=()
     shift
-    for variable in RDMAQUOTA_SEED RDMAQUOTA_ORACLE_SEED RDMAQUOTA_ORACLE_STEPS; do
+    for variable in RDMAQUOTA_LONG RDMAQUOTA_SEED RDMAQUOTA_ORACLE_SEED RDMAQUOTA_ORACLE_STEPS; do
         [ -z "${!variable-}" ] || variables+=(--env "$variable=${!variable}")
     done
     "$repo/test/vm/run.sh" --stage --device "${guest%-*}" --cpus "${guest#*-}" --timeout $((900 * $#)) ${variables+"${variables[@]}"} -- \

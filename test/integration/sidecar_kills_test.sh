@@ -28,7 +28,8 @@ storm() {
 
 policy <<< 'version = 1'
 start_sidecar
-storm "killed" 240 in_group
+deaths=${RDMAQUOTA_LONG:+240}
+storm "killed" "${deaths:-120}" in_group
 is "nothing is left in the ledger" "$(in_use)" "0 0 0"
 is "nor in the kernel" "$(kernel sidecar hca_object | grep -v -x 0)" ""
 # Were deaths seen in the daemon's own round alone, which is a second, half of them would wait for about half of it.
@@ -69,7 +70,8 @@ start "$programs/raw_uverbs" ioctl 100
 watch_values
 change_limits
 unruly_sidecar "$seed"
-storm "killed beside a killed sidecar" 96 in_group
+deaths=${RDMAQUOTA_LONG:+96}
+storm "killed beside a killed sidecar" "${deaths:-48}" in_group
 end_job $changer
 calm_sidecar
 await 10 "pd: 100 in the kernel, 0 charged" && ok "what goes around the quota is reported by the one that is left"

@@ -81,6 +81,7 @@ kill -STOP "$(shown MainPID)"
 until_is NRestarts 2
 until_is ActiveState active
 is "one that is stuck is replaced" "$(journalctl -q -o cat | grep -c 'rdmaquotad.service: Watchdog timeout')" 1
+is "once, however long the other takes to start" "$(shown NRestarts)" 2
 succeeds "it stops when it is told" systemctl stop rdmaquotad
 is "in order" "$(shown Result) $(shown ActiveState)" "success inactive"
 

@@ -63,10 +63,7 @@ Loop::Source::~Source() {
 
 void Loop::Source::set_events(std::uint32_t events) { sd_event_source_set_io_events(body_->source, events); }
 
-Loop::Loop() {
-    check(sd_event_new(&event_), "cannot make an event loop");
-    check(sd_event_set_watchdog(event_, 1), "cannot serve the watchdog");
-}
+Loop::Loop() { check(sd_event_new(&event_), "cannot make an event loop"); }
 
 Loop::~Loop() { sd_event_unref(event_); }
 
@@ -104,7 +101,12 @@ Loop::Source Loop::on_signal(int number, std::function<void()> call) {
     return source;
 }
 
-int Loop::run() { return check(sd_event_loop(event_), "the event loop failed"); }
+// systemd's watchdog waits from the first sign of life on, which comes here: loading the program in the kernel before
+// may take longer than it waits.
+int Loop::run() {
+    check(sd_event_set_watchdog(event_, 1), "cannot serve the watchdog");
+    return check(sd_event_loop(event_), "the event loop failed");
+}
 
 void Loop::stop(int status) { sd_event_exit(event_, status); }
 
