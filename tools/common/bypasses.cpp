@@ -1,6 +1,7 @@
 #include "tools/common/bypasses.hpp"
 
 #include "tools/common/control_client.hpp"
+#include "tools/common/json.hpp"
 
 namespace rdmaquota {
 namespace {

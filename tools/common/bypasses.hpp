@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "policy/resource.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/json_fwd.hpp"
 
 namespace rdmaquota {
 

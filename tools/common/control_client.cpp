@@ -10,6 +10,8 @@
 
 #include <fmt/core.h>
 
+#include "tools/common/json.hpp"
+
 namespace rdmaquota {
 namespace {
 

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "tools/common/json.hpp"
 #include "tools/common/terminal.hpp"
 
 namespace rdmaquota {

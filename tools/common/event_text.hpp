@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "shm/ledger/ledger.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/json_fwd.hpp"
 
 namespace rdmaquota {
 

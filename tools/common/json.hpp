@@ -6,16 +6,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "policy/limit.hpp"
+#include "tools/common/json_fwd.hpp"
 
 // Instantiated once, in json.cpp.
 extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace rdmaquota {
 
-using Json = nlohmann::ordered_json;
-
-inline Json limit_json(std::uint64_t limit) { return limit == unlimited ? Json(nullptr) : Json(limit); }
+Json limit_json(std::uint64_t limit);  // null when unlimited
 
 // One line. Bytes that are not UTF-8 become U+FFFD: names come out of memory that tenants write.
 std::string dump(const Json& json);

@@ -10,6 +10,7 @@
 
 #include "tools/common/event_text.hpp"
 #include "tools/common/file_text.hpp"
+#include "tools/common/json.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -13,7 +13,7 @@
 #include "policy/resource.hpp"
 #include "policy/result.hpp"
 #include "shm/policy/policy_segment.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/json_fwd.hpp"
 
 namespace rdmaquota {
 

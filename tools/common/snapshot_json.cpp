@@ -1,5 +1,7 @@
 #include "tools/common/snapshot_json.hpp"
 
+#include "tools/common/json.hpp"
+
 namespace rdmaquota {
 namespace {
 

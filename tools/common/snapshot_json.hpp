@@ -1,7 +1,7 @@
 // A snapshot in the form of `show --json` and of the control socket; see rdmaquota-show(1).
 #pragma once
 
-#include "tools/common/json.hpp"
+#include "tools/common/json_fwd.hpp"
 #include "tools/common/snapshot.hpp"
 
 namespace rdmaquota {

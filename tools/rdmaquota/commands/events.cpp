@@ -12,6 +12,7 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
+#include "tools/common/json.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/control_client.hpp"
 #include "tools/common/event_text.hpp"

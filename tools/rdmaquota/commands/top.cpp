@@ -12,6 +12,7 @@
 
 #include "shm/paths.hpp"
 #include "tools/common/bypasses.hpp"
+#include "tools/common/json.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/event_text.hpp"
 #include "tools/rdmaquota/view/screen.hpp"

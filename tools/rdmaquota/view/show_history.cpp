@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "policy/limit.hpp"
+#include "tools/common/json.hpp"
 
 namespace rdmaquota {
 namespace {

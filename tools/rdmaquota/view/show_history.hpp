@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/common/json.hpp"
+#include "tools/common/json_fwd.hpp"
 #include "tools/common/terminal.hpp"
 
 namespace rdmaquota {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "policy/sidecar.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/json_fwd.hpp"
 #include "tools/rdmaquotad/bypass/bypass_detector.hpp"
 #include "tools/rdmaquotad/bypass/gate_corrector.hpp"
 #include "tools/rdmaquotad/kernel/backstop.hpp"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "tools/common/json.hpp"
+#include "tools/common/json_fwd.hpp"
 #include "tools/common/snapshot.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
 #include "tools/rdmaquotad/core/quota_directory.hpp"
