@@ -155,7 +155,8 @@ run() {
         sanitize) bash "$repo/test/sanitize/run.sh" ;;
         fuzz) bash "$repo/test/fuzz/run.sh" ${long:+1800} ;;
         provider) bash "$integration/provider_test.sh" "$build" ;;
-        kernel_*) in_guest --cpus 2 --kernel "${1#kernel_}" --install ${long:+--env RDMAQUOTA_LONG=yes} -- bash "$integration/kernel_test.sh" "$build" ;;
+        # One CPU: the emulator lets one run code while another patches it, as attaching does, which newer kernels die of.
+        kernel_*) in_guest --kernel "${1#kernel_}" --install ${long:+--env RDMAQUOTA_LONG=yes} -- bash "$integration/kernel_test.sh" "$build" ;;
         systemd) in_guest --systemd -- bash "$integration/systemd_test.sh" "$build" ;;
         trixie) in_root trixie 34 ;;
         sid) in_root sid 65 ;;
