@@ -50,6 +50,9 @@ public:
     explicit operator bool() const noexcept { return address_ != nullptr; }
     void* address() const noexcept { return address_; }
 
+    // What will be shown once the file is cut short, to be changed before the mapping is used; null for zeroes.
+    void* shown_after_loss() const noexcept { return range_ ? const_cast<void*>(range_->copy.load()) : nullptr; }
+
     // Whether `path` is the file that was mapped.
     bool is_of(const char* path) const noexcept;
 
@@ -83,7 +86,9 @@ private:
     void unblock() noexcept;
     void block() noexcept;
 
-    static constinit thread_local Thread thread;
+    // At a fixed offset from the thread pointer, so that looking takes no call. The C library keeps room for such
+    // variables of libraries that are loaded later (TLS, "static surplus").
+    [[gnu::tls_model("initial-exec")]] static constinit thread_local Thread thread;
     bool blocked_ = false;
 };
 

@@ -83,15 +83,15 @@ void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) {
     const auto* real = find_adopted(device);
     Context::end_closed();
     auto record = make_record(device);
-    std::unique_ptr<Receipt> receipt(record ? record->charge(Amounts{}.add(Resource::hca_handle, 1)) : nullptr);
-    if (!real || !receipt) {
-        const int error = receipt || !record ? ENOMEM : errno;
+    const auto charged = record ? record->charge(Kind::handle, 0) : std::nullopt;
+    if (!real || !charged) {
+        const int error = charged || !record ? ENOMEM : errno;
         record.reset();
         if (cmd_fd >= 0) close(cmd_fd);
         errno = error;
         return nullptr;
     }
-    record->handle_receipt = std::move(receipt);
+    record->handle_receipt = Receipt{nullptr, 0, Kind::handle, *charged, 0};
     void* verbs_context = real->alloc_context(device, cmd_fd, private_data);
     const KeepErrno keep;
     if (!verbs_context) return record.reset(), nullptr;

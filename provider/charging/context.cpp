@@ -26,9 +26,10 @@ Context::Context(std::string device)
 
 Context::~Context() {
     const bool inherited = process_ != this_process();
-    while (const auto receipt = receipts_.take_any())
-        if (!inherited) uncharge(*receipt);
-    if (handle_receipt && !inherited) uncharge(*handle_receipt);
+    if (!inherited) {
+        receipts_.drain([this](const Receipt& receipt) { uncharge(receipt); });
+        if (handle_receipt) uncharge(*handle_receipt);
+    }
     const BusErrorsAllowed allowed;
     for (auto* bound = ports_.load(); bound;) delete std::exchange(bound, bound->next);
     if (!inherited) leave_accounts();
@@ -37,30 +38,26 @@ Context::~Context() {
 // Whether account `i` counts new objects at all.
 bool Context::counts(std::size_t i) { return device_.usable(i) && accounts_.account[i]->policy().mode() != Mode::off; }
 
-Receipt* Context::charge(const Amounts& amounts) {
-    NoCancellation cancellation(NoCancellation::From::begin);
-    return charge(amounts, cancellation).release();
+std::optional<AccountMask> Context::charge(Kind kind, std::uint64_t size) {
+    return with_kind(kind, [&]<Kind known>() { return charge<known>(size); });
 }
 
-// Begins `cancellation` before anything is opened.
-std::unique_ptr<Receipt> Context::charge(const Amounts& amounts, NoCancellation& cancellation) {
+// `charged` has room; in the other accounts it was not found at once, if there is any.
+std::optional<AccountMask> Context::charge_after_all(Kind kind, std::uint64_t size, AccountMask charged) {
+    NoCancellation cancellation;
     const BusErrorsAllowed allowed;
-    auto receipt = receipts_.blank();
-    if (!receipt || accounts_.denied) {
-        cancellation.begin();
-        if (receipt) report_unavailable(device_.name(), accounts_.deny_errno);
-        errno = receipt ? accounts_.deny_errno : ENOMEM;
-        return nullptr;
+    const auto amounts = amounts_of(kind, size);
+    uncharge_accounts(device_, charged, amounts);
+    if (accounts_.denied) {
+        report_unavailable(device_.name(), accounts_.deny_errno);
+        errno = accounts_.deny_errno;
+        return std::nullopt;
     }
+    AccountMask wanted = 0;
     for (std::size_t i = 0; i < accounts_.count; ++i)
-        if (counts(i)) receipt->charged = static_cast<AccountMask>(receipt->charged | (1U << i));
-    if (!charge_accounts(device_, receipt->charged, amounts, {Retry::after_closed, cancellation})) return nullptr;
-    receipt->amounts = amounts;
-    return receipt;
-}
-
-void Context::file(Receipt* receipt, const void* object) noexcept {
-    receipts_.file(std::unique_ptr<Receipt>(receipt), object);
+        if (counts(i)) wanted = static_cast<AccountMask>(wanted | 1U << i);
+    if (!charge_accounts(device_, wanted, amounts, {Retry::after_closed, cancellation})) return std::nullopt;
+    return wanted;
 }
 
 bool Context::charge_more(const Receipt& receipt, const Amounts& amounts) {
@@ -82,18 +79,23 @@ bool Context::charge_accounts(DevicePort& port, AccountMask wanted, const Amount
     return true;
 }
 
-// False: denied, with errno set. In audit mode what exceeds a limit is charged all the same.
+// False: denied, with errno set. In audit mode what exceeds a limit is charged all the same. When a limit was changed
+// meanwhile, it is tried again by the new one.
 bool Context::charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, const Attempt& attempt) {
     auto& account = *accounts_.account[i];
-    const auto& policy = account.policy();
-    Limits limits[Amounts::capacity];
-    if (policy.mode() != Mode::off) port.limits(policy, i, amounts, limits);
-    const auto ended_before = ended.load();
-    Denial denial;
-    if (account.ledger().charge_at_once(account.owner(), port.index(i), amounts, limits, denial) &&
-        !account.ledger().lost()) [[likely]]
-        return true;
-    return charge_by_proof(i, port, amounts, limits, denial, ended_before, attempt);
+    auto& ledger = account.ledger();
+    for (;;) {
+        const auto& policy = account.policy();
+        const auto generation = policy.generation();
+        Limits limits[Amounts::capacity];
+        if (policy.mode() != Mode::off) port.limits(policy, i, amounts, limits);
+        const auto ended_before = ended.load();
+        Denial denial;
+        if (!ledger.charge_at_once(account.owner(), port.index(i), amounts, limits, denial) || ledger.lost())
+            return charge_by_proof(i, port, amounts, limits, denial, ended_before, attempt);
+        if (policy.generation() == generation) return true;
+        ledger.uncharge(account.owner(), port.index(i), amounts);
+    }
 }
 
 // There was no room, or the ledger is lost. A context that another thread ended since `ended_before` was read may have
@@ -131,13 +133,8 @@ bool Context::admit_denied(std::size_t i, DevicePort& port, const Amounts& amoun
 }
 
 void Context::uncharge(const Receipt& receipt) noexcept {
-    uncharge_part(receipt, receipt.amounts);
+    with_kind(receipt.kind, [&]<Kind kind>() { uncharge_as<kind>(receipt.charged, receipt.size); });
     if (receipt.port != 0) unbind(receipt, receipt.port);
-}
-
-void Context::uncharge_unused(Receipt* receipt) noexcept {
-    uncharge(*receipt);
-    receipts_.discard(std::unique_ptr<Receipt>(receipt));
 }
 
 void Context::uncharge_part(const Receipt& receipt, const Amounts& amounts) noexcept {

@@ -1,7 +1,7 @@
 // One open device context: the real provider's ops, the accounts that its objects are charged to, and their receipts.
 //
-// A receipt is a plain pointer, which the caller owns, where it is held during a call of the real provider that may be
-// cancelled: see provider/host/cancellation.hpp.
+// What a wrapped verb does is here and in provider/ops/wrap.hpp: reserve room for a receipt, charge, call the real
+// provider, file the receipt. What finds no room at once, or limits that have changed, goes on in context.cpp.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -36,9 +37,8 @@ public:
     static void add(const ibv_context* context, Context* record);
     static Context* remove(const ibv_context* context) noexcept;
 
-    // Takes out the receipt of an object that does not tell its context. Returns the context too; both are null when
-    // none has one.
-    static std::pair<Context*, Receipt*> take_receipt(const void* object) noexcept;
+    // Takes out the receipt of an object that does not tell its context, and its context; null when none has one.
+    static std::pair<Context*, Receipt> take_receipt(const void* object) noexcept;
 
     // --- closing. What the kernel still has of a closed context stays charged until its open file is gone.
     void watch_file(const ibv_context& verbs) noexcept;          // before the real provider closes it
@@ -53,12 +53,11 @@ public:
     // --- charging, in all accounts or none. On denial errno is what the program shall see, and the denial has been
     // logged and recorded. Keeps errno otherwise.
 
-    // For a new object: a receipt; null on denial. Pass the receipt to one of the next two.
-    Receipt* charge(const Amounts& amounts);
-    void file(Receipt* receipt, const void* object) noexcept;
-    void uncharge_unused(Receipt* receipt) noexcept;  // there is no object, or no longer
-    // The receipt of an object, taken out; null when it was not charged.
-    Receipt* take(const void* object) noexcept { return receipts_.take(object).release(); }
+    // For a new object: the accounts that were charged, for its receipt; nothing on denial.
+    template <Kind kind>
+    std::optional<AccountMask> charge(std::uint64_t size);
+    std::optional<AccountMask> charge(Kind kind, std::uint64_t size);
+    void uncharge(const Receipt& receipt) noexcept;
 
     // For an object that grows or shrinks, in the accounts that its receipt was charged to. The caller changes the
     // receipt.
@@ -92,7 +91,7 @@ public:
     OpPointer real(Op op) const noexcept { return real_[static_cast<std::size_t>(op)]; }
     void set_real(Op op, OpPointer pointer) noexcept { real_[static_cast<std::size_t>(op)] = pointer; }
 
-    std::unique_ptr<Receipt> handle_receipt;  // for the context itself
+    std::optional<Receipt> handle_receipt;  // for the context itself
     std::atomic<unsigned> device_ports = 0;   // how many the device has; 0 until it is asked
 
 private:
@@ -108,8 +107,11 @@ private:
         Retry retry;
         NoCancellation& cancellation;
     };
-    std::unique_ptr<Receipt> charge(const Amounts& amounts, NoCancellation& cancellation);
-    void uncharge(const Receipt& receipt) noexcept;
+    template <Kind kind>
+    bool charge_at_once(std::size_t i, std::uint64_t size) noexcept;
+    template <Kind kind>
+    void uncharge_as(AccountMask charged, std::uint64_t size) noexcept;
+    std::optional<AccountMask> charge_after_all(Kind kind, std::uint64_t size, AccountMask charged);
     bool charge_accounts(DevicePort& port, AccountMask wanted, const Amounts& amounts, const Attempt& attempt);
     bool charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, const Attempt& attempt);
     bool charge_by_proof(std::size_t i, DevicePort& port, const Amounts& amounts, const Limits* limits, Denial first,
@@ -135,5 +137,49 @@ private:
     Context* next_closed_ = nullptr;
     OpPointer real_[op_count] = {};
 };
+
+// Whether account `i` had room by limits that held until the end. Nothing is charged when not.
+template <Kind kind>
+[[gnu::always_inline]] inline bool Context::charge_at_once(std::size_t i, std::uint64_t size) noexcept {
+    const auto& limits = device_.limit_cache(i);
+    LimitCache::View view;
+    if (!limits.view(view) || !device_.usable(i)) [[unlikely]]
+        return false;
+    auto& account = *accounts_.account[i];
+    return with_parts<kind>(size, [&](auto... parts) __attribute__((always_inline)) {
+        auto& ledger = account.ledger();
+        const auto limits_of = [&](Resource resource) -> auto& { return limits.cell(resource); };
+        if (!ledger.charge_parts(account.owner(), device_.index(i), limits_of, parts...)) [[unlikely]]
+            return false;
+        if (view.holds() && !ledger.lost()) [[likely]]
+            return true;
+        ledger.uncharge_parts(account.owner(), device_.index(i), parts...);
+        return false;
+    });
+}
+
+template <Kind kind>
+[[gnu::always_inline]] inline std::optional<AccountMask> Context::charge(std::uint64_t size) {
+    const BusErrorsAllowed allowed;
+    AccountMask charged = 0;
+    for (std::size_t i = 0; i < accounts_.count; ++i) {
+        if (!charge_at_once<kind>(i, size)) [[unlikely]]
+            return charge_after_all(kind, size, charged);
+        charged = static_cast<AccountMask>(charged | 1U << i);
+    }
+    if (accounts_.denied) [[unlikely]]
+        return charge_after_all(kind, size, charged);
+    return charged;
+}
+
+template <Kind kind>
+[[gnu::always_inline]] inline void Context::uncharge_as(AccountMask charged, std::uint64_t size) noexcept {
+    const BusErrorsAllowed allowed;
+    with_parts<kind>(size, [&](auto... parts) __attribute__((always_inline)) {
+        for (std::size_t i = 0; i < accounts_.count; ++i)
+            if (charged & 1U << i)
+                accounts_.account[i]->ledger().uncharge_parts(accounts_.account[i]->owner(), device_.index(i), parts...);
+    });
+}
 
 }  // namespace rdmaquota::provider

@@ -92,11 +92,11 @@ Context* Context::remove(const ibv_context* context) noexcept {
 }
 
 // Under the lock, since others may be closing theirs; that of the object is not being closed.
-std::pair<Context*, Receipt*> Context::take_receipt(const void* object) noexcept {
+std::pair<Context*, Receipt> Context::take_receipt(const void* object) noexcept {
     const std::lock_guard lock(table_mutex);
-    std::pair<Context*, Receipt*> found{};
+    std::pair<Context*, Receipt> found{};
     for_each_record([&](Context& record) {
-        if (!found.second && (found.second = record.take(object))) found.first = &record;
+        if (!found.second && (found.second = record.receipts().take(object))) found.first = &record;
     });
     return found;
 }

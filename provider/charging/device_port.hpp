@@ -24,6 +24,7 @@ public:
     bool usable(std::size_t i) const noexcept { return usable_[i]; }
     int deny_errno() const noexcept { return deny_errno_; }
 
+    const LimitCache& limit_cache(std::size_t i) const noexcept { return limits_[i]; }
     // The limits of account `i`, whose policy is `policy`; one entry per amount.
     void limits(const PolicySegment& policy, std::size_t i, const Amounts& amounts, Limits* limits) noexcept {
         limits_[i].read(policy, name_, amounts, limits);

@@ -63,23 +63,35 @@ bool LimitCache::named(const PolicySegment& policy, std::string_view device) noe
     return process.own || tenant.own || process.own_tightening || tenant.own_tightening;
 }
 
-void LimitCache::Cell::write(const Limits& limits) noexcept {
-    process.store(limits.process, std::memory_order_relaxed);
-    process_total.store(limits.process_total, std::memory_order_relaxed);
-    tenant.store(limits.tenant, std::memory_order_relaxed);
-    tenant_total.store(limits.tenant_total, std::memory_order_relaxed);
+void LimitCache::read(const PolicySegment& policy, std::string_view device, const Amounts& amounts,
+                      Limits* limits) noexcept {
+    View now{};
+    const bool known = view(now) && now.word == &policy.generation_word();
+    if (!(known && now.holds()) && !refresh(policy, device)) return resolve(policy, device, amounts, limits);
+    for (std::size_t i = 0; i < amounts.count; ++i) {
+        const auto& of = cell(amounts.resource[i]);
+        limits[i] = {of.process, of.process_total, of.tenant, of.tenant_total};
+    }
 }
 
 // The generation is read before the rows, so that the next call sees a change in between.
 bool LimitCache::refresh(const PolicySegment& policy, std::string_view device) noexcept {
     if (refreshing_.exchange(true)) return false;
     const auto generation = policy.generation();
+    const bool counts = policy.mode() != Mode::off && !policy.superseded();
     const Rows process(policy, Scope::process, device);
     const Rows tenant(policy, Scope::tenant, device);
-    policy_ = nullptr;
-    for (const auto& row : resource_table) cells_[index(row.id)].write(limits_of(process, tenant, row.id));
-    generation_ = generation;
-    policy_ = &policy;
+    generation_ = not_known;
+    for (const auto& row : resource_table) {
+        const auto limits = limits_of(process, tenant, row.id);
+        auto& of = cells_[index(row.id)];
+        of.process = limits.process;
+        of.process_total = limits.process_total;
+        of.tenant = limits.tenant;
+        of.tenant_total = limits.tenant_total;
+    }
+    word_ = &policy.generation_word();
+    if (counts) generation_ = generation;
     refreshing_ = false;
     return true;
 }

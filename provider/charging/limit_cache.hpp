@@ -1,5 +1,8 @@
 // The limits of one account for one device or port, resolved from the policy's rows and the environment, so that a
-// charge reads a few words. The first charge after a change of limits resolves them again.
+// charge reads a few words. They hold as long as one word, the policy's generation, is what it was: it changes with the
+// limits, when the policy is replaced and when its file is cut short. A charge reads its View first, then the limits,
+// raises what it charges, and only then asks whether the view still holds; so whoever lowers a limit, bumps the
+// generation and reads usage afterwards has seen all that was charged by the old limit.
 #pragma once
 
 #include <atomic>
@@ -7,50 +10,51 @@
 #include <string_view>
 
 #include "shm/ledger/ledger.hpp"
+#include "shm/atomic.hpp"
 #include "shm/policy/policy_segment.hpp"
 
 namespace rdmaquota::provider {
 
 class LimitCache {
 public:
-    // The limits as of now, one entry per amount; `policy` is the account's current one. Thread-safe; waits for nobody
-    // and allocates nothing.
-    void read(const PolicySegment& policy, std::string_view device, const Amounts& amounts, Limits* limits) noexcept {
-        const bool fresh = policy_.load() == &policy && generation_.load() == policy.generation();
-        if (!fresh && !refresh(policy, device)) return resolve(policy, device, amounts, limits);
-        for (std::size_t i = 0; i < amounts.count; ++i) cells_[index(amounts.resource[i])].read(limits[i]);
+    // Thread-safe; waits for nobody and allocates nothing, like all here.
+    struct View {
+        const std::uint64_t* word;
+        std::uint64_t generation;
+        bool holds() const noexcept { return rdmaquota::load(*word) == generation; }
+    };
+    // False while nothing is known, and while the policy does not count or is no longer the one in place.
+    bool view(View& view) const noexcept {
+        view.word = word_.load(std::memory_order_acquire);
+        view.generation = generation_.load(std::memory_order_acquire);
+        return view.generation != not_known;
     }
-
-    // Whether the policy or the environment names this device or port.
-    static bool named(const PolicySegment& policy, std::string_view device) noexcept;
-
-private:
+    // As Limits, to be read while they change.
     struct Cell {
         std::atomic<std::uint64_t> process;
         std::atomic<std::uint64_t> process_total;
         std::atomic<std::uint64_t> tenant;
         std::atomic<std::uint64_t> tenant_total;
-
-        void read(Limits& limits) const noexcept;
-        void write(const Limits& limits) noexcept;
     };
+    const Cell& cell(Resource resource) const noexcept { return cells_[index(resource)]; }
 
+    // The limits as of now, one entry per amount; `policy` is the account's current one.
+    void read(const PolicySegment& policy, std::string_view device, const Amounts& amounts, Limits* limits) noexcept;
+
+    // Whether the policy or the environment names this device or port.
+    static bool named(const PolicySegment& policy, std::string_view device) noexcept;
+
+private:
     // False while another thread is doing so.
     bool refresh(const PolicySegment& policy, std::string_view device) noexcept;
     static void resolve(const PolicySegment& policy, std::string_view device, const Amounts& amounts,
                         Limits* limits) noexcept;
 
-    std::atomic<const PolicySegment*> policy_{nullptr};  // from which the cells were resolved
-    std::atomic<std::uint64_t> generation_{0};
+    static constexpr std::uint64_t not_known = PolicySegment::lost_generation;
+    std::atomic<const std::uint64_t*> word_{&not_known};
+    std::atomic<std::uint64_t> generation_{not_known};
     std::atomic<bool> refreshing_{false};
     Cell cells_[resource_count] = {};
 };
-
-inline void LimitCache::Cell::read(Limits& limits) const noexcept {
-    limits.process = process.load(std::memory_order_relaxed);
-    limits.process_total = process_total.load(std::memory_order_relaxed);
-    limits.tenant = tenant.load(std::memory_order_relaxed);
-    limits.tenant_total = tenant_total.load(std::memory_order_relaxed);
-}
 
 }  // namespace rdmaquota::provider

@@ -1,16 +1,18 @@
 // What each live object of a context was charged, so that exactly that is uncharged.
 //
-// A receipt is made before the real call and filed after it, so nothing can fail once the object exists. Thread-safe;
-// the lock is process-local. Every function keeps errno, except that `blank` may set it when it returns null.
+// A table with open addressing: a receipt lies at the place that its object's address hashes to, or as near behind it as
+// there was room. Room for a receipt is reserved before the real call, so that nothing can fail once the object exists.
+// Thread-safe; the lock is process-local. Every function keeps errno.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
-#include <memory>
-#include <vector>
+#include <cstdint>
+#include <mutex>
+#include <utility>
 
+#include "provider/charging/kind.hpp"
 #include "provider/host/light_mutex.hpp"
-#include "shm/ledger/ledger.hpp"
 
 namespace rdmaquota::provider {
 
@@ -18,46 +20,91 @@ namespace rdmaquota::provider {
 using AccountMask = std::uint8_t;
 
 struct Receipt {
-    Receipt* next = nullptr;
     const void* object = nullptr;
+    std::uint64_t size = 0;
+    Kind kind = Kind::nothing;
     AccountMask charged = 0;
     std::uint8_t port = 0;  // where a QP is bound and charged, 0 for none
-    Amounts amounts;
+
+    explicit operator bool() const noexcept { return object != nullptr; }
 };
+static_assert(sizeof(Receipt) == 24);
 
 class Receipts {
 public:
     Receipts() = default;
     Receipts(const Receipts&) = delete;
-    ~Receipts();
+    ~Receipts() { delete[] table_; }
 
-    // An empty receipt; null when there is no memory. Uses a discarded one again where it can, since programs that
-    // destroy go on to create.
-    std::unique_ptr<Receipt> blank() noexcept;
-    void discard(std::unique_ptr<Receipt> receipt) noexcept;
+    // Makes room for one receipt; false when there is no memory. Each is followed by `release`, then or when the receipt
+    // has been taken out and is not filed again.
+    bool reserve() noexcept { return room_.fetch_sub(1) > 0 || grow(); }
+    void release() noexcept { room_.fetch_add(1); }
 
-    // Files the receipt under `object`. Never fails: when there is no memory to grow, chains get longer.
-    void file(std::unique_ptr<Receipt> receipt, const void* object) noexcept;
+    // Files a receipt under its object, in the room that was reserved for it.
+    void file(const Receipt& receipt) noexcept {
+        const std::lock_guard lock(lock_);
+        put(receipt);
+    }
 
-    // Takes the receipt out; null for an object that was not charged.
-    std::unique_ptr<Receipt> take(const void* object) noexcept;
+    // Takes the receipt out; an empty one for an object that was not charged. Its room stays reserved.
+    Receipt take(const void* object) noexcept {
+        const std::lock_guard lock(lock_);
+        for (std::size_t at = home(object); table_ && table_[at].object; at = next(at))
+            if (table_[at].object == object) return remove(at);
+        return {};
+    }
 
-    // Takes out any receipt; null when there is none left.
-    std::unique_ptr<Receipt> take_any() noexcept;
+    // Takes out all, and calls `function` with each.
+    template <class Function>
+    void drain(Function function) noexcept;
 
     bool empty() noexcept;
 
     LightMutex& lock() noexcept { return lock_; }
 
 private:
-    std::size_t bucket(const void* object) const noexcept;
-    void grow() noexcept;
+    // Objects come from malloc, at least 16 bytes apart; the multiplication spreads them.
+    std::size_t home(const void* object) const noexcept {
+        const auto address = reinterpret_cast<std::uintptr_t>(object) >> 4;
+        return (address * 0x9e3779b97f4a7c15ULL >> 32) & mask_;
+    }
+    std::size_t next(std::size_t at) const noexcept { return (at + 1) & mask_; }
+    void put(const Receipt& receipt) noexcept {
+        std::size_t at = home(receipt.object);
+        while (table_[at].object) at = next(at);
+        table_[at] = receipt;
+    }
+    Receipt remove(std::size_t at) noexcept;
+    bool grow() noexcept;
+    bool double_table() noexcept;
 
     LightMutex lock_;
-    std::vector<Receipt*> buckets_;
-    std::size_t count_ = 0;
-    std::atomic<Receipt*> spare_ = nullptr;
-    Receipt* unsorted_ = nullptr;  // filed while there was no memory for buckets
+    Receipt* table_ = nullptr;
+    std::size_t mask_ = 0;             // one less than there are places, a power of two
+    std::atomic<std::int64_t> room_ = 0;  // places that may be taken, a quarter of them never; below 0 while it grows
 };
+
+// Moves up what lies behind, so that no search ends at the place that becomes free.
+inline Receipt Receipts::remove(std::size_t at) noexcept {
+    const Receipt taken = table_[at];
+    for (std::size_t from = next(at); table_[from].object; from = next(from)) {
+        const auto from_home = (from - home(table_[from].object)) & mask_;
+        if (from_home < ((from - at) & mask_)) continue;
+        table_[at] = table_[from];
+        at = from;
+    }
+    table_[at].object = nullptr;
+    return taken;
+}
+
+template <class Function>
+void Receipts::drain(Function function) noexcept {
+    const std::lock_guard lock(lock_);
+    for (std::size_t i = 0; table_ && i <= mask_; ++i) {
+        if (table_[i].object) function(std::as_const(table_[i]));
+        table_[i] = {};
+    }
+}
 
 }  // namespace rdmaquota::provider

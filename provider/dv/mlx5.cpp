@@ -56,11 +56,14 @@ Function* real_call(Call call, Function*) noexcept {
 
 // `self` is the calling wrapper. A context that is not ours, such as a VFIO device's, is not charged.
 template <class Object, class... Args>
-Object* create(const ibv_context* verbs, Call call, Object* (*self)(Args...), const Amounts& amounts,
+Object* create(const ibv_context* verbs, Call call, Object* (*self)(Args...), Kind kind, std::uint64_t size,
                std::type_identity_t<Args>... args) {
     Context* context = Context::find(verbs);
     const auto real = real_call(call, self);
-    return context ? create_charged(*context, real, amounts, args...) : real(args...);
+    if (!context) return real(args...);
+    Receipt receipt{nullptr, size, kind, 0, 0};
+    if (!charge_for(*context, receipt, [&] { return context->charge(kind, size); })) return nullptr;
+    return create_charged(*context, receipt, real, args...);
 }
 
 template <class Object>
@@ -72,66 +75,62 @@ int destroy(Call call, int (*self)(Object*), std::type_identity_t<Object>* objec
 // --- objects that the verbs destroy ---------------------------------------------------------------
 
 ibv_qp* create_qp(ibv_context* context, ibv_qp_init_attr_ex* attr, mlx5dv_qp_init_attr* own) {
-    return create(context, Call::create_qp, create_qp, qp_cost(attr->cap, attr->srq), context, attr, own);
+    return create(context, Call::create_qp, create_qp, Kind::qp, qp_size(attr->cap, attr->srq), context, attr, own);
 }
 
 ibv_cq_ex* create_cq(ibv_context* context, ibv_cq_init_attr_ex* attr, mlx5dv_cq_init_attr* own) {
-    return create(context, Call::create_cq, create_cq, cq_cost(attr->cqe), context, attr, own);
+    return create(context, Call::create_cq, create_cq, Kind::cq, attr->cqe, context, attr, own);
 }
 
 ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr, mlx5dv_wq_init_attr* own) {
-    return create(context, Call::create_wq, create_wq, wq_cost(*attr), context, attr, own);
+    return create(context, Call::create_wq, create_wq, Kind::wq, attr->max_wr, context, attr, own);
 }
 
 ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr, mlx5dv_alloc_dm_attr* own) {
-    return create(context, Call::alloc_dm, alloc_dm, dm_cost(*attr), context, attr, own);
+    return create(context, Call::alloc_dm, alloc_dm, Kind::dm, attr->length, context, attr, own);
 }
 
 // --- objects of libmlx5 alone -------------------------------------------------------------------------
 
 mlx5dv_mkey* create_mkey(mlx5dv_mkey_init_attr* attr) {
-    return create(attr->pd->context, Call::create_mkey, create_mkey, one(Resource::mr), attr);
+    return create(attr->pd->context, Call::create_mkey, create_mkey, Kind::mr, 0, attr);
 }
 
 int destroy_mkey(mlx5dv_mkey* mkey) { return destroy(Call::destroy_mkey, destroy_mkey, mkey); }
 
-// Memory for queues that are made by DEVX: it is pinned, and no MR.
-Amounts umem_cost(std::size_t bytes) noexcept {
-    return Amounts{}.add(Resource::hca_object, 1).add(Resource::mr_bytes, bytes);
-}
-
+// Memory for queues that are made by DEVX.
 mlx5dv_devx_umem* devx_umem_reg(ibv_context* context, void* address, std::size_t bytes, std::uint32_t access) {
-    return create(context, Call::devx_umem_reg, devx_umem_reg, umem_cost(bytes), context, address, bytes, access);
+    return create(context, Call::devx_umem_reg, devx_umem_reg, Kind::umem, bytes, context, address, bytes, access);
 }
 
 mlx5dv_devx_umem* devx_umem_reg_ex(ibv_context* context, mlx5dv_devx_umem_in* in) {
-    return create(context, Call::devx_umem_reg_ex, devx_umem_reg_ex, umem_cost(in->size), context, in);
+    return create(context, Call::devx_umem_reg_ex, devx_umem_reg_ex, Kind::umem, in->size, context, in);
 }
 
 int devx_umem_dereg(mlx5dv_devx_umem* umem) { return destroy(Call::devx_umem_dereg, devx_umem_dereg, umem); }
 
 // A command for the adapter begins with its opcode, big-endian (providers/mlx5/mlx5_ifc.h). The number of entries of a
 // queue is not read.
-Amounts command_cost(const void* command, std::size_t bytes) noexcept {
+Kind command_kind(const void* command, std::size_t bytes) noexcept {
     const auto* byte = static_cast<const std::uint8_t*>(command);
     switch (byte && bytes >= 2 ? byte[0] << 8 | byte[1] : 0) {
-        case 0x200: return one(Resource::mr);    // CREATE_MKEY
-        case 0x400: return one(Resource::cq);    // CREATE_CQ
+        case 0x200: return Kind::mr;    // CREATE_MKEY
+        case 0x400: return Kind::cq;    // CREATE_CQ
         case 0x500:                              // CREATE_QP
-        case 0x710: return one(Resource::qp);    // CREATE_DCT
+        case 0x710: return Kind::qp;    // CREATE_DCT
         case 0x700:                              // CREATE_SRQ
         case 0x705:                              // CREATE_XRC_SRQ
         case 0x717:                              // CREATE_XRQ
-        case 0x90c: return one(Resource::srq);   // CREATE_RMP
+        case 0x90c: return Kind::srq;   // CREATE_RMP
         case 0x904:                              // CREATE_SQ
-        case 0x908: return one(Resource::wq);    // CREATE_RQ
-        default: return Amounts{}.add(Resource::hca_object, 1);
+        case 0x908: return Kind::wq;    // CREATE_RQ
+        default: return Kind::object;
     }
 }
 
 mlx5dv_devx_obj* devx_obj_create(ibv_context* context, const void* in, std::size_t in_bytes, void* out,
                                  std::size_t out_bytes) {
-    return create(context, Call::devx_obj_create, devx_obj_create, command_cost(in, in_bytes), context, in, in_bytes,
+    return create(context, Call::devx_obj_create, devx_obj_create, command_kind(in, in_bytes), 0, context, in, in_bytes,
                   out, out_bytes);
 }
 

@@ -4,7 +4,7 @@ namespace rdmaquota::provider {
 namespace {
 
 ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
-    return create(pd->context, Op::create_ah, create_ah, one(Resource::ah), pd, attr);
+    return create<Kind::ah>(pd->context, Op::create_ah, create_ah, 0, pd, attr);
 }
 
 int destroy_ah(ibv_ah* ah) { return destroy(ah->context, Op::destroy_ah, destroy_ah, ah); }

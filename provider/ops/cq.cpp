@@ -4,13 +4,15 @@ namespace rdmaquota::provider {
 namespace {
 
 // The kernel refuses 0 and negative numbers of entries.
+std::uint64_t entries_of(int entries) noexcept { return static_cast<std::uint64_t>(std::max(entries, 0)); }
+
 ibv_cq* create_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector) {
-    return create(context, Op::create_cq, create_cq, cq_cost(static_cast<std::uint32_t>(std::max(entries, 0))), context,
+    return create<Kind::cq>(context, Op::create_cq, create_cq, entries_of(entries), context,
                   entries, channel, vector);
 }
 
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
-    return create(context, Op::create_cq_ex, create_cq_ex, cq_cost(attr->cqe), context, attr);
+    return create<Kind::cq>(context, Op::create_cq_ex, create_cq_ex, attr->cqe, context, attr);
 }
 
 int destroy_cq(ibv_cq* cq) { return destroy(cq->context, Op::destroy_cq, destroy_cq, cq); }
@@ -18,7 +20,7 @@ int destroy_cq(ibv_cq* cq) { return destroy(cq->context, Op::destroy_cq, destroy
 int resize_cq(ibv_cq* cq, int entries) {
     Context* context = Context::find(cq->context);
     if (!context) return EINVAL;
-    const auto asked = [&](std::uint64_t) { return static_cast<std::uint64_t>(std::max(entries, 0)); };
+    const auto asked = [&](std::uint64_t) { return entries_of(entries); };
     const int status = resize(*context, cq, Resource::cqe, asked,
                               [&] { return real_op(*context, Op::resize_cq, resize_cq)(cq, entries); });
     return status == -1 ? errno : status;

@@ -11,13 +11,13 @@ namespace rdmaquota::provider {
 namespace {
 
 ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr) {
-    return create(context, Op::alloc_dm, alloc_dm, dm_cost(*attr), context, attr);
+    return create<Kind::dm>(context, Op::alloc_dm, alloc_dm, attr->length, context, attr);
 }
 
 int free_dm(ibv_dm* dm) { return destroy(dm->context, Op::free_dm, free_dm, dm); }
 
 ibv_dmah* alloc_dmah(ibv_context* context, ibv_dmah_init_attr* attr) {
-    return create(context, Op::alloc_dmah, alloc_dmah, Amounts{}.add(Resource::hca_object, 1), context, attr);
+    return create<Kind::object>(context, Op::alloc_dmah, alloc_dmah, 0, context, attr);
 }
 
 int dealloc_dmah(ibv_dmah* dmah) { return destroy(dmah->context, Op::dealloc_dmah, dealloc_dmah, dmah); }

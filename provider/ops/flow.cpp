@@ -10,16 +10,14 @@ struct ibv_comp_cntr_init_attr;
 namespace rdmaquota::provider {
 namespace {
 
-constexpr Amounts one_object() noexcept { return Amounts{}.add(Resource::hca_object, 1); }
-
 ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* attr) {
-    return create(qp->context, Op::create_flow, create_flow, one(Resource::flow), qp, attr);
+    return create<Kind::flow>(qp->context, Op::create_flow, create_flow, 0, qp, attr);
 }
 
 int destroy_flow(ibv_flow* flow) { return destroy(flow->context, Op::destroy_flow, destroy_flow, flow); }
 
 ibv_flow_action* create_flow_action_esp(ibv_context* context, ibv_flow_action_esp_attr* attr) {
-    return create(context, Op::create_flow_action_esp, create_flow_action_esp, one_object(), context, attr);
+    return create<Kind::object>(context, Op::create_flow_action_esp, create_flow_action_esp, 0, context, attr);
 }
 
 int destroy_flow_action(ibv_flow_action* action) {
@@ -27,7 +25,7 @@ int destroy_flow_action(ibv_flow_action* action) {
 }
 
 ibv_counters* create_counters(ibv_context* context, ibv_counters_init_attr* attr) {
-    return create(context, Op::create_counters, create_counters, one(Resource::counters), context, attr);
+    return create<Kind::counters>(context, Op::create_counters, create_counters, 0, context, attr);
 }
 
 int destroy_counters(ibv_counters* counters) {
@@ -35,7 +33,7 @@ int destroy_counters(ibv_counters* counters) {
 }
 
 ibv_comp_cntr* create_comp_cntr(ibv_context* context, ibv_comp_cntr_init_attr* attr) {
-    return create(context, Op::create_comp_cntr, create_comp_cntr, one_object(), context, attr);
+    return create<Kind::object>(context, Op::create_comp_cntr, create_comp_cntr, 0, context, attr);
 }
 
 int destroy_comp_cntr(ibv_comp_cntr* counter) {

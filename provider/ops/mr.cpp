@@ -18,49 +18,47 @@ namespace rdmaquota::provider {
 namespace {
 
 // On-demand paging pins nothing.
-Amounts cost(std::size_t length, int access) noexcept {
-    return one(Resource::mr).add(Resource::mr_bytes, access & IBV_ACCESS_ON_DEMAND ? 0 : length);
-}
+std::uint64_t pinned(std::size_t length, int access) noexcept { return access & IBV_ACCESS_ON_DEMAND ? 0 : length; }
 
 ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova, int access) {
-    return create(pd->context, Op::reg_mr, reg_mr, cost(length, access), pd, address, length, iova, access);
+    return create<Kind::mr>(pd->context, Op::reg_mr, reg_mr, pinned(length, access), pd, address, length, iova, access);
 }
 
 ibv_mr* reg_mr_ex(ibv_pd* pd, ibv_mr_init_attr* attr) {
-    return create(pd->context, Op::reg_mr_ex, reg_mr_ex, cost(attr->length, attr->access), pd, attr);
+    return create<Kind::mr>(pd->context, Op::reg_mr_ex, reg_mr_ex, pinned(attr->length, attr->access), pd, attr);
 }
 
 ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd,
                       int access) {
-    return create(pd->context, Op::reg_dmabuf_mr, reg_dmabuf_mr, cost(length, access), pd, offset, length, iova, fd,
+    return create<Kind::mr>(pd->context, Op::reg_dmabuf_mr, reg_dmabuf_mr, pinned(length, access), pd, offset, length, iova, fd,
                   access);
 }
 
 // Device memory was charged as dm_bytes when it was allocated.
 ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t length, unsigned access) {
-    return create(pd->context, Op::reg_dm_mr, reg_dm_mr, one(Resource::mr), pd, dm, offset, length, access);
+    return create<Kind::mr>(pd->context, Op::reg_dm_mr, reg_dm_mr, 0, pd, dm, offset, length, access);
 }
 
 ibv_mr* alloc_null_mr(ibv_pd* pd) {
-    return create(pd->context, Op::alloc_null_mr, alloc_null_mr, one(Resource::mr), pd);
+    return create<Kind::mr>(pd->context, Op::alloc_null_mr, alloc_null_mr, 0, pd);
 }
 
 int dereg_mr(verbs_mr* mr) { return destroy(mr->mr.context, Op::dereg_mr, dereg_mr, mr); }
 
-// Whether the MR pages on demand and so pins nothing; `pinned` is the amount in its receipt.
-bool on_demand(const verbs_mr& mr, std::uint64_t pinned) noexcept {
-    return pinned == 0 && (mr.access & IBV_ACCESS_ON_DEMAND);
+// Whether the MR pages on demand and so pins nothing; `bytes` is what its receipt says.
+bool on_demand(const verbs_mr& mr, std::uint64_t bytes) noexcept {
+    return bytes == 0 && (mr.access & IBV_ACCESS_ON_DEMAND);
 }
 
 int rereg_mr(verbs_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
     Context* context = Context::find(mr->mr.context);
     if (!context) return EINVAL;
-    const auto after = [&](std::uint64_t pinned) -> std::uint64_t {
-        const bool demanded = on_demand(*mr, pinned);
+    const auto after = [&](std::uint64_t bytes) -> std::uint64_t {
+        const bool demanded = on_demand(*mr, bytes);
         const bool demands = flags & IBV_REREG_MR_CHANGE_ACCESS ? (access & IBV_ACCESS_ON_DEMAND) != 0 : demanded;
         if (demands) return 0;
         if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) return length;
-        return demanded ? mr->mr.length : pinned;
+        return demanded ? mr->mr.length : bytes;
     };
     return resize(*context, mr, Resource::mr_bytes, after, [&] {
         return real_op(*context, Op::rereg_mr, rereg_mr)(mr, flags, pd, address, length, access);

@@ -4,7 +4,7 @@ namespace rdmaquota::provider {
 namespace {
 
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
-    return create(pd->context, Op::alloc_mw, alloc_mw, one(Resource::mw), pd, type);
+    return create<Kind::mw>(pd->context, Op::alloc_mw, alloc_mw, 0, pd, type);
 }
 
 int dealloc_mw(ibv_mw* mw) { return destroy(mw->context, Op::dealloc_mw, dealloc_mw, mw); }

@@ -27,22 +27,10 @@ inline auto all_ops() noexcept {
                       wq_ops(), ah_ops(), flow_ops(), dm_ops(), context_ops(), device_ops()};
 }
 
-// One kernel object of a type.
-constexpr Amounts one(Resource resource) noexcept { return Amounts{}.add(resource, 1).add(Resource::hca_object, 1); }
-
-// The costs of objects that more than one call creates: what the program asked for, even when the provider rounds it
-// up. Receive requests of a QP with an SRQ are the SRQ's.
-inline Amounts qp_cost(const ibv_qp_cap& cap, bool has_srq) noexcept {
-    return one(Resource::qp)
-        .add(Resource::send_wr, cap.max_send_wr)
-        .add(Resource::recv_wr, has_srq ? 0 : cap.max_recv_wr);
-}
-constexpr Amounts cq_cost(std::uint32_t entries) noexcept { return one(Resource::cq).add(Resource::cqe, entries); }
-inline Amounts wq_cost(const ibv_wq_init_attr& attr) noexcept {
-    return one(Resource::wq).add(Resource::recv_wr, attr.max_wr);
-}
-inline Amounts dm_cost(const ibv_alloc_dm_attr& attr) noexcept {
-    return one(Resource::dm).add(Resource::dm_bytes, attr.length);
+// The size of a QP: what the program asked for, even when the provider rounds it up. Receive requests of a QP with an
+// SRQ are the SRQ's.
+inline std::uint64_t qp_size(const ibv_qp_cap& cap, bool has_srq) noexcept {
+    return requests(cap.max_send_wr, has_srq ? 0 : cap.max_recv_wr);
 }
 
 }  // namespace rdmaquota::provider

@@ -4,13 +4,13 @@ namespace rdmaquota::provider {
 namespace {
 
 ibv_pd* alloc_pd(ibv_context* context) {
-    return create(context, Op::alloc_pd, alloc_pd, one(Resource::pd), context);
+    return create<Kind::pd>(context, Op::alloc_pd, alloc_pd, 0, context);
 }
 
 // A parent domain is the real provider's wrapper around a PD that is charged already: it costs nothing, since the
 // kernel makes no object. dealloc_pd finds the empty receipt.
 ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* attr) {
-    return create(context, Op::alloc_parent_domain, alloc_parent_domain, Amounts{}, context, attr);
+    return create<Kind::nothing>(context, Op::alloc_parent_domain, alloc_parent_domain, 0, context, attr);
 }
 
 int dealloc_pd(ibv_pd* pd) { return destroy(pd->context, Op::dealloc_pd, dealloc_pd, pd); }

@@ -4,16 +4,16 @@ namespace rdmaquota::provider {
 namespace {
 
 ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
-    return create(pd->context, Op::create_qp, create_qp, qp_cost(attr->cap, attr->srq), pd, attr);
+    return create<Kind::qp>(pd->context, Op::create_qp, create_qp, qp_size(attr->cap, attr->srq), pd, attr);
 }
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
-    return create(context, Op::create_qp_ex, create_qp_ex, qp_cost(attr->cap, attr->srq), context, attr);
+    return create<Kind::qp>(context, Op::create_qp_ex, create_qp_ex, qp_size(attr->cap, attr->srq), context, attr);
 }
 
 // A second handle of a shared XRC QP: a kernel object, but no new QP.
 ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) {
-    return create(context, Op::open_qp, open_qp, Amounts{}.add(Resource::hca_object, 1), context, attr);
+    return create<Kind::object>(context, Op::open_qp, open_qp, 0, context, attr);
 }
 
 int destroy_qp(ibv_qp* qp) { return destroy(qp->context, Op::destroy_qp, destroy_qp, qp); }
@@ -39,20 +39,20 @@ int rebind(Context& context, const void* qp, std::uint8_t port, Call call) {
     const auto alone = context.lock_resizing();
     auto receipt = context.receipts().take(qp);
     if (!receipt) return call();
-    const auto before = receipt->port;
+    const auto before = receipt.port;
     const std::uint8_t after = context.counts_port(port) ? port : 0;  // 0: at none that is counted
-    const bool moves = after != before && receipt->amounts.of(Resource::qp) != 0;
-    if (moves && after != 0 && !context.bind(*receipt, after)) {
-        context.receipts().file(std::move(receipt), qp);
+    const bool moves = after != before && receipt.kind == Kind::qp;
+    if (moves && after != 0 && !context.bind(receipt, after)) {
+        context.receipts().file(receipt);
         return errno;
     }
     const int status = call();
     if (moves) {
         const auto left = status == 0 ? before : after;
-        if (left != 0) context.unbind(*receipt, left);
-        if (status == 0) receipt->port = after;
+        if (left != 0) context.unbind(receipt, left);
+        if (status == 0) receipt.port = after;
     }
-    context.receipts().file(std::move(receipt), qp);
+    context.receipts().file(receipt);
     return status;
 }
 

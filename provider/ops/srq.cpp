@@ -4,14 +4,12 @@
 namespace rdmaquota::provider {
 namespace {
 
-Amounts cost(const ibv_srq_attr& attr) noexcept { return one(Resource::srq).add(Resource::srq_wr, attr.max_wr); }
-
 ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
-    return create(pd->context, Op::create_srq, create_srq, cost(attr->attr), pd, attr);
+    return create<Kind::srq>(pd->context, Op::create_srq, create_srq, attr->attr.max_wr, pd, attr);
 }
 
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attr) {
-    return create(context, Op::create_srq_ex, create_srq_ex, cost(attr->attr), context, attr);
+    return create<Kind::srq>(context, Op::create_srq_ex, create_srq_ex, attr->attr.max_wr, context, attr);
 }
 
 int destroy_srq(ibv_srq* srq) { return destroy(srq->context, Op::destroy_srq, destroy_srq, srq); }
@@ -26,7 +24,7 @@ int modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
 }
 
 ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attr) {
-    return create(context, Op::open_xrcd, open_xrcd, one(Resource::xrcd), context, attr);
+    return create<Kind::xrcd>(context, Op::open_xrcd, open_xrcd, 0, context, attr);
 }
 
 int close_xrcd(ibv_xrcd* xrcd) { return destroy(xrcd->context, Op::close_xrcd, close_xrcd, xrcd); }

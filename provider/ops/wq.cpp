@@ -5,13 +5,13 @@ namespace rdmaquota::provider {
 namespace {
 
 ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr) {
-    return create(context, Op::create_wq, create_wq, wq_cost(*attr), context, attr);
+    return create<Kind::wq>(context, Op::create_wq, create_wq, attr->max_wr, context, attr);
 }
 
 int destroy_wq(ibv_wq* wq) { return destroy(wq->context, Op::destroy_wq, destroy_wq, wq); }
 
 ibv_rwq_ind_table* create_rwq_ind_table(ibv_context* context, ibv_rwq_ind_table_init_attr* attr) {
-    return create(context, Op::create_rwq_ind_table, create_rwq_ind_table, one(Resource::rwq_ind), context, attr);
+    return create<Kind::rwq_ind>(context, Op::create_rwq_ind_table, create_rwq_ind_table, 0, context, attr);
 }
 
 int destroy_rwq_ind_table(ibv_rwq_ind_table* indirection) {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -32,40 +32,58 @@ Function* real_op(const Context& context, Op op, Function*) noexcept {
     return reinterpret_cast<Function*>(context.real(op));
 }
 
-// Creates in a context of ours: charge, call, then file the receipt or uncharge. The receipt of a thread that is
+// The second half of a creation: calls the real op, then files the receipt or uncharges. The receipt of a thread that is
 // cancelled in the real call is lost: the charge stays until this process closes its last device or ends.
 template <class Object, class... Args>
-[[gnu::always_inline]] inline Object* create_charged(Context& context, Object* (*real)(Args...), const Amounts& amounts,
+[[gnu::always_inline]] inline Object* create_charged(Context& context, Receipt receipt, Object* (*real)(Args...),
                                                      std::type_identity_t<Args>... args) {
-    Receipt* const receipt = context.charge(amounts);
-    if (!receipt) return nullptr;
     Object* object = real(args...);
-    if (object)
-        context.file(receipt, object);
-    else
-        context.uncharge_unused(receipt);
+    receipt.object = object;
+    if (object) [[likely]]
+        context.receipts().file(receipt);
+    else {
+        context.uncharge(receipt);
+        context.receipts().release();
+    }
     return object;
 }
 
+// The first half: room for a receipt, and the charge, into a receipt without an object. False: denied, with errno set.
+template <class Charge>
+[[gnu::always_inline]] inline bool charge_for(Context& context, Receipt& receipt, Charge charge) {
+    if (!context.receipts().reserve()) [[unlikely]]
+        return errno = ENOMEM, false;
+    const std::optional<AccountMask> charged = charge();
+    if (!charged) [[unlikely]]
+        return context.receipts().release(), false;
+    receipt.charged = *charged;
+    return true;
+}
+
 // Creates by an op. `self` is the calling wrapper, which has the real op's type.
-template <class Object, class... Args>
-Object* create(const ibv_context* verbs, Op op, Object* (*self)(Args...), const Amounts& amounts,
+template <Kind kind, class Object, class... Args>
+Object* create(const ibv_context* verbs, Op op, Object* (*self)(Args...), std::uint64_t size,
                std::type_identity_t<Args>... args) {
     Context* context = Context::find(verbs);
     if (!context) return errno = EINVAL, nullptr;  // not a context of ours: nothing to call
-    return create_charged(*context, real_op(*context, op, self), amounts, args...);
+    Receipt receipt{nullptr, size, kind, 0, 0};
+    if (!charge_for(*context, receipt, [&] { return context->charge<kind>(size); })) return nullptr;
+    return create_charged(*context, receipt, real_op(*context, op, self), args...);
 }
 
-// Destroys the object that `receipt` is for; null for one that was not charged. The receipt was taken out before, since
-// another thread's new object may get the same address, and is filed again when the real call fails.
+// Destroys the object that `receipt` is for; an empty one for an object that was not charged. The receipt was taken out
+// before, since another thread's new object may get the same address, and is filed again when the real call fails.
 template <class Object>
-int destroy_charged(Context* context, Receipt* receipt, int (*real)(Object*), std::type_identity_t<Object>* object) {
+[[gnu::always_inline]] inline int destroy_charged(Context* context, const Receipt& receipt, int (*real)(Object*),
+                                                  std::type_identity_t<Object>* object) {
     const int status = real(object);
     if (!receipt) return status;
-    if (status == 0)
-        context->uncharge_unused(receipt);
-    else
-        context->file(receipt, object);
+    if (status == 0) [[likely]] {
+        context->uncharge(receipt);
+        context->receipts().release();
+    } else {
+        context->receipts().file(receipt);
+    }
     return status;
 }
 
@@ -74,30 +92,30 @@ template <class Object>
 int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_identity_t<Object>* object) {
     Context* context = Context::find(verbs);
     if (!context) return EINVAL;
-    return destroy_charged(context, context->take(object), real_op(*context, op, self), object);
+    return destroy_charged(context, context->receipts().take(object), real_op(*context, op, self), object);
 }
 
-// Resizes: `after` tells from what the object costs of `resource` now what it will cost. An increase is charged before
-// the call, a decrease uncharged after it. Returns what the real op returned, or -1 for a denial with errno set. One
-// at a time in a context, since the receipt is out meanwhile.
+// Resizes: `after` tells from an object's size now what it will be; `resource` is what its size counts. An increase is
+// charged before the call, a decrease uncharged after it. Returns what the real op returned, or -1 for a denial with
+// errno set. One at a time in a context, since the receipt is out meanwhile.
 template <class After, class Call>
 int resize(Context& context, const void* object, Resource resource, After after, Call call) {
     const NoCancellation guard;
     const auto alone = context.lock_resizing();
     auto receipt = context.receipts().take(object);
     if (!receipt) return call();
-    const auto before = receipt->amounts.of(resource);
-    const std::uint64_t amount = after(before);
-    if (amount > before && !context.charge_more(*receipt, Amounts{}.add(resource, amount - before))) {
-        context.receipts().file(std::move(receipt), object);
+    const auto before = std::min(receipt.size, largest_charge);
+    const auto amount = std::min<std::uint64_t>(after(before), largest_charge);
+    if (amount > before && !context.charge_more(receipt, Amounts{}.add(resource, amount - before))) {
+        context.receipts().file(receipt);
         return -1;
     }
     const int status = call();
     const auto now = status == 0 ? amount : before;
     const auto held = std::max(amount, before);
-    if (held > now) context.uncharge_part(*receipt, Amounts{}.add(resource, held - now));
-    receipt->amounts.set(resource, now);
-    context.receipts().file(std::move(receipt), object);
+    if (held > now) context.uncharge_part(receipt, Amounts{}.add(resource, held - now));
+    receipt.size = now;
+    context.receipts().file(receipt);
     return status;
 }
 

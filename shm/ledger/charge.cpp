@@ -1,5 +1,5 @@
-// Charge, uncharge and the proof of a denial. Failpoints and functions have the names of the model's steps in
-// test/model.
+// Charges of amounts that are known at run time only, and the proof of a denial. Failpoints and functions have the names
+// of the model's steps in test/model.
 #include <algorithm>
 #include <ctime>
 
@@ -8,56 +8,19 @@
 #include "shm/atomic.hpp"
 #include "shm/failpoint.hpp"
 #include "shm/ledger/ledger.hpp"
+#include "shm/ledger/steps.hpp"
 
 namespace rdmaquota {
 namespace {
 
-constexpr std::uint64_t amount_of(std::uint64_t gate) noexcept { return gate & gate_amount_mask; }
-
 // How often a process that begins an operation yields to another's proof, at most.
 constexpr int patience = 64;
-
-// Lets a proof go first. Clears a request that outlives our patience: its prover is dead or stopped.
-void hold_back(std::uint64_t& pause) noexcept {
-    auto request = load(pause);
-    for (int i = 0; i < patience && request != 0; ++i) {
-        sched_yield();
-        if (const auto now = load(pause); now != request) return;
-    }
-    compare_exchange(pause, request, std::uint64_t{0});
-    failpoint("hold_back");
-}
-
-// Marks an operation of this owner as in flight: the slot is not at rest.
-class InFlight {
-public:
-    InFlight(LedgerData& data, std::uint32_t slot) noexcept : ops_(data.slots[slot].ops) {
-        if (load(data.header.pause) != 0) [[unlikely]]
-            hold_back(data.header.pause);
-        add(ops_, ops_begin);
-        failpoint("begin");
-    }
-    ~InFlight() {
-        add(ops_, ops_end);
-        failpoint("end");
-    }
-    InFlight(const InFlight&) = delete;
-
-private:
-    std::uint64_t& ops_;
-};
-
-// Usage and amounts are far below 2^64, so no sum exceeds `unlimited`.
-bool exceeds(std::uint64_t used, std::uint64_t amount, std::uint64_t limit) noexcept { return used + amount > limit; }
 
 std::uint64_t now_ns() noexcept {
     timespec time{};
     clock_gettime(CLOCK_MONOTONIC, &time);
     return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
-
-// A cell holds 52 bits whatever the policy says.
-std::uint64_t capped(std::uint64_t limit) noexcept { return std::min(limit, max_amount); }
 
 std::uint64_t limit_of(const Limits& limits, FullLimit full) noexcept {
     if (full.scope == Scope::process) return full.total ? limits.process_total : limits.process;
@@ -69,6 +32,17 @@ Denial denial_of(const Amounts& amounts, const Limits* limits, std::size_t i, Fu
 }
 
 }  // namespace
+
+// Lets a proof go first. Clears a request that outlives our patience: its prover is dead or stopped.
+void hold_back(std::uint64_t& pause) noexcept {
+    auto request = load(pause);
+    for (int i = 0; i < patience && request != 0; ++i) {
+        sched_yield();
+        if (const auto now = load(pause); now != request) return;
+    }
+    compare_exchange(pause, request, std::uint64_t{0});
+    failpoint("hold_back");
+}
 
 bool Ledger::in_sums(std::uint32_t device) const noexcept { return (load(data_->devices[device].key) & 1) == 0; }
 
@@ -110,45 +84,15 @@ std::optional<FullLimit> Ledger::full_total(std::uint32_t slot, Resource resourc
     return std::nullopt;
 }
 
-// raise_gate, raise_slot, then the sums, which no compare-and-swap guards: each charger raises before
-// it adds up, so of two that race the later one sees both. False: nothing is raised, and `met` is the limit that was met.
-inline bool Ledger::raise(std::uint32_t slot, std::uint32_t device, Resource resource, std::uint64_t amount,
-                          const Limits& limit, FullLimit& met) noexcept {
-    const auto r = index(resource);
-    auto& gate = data_->gates[device][r];
-    const auto bound = capped(limit.tenant);
-    auto word = load(gate);
-    do {
-        if (exceeds(amount_of(word), amount, bound)) {
-            met = {Scope::tenant, false};
-            return false;
-        }
-    } while (!compare_exchange(gate, word, word + amount));
-    failpoint("raise_gate");
-    raise_to(data_->peaks[device][r], amount_of(word) + amount);
-    const auto used = add(data_->slots[slot].usage[device][r], amount);
-    failpoint("raise_slot");
-    const bool sums = (limit.process_total & limit.tenant_total) != unlimited;
-    if (!exceeds(used, amount, limit.process) && !sums) [[likely]]
-        return true;
+// The rest of `raise`: the process's own limit or a sum over devices holds. False: what was raised is lowered again.
+bool Ledger::fits_sums(std::uint32_t slot, std::uint32_t device, Resource resource, std::uint64_t amount,
+                       const Limits& limit, std::uint64_t used, FullLimit& met) noexcept {
     const auto full = exceeds(used, amount, limit.process) ? std::optional(FullLimit{Scope::process, false})
                                                            : full_total(slot, resource, amount, limit, amount);
     if (!full) return true;
     met = *full;
     lower(slot, device, resource, amount);
     return false;
-}
-
-// lower_slot, then lower_gate: a death between the two leaves the gate too high, never too low. A slot never goes below
-// 0, even when an object is uncharged twice, by a forked child and its parent.
-void Ledger::lower(std::uint32_t slot, std::uint32_t device, Resource resource, std::uint64_t amount) noexcept {
-    auto& own = data_->slots[slot].usage[device][index(resource)];
-    auto used = load(own);
-    while (!compare_exchange(own, used, used - std::min(used, amount))) {
-    }
-    failpoint("lower_slot");
-    subtract(data_->gates[device][index(resource)], std::min(used, amount));
-    failpoint("lower_gate");
 }
 
 // All or nothing; fills in the denial when nothing.

@@ -205,6 +205,14 @@ public:
 
     void uncharge(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept;
 
+    // The same for resources that are known when they are compiled, each a Part (shm/ledger/steps.hpp): all or nothing,
+    // and false, without a reason, when there is no room. `limits_of` tells the limits of a resource.
+    template <class LimitsOf, class... Parts>
+    bool charge_parts(const Owner& owner, std::uint32_t device, const LimitsOf& limits_of,
+                      const Parts&... parts) noexcept;
+    template <class... Parts>
+    void uncharge_parts(const Owner& owner, std::uint32_t device, const Parts&... parts) noexcept;
+
     // How much more of `resource` the owner can charge, without proof; `unlimited` where no limit holds.
     std::uint64_t room(const Owner& owner, std::uint32_t device, Resource resource,
                        const Limits& limits) const noexcept;
@@ -263,8 +271,11 @@ private:
                                         const Limits&) const noexcept;
     std::optional<FullLimit> full_total(std::uint32_t slot, Resource, std::uint64_t amount, const Limits&,
                                         std::uint64_t already) const noexcept;
-    bool raise(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount, const Limits&,
+    template <class AnyLimits>
+    bool raise(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount, const AnyLimits&,
                FullLimit& met) noexcept;
+    bool fits_sums(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount, const Limits&,
+                   std::uint64_t used, FullLimit& met) noexcept;
     bool try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     bool retry(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     std::optional<Denial> prove(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*,

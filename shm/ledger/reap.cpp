@@ -6,6 +6,7 @@
 
 #include "shm/atomic.hpp"
 #include "shm/ledger/ledger.hpp"
+#include "shm/ledger/steps.hpp"
 #include "shm/lock_file.hpp"
 #include "shm/paths.hpp"
 #include "shm/failpoint.hpp"

@@ -63,6 +63,7 @@ Result<PolicySegment> PolicySegment::open(const std::string& path, bool writable
     if (segment.image().layout_version != policy_layout_version)
         return no_policy(path, fmt::format("its layout version is {}, this rdmaquota needs {}",
                                            segment.image().layout_version, policy_layout_version));
+    if (auto* copy = static_cast<PolicyImage*>(segment.mapping_.shown_after_loss())) copy->generation = lost_generation;
     return segment;
 }
 

@@ -181,8 +181,11 @@ void PolicyWriter::complete_replacement(const std::string& path) {
     const auto old = old_path(path);
     if (access(old.c_str(), F_OK) != 0) return;
     if (!same_file(old, path))
-        if (auto replaced = PolicySegment::open(old, true))
-            store(static_cast<PolicyImage*>(replaced->mapping_.address())->superseded, 1U);
+        if (auto replaced = PolicySegment::open(old, true)) {
+            auto& image = *static_cast<PolicyImage*>(replaced->mapping_.address());
+            store(image.superseded, 1U);
+            add(image.generation, 1);
+        }
     unlink(old.c_str());
 }
 

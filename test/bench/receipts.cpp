@@ -22,7 +22,9 @@ Objects make_objects(std::size_t count) {
     return objects;
 }
 
-void file(Receipts& receipts, const void* object) { receipts.file(receipts.blank(), object); }
+void file(Receipts& receipts, const void* object) {
+    if (receipts.reserve()) receipts.file({object, 1, rdmaquota::provider::Kind::mr, 1, 0});
+}
 
 double bytes_each(Receipts& receipts, const Objects& objects) {
     const auto before = mallinfo2().uordblks;
@@ -36,7 +38,8 @@ double ns_per_pair(Receipts& receipts, const Objects& objects, unsigned pairs) {
     const auto start = now_ns();
     for (unsigned i = 0; i < pairs; ++i) {
         at = (at + 7919) % objects.size();
-        receipts.discard(receipts.take(objects[at].get()));
+        receipts.take(objects[at].get());
+        receipts.release();
         file(receipts, objects[at].get());
     }
     return elapsed_ns(start) / pairs;

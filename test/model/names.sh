@@ -4,7 +4,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 
-in_code() { sed -n 's/.*[^a-z_]failpoint("\([a-z_]*\)").*/\1/p' "$here"/../../shm/*.cpp "$here"/../../shm/ledger/*.cpp; }
+in_code() { sed -n 's/.*[^a-z_]failpoint("\([a-z_]*\)").*/\1/p' "$here"/../../shm/*.cpp "$here"/../../shm/ledger/*.[ch]pp; }
 in_model() { sed -n -E 's/^ *AT\(([a-z_]+).*/\1/p' "$here/steps.pml"; }
 left_out() { sed -n 's|^//.*Failpoints left out: \(.*\)\.$|\1|p' "$here/ledger.pml" | tr -d , | tr ' ' '\n'; }
 
