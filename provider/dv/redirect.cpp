@@ -26,6 +26,7 @@ struct Library {
     const link_map* object = nullptr;
     Image image;
     std::vector<Function> functions;
+    std::uintptr_t lowest = 0, highest = 0;  // of their addresses
     Result<void> done;  // the first thing that failed
 
     void write(const Image& where, void* address, std::uintptr_t word) {
@@ -110,6 +111,8 @@ void bind_own(Library& library, const dl_phdr_info& info) {
 void rebind(Library& library, const dl_phdr_info& info) {
     std::vector<std::pair<std::uintptr_t*, std::uintptr_t>> changes;
     each_slot(info, [&](std::uintptr_t* slot, const Symbol*) {
+        if (*slot - library.lowest > library.highest - library.lowest) [[likely]]
+            return;
         for (const auto& function : library.functions)
             if (*slot == function.real) changes.emplace_back(slot, function.replacement);
     });
@@ -144,6 +147,9 @@ Result<void> redirect(void* handle, std::span<Redirection> table) {
     library.image = image_of(object);
     library.functions = find_functions(handle, library.image, table);
     if (library.functions.empty()) return {};
+    const auto [lowest, highest] = std::ranges::minmax(library.functions, {}, &Function::real);
+    library.lowest = lowest.real;
+    library.highest = highest.real;
     dl_iterate_phdr(visit_object<bind_own, true>, &library);
     change_symbols(library);
     if (library.done) dl_iterate_phdr(visit_object<rebind, false>, &library);
