@@ -158,18 +158,22 @@ template <Kind kind>
     });
 }
 
+// Nothing here has a destructor left to run when a thread ends in `charge_after_all` (provider/host/cancellation.hpp).
 template <Kind kind>
 [[gnu::always_inline]] inline std::optional<AccountMask> Context::charge(std::uint64_t size) {
-    const BusErrorsAllowed allowed;
     AccountMask charged = 0;
-    for (std::size_t i = 0; i < accounts_.count; ++i) {
-        if (!charge_at_once<kind>(i, size)) [[unlikely]]
-            return charge_after_all(kind, size, charged);
-        charged = static_cast<AccountMask>(charged | 1U << i);
+    bool all = !accounts_.denied;
+    {
+        const BusErrorsAllowed allowed;
+        for (std::size_t i = 0; i < accounts_.count && all; ++i) {
+            all = charge_at_once<kind>(i, size);
+            if (all) [[likely]]
+                charged = static_cast<AccountMask>(charged | 1U << i);
+        }
     }
-    if (accounts_.denied) [[unlikely]]
-        return charge_after_all(kind, size, charged);
-    return charged;
+    if (all) [[likely]]
+        return charged;
+    return charge_after_all(kind, size, charged);
 }
 
 template <Kind kind>

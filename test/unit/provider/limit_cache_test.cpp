@@ -1,0 +1,72 @@
+#include <catch2/catch.hpp>
+
+#include "provider/charging/limit_cache.hpp"
+#include "shm/policy/policy_writer.hpp"
+#include "test/unit/temporary_directory.hpp"
+
+using namespace rdmaquota;
+using namespace rdmaquota::provider;
+
+namespace {
+
+struct Caching {
+    TemporaryDirectory directory;
+    std::string path = directory / "policy";
+    LimitCache cache;
+    LimitCache::View view{};
+
+    void publish(Mode mode, std::uint64_t qps) {
+        Policy policy;
+        policy.mode = mode;
+        row_for(policy.tenant, "rxe0")[index(Resource::qp)] = qps;
+        REQUIRE(PolicyWriter::publish(path, policy));
+    }
+    PolicySegment open() {
+        auto segment = PolicySegment::open(path);
+        REQUIRE(segment);
+        return std::move(*segment);
+    }
+    std::uint64_t read(const PolicySegment& policy) {
+        Limits limits;
+        cache.read(policy, "rxe0", Amounts{}.add(Resource::qp, 1), &limits);
+        return limits.tenant;
+    }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Caching, "a view of limits holds until one is changed") {
+    publish(Mode::enforce, 5);
+    const auto policy = open();
+    CHECK_FALSE(cache.view(view));
+    CHECK(read(policy) == 5);
+    REQUIRE(cache.view(view));
+    CHECK(view.holds());
+    CHECK(cache.cell(Resource::qp).tenant == 5);
+    auto writer = PolicyWriter::open(path);
+    REQUIRE(writer);
+    REQUIRE(writer->set(Scope::tenant, "rxe0", Resource::qp, 4));
+    CHECK_FALSE(view.holds());
+    CHECK(read(policy) == 4);
+    REQUIRE(cache.view(view));
+    CHECK(view.holds());
+}
+
+TEST_CASE_METHOD(Caching, "and until the policy is replaced, after which the old one gives no view") {
+    publish(Mode::enforce, 5);
+    const auto policy = open();
+    read(policy);
+    REQUIRE(cache.view(view));
+    publish(Mode::enforce, 3);
+    CHECK_FALSE(view.holds());
+    CHECK(read(policy) == 5);
+    CHECK_FALSE(cache.view(view));
+    CHECK(read(open()) == 3);
+}
+
+TEST_CASE_METHOD(Caching, "where nothing is counted there is no view") {
+    publish(Mode::off, 5);
+    const auto policy = open();
+    read(policy);
+    CHECK_FALSE(cache.view(view));
+}
