@@ -32,7 +32,7 @@ Account::Account(std::string directory, PolicySegment policy, Ledger ledger, Own
       ledger_(std::move(ledger)),
       owner_(std::move(owner)) {}
 
-// A superseded segment stays mapped, since other threads may be reading it: 18 KiB per reload.
+// A superseded segment stays mapped, since other threads may be reading it: 26 KiB per reload.
 const PolicySegment& Account::reopen_policy(const PolicySegment* current) {
     const NoCancellation guard;
     const KeepErrno keep;

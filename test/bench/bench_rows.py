@@ -24,6 +24,14 @@ def instructions(figures):
             yield row(f"charge and release: {name}", figures.get(f"charge_instructions.{case}", "instructions"))
 
 
+def pairs(figures):
+    for kind, most in (("pd", 420), ("qp", 600), ("mr_4k", 520)):
+        bare, ours = (figures.get(f"pairs.{kind}.{variant}", "instructions") for variant in ("bare", "ours"))
+        added = Value(*[ours.median - bare.median] * 3, "instructions")
+        yield row(f"{OBJECTS[kind]} created and destroyed on a fake device, added", added,
+                  [("whole with", ours), ("whole without", bare)], f"≤ {most}", added.median <= most)
+
+
 def processes(figures):
     for count in (1, 4, 16, 64):
         ours, mutex, socket = (figures.get(f"processes.{count}.{side}", "/s") for side in ("ours", "mutex", "socket"))
@@ -164,6 +172,7 @@ def memory(figures):
 # Row → what must have been measured, and what is made of it.
 ROWS = {
     "charge": [("charge", charge), ("instructions", instructions)],
+    "pairs": [("pairs", pairs)],
     "processes": [("processes", processes), ("many", processes_guest)],
     "receipts": [("receipts", receipts)],
     "objects": [("guest", objects), ("guest", objects_watched), ("mlx5", objects_mlx5)],

@@ -4,6 +4,7 @@
 # exit status is 0 unless a row could not be measured, which that row explains.
 #
 #   charge     charge and release, one thread: nanoseconds, and instructions where valgrind is installed
+#   pairs      creating and destroying an object on a fake device, in instructions, with limits for all that it costs
 #   processes  1 to 64 processes charging one tenant: per second, and the slowest one's share (and in the guest,
 #              making PDs on rxe)
 #   receipts   what a process keeps for each live object: nanoseconds and bytes
@@ -25,7 +26,7 @@ repo=$(cd "$here/../.." && pwd -P)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 programs=$build/test/bench
-all_rows=(charge processes receipts objects open death start denial memory)
+all_rows=(charge pairs processes receipts objects open death start denial memory)
 json='' quick='' rows=()
 
 while [ $# -gt 0 ]; do
@@ -98,7 +99,10 @@ on_fake_device() {
         return 1
     fi
     "$here/fake_device.sh" "$scratch/fake" env RDMAV_DRIVERS="$programs/libfake" \
-        "$build/tools/rdmaquota/rdmaquota" run --limit qp=1000000 --tenant-limit qp=1000000 -- \
+        "$build/tools/rdmaquota/rdmaquota" run "$@"
+}
+device_figures() {
+    on_fake_device --limit qp=1000000 --tenant-limit qp=1000000 -- \
         "$here/device.sh" "$build" "$(choose 41 15)" "$(choose 7 2)"
 }
 
@@ -121,7 +125,8 @@ wanted processes && measure processes "$programs/bench_processes" \
     --runs "$(choose 5 1)" --milliseconds "$(choose 2000 1000)"
 wanted denial && measure denial "$programs/bench_denial" --runs "$(choose 101 31)"
 wanted death && measure death "$programs/bench_death" --runs "$(choose 51 21)"
-wanted open start memory && measure device on_fake_device
+wanted open start memory && measure device device_figures
+wanted pairs && measure pairs on_fake_device -- "$here/pairs.sh" "$build"
 wanted receipts && measure receipts "$programs/bench_receipts" --runs "$(choose 31 11)"
 wanted processes && measure many in_guest rxe guest_processes.sh "$(choose 3000 1000)" "$(choose 5 1)" rxe0 many "--cpus 2"
 wanted objects open death && measure guest in_guest rxe guest.sh "$(choose 800 200)" "$(choose 5 3)" rxe0 guest --icount

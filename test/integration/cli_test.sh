@@ -96,6 +96,8 @@ try "$rdmaquota"
 check "no command" refuses 2 "no command is given"
 try "$rdmaquota" shwo
 check "misspelt command" refuses 2 "did you mean 'show'?"
+try "$rdmaquota" --dir /nowhere shwo
+check "misspelt command after an option's value" refuses 2 "unknown command 'shwo'"
 try "$rdmaquota" show --jsn
 check "unknown option" refuses 2 "--jsn"
 try "$rdmaquota" set rxe0

@@ -160,9 +160,11 @@ Error CommandLine::wrong(const std::string& what) const {
 Error CommandLine::unknown_command(const std::vector<std::string>& arguments) const {
     const auto names = commands();
     const std::vector<std::string_view> known(names.begin(), names.end());
-    for (const auto& word : arguments)
-        if (!word.starts_with('-'))
-            return wrong(fmt::format("unknown command '{}'{}", word, did_you_mean(word, known)));
+    for (auto word = arguments.begin(); word != arguments.end(); ++word) {
+        if (!word->starts_with('-')) return wrong(fmt::format("unknown command '{}'{}", *word, did_you_mean(*word, known)));
+        const auto* option = app_->get_option_no_throw(*word);
+        if (option != nullptr && option->get_expected_max() > 0 && std::next(word) != arguments.end()) ++word;
+    }
     return wrong("no command is given");
 }
 

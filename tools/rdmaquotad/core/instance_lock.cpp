@@ -64,6 +64,11 @@ void keep(LockFile& file) {
     if (::ftruncate(file.fd, 0) != 0 || ::pwrite(file.fd, text.data(), text.size(), 0) < 0) return;  // then it names nobody
 }
 
+const char* remedy(int error) {
+    if (error == ENOENT) return "; run 'rdmaquota reload' to make the directory";
+    return error == EACCES ? "; run as root, or as the directory's owner" : "";
+}
+
 // Replaces `old`, which others can lock, by a new file. Only the process that has locked PATH.new renames or removes
 // it, so that one of several succeeds.
 bool replace(const std::string& path, int old) {
@@ -85,8 +90,7 @@ Result<void> lock_instance(const std::string& directory) {
     for (int attempt = 0; attempt < most_attempts; ++attempt) {
         LockFile file(path);
         if (file.fd < 0)
-            return Error{fmt::format("cannot open {}: {}{}", path, std::strerror(errno),
-                                     errno == ENOENT ? "; run 'rdmaquota reload' to make the directory" : "")};
+            return Error{fmt::format("cannot open {}: {}{}", path, std::strerror(errno), remedy(errno))};
         const auto whose = lock(file.fd);
         if (whose == F_WRLCK)
             return Error{fmt::format("rdmaquotad already runs for {}{}; stop it first", directory, holder(file.fd))};
