@@ -42,7 +42,7 @@ std::optional<AccountMask> Context::charge(Kind kind, std::uint64_t size) {
     return with_kind(kind, [&]<Kind known>() { return charge<known>(size); });
 }
 
-// `charged` has room; in the other accounts it was not found at once, if there is any.
+// `charged`: the accounts charged so far. They are uncharged first; then all are tried again, one after the other.
 std::optional<AccountMask> Context::charge_after_all(Kind kind, std::uint64_t size, AccountMask charged) {
     NoCancellation cancellation;
     const BusErrorsAllowed allowed;
@@ -91,9 +91,11 @@ bool Context::charge_account(std::size_t i, DevicePort& port, const Amounts& amo
         if (policy.mode() != Mode::off) port.limits(policy, i, amounts, limits);
         const auto ended_before = ended.load();
         Denial denial;
-        if (!ledger.charge_at_once(account.owner(), port.index(i), amounts, limits, denial) || ledger.lost())
-            return charge_by_proof(i, port, amounts, limits, denial, ended_before, attempt);
-        if (policy.generation() == generation) return true;
+        const bool at_once = ledger.charge_at_once(account.owner(), port.index(i), amounts, limits, denial);
+        if ((!at_once || ledger.lost()) && !charge_by_proof(i, port, amounts, limits, denial, ended_before, attempt))
+            return false;
+        const bool in_place = !policy.superseded() || &account.policy() == &policy;
+        if (ledger.lost() || (policy.generation() == generation && in_place)) return true;
         ledger.uncharge(account.owner(), port.index(i), amounts);
     }
 }

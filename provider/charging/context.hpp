@@ -143,7 +143,7 @@ template <Kind kind>
 [[gnu::always_inline]] inline bool Context::charge_at_once(std::size_t i, std::uint64_t size) noexcept {
     const auto& limits = device_.limit_cache(i);
     LimitCache::View view;
-    if (!limits.view(view) || !device_.usable(i)) [[unlikely]]
+    if (!limits.view(view) || !view.holds()) [[unlikely]]
         return false;
     auto& account = *accounts_.account[i];
     return with_parts<kind>(size, [&](auto... parts) __attribute__((always_inline)) {
@@ -166,6 +166,8 @@ template <Kind kind>
     {
         const BusErrorsAllowed allowed;
         for (std::size_t i = 0; i < accounts_.count && all; ++i) {
+            if (!device_.usable(i)) [[unlikely]]
+                continue;
             all = charge_at_once<kind>(i, size);
             if (all) [[likely]]
                 charged = static_cast<AccountMask>(charged | 1U << i);

@@ -18,10 +18,10 @@ enum class Kind : std::uint8_t {
     object,   // one of the kernel's that has no resource of its own
     handle,   // an open device
     pd,
-    cq,  // entries
-    qp,  // requests, see requests()
+    cq,   // entries
+    qp,   // requests, see requests()
     srq,  // requests
-    mr,  // bytes
+    mr,   // bytes
     mw,
     ah,
     xrcd,
@@ -96,7 +96,7 @@ constexpr Amounts amounts_of(Kind kind, std::uint64_t size) noexcept {
     return amounts;
 }
 
-// Calls `function` with the parts of a kind that is known when this is compiled, each a Part (shm/ledger/steps.hpp).
+// Calls `function` with the parts of a kind that is known at compile time, each a Part (shm/ledger/steps.hpp).
 template <Kind kind, class Function>
 [[gnu::always_inline]] inline auto with_parts(std::uint64_t size, Function function) {
     constexpr auto parts = parts_of(kind);

@@ -36,8 +36,8 @@ public:
     Receipts(const Receipts&) = delete;
     ~Receipts() { delete[] table_; }
 
-    // Makes room for one receipt; false when there is no memory. Each is followed by `release`, then or when the receipt
-    // has been taken out and is not filed again.
+    // Makes room for one receipt; false when there is no memory. `release` gives it back, at once or when the receipt has
+    // been taken out and is not filed again. Room that a cancelled thread had reserved is lost until the context closes.
     bool reserve() noexcept { return room_.fetch_sub(1) > 0 || grow(); }
     void release() noexcept { room_.fetch_add(1); }
 

@@ -8,6 +8,8 @@
 
 #include <sys/single_threaded.h>
 
+#include "provider/host/keep_errno.hpp"
+
 namespace rdmaquota::provider {
 
 class LightMutex {
@@ -33,6 +35,7 @@ private:
 
     // Leaves the state awaited, since other threads may be waiting too.
     [[gnu::noinline]] void wait() noexcept {
+        const KeepErrno keep;
         while (state_.exchange(State::awaited, std::memory_order_acquire) != State::free) state_.wait(State::awaited);
     }
 

@@ -8,7 +8,7 @@ ibv_pd* alloc_pd(ibv_context* context) {
 }
 
 // A parent domain is the real provider's wrapper around a PD that is charged already: it costs nothing, since the
-// kernel makes no object. dealloc_pd finds the empty receipt.
+// kernel makes no object. dealloc_pd finds a receipt for nothing.
 ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* attr) {
     return create<Kind::nothing>(context, Op::alloc_parent_domain, alloc_parent_domain, 0, context, attr);
 }

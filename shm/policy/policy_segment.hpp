@@ -13,7 +13,7 @@
 // The row's last slot says which of its limits an administrator set (`rdmaquota set`), as an active-low mask: a clear
 // bit means that one did. Applications do not read it.
 // A whole new policy is a new file with another `id`, renamed over the old one, whose `superseded` word then becomes
-// 1, and its generation goes up: readers open the path again.
+// 1, and its generation one that no other has: readers open the path again.
 // This header is the readers' side; shm/policy/policy_writer.hpp changes and replaces policies.
 #pragma once
 
@@ -74,7 +74,7 @@ public:
 
     const PolicyImage& image() const noexcept { return *static_cast<const PolicyImage*>(mapping_.address()); }
 
-    // Goes up with every change of limits and when the policy is replaced; `lost_generation` once the file was cut short.
+    // Goes up with every change of limits; `lost_generation` once the policy was replaced or its file cut short.
     static constexpr std::uint64_t lost_generation = UINT64_MAX;
     const std::uint64_t& generation_word() const noexcept { return image().generation; }
     std::uint64_t generation() const noexcept { return load(image().generation); }

@@ -184,7 +184,7 @@ void PolicyWriter::complete_replacement(const std::string& path) {
         if (auto replaced = PolicySegment::open(old, true)) {
             auto& image = *static_cast<PolicyImage*>(replaced->mapping_.address());
             store(image.superseded, 1U);
-            add(image.generation, 1);
+            store(image.generation, PolicySegment::lost_generation);
         }
     unlink(old.c_str());
 }

@@ -4,7 +4,7 @@
 //   configuration.pml   what a configuration can set, and the words of the model
 //   invariants.pml      the state, and what must hold of it
 //   moves.pml           what a process does by itself, between the steps
-//   steps.pml           the steps: read this beside shm/ledger/charge.cpp and shm/ledger/reap.cpp
+//   steps.pml           the steps: read this beside shm/ledger/steps.hpp, shm/ledger/charge.cpp and shm/ledger/reap.cpp
 //
 // Modelled under the code's own names: claim, charge of several resources with roll-back, uncharge
 // of all or a part, retire, reap, reconcile (observe, correct), the proved denial, limits per

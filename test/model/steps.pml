@@ -33,7 +33,7 @@ inline steps() {
     AT(claim_live) live[n] = true; slot_of[id] = n; owners[n]++; has_slot = true; n = 0; THEN(appear)
     AT(appear) devices_used = MAX(devices_used, DEVICE(id) + 1); go_on() }
 
-    // ---- ledger_charge.cpp: full_scope, full_total
+    // ---- charge.cpp: full_scope, full_total
     LOOK(fits_process) h_c = EXCEEDS(USAGE(slot_of[id], CELL(DEVICE(id), k)), LIMIT_PROCESS); fitted(PROCESS) }
     LOOK(fits_tenant) h_c = EXCEEDS(AMOUNT(gates[CELL(DEVICE(id), k)]), LIMIT_TENANT_OF(k)); fitted(TENANT) }
     LOOK(fits_process_total && j < devices_used) sum = sum + USAGE(slot_of[id], CELL(j, k)); j++ }
@@ -43,7 +43,7 @@ inline steps() {
     LOOK(fits_tenant_total && j >= devices_used)
         h_c = EXCEEDS(sum - already, LIMIT_TENANT_TOTAL); fitted(TENANT_TOTAL) }
 
-    // ---- ledger_charge.cpp: InFlight, raise, lower
+    // ---- steps.hpp: InFlight, raise, lower
     LOOK(look_pause) word = asked; pc = (asked == 0 -> begin : hold_back) }
     AT(hold_back && PATIENCE_OVER) asked = (asked == word -> 0 : asked); word = 0; THEN(begin)
     AT(begin)
@@ -110,7 +110,7 @@ inline steps() {
         :: else -> go_on()
         fi }
 
-    // ---- ledger_charge.cpp: own_usage_proves
+    // ---- charge.cpp: own_usage_proves
     LOOK(own_ops)
         looks = ops[slot_of[id]];
         j = (denied == PROCESS -> DEVICE(id) : 0);

@@ -12,7 +12,7 @@ test_dir=${vm_dir%/vm}
 # shellcheck source=test/processes.sh
 . "$test_dir/processes.sh"
 build=$RDMAQUOTA_BUILD
-seconds_at_most=900
+seconds_at_most=600
 installed=''
 
 # command_of SUITE: sets `command`
