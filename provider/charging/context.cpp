@@ -44,7 +44,7 @@ std::optional<AccountMask> Context::charge(Kind kind, std::uint64_t size) {
 
 // `charged`: the accounts charged so far. They are uncharged first; then all are tried again, one after the other.
 std::optional<AccountMask> Context::charge_after_all(Kind kind, std::uint64_t size, AccountMask charged) {
-    NoCancellation cancellation;
+    const NoCancellation guard;
     const BusErrorsAllowed allowed;
     const auto amounts = amounts_of(kind, size);
     uncharge_accounts(device_, charged, amounts);
@@ -56,21 +56,21 @@ std::optional<AccountMask> Context::charge_after_all(Kind kind, std::uint64_t si
     AccountMask wanted = 0;
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (counts(i)) wanted = static_cast<AccountMask>(wanted | 1U << i);
-    if (!charge_accounts(device_, wanted, amounts, {Retry::after_closed, cancellation})) return std::nullopt;
+    if (!charge_accounts(device_, wanted, amounts, Retry::after_closed)) return std::nullopt;
     return wanted;
 }
 
 bool Context::charge_more(const Receipt& receipt, const Amounts& amounts) {
-    NoCancellation cancellation;
+    const NoCancellation guard;
     const BusErrorsAllowed allowed;
-    return charge_accounts(device_, receipt.charged, amounts, {Retry::never, cancellation});
+    return charge_accounts(device_, receipt.charged, amounts, Retry::never);
 }
 
-bool Context::charge_accounts(DevicePort& port, AccountMask wanted, const Amounts& amounts, const Attempt& attempt) {
+bool Context::charge_accounts(DevicePort& port, AccountMask wanted, const Amounts& amounts, Retry retry) {
     AccountMask done = 0;
     for (std::size_t i = 0; i < accounts_.count; ++i) {
         if (!(wanted & (1U << i)) || !port.usable(i)) continue;
-        if (!charge_account(i, port, amounts, attempt)) {
+        if (!charge_account(i, port, amounts, retry)) {
             uncharge_accounts(port, done, amounts);
             return false;
         }
@@ -81,7 +81,7 @@ bool Context::charge_accounts(DevicePort& port, AccountMask wanted, const Amount
 
 // False: denied, with errno set. In audit mode what exceeds a limit is charged all the same. When a limit was changed
 // meanwhile, it is tried again by the new one.
-bool Context::charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, const Attempt& attempt) {
+bool Context::charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, Retry retry) {
     auto& account = *accounts_.account[i];
     auto& ledger = account.ledger();
     for (;;) {
@@ -92,7 +92,7 @@ bool Context::charge_account(std::size_t i, DevicePort& port, const Amounts& amo
         const auto ended_before = ended.load();
         Denial denial;
         const bool at_once = ledger.charge_at_once(account.owner(), port.index(i), amounts, limits, denial);
-        if ((!at_once || ledger.lost()) && !charge_by_proof(i, port, amounts, limits, denial, ended_before, attempt))
+        if ((!at_once || ledger.lost()) && !charge_by_proof(i, port, amounts, limits, denial, ended_before, retry))
             return false;
         const bool in_place = !policy.superseded() || &account.policy() == &policy;
         if (ledger.lost() || (policy.generation() == generation && in_place)) return true;
@@ -103,14 +103,13 @@ bool Context::charge_account(std::size_t i, DevicePort& port, const Amounts& amo
 // There was no room, or the ledger is lost. A context that another thread ended since `ended_before` was read may have
 // made room after our denial was proved.
 bool Context::charge_by_proof(std::size_t i, DevicePort& port, const Amounts& amounts, const Limits* limits,
-                              Denial first, unsigned ended_before, const Attempt& attempt) {
-    attempt.cancellation.begin();
+                              Denial first, unsigned ended_before, Retry retry) {
     const int saved = errno;
     auto& account = *accounts_.account[i];
     auto& ledger = account.ledger();
     std::optional<Denial> denial;
     if (!ledger.lost()) denial = ledger.charge_by_proof(account.owner(), port.index(i), amounts, limits, first);
-    if (denial && attempt.retry == Retry::after_closed) {
+    if (denial && retry == Retry::after_closed) {
         end_closed();
         if (ended.load() != ended_before) denial = ledger.charge(account.owner(), port.index(i), amounts, limits);
     }
@@ -185,11 +184,11 @@ bool Context::counts_port(unsigned number) {
 }
 
 bool Context::bind(const Receipt& receipt, unsigned number) {
-    NoCancellation cancellation;
+    const NoCancellation guard;
     const BusErrorsAllowed allowed;
     DevicePort* bound = port(number);
     const int error = bound ? bound->deny_errno() : ENOMEM;
-    if (error == 0) return charge_accounts(*bound, receipt.charged, one_qp, {Retry::never, cancellation});
+    if (error == 0) return charge_accounts(*bound, receipt.charged, one_qp, Retry::never);
     if (bound) report_unavailable(bound->name(), error);
     errno = error;
     return false;

@@ -91,8 +91,8 @@ public:
     OpPointer real(Op op) const noexcept { return real_[static_cast<std::size_t>(op)]; }
     void set_real(Op op, OpPointer pointer) noexcept { real_[static_cast<std::size_t>(op)] = pointer; }
 
-    std::optional<Receipt> handle_receipt;  // for the context itself
-    std::atomic<unsigned> device_ports = 0;   // how many the device has; 0 until it is asked
+    std::optional<Receipt> handle_receipt;   // for the context itself
+    std::atomic<unsigned> device_ports = 0;  // how many the device has; 0 until it is asked
 
 private:
     struct BoundPort {
@@ -103,19 +103,15 @@ private:
 
     // Whether a charge that finds no room first ends closed contexts; not while a lock is held that fork takes.
     enum class Retry : std::uint8_t { never, after_closed };
-    struct Attempt {
-        Retry retry;
-        NoCancellation& cancellation;
-    };
     template <Kind kind>
     bool charge_at_once(std::size_t i, std::uint64_t size) noexcept;
     template <Kind kind>
     void uncharge_as(AccountMask charged, std::uint64_t size) noexcept;
     std::optional<AccountMask> charge_after_all(Kind kind, std::uint64_t size, AccountMask charged);
-    bool charge_accounts(DevicePort& port, AccountMask wanted, const Amounts& amounts, const Attempt& attempt);
-    bool charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, const Attempt& attempt);
+    bool charge_accounts(DevicePort& port, AccountMask wanted, const Amounts& amounts, Retry retry);
+    bool charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, Retry retry);
     bool charge_by_proof(std::size_t i, DevicePort& port, const Amounts& amounts, const Limits* limits, Denial first,
-                         unsigned ended_before, const Attempt& attempt);
+                         unsigned ended_before, Retry retry);
     bool admit_denied(std::size_t i, DevicePort& port, const Amounts& amounts, const Denial& denial, int error);
     void uncharge_accounts(DevicePort& port, AccountMask charged, const Amounts& amounts) noexcept;
     DevicePort* find_port(unsigned number) noexcept;
@@ -146,16 +142,17 @@ template <Kind kind>
     if (!limits.view(view) || !view.holds()) [[unlikely]]
         return false;
     auto& account = *accounts_.account[i];
-    return with_parts<kind>(size, [&](auto... parts) __attribute__((always_inline)) {
-        auto& ledger = account.ledger();
-        const auto limits_of = [&](Resource resource) -> auto& { return limits.cell(resource); };
-        if (!ledger.charge_parts(account.owner(), device_.index(i), limits_of, parts...)) [[unlikely]]
+    return with_parts<kind>(
+        size, [&](auto... parts) __attribute__((always_inline)) {
+            auto& ledger = account.ledger();
+            const auto limits_of = [&](Resource resource) -> auto& { return limits.cell(resource); };
+            if (!ledger.charge_parts(account.owner(), device_.index(i), limits_of, parts...)) [[unlikely]]
+                return false;
+            if (view.holds() && !ledger.lost()) [[likely]]
+                return true;
+            ledger.uncharge_parts(account.owner(), device_.index(i), parts...);
             return false;
-        if (view.holds() && !ledger.lost()) [[likely]]
-            return true;
-        ledger.uncharge_parts(account.owner(), device_.index(i), parts...);
-        return false;
-    });
+        });
 }
 
 // Nothing here has a destructor left to run when a thread ends in `charge_after_all` (provider/host/cancellation.hpp).
@@ -181,11 +178,13 @@ template <Kind kind>
 template <Kind kind>
 [[gnu::always_inline]] inline void Context::uncharge_as(AccountMask charged, std::uint64_t size) noexcept {
     const BusErrorsAllowed allowed;
-    with_parts<kind>(size, [&](auto... parts) __attribute__((always_inline)) {
-        for (std::size_t i = 0; i < accounts_.count; ++i)
-            if (charged & 1U << i)
-                accounts_.account[i]->ledger().uncharge_parts(accounts_.account[i]->owner(), device_.index(i), parts...);
-    });
+    with_parts<kind>(
+        size, [&](auto... parts) __attribute__((always_inline)) {
+            for (std::size_t i = 0; i < accounts_.count; ++i)
+                if (charged & 1U << i)
+                    accounts_.account[i]->ledger().uncharge_parts(accounts_.account[i]->owner(), device_.index(i),
+                                                                  parts...);
+        });
 }
 
 }  // namespace rdmaquota::provider

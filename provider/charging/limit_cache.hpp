@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "shm/ledger/ledger.hpp"
 #include "shm/atomic.hpp"
+#include "shm/ledger/ledger.hpp"
 #include "shm/policy/policy_segment.hpp"
 
 namespace rdmaquota::provider {

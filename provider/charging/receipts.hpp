@@ -1,8 +1,8 @@
 // What each live object of a context was charged, so that exactly that is uncharged.
 //
-// A table with open addressing: a receipt lies at the place that its object's address hashes to, or as near behind it as
-// there was room. Room for a receipt is reserved before the real call, so that nothing can fail once the object exists.
-// Thread-safe; the lock is process-local. Every function keeps errno.
+// A table with open addressing: a receipt lies at the place that its object's address hashes to, or as near behind it
+// as there was room. Room for a receipt is reserved before the real call, so that nothing can fail once the object
+// exists. Thread-safe; the lock is process-local. Every function keeps errno.
 #pragma once
 
 #include <atomic>
@@ -36,8 +36,9 @@ public:
     Receipts(const Receipts&) = delete;
     ~Receipts() { delete[] table_; }
 
-    // Makes room for one receipt; false when there is no memory. `release` gives it back, at once or when the receipt has
-    // been taken out and is not filed again. Room that a cancelled thread had reserved is lost until the context closes.
+    // Makes room for one receipt; false when there is no memory. `release` gives it back, at once or when the receipt
+    // has been taken out and is not filed again. Room that a cancelled thread had reserved is lost until the context
+    // closes.
     bool reserve() noexcept { return room_.fetch_sub(1) > 0 || grow(); }
     void release() noexcept { room_.fetch_add(1); }
 
@@ -81,7 +82,7 @@ private:
 
     LightMutex lock_;
     Receipt* table_ = nullptr;
-    std::size_t mask_ = 0;             // one less than there are places, a power of two
+    std::size_t mask_ = 0;                // one less than there are places, a power of two
     std::atomic<std::int64_t> room_ = 0;  // places that may be taken, a quarter of them never; below 0 while it grows
 };
 

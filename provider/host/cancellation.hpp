@@ -14,25 +14,11 @@ namespace rdmaquota::provider {
 
 class NoCancellation {
 public:
-    enum class From : unsigned char { now, begin };
-
-    explicit NoCancellation(From from = From::now) noexcept {
-        if (from == From::now) begin();
-    }
+    NoCancellation() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
     NoCancellation(const NoCancellation&) = delete;
-    ~NoCancellation() noexcept(false) {
-        if (begun_) [[unlikely]]
-            pthread_setcancelstate(before_, nullptr);
-    }
-
-    // Idempotent.
-    void begin() noexcept {
-        if (!begun_) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
-        begun_ = true;
-    }
+    ~NoCancellation() noexcept(false) { pthread_setcancelstate(before_, nullptr); }
 
 private:
-    bool begun_ = false;
     int before_ = PTHREAD_CANCEL_ENABLE;
 };
 

@@ -32,8 +32,8 @@ Function* real_op(const Context& context, Op op, Function*) noexcept {
     return reinterpret_cast<Function*>(context.real(op));
 }
 
-// The second half of a creation: calls the real op, then files the receipt or uncharges. The receipt of a thread that is
-// cancelled in the real call is lost: the charge stays until this process closes its last device or ends.
+// The second half of a creation: calls the real op, then files the receipt or uncharges. The receipt of a thread that
+// is cancelled in the real call is lost: the charge stays until this process closes its last device or ends.
 template <class Object, class... Args>
 [[gnu::always_inline]] inline Object* create_charged(Context& context, Receipt receipt, Object* (*real)(Args...),
                                                      std::type_identity_t<Args>... args) {

@@ -1,4 +1,4 @@
-// Creates, opens and replaces ledgers, and claims slots. Charging is in charge.cpp, repair in reap.cpp, listings in
+// Creates, opens and replaces ledgers, and claims slots. Charging is in steps.hpp and charge.cpp, repair in reap.cpp, listings in
 // view.cpp.
 #include "shm/ledger/ledger.hpp"
 

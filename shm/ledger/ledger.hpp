@@ -205,7 +205,7 @@ public:
 
     void uncharge(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept;
 
-    // The same for resources that are known when they are compiled, each a Part (shm/ledger/steps.hpp): all or nothing,
+    // The same for resources that are known at compile time, each a Part (shm/ledger/steps.hpp): all or nothing,
     // and false, without a reason, when there is no room. `limits_of` tells the limits of a resource.
     template <class LimitsOf, class... Parts>
     bool charge_parts(const Owner& owner, std::uint32_t device, const LimitsOf& limits_of,

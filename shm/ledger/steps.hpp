@@ -45,7 +45,8 @@ constexpr std::uint64_t capped(std::uint64_t limit) noexcept { return std::min(l
 // `limit` has the members of Limits, which may be atomics; each is read when it is needed.
 //
 // raise_gate, raise_slot, then the sums, which no compare-and-swap guards: each charger raises before
-// it adds up, so of two that race the later one sees both. False: nothing is raised, and `met` is the limit that was met.
+// it adds up, so of two that race the later one sees both. False: nothing is raised, and `met` is the limit that was
+// met.
 template <class AnyLimits>
 [[gnu::always_inline]] inline bool Ledger::raise(std::uint32_t slot, std::uint32_t device, Resource resource,
                                                  std::uint64_t amount, const AnyLimits& limit,
@@ -84,7 +85,7 @@ template <class AnyLimits>
     failpoint("lower_gate");
 }
 
-// How much of a resource that is known when this is compiled; an amount of 0 is not charged.
+// How much of a resource that is known at compile time; an amount of 0 is not charged.
 template <Resource of>
 struct Part {
     static constexpr Resource resource = of;
@@ -100,7 +101,8 @@ template <class LimitsOf, class... Parts>
     FullLimit met;
     std::size_t raised = 0;
     [[maybe_unused]] const auto raise_part = [&](const auto& part) __attribute__((always_inline)) {
-        if (part.amount != 0 && !raise(slot, device, part.resource, part.amount, limits_of(part.resource), met)) return false;
+        if (part.amount != 0 && !raise(slot, device, part.resource, part.amount, limits_of(part.resource), met))
+            return false;
         ++raised;
         return true;
     };

@@ -6,10 +6,9 @@
 //               tenant rows    (row_count × 256 bytes)
 //     17728     the sidecar's part, see shm/policy/compiled_sidecar.hpp
 //
-// A row is a device name and one limit per resource. Limits, mode and the other words are read
-// as single atomics at every charge, so a change is live at once. `generation` goes up
-// after each change of limits, so readers need to look at nothing else meanwhile. A new row is
-// filled in before the first byte of its name is published.
+// A row is a device name and one limit per resource. `generation` goes up after each change of limits: readers look at
+// it at every charge, so that a change is live at once, and at nothing else meanwhile. All words are single atomics. A
+// new row is filled in before the first byte of its name is published.
 // The row's last slot says which of its limits an administrator set (`rdmaquota set`), as an active-low mask: a clear
 // bit means that one did. Applications do not read it.
 // A whole new policy is a new file with another `id`, renamed over the old one, whose `superseded` word then becomes

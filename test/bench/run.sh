@@ -78,16 +78,11 @@ build_all() {
 
 # The instructions of one pair: the difference between many and twice as many.
 count_instructions() {
-    local what pairs counts
+    local what few many
     for what in one qp; do
-        counts=()
-        for pairs in 2000 4000; do
-            counts+=("$(valgrind --tool=callgrind --callgrind-out-file=/dev/null \
-                "$programs/bench_charge" --$what $pairs 2>&1 |
-                sed -n 's/.*Collected : \([0-9]*\).*/\1/p')")
-        done
-        [ -n "${counts[1]}" ] || { echo "valgrind printed no count" >&2; return 1; }
-        echo "charge_instructions.$what $(((counts[1] - counts[0]) / 2000))"
+        few=$("$here/instructions.sh" "$programs/bench_charge" --$what 2000) || return
+        many=$("$here/instructions.sh" "$programs/bench_charge" --$what 4000) || return
+        echo "charge_instructions.$what $(((many - few) / 2000))"
     done
 }
 

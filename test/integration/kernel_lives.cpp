@@ -91,7 +91,7 @@ struct Step {
     Resource resource;
     std::size_t bytes;
     bool (*play)(Objects&);
-    bool attach = false;  // a program after it; each attachment takes seconds in the guest
+    bool attach = false;     // a program after it; each attachment takes seconds in the guest
     bool by_kprobe = false;  // so too in the way that is the fallback
 };
 
