@@ -35,6 +35,8 @@ public:
     Result<void> read(const std::string& path, Parts parts = Parts::usage);
 
     ino_t inode() const noexcept { return inode_; }  // of the file that was read last; 0: none
+    // How many slots were ever claimed: another number may mean another owner of any slot.
+    std::uint64_t claims() const noexcept { return head_->header.claims; }
 
     // As the functions of Ledger that have these names.
     std::vector<std::pair<std::uint32_t, std::string>> devices() const;

@@ -25,10 +25,11 @@ port() { # NAME: a virtio-serial port whose other end is the file of that name
 }
 
 make_arguments() {
-    # Without la57, since a fifth level of page tables only makes each translation slower.
+    # Without random addresses, for which QEMU would translate a program anew in each process, and a process would take
+    # twice as long to start. Without la57, since a fifth level of page tables only makes each translation slower.
     arguments=(-nodefaults -no-user-config -display none -no-reboot -nic none -machine q35 -cpu "max,la57=off" -m "$mem"
         -kernel "$guest/vmlinux" -initrd "$run/initrd" -serial "file:$run/console"
-        -append "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off reboot=t"
+        -append "console=ttyS0 quiet panic=-1 oops=panic nokaslr norandmaps mitigations=off reboot=t"
         -fsdev "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap"
         -device "virtio-9p-pci,fsdev=host,mount_tag=host"
         # Without an ioeventfd, a write is in the file before the guest goes on, so that none is lost when the guest ends.

@@ -30,6 +30,8 @@ Amounts charge_of(std::uint64_t pds) {
     return Amounts{}.add(Resource::hca_handle, 1).add(Resource::pd, pds).add(Resource::hca_object, pds);
 }
 
+constexpr unsigned minute = 60'000 / BypassDetector::look_interval_ms;
+
 struct Detecting : LedgerFixture {
     Ledger ledger = open();
     LedgerCopy copy;
@@ -122,10 +124,51 @@ TEST_CASE_METHOD(Detecting, "what a killed process's slot had is not held agains
     CHECK(look(3).empty());
     child.reset();
     REQUIRE(ledger.reap() == 1);
-    CHECK(look(10).empty());
-    const auto reports = look(30);
+    CHECK(look(minute - 1).empty());
+    const auto reports = look(10);
     REQUIRE(reports.size() == 1);
     CHECK(reports[0].kind == BypassReport::Kind::bypass);
+}
+
+TEST_CASE_METHOD(Detecting, "nor what it made since the last look, or before the first") {
+    {
+        const SlotChild child(path, {77, 0, 4711, "killed"}, device, charge_of(5));
+        uses = {use_of(child.pid(), 5)};
+    }
+    REQUIRE(ledger.reap() == 1);
+    CHECK(look(minute - 1).empty());
+}
+
+TEST_CASE_METHOD(Detecting, "a slot that was claimed again is not taken for that of its killed owner") {
+    auto killed = std::make_unique<SlotChild>(path, Identity{77, 0, 4711, "killed"}, device, charge_of(5));
+    uses = {use_of(killed->pid(), 5)};
+    CHECK(look(3).empty());
+    killed.reset();
+    const SlotChild next(path, {78, 0, 4712, "next"}, device, charge_of(1));
+    REQUIRE(ledger.owners().size() == 1);
+    uses.push_back(use_of(next.pid(), 1));
+    CHECK(look(20).empty());
+}
+
+TEST_CASE_METHOD(Detecting, "what a process leaves to its child is the slot's that they share") {
+    int end[2];  // of the child
+    REQUIRE(pipe(end) == 0);
+    ChildProcess parent([&] {
+        auto own = Ledger::open(path);
+        const auto owner = own->claim(identity_of_self());
+        const Limits none[Amounts::capacity];
+        if (!owner || own->charge(*owner, *own->device_index(device), charge_of(5), none)) _exit(1);
+        if (fork_child() != 0) _exit(0);
+        close(end[1]);
+        char byte;
+        _exit(read(end[0], &byte, 1) == 0 ? 0 : 1);
+    });
+    uses = {use_of(static_cast<std::uint32_t>(parent.pid()), 5)};
+    REQUIRE(parent.wait() == 0);
+    REQUIRE(ledger.reap() == 0);
+    CHECK(look(minute + 20).empty());
+    close(end[0]);
+    close(end[1]);
 }
 
 TEST_CASE_METHOD(Detecting, "a process that never rests is reported all the same") {

@@ -1,3 +1,4 @@
+#include <memory>
 #include <thread>
 
 #include <catch2/catch.hpp>
@@ -6,8 +7,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shm/ledger/ledger_copy.hpp"
 #include "test/processes.hpp"
 #include "test/unit/shm/ledger_fixture.hpp"
+#include "test/unit/tools/slot_child.hpp"
 #include "tools/common/file_text.hpp"
 #include "tools/rdmaquotad/bypass/slot_holders.hpp"
 
@@ -22,11 +25,17 @@ struct Holding : LedgerFixture {
     SlotHolders holders;
     Holding() { holders.follow(path, 1); }
 
+    std::uint64_t claims() {
+        LedgerCopy copy;
+        REQUIRE(copy.read(path));
+        return copy.claims();
+    }
+
     // The slots of process `pid`, of all that are live.
     std::vector<std::uint32_t> of(std::uint32_t pid, std::uint64_t openings) {
         std::vector<std::uint32_t> live, found;
         for (const auto& owner : ledger.owners()) live.push_back(owner.slot);
-        for (const auto& [slot, pids] : holders.find({{pid, openings}}, live))
+        for (const auto& [slot, pids] : holders.find({{pid, openings}}, live, claims()))
             if (pids == std::vector{pid}) found.push_back(slot);
         return found;
     }
@@ -78,6 +87,17 @@ TEST_CASE_METHOD(Holding, "what was read counts until devices are opened or clos
     REQUIRE(Ledger::replace(path));
     holders.follow(path, 2);
     CHECK(of(own_pid(), 1).empty());
+}
+
+TEST_CASE_METHOD(Holding, "a slot that another process has claimed since is no longer its first holder's") {
+    auto let_go = std::make_unique<Owner>(claim(ledger));
+    REQUIRE(of(own_pid(), 0).size() == 1);
+    const auto slot = let_go->slot();
+    ledger.retire(*let_go);
+    let_go.reset();
+    const SlotChild other(path, {77, 0, 4711, "other"}, "rxe0", {});
+    REQUIRE(ledger.owners().front().slot == slot);
+    CHECK(of(own_pid(), 0).empty());
 }
 
 TEST_CASE("of mappings only those of the ledger's lock files tell a slot") {

@@ -35,7 +35,7 @@ void BypassDetector::add_amounts(Watched& watched, const GroupCounts& counts, co
         const bool least_known = known || (counts.partial && row.id == Resource::hca_object);
         const bool most_known = known && counts.oldest >= observation.complete_since;
         const auto [least, most] = right_amounts(row.id, counts.kernel[i], counts.driver_objects);
-        watched.window.set(row.id, {least_known ? least : 0, most_known ? most : UINT64_MAX, counts.ledger[i]});
+        watched.window.set(row.id, {least_known ? more(least, counts.ending[i]) : 0, most_known ? most : UINT64_MAX, counts.ledger[i]});
     }
 }
 
@@ -44,7 +44,7 @@ void BypassDetector::add_look(Watched& watched, const GroupCounts& counts, const
     if (counts.stale) return;  // nothing new is known
     const bool same = watched.kernel == counts.kernel && watched.ledger == counts.ledger &&
                       watched.activity == counts.activity;
-    watched.window.begin(observation.at, same && !counts.ending);
+    watched.window.begin(observation.at, same);
     const bool slotless = !counts.has_slot && counts.ledger[index(Resource::hca_handle)] == 0;
     const bool was_slotless = std::exchange(watched.slotless, slotless);
     const auto openings = std::exchange(watched.openings, counts.openings);
@@ -55,8 +55,9 @@ void BypassDetector::add_look(Watched& watched, const GroupCounts& counts, const
     watched.kernel = counts.kernel;
     watched.ledger = counts.ledger;
     add_amounts(watched, counts, observation);
-    const bool open = observation.attached && counts.kernel[index(Resource::hca_handle)] > 0;
-    if (open && slotless && was_slotless && !counts.ending && openings == counts.openings) watched.window.confirm();
+    const auto handle = index(Resource::hca_handle);
+    const bool open = observation.attached && counts.kernel[handle] > counts.ending[handle];
+    if (open && slotless && was_slotless && openings == counts.openings) watched.window.confirm();
 }
 
 Difference BypassDetector::difference(const Watched& watched, bool bypass) {

@@ -5,10 +5,9 @@
 // more in several looks in a row than the other in any of them, or, while anything of the process changes from look to
 // look, than the other in the last seconds. A process without a slot is flagged earlier: the provider charges before it
 // opens a device and uncharges after it closed it, so a context that is open in two looks, with none opened or closed
-// between them, needs a slot in the first. A process that is ending loses its slot before its files are closed: it is
-// held against the ledger of the last seconds, as those that change are. Processes that use one another's device contexts or slots, after a fork or
-// when a descriptor was passed on, are compared together: the ledger charges the account's owner, the kernel the
-// process that makes the system call.
+// between them, needs a slot in the first. A process that has ended is given a minute to be gone from the kernel.
+// Processes that use one another's device contexts or slots, after a fork or when a descriptor was passed on, are
+// compared together: the ledger charges the account's owner, the kernel the process that makes the system call.
 //
 // One thread. Nothing here logs.
 #pragma once

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace rdmaquota {
 namespace {
@@ -20,12 +21,28 @@ GroupReader::Keepers GroupReader::find_keepers(const Observation& observation, c
     std::vector<std::uint32_t> slots;
     for (const auto& owner : owners) slots.push_back(owner.slot);
     holders_.follow(observation.ledger_path, observation.ledger.inode());
-    return holders_.find(openings, slots);
+    return holders_.find(openings, slots, observation.ledger.claims());
+}
+
+// Those that have objects, but neither a slot nor memory.
+void GroupReader::find_ending(const Observation& observation, const Keepers& keepers) {
+    std::set<std::uint32_t> with_slot;
+    for (const auto& [slot, pids] : keepers) with_slot.insert(pids.begin(), pids.end());
+    const auto before = std::exchange(ending_, {});
+    for (const auto& use : observation.uses) {
+        if (with_slot.contains(use.pid) || use.live == ResourceCounts{}) continue;
+        if (!proc_directory_with_memory(use.pid).empty()) continue;
+        const auto known = before.find(use.pid);
+        ending_[use.pid] = known == before.end() ? observation.at : known->second;
+    }
 }
 
 std::map<ProcessDevice, GroupCounts> GroupReader::read(const Observation& observation) {
     const auto owners = observation.ledger.owners();
-    const auto keepers = find_keepers(observation, owners);
+    auto keepers = find_keepers(observation, owners);
+    find_ending(observation, keepers);
+    for (const auto& owner : owners)
+        if (ending_.contains(owner.identity.pid)) keepers[owner.slot].push_back(owner.identity.pid);
     ProcessGroups groups;
     for (const auto& use : observation.uses) groups.join(use.pid, use.opener);
     std::set<std::uint32_t> with_slot;
@@ -37,7 +54,7 @@ std::map<ProcessDevice, GroupCounts> GroupReader::read(const Observation& observ
     Counts counts;
     for (const auto& use : observation.uses)
         if (const bool has_slot = with_slot.contains(use.pid); has_slot || observation.everyone)
-            add_kernel(counts[{groups.of(use.pid), use.device}], use, has_slot);
+            add_kernel(counts[{groups.of(use.pid), use.device}], use, has_slot, observation.at);
     processes_.keep_only(groups.pids());
     std::size_t unknown = 0;
     for (const auto& owner : owners) {
@@ -48,7 +65,8 @@ std::map<ProcessDevice, GroupCounts> GroupReader::read(const Observation& observ
     return counts;
 }
 
-void GroupReader::add_kernel(GroupCounts& counts, const KernelUse& use, bool has_slot) {
+void GroupReader::add_kernel(GroupCounts& counts, const KernelUse& use, bool has_slot,
+                             std::chrono::steady_clock::time_point now) {
     const auto& process = processes_.of(use.pid);
     const auto objects = use.live[index(Resource::hca_object)];
     if (counts.pid == 0 || std::tuple(!has_slot, objects) > std::tuple(!counts.pid_has_slot, counts.pid_objects)) {
@@ -58,14 +76,16 @@ void GroupReader::add_kernel(GroupCounts& counts, const KernelUse& use, bool has
         counts.pid_has_slot = has_slot;
     }
     counts.has_slot |= has_slot;
-    counts.ending |= !has_slot && use.live != ResourceCounts{} && proc_directory_with_memory(use.pid).empty();
     counts.oldest = std::min(counts.oldest, process ? process->start_time : 0);
     counts.partial |= use.partial;
     counts.stale |= use.stale;
     counts.driver_objects += use.driver_objects;
     counts.openings += openings_of(use);
+    const auto ending = ending_.find(use.pid);
+    const bool will_go = ending != ending_.end() && now - ending->second < longest_end;
     for (std::size_t r = 0; r < resource_count; ++r) {
         counts.kernel[r] += use.live[r];
+        if (will_go) counts.ending[r] += use.live[r];
         counts.activity += use.created[r] + use.destroyed[r];
     }
 }

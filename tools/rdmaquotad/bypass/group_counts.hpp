@@ -4,9 +4,14 @@
 // start time in the slot are its owner's word, and those of two processes can be the same: each pid namespace has a
 // pid 1. Slots that no process with kernel objects holds stand for themselves, in the name that they have.
 //
+// A process that ends loses its memory, and with it its slot, before the kernel closes its files; and its files live on
+// in the children that it forked. So what a process without memory has made belongs with the slot that has its pid, if
+// there still is one, and else is `ending`, for a time.
+//
 // One thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -31,18 +36,19 @@ struct GroupCounts {
     bool has_slot = false;              // one of its processes has
     std::uint64_t oldest = UINT64_MAX;  // start time
     bool partial = false, stale = false;  // as in KernelUse, of any of its uses
-    // One without a slot is ending, or has ended: its slot may be gone while the kernel still closes its files.
-    bool ending = false;
     std::uint64_t driver_objects = 0;
     std::uint64_t activity = 0;  // objects made and destroyed
     std::uint64_t openings = 0;  // devices opened and closed
     ResourceCounts kernel{}, ledger{};
+    ResourceCounts ending{};  // of `kernel`, what will soon be gone and need not be charged any more
 };
 
 class GroupReader {
 public:
     // More groups that the kernel knows nothing of are left out: anyone may invent any number.
     static constexpr std::size_t most_unknown = 1024;
+    // The kernel needs a while to destroy 100,000 memory regions. What is there longer will stay.
+    static constexpr std::chrono::seconds longest_end{60};
 
     // Groups are named after a process, or 0x80000000 + slot.
     std::map<ProcessDevice, GroupCounts> read(const Observation& observation);
@@ -52,12 +58,14 @@ private:
     using Keepers = std::map<std::uint32_t, std::vector<std::uint32_t>>;  // the processes that hold each slot
 
     Keepers find_keepers(const Observation& observation, const std::vector<OwnerView>& owners);
-    void add_kernel(GroupCounts& counts, const KernelUse& use, bool has_slot);
+    void find_ending(const Observation& observation, const Keepers& keepers);
+    void add_kernel(GroupCounts& counts, const KernelUse& use, bool has_slot, std::chrono::steady_clock::time_point now);
     static void add_slot(Counts& counts, std::uint32_t group, const OwnerView& owner, const Observation& observation,
                          std::size_t& unknown);
 
     ProcessInfoCache processes_;
     SlotHolders holders_;
+    std::map<std::uint32_t, std::chrono::steady_clock::time_point> ending_;  // since when, by pid
 };
 
 }  // namespace rdmaquota

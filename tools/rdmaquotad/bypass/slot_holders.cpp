@@ -1,7 +1,7 @@
 #include "tools/rdmaquotad/bypass/slot_holders.hpp"
 
-#include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include <sys/stat.h>
 
@@ -42,7 +42,6 @@ void SlotHolders::follow(const std::string& ledger, ino_t inode) {
     if (inode == inode_) return;
     inode_ = inode;
     known_.clear();
-    unheld_.clear();
     lock_files_.clear();
     for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) {
         struct stat status {};
@@ -62,28 +61,16 @@ void SlotHolders::read(std::uint32_t pid, std::uint64_t openings, bool again) {
     held.due = took > cheap ? held.read + rest * took : held.read;
 }
 
-SlotHolders::Holders SlotHolders::by_slot(const std::vector<std::uint32_t>& live) const {
+SlotHolders::Holders SlotHolders::find(const std::map<std::uint32_t, std::uint64_t>& openings,
+                                       const std::vector<std::uint32_t>& live, std::uint64_t claims) {
+    std::erase_if(known_, [&](const auto& entry) { return !openings.contains(entry.first); });
+    const bool again = std::exchange(claims_, claims) != claims;
+    for (const auto& [pid, count] : openings) read(pid, count, again);
     const std::set<std::uint32_t> wanted(live.begin(), live.end());
     Holders holders;
     for (const auto& [pid, held] : known_)
         for (const auto slot : held.slots)
             if (wanted.contains(slot)) holders[slot].push_back(pid);
-    return holders;
-}
-
-SlotHolders::Holders SlotHolders::find(const std::map<std::uint32_t, std::uint64_t>& openings,
-                                       const std::vector<std::uint32_t>& live) {
-    std::erase_if(known_, [&](const auto& entry) { return !openings.contains(entry.first); });
-    for (const auto& [pid, count] : openings) read(pid, count, false);
-    auto holders = by_slot(live);
-    const auto is_new = [&](std::uint32_t slot) { return !holders.contains(slot) && !unheld_.contains(slot); };
-    if (std::any_of(live.begin(), live.end(), is_new)) {
-        for (const auto& [pid, count] : openings) read(pid, count, true);
-        holders = by_slot(live);
-    }
-    unheld_.clear();
-    for (const auto slot : live)
-        if (!holders.contains(slot)) unheld_.insert(slot);
     return holders;
 }
 

@@ -24,10 +24,12 @@ public:
     void follow(const std::string& ledger, ino_t inode);
 
     // Who of the processes in `openings` holds which of the slots in `live`. `openings` says of each process, by its
-    // pid in this namespace, how often it opened and closed devices. What a process holds is read again when that is
-    // another number, while it holds nothing, every few seconds, and when a live slot is new that no process is known
-    // to hold. Processes whose maps take long to read are read less often.
-    Holders find(const std::map<std::uint32_t, std::uint64_t>& openings, const std::vector<std::uint32_t>& live);
+    // pid in this namespace, how often it opened and closed devices; `claims`, how many slots were ever claimed. What a
+    // process holds is read again when its openings are another number, while it holds nothing, every few seconds, and
+    // with the others when a slot was claimed, which may be one that another held before. Processes whose maps take
+    // long to read are read less often.
+    Holders find(const std::map<std::uint32_t, std::uint64_t>& openings, const std::vector<std::uint32_t>& live,
+                 std::uint64_t claims);
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -37,12 +39,11 @@ private:
         Clock::time_point read, due;  // not read again before `due`
     };
     void read(std::uint32_t pid, std::uint64_t openings, bool again);
-    Holders by_slot(const std::vector<std::uint32_t>& live) const;
 
     ino_t inode_ = 0;
     std::set<ino_t> lock_files_;
     std::map<std::uint32_t, Held> known_;  // by pid
-    std::set<std::uint32_t> unheld_;       // live slots that no process was found to hold
+    std::uint64_t claims_ = 0;
 };
 
 // The slots of the mappings in a text of /proc/PID/maps that are of these lock files.
