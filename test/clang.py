@@ -1,6 +1,8 @@
 #!/usr/bin/python3
-"""clang.py BUILD: whether clang has a warning for a source of the product. It reads them and makes no code, which takes
-half as long as a build. BUILD gets what is generated, and headers that are compiled before. No output: no warning.
+"""clang.py BUILD: whether clang has a warning for a source of the product.
+
+It reads them and makes no code, which takes half as long as a build. BUILD gets what is generated, and the headers that
+are compiled before.
 """
 import concurrent.futures
 import json
@@ -43,7 +45,8 @@ def main():
     set_up(build)
     with open(f"{build}/compile_commands.json", encoding="utf-8") as database:
         entries = [entry for entry in json.load(database) if not entry["file"].endswith(".pch")]
-    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("RDMAQUOTA_JOBS") or len(os.sched_getaffinity(0)))) as pool:
+    jobs = int(os.environ.get("RDMAQUOTA_JOBS") or len(os.sched_getaffinity(0)))
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         said = "".join(pool.map(check, entries))
     print(f"{len(entries)} sources\n{said}", end="")
     return bool(said) or not entries

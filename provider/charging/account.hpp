@@ -30,7 +30,7 @@ public:
         return current->superseded() ? reopen_policy(current) : *current;
     }
 
-    // Gives back what is still in use, and the slot.
+    // Uncharges what is still in use, and frees the slot.
     void retire() noexcept { ledger_.retire(owner_); }
 
     // Call it when the ledger's file was cut short while in use. Says so once; false when the policy says

@@ -28,7 +28,7 @@ std::mutex table_mutex;  // for adding and removing; finding takes no lock
 // Closed contexts whose file the kernel still has, and with it their objects; under table_mutex.
 Context* closed_contexts = nullptr;
 
-// Held while closed contexts are ended: a second thread that finds no room waits until what they held is given back.
+// Held while closed contexts are ended: a second thread that finds no room waits until what they held is uncharged.
 std::mutex ending_mutex;
 
 template <class Visit>

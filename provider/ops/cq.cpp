@@ -7,8 +7,7 @@ namespace {
 std::uint64_t entries_of(int entries) noexcept { return static_cast<std::uint64_t>(std::max(entries, 0)); }
 
 ibv_cq* create_cq(ibv_context* context, int entries, ibv_comp_channel* channel, int vector) {
-    return create<Kind::cq>(context, Op::create_cq, create_cq, entries_of(entries), context,
-                  entries, channel, vector);
+    return create<Kind::cq>(context, Op::create_cq, create_cq, entries_of(entries), context, entries, channel, vector);
 }
 
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {

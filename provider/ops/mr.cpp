@@ -28,10 +28,9 @@ ibv_mr* reg_mr_ex(ibv_pd* pd, ibv_mr_init_attr* attr) {
     return create<Kind::mr>(pd->context, Op::reg_mr_ex, reg_mr_ex, pinned(attr->length, attr->access), pd, attr);
 }
 
-ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd,
-                      int access) {
-    return create<Kind::mr>(pd->context, Op::reg_dmabuf_mr, reg_dmabuf_mr, pinned(length, access), pd, offset, length, iova, fd,
-                  access);
+ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd, int access) {
+    return create<Kind::mr>(pd->context, Op::reg_dmabuf_mr, reg_dmabuf_mr, pinned(length, access), pd, offset, length,
+                            iova, fd, access);
 }
 
 // Device memory was charged as dm_bytes when it was allocated.
@@ -39,9 +38,7 @@ ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t leng
     return create<Kind::mr>(pd->context, Op::reg_dm_mr, reg_dm_mr, 0, pd, dm, offset, length, access);
 }
 
-ibv_mr* alloc_null_mr(ibv_pd* pd) {
-    return create<Kind::mr>(pd->context, Op::alloc_null_mr, alloc_null_mr, 0, pd);
-}
+ibv_mr* alloc_null_mr(ibv_pd* pd) { return create<Kind::mr>(pd->context, Op::alloc_null_mr, alloc_null_mr, 0, pd); }
 
 int dereg_mr(verbs_mr* mr) { return destroy(mr->mr.context, Op::dereg_mr, dereg_mr, mr); }
 
@@ -60,9 +57,8 @@ int rereg_mr(verbs_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t len
         if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) return length;
         return demanded ? mr->mr.length : bytes;
     };
-    return resize(*context, mr, Resource::mr_bytes, after, [&] {
-        return real_op(*context, Op::rereg_mr, rereg_mr)(mr, flags, pd, address, length, access);
-    });
+    return resize(*context, mr, Resource::mr_bytes, after,
+                  [&] { return real_op(*context, Op::rereg_mr, rereg_mr)(mr, flags, pd, address, length, access); });
 }
 
 const Wrapper table[] = {

@@ -1,5 +1,5 @@
-// Charges of amounts that are known at run time only, and the proof of a denial. Failpoints and functions have the names
-// of the model's steps in test/model.
+// Charges of amounts that are known at run time only, and the proof of a denial. Failpoints and functions have the
+// names of the model's steps in test/model.
 #include <algorithm>
 #include <ctime>
 

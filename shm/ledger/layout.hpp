@@ -85,7 +85,7 @@ enum class EventKind : std::uint32_t {
     denied,      // a limit held
     would_deny,  // audit mode: it would have
     unproved,    // denied after a bounded wait without a quiescent view
-    reaped,      // a dead owner's usage was given back
+    reaped,      // a dead owner's usage was uncharged
     reconciled,  // a gate was corrected
 };
 

@@ -1,5 +1,5 @@
-// Creates, opens and replaces ledgers, and claims slots. Charging is in steps.hpp and charge.cpp, repair in reap.cpp, listings in
-// view.cpp.
+// Creates, opens and replaces ledgers, and claims slots. Charging is in steps.hpp and charge.cpp, repair in reap.cpp,
+// listings in view.cpp.
 #include "shm/ledger/ledger.hpp"
 
 #include <cerrno>

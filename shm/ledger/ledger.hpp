@@ -175,7 +175,7 @@ public:
     // Takes a free slot for this process, reaping the dead when the table is full.
     Result<Owner> claim(const Identity& identity);
 
-    // Gives back everything the owner still uses and frees its slot; when a forked child has it too,
+    // Uncharges everything the owner still uses and frees its slot; when a forked child has it too,
     // that happens at the child's end.
     void retire(Owner& owner) noexcept;
 
@@ -222,7 +222,7 @@ public:
     void count_cq_event(const Owner& owner, std::uint32_t device) noexcept;
     void count_qp_change(const Owner& owner, std::uint32_t device, unsigned state, bool failed) noexcept;
 
-    // Gives back what dead owners held. Returns how many slots were freed.
+    // Uncharges what dead owners held. Returns how many slots were freed.
     unsigned reap() noexcept;
 
     enum class View : std::uint8_t { exact, corrected, not_quiescent };

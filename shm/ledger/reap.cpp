@@ -1,4 +1,4 @@
-// Gives back what the dead held, and finds what a death in mid-operation leaked.
+// Uncharges what the dead held, and finds what a death in mid-operation leaked.
 #include <algorithm>
 
 #include <sched.h>

@@ -151,6 +151,10 @@ try "$rdmaquota" check rules.toml
 check "check tells what a rule means" says "rule for each process  each device  qp 50 % of it \
 while mr_bytes is above 90 % of the node's memory, and until 70 %, but at least 4"
 
+printf 'version = 1\n[tenant.default]\nbackstop = "/slurm"\n' >backstop.toml
+try "$rdmaquota" check backstop.toml
+check "and which cgroup the backstop bounds" says "backstop                  rdma.max of the cgroup /slurm"
+
 # --- reload ---------------------------------------------------------------------------------------
 
 try "$rdmaquota" reload policy.toml
@@ -491,7 +495,7 @@ hold
 kill -KILL $holder
 wait $holder 2>/dev/null
 try "$rdmaquota" repair
-check "repair gives back what the dead held" says "gave back what 1 ended processes held"
+check "repair uncharges what the dead held" says "uncharged what 1 ended processes held"
 hold
 try "$rdmaquota" repair --new
 check "repair --new replaces a good ledger" says "a new ledger is in place"

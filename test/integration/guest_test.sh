@@ -183,7 +183,7 @@ start "$programs/forker"
 is "a forked child that opens the device has its own account" "$(usage_of qp)" 5
 kill -9 "$(sed -n 's/^child //p' running)"
 for _ in $(seq 100); do grep -q "child gone" running && break; sleep 0.05; done
-is "its death gives back its part, not its parent's" "$(usage_of qp)" 2
+is "its death uncharges its part, not its parent's" "$(usage_of qp)" 2
 proceed
 is "and the parent's end the rest" "$(usage_of qp)" 0
 start unshare --pid --fork "$programs/forker" nested
@@ -192,7 +192,7 @@ is "so has a child that is pid 1 as its parent is" \
     '"qp":{"usage":2 "qp":{"usage":3 "qp":{"usage":5 '
 echo >&9
 for _ in $(seq 100); do grep -q "child gone" running && break; sleep 0.05; done
-is "its death gives back its part" "$(usage_of qp)" 2
+is "its death uncharges its part" "$(usage_of qp)" 2
 proceed
 
 # --- threads that are cancelled --------------------------------------------------------------------

@@ -184,7 +184,7 @@ objects rc=3 > one 2> /dev/null &
 first=$!
 objects rc=3 > two 2> /dev/null
 wait $first
-# Who is done first gives back what it held: four are made at least, or more, never more than four at a time.
+# Who is done first uncharges what it held: four are made at least, or more, never more than four at a time.
 made=$(cat one two | awk '{ sum += $2 } END { print sum }')
 is "two that create slowly share four QPs" "$([ "$made" -ge 4 ] && echo shared)" shared
 knob delay_ms 60000 create_qp

@@ -49,7 +49,8 @@ Accounting::Accounting(std::string device, bool with_kernel, unsigned new_sideca
 }
 
 void Accounting::compare(const std::string& what, std::int64_t seen, std::int64_t expected, std::string& text) const {
-    if (seen != expected) text += fmt::format("{}{} is {} and should be {}", text.empty() ? "" : ", ", what, seen, expected);
+    if (seen != expected)
+        text += fmt::format("{}{} is {} and should be {}", text.empty() ? "" : ", ", what, seen, expected);
 }
 
 std::string Accounting::disagreement(const Tally& expected) {
@@ -88,7 +89,8 @@ void Accounting::compare_sidecar(const Tally& expected, std::string& text) {
         for (const auto& use : *uses)
             if (use.device == device_) seen += static_cast<std::int64_t>(use.live[index(row.id)]);
         if (new_sidecar_ != 0 && !all_listed_ && seen < expected.of(row.id)) continue;
-        if (watch_.knows(row.id) && (!partial || rdmaquota::in_netlink(row.id))) compare(fmt::format("the sidecar's {}", row.name), seen, expected.of(row.id), text);
+        if (watch_.knows(row.id) && (!partial || rdmaquota::in_netlink(row.id)))
+            compare(fmt::format("the sidecar's {}", row.name), seen, expected.of(row.id), text);
     }
 }
 #else
@@ -136,12 +138,20 @@ void Accounting::limit_at_random(Random& random, const Tally& floor) {
     for (int n = 0; n < 3; ++n) {
         const auto& resource = rdmaquota::resource_table[random.below(resource_count)];
         const auto used = static_cast<std::uint64_t>(floor.of(resource.id));
-        const auto room = resource.unit == rdmaquota::Unit::bytes ? random.below(1 << 20) : random.below(4) * random.below(20);
+        const auto room =
+            resource.unit == rdmaquota::Unit::bytes ? random.below(1 << 20) : random.below(4) * random.below(20);
         switch (random.below(4)) {
-            case 0: set(Scope::process, device_, process_, resource.id, random.below(used + room + 1)); break;
-            case 1: set(Scope::tenant, device_, tenant_, resource.id, used + room); break;
-            case 2: set(Scope::process, rdmaquota::total_device, process_total_, resource.id, used + room); break;
-            default: set(Scope::tenant, rdmaquota::total_device, tenant_total_, resource.id, used + room);
+            case 0:
+                set(Scope::process, device_, process_, resource.id, random.below(used + room + 1));
+                break;
+            case 1:
+                set(Scope::tenant, device_, tenant_, resource.id, used + room);
+                break;
+            case 2:
+                set(Scope::process, rdmaquota::total_device, process_total_, resource.id, used + room);
+                break;
+            default:
+                set(Scope::tenant, rdmaquota::total_device, tenant_total_, resource.id, used + room);
         }
     }
 }

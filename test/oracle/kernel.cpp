@@ -53,7 +53,8 @@ void read_device(const char* data, std::size_t bytes, const std::string& device,
     for_each_attribute(data, bytes, [&](int type, const char* value, std::size_t length) {
         if (type == RDMA_NLDEV_ATTR_DEV_NAME) name.assign(value, strnlen(value, length));
         if (type != RDMA_NLDEV_ATTR_RES_SUMMARY) return;
-        for_each_attribute(value, length, [&](int, const char* entry, std::size_t size) { read_entry(entry, size, found); });
+        for_each_attribute(value, length,
+                           [&](int, const char* entry, std::size_t size) { read_entry(entry, size, found); });
     });
     if (name == device) counts = found;
 }

@@ -1,7 +1,8 @@
-// oracle [--device NAME] [--no-kernel] [--seed N] [--steps N] [--new-sidecar N] [PHASE...]: random verbs calls, after which the ledger, the
-// kernel and the oracle's own account must agree. PHASE is single, limits, threads, resizers, processes or unplug;
-// all but unplug when none is named. The same seed and steps make the same calls. Runs as root, since it changes the
-// limits; the quota directory is the node's or RDMAQUOTA_DIR. The last line is 'N passed, N failed'.
+// oracle [--device NAME] [--no-kernel] [--seed N] [--steps N] [--new-sidecar N] [PHASE...]: random verbs calls, after
+// which the ledger, the kernel and the oracle's own account must agree. PHASE is single, limits, threads, resizers,
+// processes or unplug; all but unplug when none is named. The same seed and steps make the same calls. Runs as root,
+// since it changes the limits; the quota directory is the node's or RDMAQUOTA_DIR. The last line is 'N passed, N
+// failed'.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,8 +25,8 @@ struct Counts {
     unsigned passed = 0, failed = 0;
 };
 Counts& counts() {
-    static auto* const shared = static_cast<Counts*>(
-        mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    static auto* const shared =
+        static_cast<Counts*>(mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     return *shared;
 }
 

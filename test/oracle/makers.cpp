@@ -56,7 +56,8 @@ bool make_cq(Attempt& a) {
     const int vector = a.random.one_in(10) ? 999 : 0;
     begin(a, Kind::cq, context->verbs, one(Resource::cq).with(Resource::cqe, wanted), end_with<ibv_cq, ibv_destroy_cq>);
     a.text = fmt::format("create a CQ of {} entries, vector {}{}", wanted, vector, channel ? ", with a channel" : "");
-    return attempted(a, [&] { return ibv_create_cq(context->verbs, wanted, nullptr, channel.as<ibv_comp_channel>(), vector); });
+    return attempted(
+        a, [&] { return ibv_create_cq(context->verbs, wanted, nullptr, channel.as<ibv_comp_channel>(), vector); });
 }
 
 bool make_cq_ex(Attempt& a) {
@@ -66,8 +67,10 @@ bool make_cq_ex(Attempt& a) {
     attr.cqe = static_cast<std::uint32_t>(a.random.any(entries));
     attr.wc_flags = a.random.one_in(5) ? ~0ULL : std::uint64_t{IBV_WC_STANDARD_FLAGS};
     attr.comp_mask = a.random.one_in(10) ? 1U << 31 : 0;
-    begin(a, Kind::cq, context->verbs, one(Resource::cq).with(Resource::cqe, attr.cqe), end_with<ibv_cq, ibv_destroy_cq>);
-    a.text = fmt::format("create an extended CQ of {} entries, flags {:#x}, mask {:#x}", attr.cqe, attr.wc_flags, attr.comp_mask);
+    begin(a, Kind::cq, context->verbs, one(Resource::cq).with(Resource::cqe, attr.cqe),
+          end_with<ibv_cq, ibv_destroy_cq>);
+    a.text = fmt::format("create an extended CQ of {} entries, flags {:#x}, mask {:#x}", attr.cqe, attr.wc_flags,
+                         attr.comp_mask);
     return attempted(a, [&] {
         auto* cq = ibv_create_cq_ex(context->verbs, &attr);
         return cq ? ibv_cq_ex_to_cq(cq) : nullptr;
@@ -78,9 +81,13 @@ bool make_mr(Attempt& a) {
     const auto pd = a.pool.pick(Kind::pd, a.random);
     if (!pd) return false;
     constexpr std::size_t lengths[] = {1, 4096, 10000, 65536, 1 << 20, 0};
-    constexpr unsigned accesses[] = {0, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
-                                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND, IBV_ACCESS_REMOTE_WRITE,
-                                     IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_RELAXED_ORDERING};
+    constexpr unsigned accesses[] = {0,
+                                     IBV_ACCESS_LOCAL_WRITE,
+                                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+                                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
+                                     IBV_ACCESS_REMOTE_WRITE,
+                                     IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE,
+                                     IBV_ACCESS_RELAXED_ORDERING};
     const auto length = a.random.any(lengths);
     const auto access = a.random.any(accesses);
     char* address = a.random.one_in(8) ? reinterpret_cast<char*>(4096) : buffer() + a.random.below(5000);
@@ -114,7 +121,8 @@ bool make_srq(Attempt& a) {
     ibv_srq_init_attr attr{};
     attr.attr.max_wr = a.random.any(requests);
     attr.attr.max_sge = a.random.one_in(8) ? 10000 : 1;
-    begin(a, Kind::srq, pd->verbs, one(Resource::srq).with(Resource::srq_wr, attr.attr.max_wr), end_with<ibv_srq, ibv_destroy_srq>);
+    begin(a, Kind::srq, pd->verbs, one(Resource::srq).with(Resource::srq_wr, attr.attr.max_wr),
+          end_with<ibv_srq, ibv_destroy_srq>);
     a.text = fmt::format("create an SRQ of {} requests, {} elements", attr.attr.max_wr, attr.attr.max_sge);
     return attempted(a, [&] { return ibv_create_srq(pd.as<ibv_pd>(), &attr); });
 }
@@ -138,8 +146,10 @@ bool make_srq_ex(Attempt& a) {
         attr.xrcd = xrcd.as<ibv_xrcd>();
         if (!attr.xrcd) attr.comp_mask &= ~static_cast<std::uint32_t>(IBV_SRQ_INIT_ATTR_XRCD);
     }
-    begin(a, Kind::srq, pd->verbs, one(Resource::srq).with(Resource::srq_wr, attr.attr.max_wr), end_with<ibv_srq, ibv_destroy_srq>);
-    a.text = fmt::format("create an extended SRQ of type {}, {} requests", static_cast<int>(attr.srq_type), attr.attr.max_wr);
+    begin(a, Kind::srq, pd->verbs, one(Resource::srq).with(Resource::srq_wr, attr.attr.max_wr),
+          end_with<ibv_srq, ibv_destroy_srq>);
+    a.text = fmt::format("create an extended SRQ of type {}, {} requests", static_cast<int>(attr.srq_type),
+                         attr.attr.max_wr);
     return attempted(a, [&] { return ibv_create_srq_ex(pd->verbs, &attr); });
 }
 
@@ -152,19 +162,25 @@ struct QpParts {
 QpParts qp_parts(Attempt& a) {
     auto pd = a.pool.pick(Kind::pd, a.random);
     const auto* verbs = pd ? pd->verbs : nullptr;
-    QpParts parts{std::move(pd), a.pool.pick(Kind::cq, a.random, verbs), a.pool.pick(Kind::cq, a.random, verbs),
-                  a.random.one_in(3) ? a.pool.pick(Kind::srq, a.random, verbs) : Pin{}, {}, {}};
-    constexpr ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND};
+    QpParts parts{std::move(pd),
+                  a.pool.pick(Kind::cq, a.random, verbs),
+                  a.pool.pick(Kind::cq, a.random, verbs),
+                  a.random.one_in(3) ? a.pool.pick(Kind::srq, a.random, verbs) : Pin{},
+                  {},
+                  {}};
+    constexpr ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_RC,         IBV_QPT_UC,
+                                     IBV_QPT_UD, IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND};
     parts.type = a.random.any(types);
     parts.cap.max_send_wr = a.random.any(requests);
     parts.cap.max_recv_wr = a.random.any(requests);
     parts.cap.max_send_sge = a.random.one_in(8) ? 10000 : 1;
     parts.cap.max_recv_sge = 1;
     if (!parts.pd || !parts.send_cq || !parts.recv_cq) return parts;
-    begin(a, Kind::qp, parts.pd->verbs, one(Resource::qp).with(Resource::send_wr, parts.cap.max_send_wr), end_with<ibv_qp, ibv_destroy_qp>);
+    begin(a, Kind::qp, parts.pd->verbs, one(Resource::qp).with(Resource::send_wr, parts.cap.max_send_wr),
+          end_with<ibv_qp, ibv_destroy_qp>);
     if (!parts.srq) a.made.cost.set(Resource::recv_wr, parts.cap.max_recv_wr);
-    a.text = fmt::format("a QP of type {}, {} sends, {} receives{}", static_cast<int>(parts.type), parts.cap.max_send_wr,
-                         parts.cap.max_recv_wr, parts.srq ? ", with an SRQ" : "");
+    a.text = fmt::format("a QP of type {}, {} sends, {} receives{}", static_cast<int>(parts.type),
+                         parts.cap.max_send_wr, parts.cap.max_recv_wr, parts.srq ? ", with an SRQ" : "");
     return parts;
 }
 
@@ -212,10 +228,9 @@ bool make_ah(Attempt& a) {
 }
 
 constexpr Made table[] = {
-    {"context", 2, make_context}, {"channel", 2, make_channel}, {"pd", 4, make_pd},
-    {"cq", 4, make_cq},           {"cq_ex", 4, make_cq_ex},     {"mr", 6, make_mr},
-    {"mw", 3, make_mw},           {"srq", 3, make_srq},         {"srq_ex", 3, make_srq_ex},
-    {"qp", 6, make_qp},           {"qp_ex", 5, make_qp_ex},     {"ah", 4, make_ah},
+    {"context", 2, make_context}, {"channel", 2, make_channel}, {"pd", 4, make_pd},       {"cq", 4, make_cq},
+    {"cq_ex", 4, make_cq_ex},     {"mr", 6, make_mr},           {"mw", 3, make_mw},       {"srq", 3, make_srq},
+    {"srq_ex", 3, make_srq_ex},   {"qp", 6, make_qp},           {"qp_ex", 5, make_qp_ex}, {"ah", 4, make_ah},
 };
 
 }  // namespace

@@ -15,9 +15,9 @@ struct Attempt {
     Pool& pool;
     Random& random;
     ibv_device* device;
-    Object made{};       // kind, end, cost and context are set before the call; handle when it succeeded
-    std::string text{};  // the call, for people
-    int error = 0;       // errno when it failed
+    Object made{};                 // kind, end, cost and context are set before the call; handle when it succeeded
+    std::string text{};            // the call, for people
+    int error = 0;                 // errno when it failed
     std::optional<Pin> context{};  // of what was made, so that nobody closes it before it is in the pool
 };
 
@@ -38,7 +38,8 @@ bool attempted(Attempt& attempt, Call call) {
     errno = 0;
     attempt.made.handle = call();
     attempt.error = attempt.made.handle ? 0 : errno;
-    if (attempt.made.handle && attempt.made.verbs) attempt.context.emplace(attempt.pool.pin_context(attempt.made.verbs));
+    if (attempt.made.handle && attempt.made.verbs)
+        attempt.context.emplace(attempt.pool.pin_context(attempt.made.verbs));
     return true;
 }
 

@@ -1,8 +1,8 @@
 // What rxe does not have. On rxe each of these fails and must cost nothing; on a device that has them
 // (see test/bench/fake_provider.cpp) they succeed.
-#include <cerrno>
 #include <fcntl.h>
 #include <unistd.h>
+#include <cerrno>
 
 #include <fmt/core.h>
 
@@ -87,7 +87,8 @@ bool make_null_mr(Attempt& a) {
 
 bool make_dmabuf_mr(Attempt& a) {
     const auto pd = a_pd(a);
-    if (!begin(a, pd, Kind::mr, "register a dma-buf", one(Resource::mr).with(Resource::mr_bytes, 8192), end_with<ibv_mr, ibv_dereg_mr>))
+    if (!begin(a, pd, Kind::mr, "register a dma-buf", one(Resource::mr).with(Resource::mr_bytes, 8192),
+               end_with<ibv_mr, ibv_dereg_mr>))
         return false;
     a.made.length = 8192;
     return attempted(a, [&] { return ibv_reg_dmabuf_mr(pd.as<ibv_pd>(), 0, 8192, 0, -1, IBV_ACCESS_LOCAL_WRITE); });
@@ -98,7 +99,8 @@ bool make_dm(Attempt& a) {
     ibv_alloc_dm_attr attr{};
     attr.length = 64 << a.random.below(10);
     if (!begin(a, context, Kind::dm, "allocate device memory",
-               one(Resource::dm).with(Resource::dm_bytes, static_cast<std::int64_t>(attr.length)), end_with<ibv_dm, ibv_free_dm>))
+               one(Resource::dm).with(Resource::dm_bytes, static_cast<std::int64_t>(attr.length)),
+               end_with<ibv_dm, ibv_free_dm>))
         return false;
     return attempted(a, [&] { return ibv_alloc_dm(context->verbs, &attr); });
 }
@@ -106,14 +108,16 @@ bool make_dm(Attempt& a) {
 bool make_dm_mr(Attempt& a) {
     const auto pd = a_pd(a);
     const auto dm = a.pool.pick(Kind::dm, a.random, pd ? pd->verbs : nullptr);
-    if (!dm || !begin(a, pd, Kind::mr, "register device memory", one(Resource::mr), end_with<ibv_mr, ibv_dereg_mr>)) return false;
+    if (!dm || !begin(a, pd, Kind::mr, "register device memory", one(Resource::mr), end_with<ibv_mr, ibv_dereg_mr>))
+        return false;
     a.made.access = IBV_ACCESS_ON_DEMAND;
     return attempted(a, [&] { return ibv_reg_dm_mr(pd.as<ibv_pd>(), dm.as<ibv_dm>(), 0, 64, IBV_ACCESS_ZERO_BASED); });
 }
 
 bool make_xrcd(Attempt& a) {
     const auto context = a_context(a);
-    if (!begin(a, context, Kind::xrcd, "open an XRC domain", one(Resource::xrcd), end_with<ibv_xrcd, ibv_close_xrcd>)) return false;
+    if (!begin(a, context, Kind::xrcd, "open an XRC domain", one(Resource::xrcd), end_with<ibv_xrcd, ibv_close_xrcd>))
+        return false;
     ibv_xrcd_init_attr attr{};
     attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
     attr.fd = -1;
@@ -124,7 +128,8 @@ bool make_xrcd(Attempt& a) {
 // A receiving XRC QP has no CQ and no requests of its own.
 bool make_xrc_qp(Attempt& a) {
     const auto xrcd = a.pool.pick(Kind::xrcd, a.random);
-    if (!begin(a, xrcd, Kind::qp, "create a receiving XRC QP", one(Resource::qp), end_with<ibv_qp, ibv_destroy_qp>)) return false;
+    if (!begin(a, xrcd, Kind::qp, "create a receiving XRC QP", one(Resource::qp), end_with<ibv_qp, ibv_destroy_qp>))
+        return false;
     ibv_qp_init_attr_ex attr{};
     attr.qp_type = IBV_QPT_XRC_RECV;
     attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
@@ -135,7 +140,8 @@ bool make_xrc_qp(Attempt& a) {
 bool open_qp(Attempt& a) {
     const auto context = a_context(a);
     const auto xrcd = a.pool.pick(Kind::xrcd, a.random, context ? context->verbs : nullptr);
-    if (!begin(a, context, Kind::qp, "open a shared QP", Tally{}.with(Resource::hca_object), end_with<ibv_qp, ibv_destroy_qp>))
+    if (!begin(a, context, Kind::qp, "open a shared QP", Tally{}.with(Resource::hca_object),
+               end_with<ibv_qp, ibv_destroy_qp>))
         return false;
     ibv_qp_open_attr attr{};
     attr.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
@@ -154,7 +160,8 @@ bool make_wq(Attempt& a) {
     attr.max_sge = 1;
     attr.pd = pd.as<ibv_pd>();
     attr.cq = cq.as<ibv_cq>();
-    if (!cq || !begin(a, pd, Kind::wq, "create a WQ", one(Resource::wq).with(Resource::recv_wr, attr.max_wr), end_with<ibv_wq, ibv_destroy_wq>))
+    if (!cq || !begin(a, pd, Kind::wq, "create a WQ", one(Resource::wq).with(Resource::recv_wr, attr.max_wr),
+                      end_with<ibv_wq, ibv_destroy_wq>))
         return false;
     return attempted(a, [&] { return ibv_create_wq(pd->verbs, &attr); });
 }
@@ -173,7 +180,8 @@ bool make_wq_table(Attempt& a) {
 
 bool make_flow(Attempt& a) {
     const auto qp = a.pool.pick(Kind::qp, a.random);
-    if (!begin(a, qp, Kind::flow, "create a flow", one(Resource::flow), end_with<ibv_flow, ibv_destroy_flow>)) return false;
+    if (!begin(a, qp, Kind::flow, "create a flow", one(Resource::flow), end_with<ibv_flow, ibv_destroy_flow>))
+        return false;
     ibv_flow_attr attr{};
     attr.size = sizeof attr;
     attr.port = 1;
@@ -191,19 +199,31 @@ bool make_flow_action(Attempt& a) {
 
 bool make_counters(Attempt& a) {
     const auto context = a_context(a);
-    if (!begin(a, context, Kind::counters, "create counters", one(Resource::counters), end_with<ibv_counters, ibv_destroy_counters>))
+    if (!begin(a, context, Kind::counters, "create counters", one(Resource::counters),
+               end_with<ibv_counters, ibv_destroy_counters>))
         return false;
     ibv_counters_init_attr attr{};
     return attempted(a, [&] { return ibv_create_counters(context->verbs, &attr); });
 }
 
 constexpr Made table[] = {
-    {"import_device", 1, import_device}, {"import_pd", 1, import_pd},       {"import_mr", 1, import_mr},
-    {"td", 1, make_td},                  {"parent_domain", 2, make_parent_domain}, {"null_mr", 2, make_null_mr},
-    {"dmabuf_mr", 2, make_dmabuf_mr},    {"dm", 2, make_dm},                {"dm_mr", 2, make_dm_mr},
-    {"xrcd", 2, make_xrcd},              {"xrc_qp", 2, make_xrc_qp},        {"open_qp", 2, open_qp},
-    {"wq", 2, make_wq},                  {"wq_table", 2, make_wq_table},    {"flow", 2, make_flow},
-    {"flow_action", 2, make_flow_action}, {"counters", 2, make_counters},
+    {"import_device", 1, import_device},
+    {"import_pd", 1, import_pd},
+    {"import_mr", 1, import_mr},
+    {"td", 1, make_td},
+    {"parent_domain", 2, make_parent_domain},
+    {"null_mr", 2, make_null_mr},
+    {"dmabuf_mr", 2, make_dmabuf_mr},
+    {"dm", 2, make_dm},
+    {"dm_mr", 2, make_dm_mr},
+    {"xrcd", 2, make_xrcd},
+    {"xrc_qp", 2, make_xrc_qp},
+    {"open_qp", 2, open_qp},
+    {"wq", 2, make_wq},
+    {"wq_table", 2, make_wq_table},
+    {"flow", 2, make_flow},
+    {"flow_action", 2, make_flow_action},
+    {"counters", 2, make_counters},
 };
 
 }  // namespace

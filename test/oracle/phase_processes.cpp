@@ -122,7 +122,8 @@ void round(std::vector<Process>& all, Random& random, const Accounting& accounti
 
 void processes(const Stage& stage, Accounting& accounting) {
     Random random(stage.seed);
-    auto* shared = static_cast<Shared*>(mmap(nullptr, process_count * sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    auto* shared = static_cast<Shared*>(
+        mmap(nullptr, process_count * sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     std::vector<Process> all(process_count);
     for (unsigned i = 0; i < process_count; ++i) {
         all[i].shared = shared + i;
@@ -141,7 +142,9 @@ void processes(const Stage& stage, Accounting& accounting) {
     for (auto& process : all) end(process, random.one_in(2) ? SIGKILL : 0);
     if (wrong.empty()) wrong = accounting.lasting_disagreement({});
     munmap(shared, process_count * sizeof(Shared));
-    report(fmt::format("{} processes, their children and their deaths: the accounts agree whenever they rest", process_count), wrong, story);
+    report(fmt::format("{} processes, their children and their deaths: the accounts agree whenever they rest",
+                       process_count),
+           wrong, story);
 }
 
 }  // namespace oracle

@@ -65,11 +65,16 @@ void resizers(const Stage& stage, Accounting& accounting) {
         });
     for (auto& thread : running) thread.join();
     report("a CQ that four threads resize never exceeds the limit",
-           undenied == 0 && allowed > 0 ? "" : fmt::format("{} of 300 were not denied; {} within it", undenied.load(), allowed.load()));
+           undenied == 0 && allowed > 0
+               ? ""
+               : fmt::format("{} of 300 were not denied; {} within it", undenied.load(), allowed.load()));
     const bool resized = ibv_resize_cq(cq, 42) == 0;
-    report("and costs what it was last resized to",
-           resized ? accounting.disagreement(Tally{}.with(Resource::hca_handle).with(Resource::cq).with(Resource::hca_object).with(Resource::cqe, 42))
-                   : "it cannot be resized");
+    report("and costs what it was last resized to", resized ? accounting.disagreement(Tally{}
+                                                                                          .with(Resource::hca_handle)
+                                                                                          .with(Resource::cq)
+                                                                                          .with(Resource::hca_object)
+                                                                                          .with(Resource::cqe, 42))
+                                                            : "it cannot be resized");
     ibv_destroy_cq(cq);
     ibv_close_device(context);
     accounting.lift_limits();

@@ -47,9 +47,11 @@ void unplug(const Stage& stage, Accounting& accounting) {
     usleep(300'000);
     for (unsigned i = 0; i < 40; ++i) player.step();
     player.close_all();
-    report(fmt::format("unplugged with {} objects alive, the device can be closed", alive), player.wrong(), player.story());
+    report(fmt::format("unplugged with {} objects alive, the device can be closed", alive), player.wrong(),
+           player.story());
     report("and goes", succeeds(removal) && is_gone(stage.device) ? "" : "it is still there");
-    report("and nothing is left in the ledger", accounting.disagreement({}).find("ledger") == std::string::npos ? "" : accounting.disagreement({}));
+    report("and nothing is left in the ledger",
+           accounting.disagreement({}).find("ledger") == std::string::npos ? "" : accounting.disagreement({}));
     const pid_t addition = run(fmt::format("rdma link add {} type rxe netdev dummy0", stage.device).c_str());
     report("plugged in again, it is there", succeeds(addition) ? "" : "rdma link add failed");
 }

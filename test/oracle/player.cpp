@@ -41,7 +41,10 @@ void Player::fault(const std::string& text) {
 // Notes how a call ended, and whether that is right: a denial needs a limit that has no room, and
 // success a room in every limit. True when the call was done.
 bool Player::judge(const std::string& name, const std::string& text, const Tally& more, int error, bool done) {
-    story_.push_back(fmt::format("{}: {}", text, done ? "done" : strerrorname_np(error) ? strerrorname_np(error) : "?"));
+    story_.push_back(fmt::format("{}: {}", text,
+                                 done                     ? "done"
+                                 : strerrorname_np(error) ? strerrorname_np(error)
+                                                          : "?"));
     if (story_.size() > 12) story_.pop_front();
     auto& outcome = outcomes_[name];
     ++(done ? outcome.done : error == EDQUOT ? outcome.denied : outcome.refused);
@@ -88,7 +91,9 @@ void Player::close_context(bool clean) {
     }
     const int status = ibv_close_device(taken.front()->verbs);
     if (mapped) pool_.keep(all);
-    judge("close", fmt::format("close a device with {} objects{}", taken.size() - 1, mapped ? ", queues among them" : ""), {}, EIO, status == 0);
+    judge("close",
+          fmt::format("close a device with {} objects{}", taken.size() - 1, mapped ? ", queues among them" : ""), {},
+          EIO, status == 0);
     for (const int fd : descriptors) close(fd);
 }
 

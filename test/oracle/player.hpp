@@ -42,8 +42,8 @@ private:
     void modify_srq();
     void rereg_mr();
     bool judge(const std::string& name, const std::string& text, const Tally& more, int error, bool done);
-    void change(const Pin& pin, const std::string& name, const std::string& text, Resource resource, std::int64_t amount,
-                int status, int error);
+    void change(const Pin& pin, const std::string& name, const std::string& text, Resource resource,
+                std::int64_t amount, int status, int error);
     void fault(const std::string& text);
 
     Pool& pool_;

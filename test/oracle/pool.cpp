@@ -35,7 +35,8 @@ void Pool::add(ObjectPtr object) {
 
 Pin Pool::pick(Kind kind, Random& random, const ibv_context* of) {
     const std::lock_guard lock(mutex_);
-    const auto found = any_of(objects_, random, [&](const Object& o) { return o.kind == kind && (!of || o.verbs == of); });
+    const auto found =
+        any_of(objects_, random, [&](const Object& o) { return o.kind == kind && (!of || o.verbs == of); });
     if (!found) return {};
     const auto context = context_of(*found);
     ++found->pins;

@@ -12,7 +12,24 @@
 namespace oracle {
 
 enum class Kind {
-    context, channel, pd, domain, td, cq, mr, mw, qp, srq, ah, xrcd, wq, wq_table, flow, flow_action, counters, dm,
+    context,
+    channel,
+    pd,
+    domain,
+    td,
+    cq,
+    mr,
+    mw,
+    qp,
+    srq,
+    ah,
+    xrcd,
+    wq,
+    wq_table,
+    flow,
+    flow_action,
+    counters,
+    dm,
 };
 
 struct Object {
@@ -33,8 +50,10 @@ class Pool;
 class Pin {
 public:
     Pin() = default;
-    Pin(Pool* pool, ObjectPtr object, ObjectPtr context) : pool_(pool), object_(std::move(object)), context_(std::move(context)) {}
-    Pin(Pin&& other) noexcept : pool_(other.pool_), object_(std::move(other.object_)), context_(std::move(other.context_)) {}
+    Pin(Pool* pool, ObjectPtr object, ObjectPtr context)
+        : pool_(pool), object_(std::move(object)), context_(std::move(context)) {}
+    Pin(Pin&& other) noexcept
+        : pool_(other.pool_), object_(std::move(other.object_)), context_(std::move(other.context_)) {}
     Pin& operator=(Pin&&) = delete;
     ~Pin();
 

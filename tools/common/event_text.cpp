@@ -59,9 +59,9 @@ std::string denial_words(const Event& event) {
 std::string words(const Event& event) {
     switch (event.kind) {
         case EventKind::reaped:
-            return fmt::format("{} ended without closing; {} objects given back", process_words(event), event.used);
+            return fmt::format("{} ended without closing; {} objects uncharged", process_words(event), event.used);
         case EventKind::reconciled:
-            return fmt::format("{} given back that a killed process had leaked, {} in use",
+            return fmt::format("uncharged {} that a killed process had leaked, {} in use",
                                amount(event, event.requested), amount(event, event.used));
         default:
             return denial_words(event);

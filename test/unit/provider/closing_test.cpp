@@ -69,7 +69,7 @@ TEST_CASE("what the kernel still has of a closed context stays charged until its
     CHECK(context.usage(Resource::pd) == 1);
 }
 
-TEST_CASE("two threads that find no room both get what a closed context gives back") {
+TEST_CASE("two threads that find no room both get what ending a closed context uncharges") {
     WrappedContext context(two_pds());
     const auto alloc_pd = context.wrapped(Op::alloc_pd, real_alloc_pd);
     int denied = 0;

@@ -341,7 +341,7 @@ TEST_CASE("a port's limit denies the binding and leaves the QP where it was") {
     CHECK(ledger->tenant_activity(*ledger->device_index("fake0")).qp_failed[IBV_QPS_INIT] == 2);
 }
 
-TEST_CASE("closing the device gives back what its ports held") {
+TEST_CASE("closing the device uncharges what its ports held") {
     TwoPorts device;
     CHECK(device.bind(0, 1) == 0);
     CHECK(device.bind(1, 2) == 0);

@@ -49,6 +49,8 @@ std::string rule_words(const DynamicRule& rule) {
 }
 
 void add_sidecar(Table& table, const Policy& policy) {
+    if (!policy.sidecar.backstop.empty())
+        table.add({"  backstop", "", "rdma.max of the cgroup " + printable(policy.sidecar.backstop)});
     for (const auto& rule : policy.dynamic)
         table.add({rule.scope == Scope::process ? "  rule for each process" : "  rule for tenant default",
                    device_words(rule.device), rule_words(rule)});

@@ -50,7 +50,7 @@ int replace(const std::string& path) {
 
 int report(const Repaired& done) {
     if (done.reaped + done.corrected + done.busy == 0) fmt::print("nothing to repair\n");
-    if (done.reaped > 0) fmt::print("gave back what {} ended processes held\n", done.reaped);
+    if (done.reaped > 0) fmt::print("uncharged what {} ended processes held\n", done.reaped);
     if (done.corrected > 0) fmt::print("corrected {} sums\n", done.corrected);
     if (done.busy == 0) return status_done;
     return failed(fmt::format("{} sums were never seen at rest: a program is stopped in mid-operation; continue or end "
@@ -78,7 +78,7 @@ int run(bool fresh, const Session& session) {
 
 void add_repair(CommandLine& line, const Session& session) {
     const auto fresh = std::make_shared<bool>(false);
-    auto command = line.command("repair", "Give back what the dead held, correct sums, replace a broken ledger");
+    auto command = line.command("repair", "Uncharge what the dead held, correct sums, replace a broken ledger");
     command.flag("--new", *fresh, "Replace the ledger even if it can be used, such as when its figures are falsified");
     command.action([fresh, &session] { return run(*fresh, session); });
 }

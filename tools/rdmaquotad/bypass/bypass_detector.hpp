@@ -1,5 +1,5 @@
 // Finds processes that have more in the kernel than they were charged for (a bypass), or were charged for more than
-// they have (a leak). Leaks of the dead are given back by reaping and reconciling; those of the living are reported.
+// they have (a leak). Leaks of the dead are uncharged by reaping and reconciling; those of the living are reported.
 //
 // Kernel and ledger are read one after the other while programs run. So a difference counts only when one side had
 // more in several looks in a row than the other in any of them, or, while anything of the process changes from look to
