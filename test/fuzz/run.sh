@@ -27,11 +27,10 @@ echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long)
     clang++ -fsanitize=fuzzer,address,undefined -x c++ - -o "$work/probe" 2> /dev/null ||
     { echo "SKIP: clang++ has no libFuzzer"; exit 77; }
 
-sanitizers=(-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -fno-omit-frame-pointer)
-
 build() {
-    ninja_begin "$work/targets" clang++ -O1 "${sanitizers[@]}"
+    ninja_begin "$address_directory" clang++ "${address_flags[@]}"
     ninja_program hostile test/fuzz/hostile.cpp "${shm_sources[@]}" "${policy_sources[@]}"
+    ninja_objects "${policy_file_sources[@]}"
     ninja_flags -fsanitize=fuzzer
     ninja_program policy_text test/fuzz/policy_text.cpp "${policy_file_sources[@]}" "${policy_sources[@]}" \
         "${shm_sources[@]}"
@@ -58,7 +57,7 @@ check() {
 
 fuzz() {
     mkdir -p "$work/corpus/$1"
-    "$work/targets/$1" "${limit[@]}" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
+    "$address_directory/$1" "${limit[@]}" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
         -artifact_prefix="$work/$1-" "$work/corpus/$1" "$here/corpus/$1"
 }
 
@@ -68,7 +67,7 @@ if [ $failed = 0 ]; then
         check "$target: corpus and $extent" fuzz $target
     done
     check "users of a ledger that is written over and cut for $hostile_seconds s" \
-        "$work/targets/hostile" "$hostile_seconds"
+        "$address_directory/hostile" "$hostile_seconds"
     [ $failed != 0 ] || sed -n "s/^#/    #/p" "$work/log"
 fi
 printf '%d passed, %d failed\n' "$passed" "$failed"

@@ -63,7 +63,16 @@ for steps in thread:rc=3,mr=2,wait "thread:rc=3,mr=2 wait"; do
     proceed
     stop_sidecar
 done
+start "$programs/forker" late
 start_sidecar
+echo >&9
+for _ in $(seq 100); do grep -q ready running && break; sleep 0.05; done
+sleep 2
+is "nor of one that was there before and forks" "$(grep -e bypass -e leak sidecar.log)" ""
+kill -9 "$(sed -n 's/^child //p' running)"
+sleep 2
+is "nor when the child has ended" "$(grep -e bypass -e leak sidecar.log)" ""
+proceed
 
 # --- leaks -----------------------------------------------------------------------------------------
 : > sidecar.log

@@ -5,7 +5,7 @@
 # resources, and takes about half an hour and 6 GB. --trace prints what was found in the mutants, too.
 # The last line is 'N passed, N failed'.
 #
-# Prints 'SKIP: reason' and exits with 77 without spin or gcc.
+# Prints 'SKIP: reason' and exits with 77 without spin, gcc or tcc, which compiles what is searched in an instant.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 long='' trace=''
@@ -18,7 +18,7 @@ for word in "$@"; do
         *) parts+=("$word") ;;
     esac
 done
-for tool in spin gcc; do
+for tool in spin gcc tcc; do
     command -v $tool > /dev/null || { echo "SKIP: $tool is not installed"; exit 77; }
 done
 work=$(mktemp -d) || exit 1
@@ -48,16 +48,16 @@ wanted() {
     return 1
 }
 
-# search "DEFINES" [GCC_FLAG...]: leaves spin's report in `log` and the seconds of CPU in `seconds`
+# search "DEFINES" COMPILER [FLAG...]: leaves spin's report in `log` and the seconds of CPU in `seconds`
 search() {
-    local defines=$1 kind=-DSAFETY liveness=
-    shift
+    local defines=$1 compiler=$2 kind=-DSAFETY liveness=
+    shift 2
     case "$defines" in *LIVENESS*) kind=-DNOFAIR liveness=-a ;; esac
     rm -f pan* ./*.trail steps
     # shellcheck disable=SC2086  # several words
     {
         spin -a $defines "$here/ledger.pml" &&
-            gcc -w $kind -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM=$megabytes "$@" -o pan pan.c
+            "$compiler" -w $kind -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM=$megabytes "$@" -o pan pan.c
     } > log 2>&1 || return
     { time ./pan -m20000 -w24 -n $liveness > log 2>&1; } 2> seconds
     [ ! -f ledger.pml.trail ] || read_trail "$defines"
@@ -78,10 +78,10 @@ complete() {
             <(grep -v 'depth reached' log)
 }
 
-# holds "NAME" "DEFINES" [GCC_FLAG]: -O0 where compiling takes longer than the search
+# holds "NAME" "DEFINES" [COMPILER]: tcc where gcc would take longer to compile than it makes the search shorter
 holds() {
     wanted "$1 $2" || return 0
-    search "$2" "${3:--O1}"
+    search "$2" "${3:-gcc}" -O1
     local states
     states=$(sed -n 's/^ *\([0-9]*\) states, stored.*/\1/p' log)
     if complete; then
@@ -91,13 +91,13 @@ holds() {
     fi
 }
 
-# fails "MUTANT" "INVARIANTS" "DEFINES" [GCC_FLAG...]: spin finds one of these invariants broken
+# fails "MUTANT" "INVARIANTS" "DEFINES" [FLAG...]: spin finds one of these invariants broken
 fails() {
     local mutant=$1 expected=$2 defines=$3 broken
     wanted "$1 $2 $3" || return 0
     shift 3
     case "$mutant" in MUTANT_*) defines="-DMUTANT $defines" ;; esac
-    search "-D$mutant $defines" -O0 "$@"
+    search "-D$mutant $defines" tcc "$@"
     broken=$(sed -n -E -e 's/^pan:.*(I[124]_broken|WITNESS_seen).*/\1/p' \
         -e 's/^pan:.*acceptance cycle.*/I3_broken/p' log | head -n 1)
     if [ -n "$broken" ] && [[ " $expected " == *" ${broken%_*} "* ]]; then
@@ -123,11 +123,11 @@ holds "I1, I2, I4: slots claimed, and claimed again" "-DCLAIM -DS=2 -DLIMIT_TENA
 holds "I1, I2, I4: the sum over two devices, of which one appears" \
     "-DD=2 -DLIMIT_TENANT_TOTAL=1 -DPROVERS=1"
 holds "I1, I2, I4: a forked child shares the slot, limit per tenant" \
-    "-DFORK -DS=2 -DLIMIT_TENANT=1 -DPROVERS=2" -O0
+    "-DFORK -DS=2 -DLIMIT_TENANT=1 -DPROVERS=2" tcc
 holds "I1, I2, I4: a forked child shares the slot, limit per process" \
-    "-DFORK -DS=2 -DLIMIT_PROCESS=1" -O0
+    "-DFORK -DS=2 -DLIMIT_PROCESS=1" tcc
 holds "I1, I2, I4: a forked child shares the slot, limit per process over two devices" \
-    "-DFORK -DS=2 -DD=2 -DLIMIT_PROCESS_TOTAL=1 -DPROVERS=2" -O0
+    "-DFORK -DS=2 -DD=2 -DLIMIT_PROCESS_TOTAL=1 -DPROVERS=2" tcc
 holds "I1 to I4: one stopped for ever and one killed, the others end" \
     "-DLIVENESS -DSTOPS=1 -DLIMIT_TENANT=1 -DPROVERS=1"
 holds "I1 to I4: the same with a forked child" "-DLIVENESS -DSTOPS=1 -DFORK -DS=2 -DLIMIT_TENANT=1 -DPROVERS=2"

@@ -6,10 +6,15 @@
 #   ninja_objects SOURCE...              compiles each source once, with the flags of now
 #   ninja_program NAME SOURCE...         sources relative to the repository; each is compiled once
 #   ninja_end                            builds; the status is ninja's
+#
+# Programs with AddressSanitizer are all built in $address_directory with $address_flags, so that they share what they are
+# made of.
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # The names that policy/, shm/ and provider/ expect from Meson.
 common_flags=(-std=c++20 -g1 -I"$repo" -DRDMAQUOTA_RUNTIME_DIR='\"/nonexistent/rdmaquota\"')
+address_directory=${RDMAQUOTA_BUILD:-$repo/build}/address
+address_flags=(-O1 -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -fno-omit-frame-pointer)
 sources_of() { (cd "$repo" && find "$@" -name '*.cpp' | LC_ALL=C sort); }
 mapfile -t policy_sources < <(sources_of policy -maxdepth 1)
 mapfile -t policy_file_sources < <(sources_of policy/file)
@@ -19,6 +24,8 @@ ninja_begin() {
     ninja_directory=$1
     mkdir -p "$ninja_directory"
     declare -gA ninja_known=()
+    exec 6> "$ninja_directory/lock"
+    flock 6
     exec 5> "$ninja_directory/build.ninja"
     printf 'compiler = %s\nflags = %s %s\n' "$2" "${common_flags[*]}" "${*:3}" >&5
     cat >&5 << 'RULES'
@@ -54,5 +61,8 @@ ninja_program() {
 
 ninja_end() {
     exec 5>&-
-    ninja -C "$ninja_directory" ${RDMAQUOTA_JOBS:+-j "$RDMAQUOTA_JOBS"}
+    local status=0
+    ninja -C "$ninja_directory" ${RDMAQUOTA_JOBS:+-j "$RDMAQUOTA_JOBS"} || status=$?
+    exec 6>&-
+    return $status
 }

@@ -22,14 +22,14 @@ done
 tested=("${shm_sources[@]}" "${policy_sources[@]}" "${policy_file_sources[@]}" provider/charging/receipts.cpp)
 tests=(policy/{environment,limit,policy_file} shm/{layout,ledger,ledger_process,policy_segment,policy_writer} provider/receipts)
 
-# build NAME FLAGS...: what is under test at -O1; Catch2 and the tests themselves as fast as they compile
+# build DIRECTORY FLAGS...: what is under test with these flags; Catch2 and the tests themselves as fast as they compile
 build() {
-    local sources=(test/unit/main.cpp test/sanitize/threads_test.cpp) name=$1
+    local sources=(test/unit/main.cpp test/sanitize/threads_test.cpp) directory=$1
     shift
     for test in "${tests[@]}"; do sources+=("test/unit/${test}_test.cpp"); done
-    ninja_begin "$work/$name" clang++ -O1 -fno-omit-frame-pointer -DTEST_LIBRARY_DIR='\"/nonexistent\"' "$@"
+    ninja_begin "$directory" clang++ "$@"
     ninja_objects "${tested[@]}"
-    ninja_flags -O0
+    ninja_flags -O0 -DTEST_LIBRARY_DIR='\"/nonexistent\"'
     # One test expects its own process to have this name.
     ninja_program unit_tests "${sources[@]}" "${tested[@]}"
     ninja_end
@@ -78,8 +78,8 @@ run() {
     fi
 }
 
-check_build() {
-    if build "$@" > "$work/build.log" 2>&1; then return; fi
+check_build() { # NAME DIRECTORY FLAGS...
+    if build "${@:2}" > "$work/build.log" 2>&1; then return; fi
     echo "not ok - $1: the tests are built"
     tail -n 30 "$work/build.log" | sed 's/^/    # /'
     failed=$((failed + 1))
@@ -89,11 +89,11 @@ check_build() {
 # Without randomized addresses, since ThreadSanitizer of clang 14 cannot live with those of newer
 # kernels. A child that forks and goes on is what some
 # tests are about.
-check_build thread -fsanitize=thread &&
+check_build thread "$work/thread" -O1 -fsanitize=thread -fno-omit-frame-pointer &&
     run thread "TSAN_OPTIONS=log_path=$work/thread.log die_after_fork=0" setarch -R "$work/thread/unit_tests"
-check_build address -fsanitize=address,undefined -fno-sanitize-recover=undefined &&
+check_build address "$address_directory" "${address_flags[@]}" &&
     run address "ASAN_OPTIONS=log_path=$work/address.log" \
         "UBSAN_OPTIONS=log_path=$work/address.log print_stacktrace=1" \
-        "$work/address/unit_tests"
+        "$address_directory/unit_tests"
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ $failed = 0 ]

@@ -31,7 +31,7 @@ void GroupReader::find_ending(const Observation& observation, const Keepers& kee
     const auto before = std::exchange(ending_, {});
     for (const auto& use : observation.uses) {
         if (with_slot.contains(use.pid) || use.live == ResourceCounts{}) continue;
-        if (!proc_directory_with_memory(use.pid).empty()) continue;
+        if (!is_ending(use.pid)) continue;
         const auto known = before.find(use.pid);
         ending_[use.pid] = known == before.end() ? observation.at : known->second;
     }

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "tools/common/file_text.hpp"
+#include "tools/rdmaquotad/kernel/kernel_program.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -41,6 +42,12 @@ std::string proc_directory_with_memory(std::uint32_t pid) {
         thread.increment(gone);
     }
     return {};
+}
+
+bool is_ending(std::uint32_t pid) {
+    if (!proc_directory_with_memory(pid).empty()) return false;
+    std::error_code unknown;
+    return std::filesystem::exists(fmt::format("/proc/{}", pid), unknown) || has_ended(pid);
 }
 
 const std::optional<ProcessInfo>& ProcessInfoCache::of(std::uint32_t pid) {

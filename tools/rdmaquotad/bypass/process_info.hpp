@@ -22,6 +22,9 @@ std::optional<ProcessInfo> process_info(std::uint32_t pid);
 // with it what it has mapped and the locks of that, a moment before it closes its files.
 std::string proc_directory_with_memory(std::uint32_t pid);
 
+// Whether a process is gone, or ending. Not of one that /proc hides.
+bool is_ending(std::uint32_t pid);
+
 // Reads each process once.
 class ProcessInfoCache {
 public:

@@ -65,9 +65,12 @@ std::optional<Resource> resource_of(unsigned kind) {
 // For figures that were not read at one instant, and may overlap for a moment.
 std::uint64_t difference(std::uint64_t all, std::uint64_t part) { return all > part ? all - part : 0; }
 
-void add(KernelUse& use, const kernel_use& counts, bool open) {
+// Who opened a file before the program ran is not known: the entry is of the first process that made an object by it.
+// So the open device is not counted for anyone there; netlink lists it.
+void add(KernelUse& use, const kernel_use& counts, bool open, bool whole) {
     for (unsigned kind = 0; kind < kind_count; ++kind) {
-        const auto live = open ? difference(counts.created[kind], counts.destroyed[kind]) : 0;
+        const bool known = open && (whole || kind != kind_handle);
+        const auto live = known ? difference(counts.created[kind], counts.destroyed[kind]) : 0;
         const auto count = [&](Resource resource) {
             use.created[index(resource)] += counts.created[kind];
             use.destroyed[index(resource)] += counts.destroyed[kind];
@@ -192,7 +195,7 @@ struct KernelWatch::State {
             const auto device = place_of(counts).second;
             auto& use = use_of(uses, counts.pid, device, counts.opener);
             use.cgroup = counts.cgroup;
-            add(use, counts, open);
+            add(use, counts, open, whole);
             use.partial |= open && !whole;
             if (open && !whole) old.emplace(counts.pid, device);
             if (open && reregistered) bytes.emplace(counts.pid, device);
