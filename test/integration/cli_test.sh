@@ -153,7 +153,7 @@ while mr_bytes is above 90 % of the node's memory, and until 70 %, but at least 
 
 printf 'version = 1\n[tenant.default]\nbackstop = "/slurm"\n' >backstop.toml
 try "$rdmaquota" check backstop.toml
-check "and which cgroup the backstop bounds" says "backstop                  rdma.max of the cgroup /slurm"
+check "and which cgroup the backstop bounds" says "rdma.max of the cgroup /slurm"
 
 # --- reload ---------------------------------------------------------------------------------------
 
