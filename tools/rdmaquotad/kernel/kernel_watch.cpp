@@ -114,7 +114,10 @@ void correct(Uses& uses, const NetlinkUse& listed, bool bytes_only, bool stale) 
     std::uint64_t objects = 0;
     for (const auto& row : resource_table) {
         if (!in_netlink(row.id) || (bytes_only && row.id != Resource::mr_bytes)) continue;
-        own.live[index(row.id)] = difference(listed.live[index(row.id)], others(row.id));
+        // Of what a thread made that has ended, netlink lists nothing: there is at least what either of them knows.
+        auto& live = own.live[index(row.id)];
+        const auto rest = difference(listed.live[index(row.id)], others(row.id));
+        live = row.unit == Unit::bytes ? rest : std::max(live, rest);
         if (row.unit == Unit::count && row.id != Resource::hca_handle) objects += own.live[index(row.id)];
     }
     own.stale = stale;
