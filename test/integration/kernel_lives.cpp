@@ -3,8 +3,9 @@
 // objects without a pause. No count may fall below zero, nor exceed what the kernel has. What was there before the
 // program is `partial`; all else is exact. The program must attach in the named way.
 //
-// Two processes live alike: one does everything in its first thread, the other each step in a thread that ends, which
-// hides its objects from netlink. The last line is 'N passed, N failed'. Exit status 1 when one failed, 2 without a
+// Three processes live alike: one does everything in its first thread, another each step in a thread that ends, which
+// hides its objects from netlink, the third every second step, so that netlink lists it with half of what it has. The
+// last line is 'N passed, N failed'. Exit status 1 when one failed, 2 without a
 // device.
 #include <algorithm>
 #include <array>
@@ -257,20 +258,27 @@ void lives(std::vector<Attached>& programs, bool by_kprobe) {
     const Worker visible([&](char step, int) { return steps[static_cast<int>(step)].play(objects); });
     const Worker hidden(
         [&](char step, int) { return in_thread([&] { return steps[static_cast<int>(step)].play(objects); }); });
+    const Worker half_hidden([&](char number, int) {
+        const auto play = [&] { return steps[static_cast<int>(number)].play(objects); };
+        return number % 2 != 0 ? in_thread(play) : play();
+    });
+    const std::pair<const char*, const Worker*> workers[] = {
+        {"visible", &visible}, {"hidden", &hidden}, {"half hidden", &half_hidden}};
     for (int done = 1; done <= step_count; ++done) {
         const auto& step = steps[done - 1];
-        for (const auto* worker : {&visible, &hidden}) worker->tell(static_cast<char>(done - 1));
-        if (!visible.answered() || !hidden.answered()) return check(step.name, "could not be done");
+        for (const auto& [name, worker] : workers) worker->tell(static_cast<char>(done - 1));
+        bool played = true;
+        for (const auto& [name, worker] : workers) played &= worker->answered();
+        if (!played) return check(step.name, "could not be done");
         if (by_kprobe ? step.by_kprobe : step.attach) programs.push_back({KernelWatch::open(), done});
         std::string wrong;
         for (auto& [watch, after] : programs) {
             auto seen = look_afresh(watch);
-            for (const auto* worker : {&visible, &hidden}) {
+            for (const auto& [name, worker] : workers) {
                 const auto why =
                     judge(seen[worker->pid()], alive(after, done), alive(0, done), worker == &visible, after == 0);
                 if (why.empty()) continue;
-                wrong += fmt::format("{} to the program attached after {}: {}\n    # ",
-                                     worker == &visible ? "visible" : "hidden",
+                wrong += fmt::format("{} to the program attached after {}: {}\n    # ", name,
                                      after == 0 ? "nothing" : steps[after - 1].name, why);
             }
         }

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include "kernel.hpp"
 #include "shm/paths.hpp"
@@ -76,9 +77,24 @@ std::string Accounting::disagreement(const Tally& expected) {
 }
 
 #ifdef ORACLE_SIDECAR
+namespace {
+
+// What the sidecar sees, once all of it is of now: netlink is not asked each time.
+auto look_afresh(rdmaquota::KernelWatch& watch) {
+    const auto stale = [](const auto& use) { return use.stale; };
+    auto uses = watch.snapshot();
+    for (int i = 0; i < 1000 && uses && std::any_of(uses->begin(), uses->end(), stale); ++i) {
+        usleep(5'000);
+        uses = watch.snapshot();
+    }
+    return uses;
+}
+
+}  // namespace
+
 void Accounting::compare_sidecar(const Tally& expected, std::string& text) {
     if (new_sidecar_ != 0 && ++comparisons_ % new_sidecar_ == 0) watch_ = rdmaquota::KernelWatch::open();
-    const auto uses = watch_.snapshot();
+    const auto uses = look_afresh(watch_);
     if (!uses || !watch_.attached())
         text += fmt::format(" the sidecar sees nothing: {}", uses ? watch_.blind().front() : uses.error());
     if (!uses) return;

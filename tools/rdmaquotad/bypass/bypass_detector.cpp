@@ -30,12 +30,14 @@ std::pair<std::uint64_t, std::uint64_t> right_amounts(Resource resource, std::ui
 void BypassDetector::add_amounts(Watched& watched, const GroupCounts& counts, const Observation& observation) {
     for (const auto& row : resource_table) {
         const auto i = index(row.id);
-        const bool known = observation.known[i] && (!counts.partial || (in_netlink(row.id) && row.id != Resource::mr_bytes));
+        const bool believed = !counts.partial || (in_netlink(row.id) && row.id != Resource::mr_bytes);
+        const bool known = observation.known[i] && believed;
         // At least what is listed is there.
         const bool least_known = known || (counts.partial && row.id == Resource::hca_object);
         const bool most_known = known && counts.oldest >= observation.complete_since;
         const auto [least, most] = right_amounts(row.id, counts.kernel[i], counts.driver_objects);
-        watched.window.set(row.id, {least_known ? more(least, counts.ending[i]) : 0, most_known ? most : UINT64_MAX, counts.ledger[i]});
+        watched.window.set(row.id, {least_known ? more(least, counts.ending[i]) : 0, most_known ? most : UINT64_MAX,
+                                    counts.ledger[i]});
     }
 }
 

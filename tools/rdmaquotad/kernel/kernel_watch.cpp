@@ -101,8 +101,10 @@ KernelUse& use_of(Uses& uses, std::uint32_t pid, const std::string& device, std:
     return use;
 }
 
-// Replaces counts by what netlink lists, which is all that the process holds on the device. Other counts stay.
-void correct(Uses& uses, const NetlinkUse& listed, bool bytes_only, bool stale) {
+// Corrects counts by what netlink lists. That is all that the process holds on the device, but for what threads made
+// that have ended: there is at least what either of the two knows. Only netlink knows the bytes of MRs that changed
+// their length; without `all`, nothing else is corrected. Other counts stay.
+void correct(Uses& uses, const NetlinkUse& listed, bool all, bool bytes_changed, bool stale) {
     auto& own = use_of(uses, listed.pid, listed.device, listed.pid);
     const auto others = [&](Resource resource) {
         std::uint64_t sum = 0;
@@ -113,18 +115,18 @@ void correct(Uses& uses, const NetlinkUse& listed, bool bytes_only, bool stale) 
     };
     std::uint64_t objects = 0;
     for (const auto& row : resource_table) {
-        if (!in_netlink(row.id) || (bytes_only && row.id != Resource::mr_bytes)) continue;
-        // Of what a thread made that has ended, netlink lists nothing: there is at least what either of them knows.
+        const bool bytes = row.id == Resource::mr_bytes;
+        if (!in_netlink(row.id) || (!all && !bytes)) continue;
         auto& live = own.live[index(row.id)];
         const auto rest = difference(listed.live[index(row.id)], others(row.id));
-        live = row.unit == Unit::bytes ? rest : std::max(live, rest);
+        live = bytes && bytes_changed ? rest : std::max(live, rest);
         if (row.unit == Unit::count && row.id != Resource::hca_handle) objects += own.live[index(row.id)];
     }
     own.stale = stale;
-    if (bytes_only) return;
+    if (!all) return;
     own.partial = true;
-    auto& all = own.live[index(Resource::hca_object)];
-    all = std::max(all, objects);
+    auto& every = own.live[index(Resource::hca_object)];
+    every = std::max(every, objects);
 }
 
 }  // namespace
@@ -252,9 +254,9 @@ struct KernelWatch::State {
         std::set<ProcessDevice> still;
         for (const auto& use : listing) {
             const ProcessDevice place{use.pid, use.device};
-            const bool all = !program || listed.contains(place);
+            const bool all = !program || listed.contains(place), changed = bytes.erase(place) != 0;
             if (all) still.insert(place);
-            if (bytes.erase(place) != 0 || all) correct(uses, use, !all, !*fresh);
+            if (all || changed) correct(uses, use, all, changed, !*fresh);
         }
         for (const auto& [pid, device] : bytes) use_of(uses, pid, device, pid).stale = true;
         listed = std::move(still);
