@@ -120,9 +120,9 @@ Result<void> adopt(void* handle) {
 }
 
 // Of the provider that has just been adopted.
-Result<void> adopt_own_calls(void* handle) {
+Result<void> adopt_own_calls(const Driver& driver) {
     const std::string_view name = adopted[adopted_count - 1].table->name;
-    return name == "mlx5" ? adopt_mlx5dv(handle) : Result<void>();
+    return name == "mlx5" ? adopt_mlx5dv(driver.handle, driver.fresh ? Callers::none : Callers::any) : Result<void>();
 }
 
 void adopt_all() {
@@ -130,11 +130,11 @@ void adopt_all() {
     if (!found) return say(LogLevel::error, found.error() + "; nothing is limited in this process");
     library = *found;
     for (const auto& name : driver_names()) {
-        void* handle = load_driver(name, library->layout().pabi);
-        if (!handle) continue;
-        if (const auto done = adopt(handle); !done)
+        const auto driver = load_driver(name, library->layout().pabi);
+        if (!driver.handle) continue;
+        if (const auto done = adopt(driver.handle); !done)
             say(LogLevel::info, fmt::format("provider {} is left alone and not limited: {}", name, done.error()));
-        else if (const auto own = adopt_own_calls(handle); !own)
+        else if (const auto own = adopt_own_calls(driver); !own)
             say(LogLevel::info,
                 fmt::format("what provider {}'s own calls create is not limited: {}", name, own.error()));
     }

@@ -1,5 +1,6 @@
 #include "provider/adoption/device_table.hpp"
 
+#include <algorithm>
 #include <climits>
 #include <vector>
 
@@ -34,7 +35,7 @@ bool are_abi_versions(std::uint32_t lowest, std::uint32_t highest) noexcept {
 }
 
 bool is_device_ops(const Image& image, const DeviceOps& table) noexcept {
-    return in(image.all, table.name) && are_abi_versions(table.match_min_abi_version, table.match_max_abi_version) &&
+    return are_abi_versions(table.match_min_abi_version, table.match_max_abi_version) && in(image.all, table.name) &&
            in(image.all, table.match_table) &&
            null_or_in(image.all, table.static_providers) && null_or_in(image.code, table.match_device) &&
            in(image.code, table.alloc_context) && null_or_in(image.code, table.import_context) &&
@@ -42,11 +43,17 @@ bool is_device_ops(const Image& image, const DeviceOps& table) noexcept {
            is_identifier(image, table.name);
 }
 
-std::vector<DeviceOps*> candidates(const Image& image) {
+// Few words are addresses within the object, which is quickly seen.
+std::vector<DeviceOps*> candidates(const Image& image, const Ranges& ranges) {
     std::vector<DeviceOps*> found;
-    for (const auto& range : image.writable)
-        for (auto at = (range.begin + 7) & ~std::uintptr_t{7}; at + sizeof(DeviceOps) <= range.end; at += 8)
-            if (auto* table = reinterpret_cast<DeviceOps*>(at); is_device_ops(image, *table)) found.push_back(table);
+    const auto first = std::ranges::min(image.all, {}, &Range::begin).begin;
+    const auto bytes = std::ranges::max(image.all, {}, &Range::end).end - first;
+    for (const auto& range : ranges)
+        for (auto at = (range.begin + 7) & ~std::uintptr_t{7}; at + sizeof(DeviceOps) <= range.end; at += 8) {
+            auto* table = reinterpret_cast<DeviceOps*>(at);
+            if (reinterpret_cast<std::uintptr_t>(table->name) - first < bytes && is_device_ops(image, *table))
+                found.push_back(table);
+        }
     return found;
 }
 
@@ -56,7 +63,9 @@ Result<FoundOps> find_device_ops(void* handle) {
     link_map* object = nullptr;
     if (dlinfo(handle, RTLD_DI_LINKMAP, &object) != 0 || !object) return Error{"the loader does not say where it is"};
     const auto image = image_of(object);
-    const auto found = candidates(image);
+    if (image.all.empty()) return Error{fmt::format("the loader does not say where {} lies", object->l_name)};
+    auto found = candidates(image, image.relro);  // where constants are that hold addresses
+    if (found.empty()) found = candidates(image, image.writable);
     if (found.size() != 1)
         return Error{fmt::format("{} structures in {} look like its device table, not one", found.size(),
                                  object->l_name)};
@@ -66,8 +75,9 @@ Result<FoundOps> find_device_ops(void* handle) {
 Result<void> replace_context_functions(const FoundOps& found, decltype(DeviceOps::alloc_context) alloc_context,
                                        decltype(DeviceOps::import_context) import_context) {
     auto& table = *found.table;
+    Writing writing;
     const auto write = [&](auto* pointer, auto function) {
-        return write_word(found.image, pointer, reinterpret_cast<std::uintptr_t>(function));
+        return writing.write(found.image, pointer, reinterpret_cast<std::uintptr_t>(function));
     };
     if (table.import_context)
         if (auto done = write(&table.import_context, import_context); !done) return done;

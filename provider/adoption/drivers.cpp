@@ -1,13 +1,13 @@
 #include "provider/adoption/drivers.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include <dirent.h>
 #include <dlfcn.h>
-#include <sys/stat.h>
+#include <fcntl.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <fmt/core.h>
@@ -34,25 +34,68 @@ void add_from_environment(std::vector<std::string>& names) {
     }
 }
 
-// C files instead of C++ streams, which would set up locales in every host program.
-void add_from_file(std::vector<std::string>& names, const std::string& path) {
-    FILE* file = std::fopen(path.c_str(), "re");
-    if (!file) return;
-    char line[1024];
-    char directive[32];
-    char name[512];
-    while (std::fgets(line, sizeof line, file))
-        if (std::sscanf(line, "%31s %511s", directive, name) == 2 && std::string_view(directive) == "driver")
-            add(names, name);
-    std::fclose(file);
+// A line "driver NAME"; others mean nothing.
+void add_from_line(std::vector<std::string>& names, std::string_view line) {
+    constexpr std::string_view blanks = " \t\r\v\f";
+    const auto word = [&] {
+        line.remove_prefix(std::min(line.find_first_not_of(blanks), line.size()));
+        const auto found = line.substr(0, line.find_first_of(blanks));
+        line.remove_prefix(found.size());
+        return found;
+    };
+    if (word() == "driver") add(names, std::string(word()));
 }
 
-bool is_regular_file(const std::string& path) {
-    struct stat status {};
-    return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+// Of a regular file: what it has less than was asked for is its end.
+std::string text_of(int fd) {
+    constexpr std::size_t most = 65536;  // larger files are no drivers' files
+    std::string text;
+    char part[1024];
+    ssize_t size = sizeof part;
+    while (size == sizeof part && text.size() < most) {
+        size = read(fd, part, sizeof part);
+        if (size > 0) text.append(part, static_cast<std::size_t>(size));
+    }
+    return text;
+}
+
+void add_from_file(std::vector<std::string>& names, int directory, const char* name) {
+    const int fd = openat(directory, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return;
+    const auto text = text_of(fd);
+    close(fd);
+    for (std::string_view rest = text; !rest.empty();) {
+        const auto line = rest.substr(0, rest.find('\n'));
+        add_from_line(names, line);
+        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    }
+}
+
+// A link, or what the file system does not tell of, may lead to a regular file.
+bool may_be_regular(const dirent& entry) noexcept {
+    return entry.d_type == DT_REG || entry.d_type == DT_LNK || entry.d_type == DT_UNKNOWN;
+}
+
+// How many objects were ever loaded.
+unsigned long long loads() noexcept {
+    unsigned long long count = 0;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* result) {
+            *static_cast<unsigned long long*>(result) = info->dlpi_adds;
+            return 1;
+        },
+        &count);
+    return count;
 }
 
 void* open_library(const std::string& path) { return dlopen(path.c_str(), RTLD_NOW); }
+
+void* open_driver(const std::string& name, unsigned pabi) {
+    const auto suffix = fmt::format("-rdmav{}.so", pabi);
+    if (name.front() == '/') return open_library(name + suffix);
+    if (void* handle = open_library(fmt::format("{}/lib{}{}", RDMAQUOTA_PROVIDER_DIR, name, suffix))) return handle;
+    return open_library(fmt::format("lib{}{}", name, suffix));
+}
 
 }  // namespace
 
@@ -61,19 +104,16 @@ std::vector<std::string> driver_names() {
     add_from_environment(names);
     DIR* directory = opendir(RDMAQUOTA_DRIVER_DIR);
     if (!directory) return names;
-    while (const dirent* entry = readdir(directory)) {
-        const auto path = fmt::format("{}/{}", RDMAQUOTA_DRIVER_DIR, entry->d_name);
-        if (is_regular_file(path)) add_from_file(names, path);
-    }
+    while (const dirent* entry = readdir(directory))
+        if (may_be_regular(*entry)) add_from_file(names, dirfd(directory), entry->d_name);
     closedir(directory);
     return names;
 }
 
-void* load_driver(const std::string& name, unsigned pabi) {
-    const auto suffix = fmt::format("-rdmav{}.so", pabi);
-    if (name.front() == '/') return open_library(name + suffix);
-    if (void* handle = open_library(fmt::format("{}/lib{}{}", RDMAQUOTA_PROVIDER_DIR, name, suffix))) return handle;
-    return open_library(fmt::format("lib{}{}", name, suffix));
+Driver load_driver(const std::string& name, unsigned pabi) {
+    const auto before = loads();
+    void* handle = open_driver(name, pabi);
+    return {handle, loads() != before};
 }
 
 }  // namespace rdmaquota::provider

@@ -11,7 +11,12 @@ namespace rdmaquota::provider {
 // Names without duplicates and without this provider's own.
 std::vector<std::string> driver_names();
 
-// dlopens the provider as libibverbs would. nullptr when there is none: libibverbs will report that.
-void* load_driver(const std::string& name, unsigned pabi);
+struct Driver {
+    void* handle = nullptr;
+    bool fresh = false;  // it was not loaded before
+};
+
+// dlopens the provider as libibverbs would. A null handle when there is none: libibverbs will report that.
+Driver load_driver(const std::string& name, unsigned pabi);
 
 }  // namespace rdmaquota::provider

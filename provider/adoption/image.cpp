@@ -24,11 +24,8 @@ int protection(const Image& image, const void* address) noexcept {
     return result;
 }
 
-Result<void> protect(const void* address, int protection) {
-    const auto page = page_begin(reinterpret_cast<std::uintptr_t>(address));
-    if (mprotect(reinterpret_cast<void*>(page), static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), protection) != 0)
-        return Error{fmt::format("mprotect: {}", std::strerror(errno))};
-    return {};
+bool protect(std::uintptr_t page, int protection) noexcept {
+    return mprotect(reinterpret_cast<void*>(page), static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), protection) == 0;
 }
 
 struct Search {
@@ -66,14 +63,20 @@ Image image_of(const link_map* object) {
     return std::move(search.image);
 }
 
-Result<void> write_word(const Image& image, void* address, std::uintptr_t word) {
+Result<void> Writing::write(const Image& image, void* address, std::uintptr_t word) {
+    const auto page = page_begin(reinterpret_cast<std::uintptr_t>(address));
     const int before = protection(image, address);
-    const bool locked = !(before & PROT_WRITE);
-    if (locked)
-        if (auto writable = protect(address, before | PROT_WRITE); !writable) return writable;
+    const auto is_open = [page](const Page& opened) { return opened.address == page; };
+    if (!(before & PROT_WRITE) && std::none_of(opened_.begin(), opened_.end(), is_open)) {
+        opened_.push_back({page, before});
+        if (!protect(page, before | PROT_WRITE)) return Error{fmt::format("mprotect: {}", std::strerror(errno))};
+    }
     std::atomic_ref<std::uintptr_t>(*static_cast<std::uintptr_t*>(address)).store(word);
-    if (locked) return protect(address, before);
     return {};
+}
+
+Writing::~Writing() {
+    for (const auto& page : opened_) protect(page.address, page.protection);
 }
 
 }  // namespace rdmaquota::provider

@@ -38,7 +38,22 @@ Image image_of(const dl_phdr_info& info);
 // `object` is the object's entry in the loader's list. Empty for one that is not loaded.
 Image image_of(const link_map* object);
 
-// Writes one word of the image and leaves its page protected as it was. Other threads see the old word or the new one.
-Result<void> write_word(const Image& image, void* address, std::uintptr_t word);
+// Writes words of images. The pages that it needs are writable while it lives, and then protected as they were.
+class Writing {
+public:
+    Writing() = default;
+    Writing(const Writing&) = delete;
+    ~Writing();
+
+    // Other threads see the old word or the new one.
+    Result<void> write(const Image& image, void* address, std::uintptr_t word);
+
+private:
+    struct Page {
+        std::uintptr_t address;
+        int protection;  // before
+    };
+    std::vector<Page> opened_;
+};
 
 }  // namespace rdmaquota::provider

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "policy/result.hpp"
+#include "provider/dv/redirect.hpp"
 
 namespace rdmaquota::provider {
 
@@ -12,6 +13,6 @@ namespace rdmaquota::provider {
 //
 // Charged are mlx5dv_create_qp, _create_cq, _create_wq, _create_mkey, _alloc_dm, _devx_umem_reg, _devx_umem_reg_ex, and
 // _devx_obj_create by its opcode. Objects that libmlx5 makes for itself in other calls are not.
-Result<void> adopt_mlx5dv(void* handle);
+Result<void> adopt_mlx5dv(void* handle, Callers callers);
 
 }  // namespace rdmaquota::provider

@@ -149,9 +149,9 @@ void* real_address(Call call) noexcept { return table[static_cast<std::size_t>(c
 
 }  // namespace
 
-Result<void> adopt_mlx5dv(void* handle) {
+Result<void> adopt_mlx5dv(void* handle, Callers callers) {
     if (std::exchange(redirected, true)) return Error{"another copy's are counted already"};
-    return redirect(handle, table);
+    return redirect(handle, table, callers);
 }
 
 }  // namespace rdmaquota::provider

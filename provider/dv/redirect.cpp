@@ -28,9 +28,10 @@ struct Library {
     std::vector<Function> functions;
     std::uintptr_t lowest = 0, highest = 0;  // of their addresses
     Result<void> done;  // the first thing that failed
+    Writing writing;
 
     void write(const Image& where, void* address, std::uintptr_t word) {
-        if (auto written = write_word(where, address, word); !written && done) done = std::move(written);
+        if (auto written = writing.write(where, address, word); !written && done) done = std::move(written);
     }
 };
 
@@ -139,7 +140,7 @@ void change_symbols(Library& library) {
 
 }  // namespace
 
-Result<void> redirect(void* handle, std::span<Redirection> table) {
+Result<void> redirect(void* handle, std::span<Redirection> table, Callers callers) {
     Library library;
     link_map* object = nullptr;
     if (dlinfo(handle, RTLD_DI_LINKMAP, &object) != 0 || !object) return Error{"the loader does not say where it is"};
@@ -152,7 +153,7 @@ Result<void> redirect(void* handle, std::span<Redirection> table) {
     library.highest = highest.real;
     dl_iterate_phdr(visit_object<bind_own, true>, &library);
     change_symbols(library);
-    if (library.done) dl_iterate_phdr(visit_object<rebind, false>, &library);
+    if (library.done && callers == Callers::any) dl_iterate_phdr(visit_object<rebind, false>, &library);
     return library.done;
 }
 

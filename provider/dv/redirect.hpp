@@ -8,6 +8,7 @@
 // A pointer that a program got by dlsym before stays that of the real function. No file is changed.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "policy/result.hpp"
@@ -21,9 +22,12 @@ struct Redirection {
     void* real = nullptr;     // what the library has; null where it has no such function
 };
 
+// Whether objects may be linked to the library already. None is to one that was loaded just now, by itself.
+enum class Callers : std::uint8_t { any, none };
+
 // `handle` is a dlopen handle. Functions that the library lacks are left out. After an error some may be redirected and
 // others not; the table's first go first. Call it only while no other thread loads or unloads libraries, as in a
 // constructor.
-Result<void> redirect(void* handle, std::span<Redirection> table);
+Result<void> redirect(void* handle, std::span<Redirection> table, Callers callers);
 
 }  // namespace rdmaquota::provider

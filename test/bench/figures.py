@@ -26,6 +26,10 @@ class Value:
     def __init__(self, median, least, most, unit):
         self.median, self.least, self.most, self.unit = median, least, most, unit
 
+    def beyond(self, other):
+        """What it adds to that."""
+        return Value(*[self.median - other.median] * 3, self.unit)
+
     def text(self):
         number, name = scaled(self.median, self.unit)
         spread = ""

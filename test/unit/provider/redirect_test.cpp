@@ -1,4 +1,8 @@
 // Redirection of a real library's functions, for users that were bound before, at first use, and later.
+#include <cstdio>
+#include <fstream>
+#include <string>
+
 #include <catch2/catch.hpp>
 
 #include <dlfcn.h>
@@ -19,6 +23,20 @@ void* load(const char* name) {
     return handle;
 }
 
+// Of the library's memory, as proc_pid_maps(5) has it.
+std::size_t writable_bytes() {
+    std::ifstream maps("/proc/self/maps");
+    std::size_t sum = 0;
+    for (std::string line; std::getline(maps, line);) {
+        std::size_t begin = 0, end = 0;
+        char access[5] = "";
+        if (std::sscanf(line.c_str(), "%zx-%zx %4s", &begin, &end, access) == 3 && access[1] == 'w' &&
+            line.ends_with("/libredirected.so"))
+            sum += end - begin;
+    }
+    return sum;
+}
+
 Function* find(void* handle, const char* name) { return reinterpret_cast<Function*>(dlsym(handle, name)); }
 
 }  // namespace
@@ -34,9 +52,12 @@ TEST_CASE("a redirected function is ours for all but its own library") {
         {"twice", "NODE_1", reinterpret_cast<void*>(ours)},  // has another version
         {"missing", "NODE_1", reinterpret_cast<void*>(ours)},
     };
-    const auto done = redirect(library, table);
+    const auto writable_before = writable_bytes();
+    const auto done = redirect(library, table, Callers::any);
     if (!done) FAIL(done.error());
 
+    CHECK(writable_before != 0);
+    CHECK(writable_bytes() == writable_before);
     // Looked up now.
     CHECK(find(library, "answer") == ours);
     CHECK(reinterpret_cast<Function*>(dlvsym(library, "answer", "NODE_1")) == ours);
