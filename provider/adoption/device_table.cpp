@@ -35,15 +35,14 @@ bool are_abi_versions(std::uint32_t lowest, std::uint32_t highest) noexcept {
 }
 
 bool is_device_ops(const Image& image, const DeviceOps& table) noexcept {
-    return are_abi_versions(table.match_min_abi_version, table.match_max_abi_version) && in(image.all, table.name) &&
-           in(image.all, table.match_table) &&
+    return in(image.all, table.name) && in(image.all, table.match_table) &&
            null_or_in(image.all, table.static_providers) && null_or_in(image.code, table.match_device) &&
            in(image.code, table.alloc_context) && null_or_in(image.code, table.import_context) &&
            in(image.code, table.alloc_device) && null_or_in(image.code, table.uninit_device) &&
            is_identifier(image, table.name);
 }
 
-// Few words are addresses within the object, which is quickly seen.
+// Few words are addresses within the object, with two small numbers after them. That is quickly seen.
 std::vector<DeviceOps*> candidates(const Image& image, const Ranges& ranges) {
     std::vector<DeviceOps*> found;
     const auto first = std::ranges::min(image.all, {}, &Range::begin).begin;
@@ -51,7 +50,9 @@ std::vector<DeviceOps*> candidates(const Image& image, const Ranges& ranges) {
     for (const auto& range : ranges)
         for (auto at = (range.begin + 7) & ~std::uintptr_t{7}; at + sizeof(DeviceOps) <= range.end; at += 8) {
             auto* table = reinterpret_cast<DeviceOps*>(at);
-            if (reinterpret_cast<std::uintptr_t>(table->name) - first < bytes && is_device_ops(image, *table))
+            if (reinterpret_cast<std::uintptr_t>(table->name) - first < bytes &&
+                are_abi_versions(table->match_min_abi_version, table->match_max_abi_version) &&
+                is_device_ops(image, *table))
                 found.push_back(table);
         }
     return found;

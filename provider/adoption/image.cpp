@@ -48,7 +48,7 @@ Image image_of(const dl_phdr_info& info) {
         const auto& header = info.dlpi_phdr[i];
         const Range range{info.dlpi_addr + header.p_vaddr, info.dlpi_addr + header.p_vaddr + header.p_memsz};
         // As the loader does: a last page on which other data begins stays writable.
-        if (header.p_type == PT_GNU_RELRO) image.relro.push_back({page_begin(range.begin), page_begin(range.end)});
+        if (header.p_type == PT_GNU_RELRO) image.relro.push_back({range.begin, page_begin(range.end)});
         if (header.p_type != PT_LOAD) continue;
         image.all.push_back(range);
         if (header.p_flags & PF_X) image.code.push_back(range);

@@ -31,18 +31,14 @@ struct flock range(int type, std::int64_t start, std::int64_t bytes) noexcept {
     return {.l_type = static_cast<short>(type), .l_whence = SEEK_SET, .l_start = start, .l_len = bytes, .l_pid = 0};
 }
 
-// Its file is removed with the device. Only root can remove it otherwise.
-bool is_unplugged(int fd) noexcept {
-    struct stat opened {};
-    return fstat(fd, &opened) == 0 && opened.st_nlink == 0;
-}
-
 }  // namespace
 
 bool FileWatch::begin(int fd, const char* device_file) noexcept {
-    if (is_unplugged(fd)) return true;
+    struct stat opened {};
+    const bool known = fstat(fd, &opened) == 0;
+    if (known && opened.st_nlink == 0) return true;  // removed with the device, or by root
     byte_ = any_byte();
-    const bool marked = find_path(fd, device_file) && lock(fd) && is_marked();
+    const bool marked = known && find_path(fd, opened, device_file) && lock(fd);
     state_ = marked ? State::watching : State::blind;
     return marked;
 }
@@ -51,17 +47,23 @@ bool FileWatch::is_open() const noexcept {
     return state_ == State::blind || (state_ == State::watching && is_marked());
 }
 
-bool FileWatch::find_path(int fd, const char* device_file) noexcept {
+// The name that it should have, else the one that the kernel knows.
+bool FileWatch::find_path(int fd, const struct stat& opened, const char* device_file) noexcept {
+    const auto is_there = [&] {
+        struct stat named {};
+        return stat(path_, &named) == 0 && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+    };
+    const auto length = device_file ? strnlen(device_file, sizeof path_) : 0;
+    if (length != 0 && length < sizeof path_) {
+        std::memcpy(path_, device_file, length + 1);
+        if (is_there()) return true;
+    }
     char link[32];
     std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    auto length = readlink(link, path_, sizeof path_);
-    if (length < 0 && device_file) {
-        length = static_cast<ssize_t>(strnlen(device_file, sizeof path_));
-        std::memcpy(path_, device_file, static_cast<std::size_t>(length));
-    }
-    if (length <= 0 || length >= static_cast<ssize_t>(sizeof path_)) return false;
-    path_[length] = '\0';
-    return true;
+    const auto size = readlink(link, path_, sizeof path_ - 1);
+    if (size <= 0) return false;
+    path_[size] = '\0';
+    return is_there();
 }
 
 // The bytes beside it are unlocked, so that a lock that the program itself has on this file does not become one with

@@ -10,11 +10,13 @@
 
 #include <cstdint>
 
+#include <sys/stat.h>
+
 namespace rdmaquota::provider {
 
 class FileWatch {
 public:
-    // Marks the open file behind `fd`. `device_file` is its name, for a process that sees no /proc. Waits up to about
+    // Marks the open file behind `fd`. `device_file` is the name that it should have. Waits up to about
     // 20 ms for the lock of somebody else. False: it cannot be marked, and is taken to be open for ever. The file of a
     // device that was unplugged is taken to be released.
     bool begin(int fd, const char* device_file) noexcept;
@@ -26,7 +28,7 @@ public:
 private:
     enum class State : std::uint8_t { unused, watching, blind };
 
-    bool find_path(int fd, const char* device_file) noexcept;
+    bool find_path(int fd, const struct stat& opened, const char* device_file) noexcept;
     bool lock(int fd) const noexcept;
     bool is_marked() const noexcept;
 

@@ -66,11 +66,11 @@ def objects(figures, measured="guest", device="rxe", judged=True, early=False):
     for key, name in OBJECTS.items():
         if f"{measured}.bare.pair.{key}" not in figures.runs:
             continue  # the device has none
-        bare, ours, rdmacg = (figures.least(f"{measured}.{variant}.pair.{key}", "instructions")
+        bare, ours, rdmacg = (figures.mean(f"{measured}.{variant}.pair.{key}", "instructions")
                               for variant in ("bare", "ours", "rdmacg"))
         yield row(f"{name} created and destroyed on {device}", ours,
                   [("without", bare), ("rdma cgroup", rdmacg), ("=", percent(rdmacg, bare))] +
-                  ([("libmlx5 loaded first", figures.least(f"{measured}.early.pair.{key}", "instructions"))]
+                  ([("libmlx5 loaded first", figures.mean(f"{measured}.early.pair.{key}", "instructions"))]
                    if early else []),
                   "≤ +1 %" if judged else "", ours.median <= bare.median * 1.01 if judged else None,
                   " = " + percent(ours, bare))
@@ -79,7 +79,7 @@ def objects(figures, measured="guest", device="rxe", judged=True, early=False):
     for key, name in OBJECTS.items():
         if f"{measured}.bare.pair_live.{key}" not in figures.runs:
             continue
-        bare, ours = (figures.least(f"{measured}.{variant}.pair_live.{key}", "instructions")
+        bare, ours = (figures.mean(f"{measured}.{variant}.pair_live.{key}", "instructions")
                       for variant in ("bare", "ours"))
         yield row(f"… {name} among 100,000 live MRs", ours, [("without", bare)], "≤ +1 %" if judged else "",
                   ours.median <= bare.median * 1.01 if judged else None, " = " + percent(ours, bare))
@@ -90,7 +90,7 @@ def objects_watched(figures):
     for key, name in OBJECTS.items():
         if f"guest.watched.pair.{key}" not in figures.runs:
             continue
-        bare, watched = (figures.least(f"guest.{variant}.pair.{key}", "instructions")
+        bare, watched = (figures.mean(f"guest.{variant}.pair.{key}", "instructions")
                          for variant in ("bare", "watched"))
         yield row(f"{name} created and destroyed on rxe, watched by the sidecar", watched, [("without", bare)],
                   "≤ +2 %", watched.median <= bare.median * 1.02, " = " + percent(watched, bare))
@@ -121,7 +121,7 @@ def open_native(figures):
 
 
 def open_guest(figures, measured="guest", device="rxe0"):
-    bare, ours = (figures.least(f"{measured}.{variant}.open.cpu", "instructions") for variant in ("bare", "ours"))
+    bare, ours = (figures.mean(f"{measured}.{variant}.open.cpu", "instructions") for variant in ("bare", "ours"))
     added = ours.beyond(bare)
     yield row(f"list, open and close {device}: added", added, [("whole with", ours), ("whole without", bare)],
               "≤ 2 M", added.median <= 2e6)
@@ -138,8 +138,8 @@ def death(figures):
 
 
 def death_guest(figures):
-    yield row("next ibv_create_qp on rxe after it", figures.least("guest.ours.guest_death.next", "instructions"),
-              [("an undisturbed pair", figures.least("guest.ours.pair.qp", "instructions"))], "usage back at once",
+    yield row("next ibv_create_qp on rxe after it", figures.mean("guest.ours.guest_death.next", "instructions"),
+              [("an undisturbed pair", figures.mean("guest.ours.pair.qp", "instructions"))], "usage back at once",
               figures.get("guest.ours.guest_death.usage").median == 0)
 
 

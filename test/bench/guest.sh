@@ -22,7 +22,7 @@ while [ $i -lt "$repeats" ]; do
     i=$((i + 1))
     for variant in $variants; do
         measure "$variant" "$build/bench_verbs_pairs" "$pairs"
-        measure "$variant" "$build/bench_open_device" --memory
+        measure "$variant" "$build/bench_open_device"
     done
 done
 for variant in bare ours; do

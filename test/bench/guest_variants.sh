@@ -8,11 +8,15 @@ registration=/etc/libibverbs.d/rdmaquota.driver
 group=/sys/fs/cgroup/rdmaquota-bench
 # The guest's root is a network file system, where opening a small file takes five times the instructions that it takes in
 # other file systems. So what a process reads at the start lies in memory.
-drivers=/run/bench-drivers
-if [ ! -d $drivers ]; then
-    cp -a ${registration%/*} $drivers
-    mount --bind $drivers ${registration%/*}
-fi
+in_memory() { # DIRECTORY
+    [ "$(stat --file-system --format=%T "$1")" != tmpfs ] || return 0
+    copy=/run/bench$1
+    mkdir -p "${copy%/*}"
+    cp -a "$1" "$copy"
+    mount --bind "$copy" "$1"
+}
+in_memory ${registration%/*}
+in_memory "$(dirname "$(find /usr/lib -name librdmaquota.so)")"
 mkdir -p $group
 echo "$device hca_handle=100000 hca_object=1000000" >$group/rdma.max
 

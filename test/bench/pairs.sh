@@ -6,16 +6,7 @@ set -eu
 programs=$1/test/bench
 quota=$(mktemp -d)
 trap 'rm -rf "$quota"' EXIT
-limits='qp = 1000000
-hca_object = 1000000
-hca_handle = 1000000
-send_wr = 1000000
-recv_wr = 1000000
-mr = 1000000
-mr_bytes = "1TiB"
-pd = 1000000'
-printf 'version = 1\n[process."*"]\n%s\n[tenant.default."*"]\n%s\n' "$limits" "$limits" >"$quota/policy.toml"
-"$1/tools/rdmaquota/rdmaquota" --dir "$quota" reload "$quota/policy.toml" >/dev/null
+"$1/tools/rdmaquota/rdmaquota" --dir "$quota" reload "$(dirname "$0")/far_limits.toml" >/dev/null
 
 instructions() { # PAIRS KIND VARIANT
     local run=(env "RDMAQUOTA_DIR=$quota")

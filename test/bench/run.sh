@@ -102,10 +102,8 @@ device_figures() {
 }
 
 in_guest() { # DEVICE_OF_THE_GUEST SCRIPT AMOUNT REPEATS DEVICE NAME [OPTION]
-    printf 'version = 1\n[process."*"]\nqp = 1000000\nmr_bytes = "1TiB"\n[tenant.default."*"]\nqp = 2000000\n' \
-        >"$build/far_limits.toml"
     # shellcheck disable=SC2086 # an option or none
-    "$repo/test/vm/run.sh" --device "$1" ${7-} --install --env "RDMAQUOTA_POLICY=$build/far_limits.toml" -- \
+    "$repo/test/vm/run.sh" --device "$1" ${7-} --install --env "RDMAQUOTA_POLICY=$here/far_limits.toml" -- \
         sh "$here/$2" "$build" "$3" "$4" "$5" "$6"
 }
 
@@ -124,8 +122,8 @@ wanted open start memory && measure device device_figures
 wanted pairs && measure pairs on_fake_device -- "$here/pairs.sh" "$build"
 wanted receipts && measure receipts "$programs/bench_receipts" --runs "$(choose 31 11)"
 wanted processes && measure many in_guest rxe guest_processes.sh "$(choose 3000 1000)" "$(choose 5 1)" rxe0 many "--cpus 2"
-wanted objects open death && measure guest in_guest rxe guest.sh "$(choose 800 200)" "$(choose 5 3)" rxe0 guest --icount
-wanted objects open && measure mlx5 in_guest mlx5sim guest.sh "$(choose 800 200)" "$(choose 5 3)" mlx5_0 mlx5 --icount
+wanted objects open death && measure guest in_guest rxe guest.sh "$(choose 400 200)" "$(choose 16 3)" rxe0 guest --icount
+wanted objects open && measure mlx5 in_guest mlx5sim guest.sh "$(choose 400 200)" "$(choose 16 3)" mlx5_0 mlx5 --icount
 
 build_type=$(meson introspect --buildoptions "$build" 2>/dev/null |
     python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "buildtype"))')
