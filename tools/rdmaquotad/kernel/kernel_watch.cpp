@@ -284,7 +284,10 @@ int KernelWatch::fd() const noexcept { return attached() ? state_->program->fd()
 bool KernelWatch::knows(Resource resource) const noexcept {
     using enum Resource;
     if (!attached()) return in_netlink(resource);
-    return resource != send_wr && resource != recv_wr && resource != cqe && resource != srq_wr;
+    if (resource == hca_object || info(resource).unit == Unit::bytes) return true;
+    for (unsigned kind = 0; kind < kind_count; ++kind)
+        if (resource_of(kind) == resource) return true;
+    return false;
 }
 
 std::vector<KernelEvent> KernelWatch::poll() {
