@@ -4,7 +4,6 @@
 // Nothing here is printed by a locale's rules, and std::locale would bring 700 KB of the C++ library, whose set-up costs
 // each program as much as opening a device.
 #define FMT_STATIC_THOUSANDS_SEPARATOR ','
-#define FMT_USE_LOCALE 0  // from fmt 11 on
 #include <fmt/format-inl.h>
 
 // Instances that other files need and fmt's own do not include.

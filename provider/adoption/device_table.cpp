@@ -47,8 +47,10 @@ std::vector<DeviceOps*> candidates(const Image& image, const Ranges& ranges) {
     std::vector<DeviceOps*> found;
     const auto first = std::ranges::min(image.all, {}, &Range::begin).begin;
     const auto bytes = std::ranges::max(image.all, {}, &Range::end).end - first;
+    const auto from = image.writable.empty() ? first : std::ranges::min(image.writable, {}, &Range::begin).begin;
     for (const auto& range : ranges)
-        for (auto at = (range.begin + 7) & ~std::uintptr_t{7}; at + sizeof(DeviceOps) <= range.end; at += 8) {
+        for (auto at = (std::max(range.begin, from) + 7) & ~std::uintptr_t{7}; at + sizeof(DeviceOps) <= range.end;
+             at += 8) {
             auto* table = reinterpret_cast<DeviceOps*>(at);
             if (reinterpret_cast<std::uintptr_t>(table->name) - first < bytes &&
                 are_abi_versions(table->match_min_abi_version, table->match_max_abi_version) &&

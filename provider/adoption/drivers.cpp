@@ -88,13 +88,10 @@ unsigned long long loads() noexcept {
     return count;
 }
 
-void* open_library(const std::string& path) { return dlopen(path.c_str(), RTLD_NOW); }
-
-void* open_driver(const std::string& name, unsigned pabi) {
-    const auto suffix = fmt::format("-rdmav{}.so", pabi);
-    if (name.front() == '/') return open_library(name + suffix);
-    if (void* handle = open_library(fmt::format("{}/lib{}{}", RDMAQUOTA_PROVIDER_DIR, name, suffix))) return handle;
-    return open_library(fmt::format("lib{}{}", name, suffix));
+Driver open_library(const std::string& path) {
+    const auto before = loads();
+    void* handle = dlopen(path.c_str(), RTLD_NOW);
+    return {handle, loads() != before};
 }
 
 }  // namespace
@@ -111,9 +108,10 @@ std::vector<std::string> driver_names() {
 }
 
 Driver load_driver(const std::string& name, unsigned pabi) {
-    const auto before = loads();
-    void* handle = open_driver(name, pabi);
-    return {handle, loads() != before};
+    const auto suffix = fmt::format("-rdmav{}.so", pabi);
+    if (name.front() == '/') return open_library(name + suffix);
+    const auto driver = open_library(fmt::format("{}/lib{}{}", RDMAQUOTA_PROVIDER_DIR, name, suffix));
+    return driver.handle ? driver : open_library(fmt::format("lib{}{}", name, suffix));
 }
 
 }  // namespace rdmaquota::provider

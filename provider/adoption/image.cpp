@@ -48,7 +48,7 @@ Image image_of(const dl_phdr_info& info) {
         const auto& header = info.dlpi_phdr[i];
         const Range range{info.dlpi_addr + header.p_vaddr, info.dlpi_addr + header.p_vaddr + header.p_memsz};
         // As the loader does: a last page on which other data begins stays writable.
-        if (header.p_type == PT_GNU_RELRO) image.relro.push_back({range.begin, page_begin(range.end)});
+        if (header.p_type == PT_GNU_RELRO) image.relro.push_back({page_begin(range.begin), page_begin(range.end)});
         if (header.p_type != PT_LOAD) continue;
         image.all.push_back(range);
         if (header.p_flags & PF_X) image.code.push_back(range);
@@ -69,7 +69,10 @@ Result<void> Writing::write(const Image& image, void* address, std::uintptr_t wo
     const auto is_open = [page](const Page& opened) { return opened.address == page; };
     if (!(before & PROT_WRITE) && std::none_of(opened_.begin(), opened_.end(), is_open)) {
         opened_.push_back({page, before});
-        if (!protect(page, before | PROT_WRITE)) return Error{fmt::format("mprotect: {}", std::strerror(errno))};
+        if (!protect(page, before | PROT_WRITE)) {
+            opened_.pop_back();
+            return Error{fmt::format("mprotect: {}", std::strerror(errno))};
+        }
     }
     std::atomic_ref<std::uintptr_t>(*static_cast<std::uintptr_t*>(address)).store(word);
     return {};

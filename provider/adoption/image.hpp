@@ -29,7 +29,7 @@ struct Image {
     Ranges all;
     Ranges code;
     Ranges writable;
-    Ranges relro;  // read-only since the loader finished
+    Ranges relro;  // read-only since the loader finished; whole pages
 };
 
 // `info` is what dl_iterate_phdr tells of the object.

@@ -82,7 +82,7 @@ bool FileWatch::lock(int fd) const noexcept {
 
 bool FileWatch::is_marked() const noexcept {
     const int fd = open(path_, O_RDWR | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0) return errno == EACCES || errno == EPERM || errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    if (fd < 0) return errno != ENOENT && errno != ENXIO && errno != ENODEV && errno != EIO;  // the device is gone
     auto found = range(F_WRLCK, byte_, 1);
     const bool told = fcntl(fd, F_OFD_GETLK, &found) == 0;
     close(fd);
