@@ -1,8 +1,8 @@
 // The one place where fmt is compiled: from its headers, so that the provider brings no library
 // into other people's processes, but not in every file, which would cost four seconds each.
 //
-// Nothing here is printed by a locale's rules, and std::locale would bring 700 KB of the C++ library, whose set-up costs
-// each program as much as opening a device.
+// Nothing here is printed by a locale's rules, and std::locale would bring 600 KB of the C++ library into each
+// program, and its set-up.
 #define FMT_STATIC_THOUSANDS_SEPARATOR ','
 #include <fmt/format-inl.h>
 

@@ -120,7 +120,7 @@ void correct(Uses& uses, const NetlinkUse& listed, bool all, bool bytes_changed,
         auto& live = own.live[index(row.id)];
         const auto rest = difference(listed.live[index(row.id)], others(row.id));
         live = bytes && bytes_changed ? rest : std::max(live, rest);
-        if (row.unit == Unit::count && row.id != Resource::hca_handle) objects += own.live[index(row.id)];
+        if (row.unit == Unit::count && row.id != Resource::hca_handle) objects += live;
     }
     own.stale = stale;
     if (!all) return;
