@@ -26,7 +26,7 @@
 
 #include "policy/policy.hpp"
 #include "policy/resource.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/limits_segment.hpp"
 
 namespace rdmaquota {
 

@@ -4,7 +4,7 @@
 //   +8      backstop, a path, NUL-terminated; empty: none
 //   +264    rules, most_dynamic_rules × 128 bytes, of which rule_count are in use
 //
-// It never changes in a published policy. Data and its translation only; shm/policy/policy_segment.hpp has the file.
+// It never changes in a published policy. Data and its translation only; shm/policy/limits_segment.hpp has the file.
 #pragma once
 
 #include <cstddef>

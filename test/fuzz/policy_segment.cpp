@@ -4,8 +4,8 @@
 
 #include "fuzz.hpp"
 #include "patch.hpp"
-#include "shm/policy/policy_segment.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_segment.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -26,7 +26,7 @@ private:
         row_for(policy.tenant, total_device)[index(Resource::qp)] = 10;
         policy.dynamic.resize(2);
         policy.sidecar.backstop = "/slurm";
-        expect(static_cast<bool>(PolicyWriter::publish(path, policy)), "a policy can be published");
+        expect(static_cast<bool>(LimitsWriter::publish(path, policy)), "a policy can be published");
         return PristineFile(path);
     }
 };
@@ -37,7 +37,7 @@ void patch(int fd, Input& input) {
     PristineFile::write_at(fd, static_cast<off_t>(at), bytes.data(), std::min(bytes.size(), sizeof(PolicyImage) - at));
 }
 
-void read_all(const PolicySegment& segment) {
+void read_all(const LimitsSegment& segment) {
     expect(segment.mode() <= Mode::off, "a mode that is known");
     expect(segment.log_level() <= LogLevel::debug, "a level that is known");
     expect(segment.log_target() <= LogTarget::file, "a target that is known");
@@ -68,13 +68,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (form % 8 == 1) expect(ftruncate(fd, length) == 0, "the file can be cut");
     close(fd);
 
-    const auto segment = PolicySegment::open(fixture.path);
+    const auto segment = LimitsSegment::open(fixture.path);
     if (!segment) {
         expect_one_line(segment.error());
     } else {
         read_all(segment.value());
         if (form % 2 == 0) {
-            auto writer = PolicyWriter::open(fixture.path);
+            auto writer = LimitsWriter::open(fixture.path);
             expect(static_cast<bool>(writer), "what can be read can be changed");
             const auto set = writer->set(Scope::tenant, "rxe0", Resource::qp, 2);
             if (!set) expect_one_line(set.error());
@@ -83,7 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (form % 4 == 2) {
             const auto policy = segment->decompile();
             if (policy.log_file.size() < sizeof segment->image().log_file)
-                expect(static_cast<bool>(PolicyWriter::publish(fixture.path, policy)), "it can be published anew");
+                expect(static_cast<bool>(LimitsWriter::publish(fixture.path, policy)), "it can be published anew");
         }
     }
     return 0;

@@ -5,8 +5,8 @@
 #include "fuzz.hpp"
 #include "policy/file/edit.hpp"
 #include "policy/file/policy_file.hpp"
-#include "shm/policy/policy_segment.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_segment.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -25,9 +25,9 @@ void read_from_file(const std::string& text) {
     std::ofstream(path, std::ios::binary) << text;
     const auto policy = read_policy(path);
     if (!policy) return check_error(policy.error(), path);
-    if (const auto published = PolicyWriter::publish(directory / "policy", policy.value()); !published)
+    if (const auto published = LimitsWriter::publish(directory / "policy", policy.value()); !published)
         return expect_one_line(published.error());
-    const auto compiled = PolicySegment::open(directory / "policy");
+    const auto compiled = LimitsSegment::open(directory / "policy");
     expect(static_cast<bool>(compiled), "what was published can be opened");
     expect(compiled->decompile().tenant.size() == policy->tenant.size(), "every row of the tenant is compiled");
 }

@@ -129,7 +129,7 @@ std::string Accounting::lasting_disagreement(const Tally& expected) {
 
 void Accounting::set(Scope scope, std::string_view device, Row& row, Resource resource, std::uint64_t limit) {
     row[index(resource)] = limit;
-    auto writer = need(rdmaquota::PolicyWriter::open(rdmaquota::policy_path(directory())));
+    auto writer = need(rdmaquota::LimitsWriter::open(rdmaquota::policy_path(directory())));
     if (const auto done = writer.set(scope, device, resource, limit); !done) {
         std::fprintf(stderr, "oracle: %s\n", done.error().c_str());
         std::exit(2);

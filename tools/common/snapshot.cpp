@@ -29,7 +29,7 @@ void keep(std::vector<DeviceView>& views, DeviceView view) {
 }
 
 // Devices without usage that the machine has or the policy names.
-std::vector<std::string> unused_devices(const std::vector<Device>& used, const PolicySegment& policy) {
+std::vector<std::string> unused_devices(const std::vector<Device>& used, const LimitsSegment& policy) {
     auto names = machine_devices();
     for (const auto& entry : policy.decompile().tenant) names.push_back(entry.device);
     std::sort(names.begin(), names.end());
@@ -41,13 +41,13 @@ std::vector<std::string> unused_devices(const std::vector<Device>& used, const P
     return names;
 }
 
-std::uint64_t total_limit(const PolicySegment& policy, Scope scope, Resource resource) {
+std::uint64_t total_limit(const LimitsSegment& policy, Scope scope, Resource resource) {
     const auto limit = load_limit(policy.row(scope, total_device), resource);
     return limit == unset ? unlimited : limit;
 }
 
 template <class Source>
-std::vector<DeviceView> read_tenant(const Source& ledger, const PolicySegment& policy) {
+std::vector<DeviceView> read_tenant(const Source& ledger, const LimitsSegment& policy) {
     const auto devices = ledger.devices();
     std::vector<DeviceView> views;
     std::uint64_t sums[resource_count] = {};
@@ -85,7 +85,7 @@ std::vector<ActivityView> read_activity(const Source& ledger, const std::functio
 
 // Leaves out what the process does not use.
 template <class Source>
-ProcessView read_process(const Source& ledger, const PolicySegment& policy, const OwnerView& owner) {
+ProcessView read_process(const Source& ledger, const LimitsSegment& policy, const OwnerView& owner) {
     ProcessView process{owner.identity.pid, owner.identity.comm, {}, {}};
     process.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.activity(owner.slot, device); });
     const auto in_use = [&process](DeviceView view) {
@@ -114,7 +114,7 @@ std::size_t figures(const ProcessView& process) {
 }
 
 template <class Source>
-TenantView snapshot_of(const Source& ledger, const PolicySegment& policy) {
+TenantView snapshot_of(const Source& ledger, const LimitsSegment& policy) {
     TenantView tenant{std::string(default_tenant), policy.mode(), read_tenant(ledger, policy), {}, {}};
     tenant.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.tenant_activity(device); });
     std::size_t read = 0;
@@ -130,8 +130,8 @@ TenantView snapshot_of(const Source& ledger, const PolicySegment& policy) {
 
 }  // namespace
 
-TenantView take_snapshot(const Ledger& ledger, const PolicySegment& policy) { return snapshot_of(ledger, policy); }
+TenantView take_snapshot(const Ledger& ledger, const LimitsSegment& policy) { return snapshot_of(ledger, policy); }
 
-TenantView take_snapshot(const LedgerCopy& ledger, const PolicySegment& policy) { return snapshot_of(ledger, policy); }
+TenantView take_snapshot(const LedgerCopy& ledger, const LimitsSegment& policy) { return snapshot_of(ledger, policy); }
 
 }  // namespace rdmaquota

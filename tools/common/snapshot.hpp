@@ -9,7 +9,7 @@
 #include "policy/policy.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/ledger/ledger_copy.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/limits_segment.hpp"
 
 namespace rdmaquota {
 
@@ -47,7 +47,7 @@ struct TenantView {
 };
 
 // Processes beyond 131,072 figures are left out of the whole, as only a falsified ledger has so many.
-TenantView take_snapshot(const Ledger& ledger, const PolicySegment& policy);
-TenantView take_snapshot(const LedgerCopy& ledger, const PolicySegment& policy);  // one that was read with activity
+TenantView take_snapshot(const Ledger& ledger, const LimitsSegment& policy);
+TenantView take_snapshot(const LedgerCopy& ledger, const LimitsSegment& policy);  // one that was read with activity
 
 }  // namespace rdmaquota

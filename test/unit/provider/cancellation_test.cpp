@@ -127,7 +127,7 @@ TEST_CASE("a thread that is cancelled in the middle of a denial ends after it") 
 
 TEST_CASE("a thread that is cancelled while a policy is read again ends after that") {
     Device device;
-    REQUIRE(PolicyWriter::publish(policy_path(device.context.directory.path()), one_pd(device.logs.path() + "/log")));
+    REQUIRE(LimitsWriter::publish(policy_path(device.context.directory.path()), one_pd(device.logs.path() + "/log")));
     Cancelled allocated{device.context, allocate};
     CHECK(allocated());
     CHECK(allocated.returned);

@@ -41,7 +41,7 @@ TEST_CASE("a denial logs where the mapped policy says, whatever lies at its path
 TEST_CASE("a denial after a reload logs where the new policy says") {
     const TemporaryDirectory logs;
     WrappedContext context(logging_to(logs.path() + "/first"));
-    REQUIRE(PolicyWriter::publish(policy_path(context.directory.path()), logging_to(logs.path() + "/second")));
+    REQUIRE(LimitsWriter::publish(policy_path(context.directory.path()), logging_to(logs.path() + "/second")));
     CHECK_FALSE(context.wrapped(Op::alloc_pd, no_pd)(&context.verbs));
     CHECK(text_of(logs.path() + "/first").empty());
     CHECK(text_of(logs.path() + "/second").find("rdmaquota: pd on fake0 denied (EDQUOT)") == 0);

@@ -8,7 +8,7 @@
 
 #include "provider/ops/ops.hpp"
 #include "shm/paths.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 namespace rdmaquota {
@@ -18,7 +18,7 @@ struct WrappedContext {
     ibv_context verbs{};
 
     explicit WrappedContext(const Policy& policy = {}) {
-        REQUIRE(PolicyWriter::publish(policy_path(directory.path()), policy));
+        REQUIRE(LimitsWriter::publish(policy_path(directory.path()), policy));
         REQUIRE(Ledger::create(ledger_path(directory.path()), false));
         setenv("RDMAQUOTA_DIR", directory.path().c_str(), 1);
         provider::Context::add(&verbs, new provider::Context("fake0"));

@@ -8,7 +8,7 @@
 
 #include "provider/abi/layout.hpp"
 #include "shm/ledger/ledger_file.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/limits_segment.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -84,7 +84,7 @@ TEST_CASE("the policy's layout is version 3") {
     CHECK(sizeof(PolicyImage) == 320 + 68 * 256 + 264 + 64 * 128);
     CHECK(static_cast<int>(CapacityOf::amount) == 3);
     CHECK(static_cast<int>(Scope::tenant) == 1);
-    CHECK(offsetof(PolicyRow, limits) == 64);
+    CHECK(offsetof(LimitsRow, limits) == 64);
     CHECK(static_cast<int>(Mode::off) == 2);
 }
 

@@ -13,7 +13,7 @@
 
 #include "shm/mapping.hpp"
 #include "shm/paths.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "test/processes.hpp"
 #include "test/unit/shm/ledger_fixture.hpp"
 
@@ -85,12 +85,12 @@ TEST_CASE("a policy that is cut short keeps its limits and counts as superseded"
     const TemporaryDirectory directory;
     Policy policy;
     row_for(policy.tenant, "*")[index(Resource::qp)] = 7;
-    REQUIRE(PolicyWriter::publish(directory / "policy", policy));
+    REQUIRE(LimitsWriter::publish(directory / "policy", policy));
     CHECK(outcome([&] {
-              auto segment = PolicySegment::open(directory / "policy");
+              auto segment = LimitsSegment::open(directory / "policy");
               if (truncate((directory / "policy").c_str(), 0) != 0) return 1;
               if (segment->limit(Scope::tenant, "rxe0", Resource::qp) != 7) return 2;
-              return segment->superseded() && segment->generation() == PolicySegment::lost_generation ? 0 : 3;
+              return segment->superseded() && segment->generation() == LimitsSegment::lost_generation ? 0 : 3;
           }) == 0);
 }
 

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -32,8 +32,8 @@ Policy sample() {
 
 TEST_CASE("a compiled policy reads as it was written") {
     const TemporaryDirectory directory;
-    REQUIRE(PolicyWriter::publish(directory / "policy", sample()));
-    const auto segment = PolicySegment::open(directory / "policy");
+    REQUIRE(LimitsWriter::publish(directory / "policy", sample()));
+    const auto segment = LimitsSegment::open(directory / "policy");
     REQUIRE(segment);
     const auto& policy = segment.value();
     CHECK(policy.mode() == Mode::audit);
@@ -52,9 +52,9 @@ TEST_CASE("a compiled policy reads as it was written") {
 
 TEST_CASE("a limit that is set is live in every mapping") {
     const TemporaryDirectory directory;
-    REQUIRE(PolicyWriter::publish(directory / "policy", sample()));
-    auto reader = PolicySegment::open(directory / "policy");
-    auto writer = PolicyWriter::open(directory / "policy");
+    REQUIRE(LimitsWriter::publish(directory / "policy", sample()));
+    auto reader = LimitsSegment::open(directory / "policy");
+    auto writer = LimitsWriter::open(directory / "policy");
     REQUIRE(reader);
     REQUIRE(writer);
     REQUIRE(writer->set(Scope::tenant, "rxe0", Resource::qp, 5));
@@ -69,13 +69,13 @@ TEST_CASE("a limit that is set is live in every mapping") {
 
 TEST_CASE("a new policy supersedes the old one") {
     const TemporaryDirectory directory;
-    REQUIRE(PolicyWriter::publish(directory / "policy", sample()));
-    auto old = PolicySegment::open(directory / "policy");
+    REQUIRE(LimitsWriter::publish(directory / "policy", sample()));
+    auto old = LimitsSegment::open(directory / "policy");
     REQUIRE(old);
     CHECK_FALSE(old->superseded());
-    REQUIRE(PolicyWriter::publish(directory / "policy", Policy{}));
+    REQUIRE(LimitsWriter::publish(directory / "policy", Policy{}));
     CHECK(old->superseded());
-    auto fresh = PolicySegment::open(directory / "policy");
+    auto fresh = LimitsSegment::open(directory / "policy");
     REQUIRE(fresh);
     CHECK_FALSE(fresh->superseded());
     CHECK(fresh->limit(Scope::process, "rxe0", Resource::qp) == unlimited);
@@ -83,8 +83,8 @@ TEST_CASE("a new policy supersedes the old one") {
 
 TEST_CASE("rows for 34 device names and no more") {
     const TemporaryDirectory directory;
-    REQUIRE(PolicyWriter::publish(directory / "policy", Policy{}));
-    auto segment = PolicyWriter::open(directory / "policy");
+    REQUIRE(LimitsWriter::publish(directory / "policy", Policy{}));
+    auto segment = LimitsWriter::open(directory / "policy");
     REQUIRE(segment);
     for (int i = 0; i < 34; ++i) REQUIRE(segment->set(Scope::process, "d" + std::to_string(i), Resource::qp, 1));
     CHECK_FALSE(segment->set(Scope::process, "one more", Resource::qp, 1));
@@ -94,18 +94,18 @@ TEST_CASE("rows for 34 device names and no more") {
 TEST_CASE("what is no policy is refused by name") {
     const TemporaryDirectory directory;
     const auto path = directory / "policy";
-    CHECK_THAT(PolicySegment::open(path).error(), Catch::Contains(path) && Catch::Contains("rdmaquota reload"));
+    CHECK_THAT(LimitsSegment::open(path).error(), Catch::Contains(path) && Catch::Contains("rdmaquota reload"));
 
     std::ofstream(path) << "too short";
-    CHECK_THAT(PolicySegment::open(path).error(), Catch::Contains("9 bytes"));
-    REQUIRE(PolicyWriter::publish(path, Policy{}));
+    CHECK_THAT(LimitsSegment::open(path).error(), Catch::Contains("9 bytes"));
+    REQUIRE(LimitsWriter::publish(path, Policy{}));
 
-    PolicyImage image = PolicySegment::open(path).value().image();
+    PolicyImage image = LimitsSegment::open(path).value().image();
     image.layout_version = 77;
     std::ofstream(path).write(reinterpret_cast<const char*>(&image), sizeof image);
-    CHECK_THAT(PolicySegment::open(path).error(), Catch::Contains("layout version is 77"));
+    CHECK_THAT(LimitsSegment::open(path).error(), Catch::Contains("layout version is 77"));
     image.magic = 0;
     std::ofstream(path).write(reinterpret_cast<const char*>(&image), sizeof image);
-    CHECK_THAT(PolicySegment::open(path).error(), Catch::Contains("not a compiled policy"));
-    CHECK_FALSE(PolicyWriter::publish(directory / "missing/policy", Policy{}));
+    CHECK_THAT(LimitsSegment::open(path).error(), Catch::Contains("not a compiled policy"));
+    CHECK_FALSE(LimitsWriter::publish(directory / "missing/policy", Policy{}));
 }

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "test/processes.hpp"
 #include "test/unit/temporary_directory.hpp"
 
@@ -22,10 +22,10 @@ namespace {
 struct Fixture {
     TemporaryDirectory directory;
     std::string path = directory / "policy";
-    Fixture() { REQUIRE(PolicyWriter::publish(path, Policy{})); }
+    Fixture() { REQUIRE(LimitsWriter::publish(path, Policy{})); }
 
     std::uint64_t limit(std::string_view device) const {
-        return PolicySegment::open(path)->limit(Scope::tenant, device, Resource::qp);
+        return LimitsSegment::open(path)->limit(Scope::tenant, device, Resource::qp);
     }
 };
 
@@ -65,7 +65,7 @@ TEST_CASE_METHOD(Fixture, "two processes that set limits of new devices at once 
         const auto* device = which == 0 ? "rxe0" : "mlx5_0";
         for (int round = 1; round <= rounds; ++round) {
             race.wait_for_start(round);
-            if (!PolicyWriter::open(path)->set(Scope::tenant, device, Resource::qp, 7)) _exit(1);
+            if (!LimitsWriter::open(path)->set(Scope::tenant, device, Resource::qp, 7)) _exit(1);
             race.finished[which] = round;
         }
     };
@@ -73,7 +73,7 @@ TEST_CASE_METHOD(Fixture, "two processes that set limits of new devices at once 
     ChildProcess second([&] { run(1); });
     int lost = 0;
     for (int round = 1; round <= rounds; ++round) {
-        REQUIRE(PolicyWriter::publish(path, Policy{}));
+        REQUIRE(LimitsWriter::publish(path, Policy{}));
         race.start(round);
         REQUIRE(race.wait_for_all(round));
         if (limit("rxe0") != 7 || limit("mlx5_0") != 7) ++lost;
@@ -88,11 +88,11 @@ TEST_CASE_METHOD(Fixture, "no policy takes the place of one that is being change
     auto& race = Rounds::shared();
     ChildProcess publisher([&] {
         while (race.started == 0)
-            if (!PolicyWriter::publish(path, Policy{})) _exit(1);
+            if (!LimitsWriter::publish(path, Policy{})) _exit(1);
     });
     int lost = 0;
     for (int round = 1; round <= rounds; ++round) {
-        auto writer = PolicyWriter::open(path);
+        auto writer = LimitsWriter::open(path);
         REQUIRE(writer);
         REQUIRE(writer->set(Scope::tenant, "rxe0", Resource::qp, static_cast<std::uint64_t>(round)));
         if (limit("rxe0") != static_cast<std::uint64_t>(round) || writer->policy().superseded()) ++lost;
@@ -105,61 +105,61 @@ TEST_CASE_METHOD(Fixture, "no policy takes the place of one that is being change
 
 TEST_CASE_METHOD(Fixture, "a run of settings is made as a whole or not at all") {
     for (int i = 0; i < 34; ++i)
-        REQUIRE(PolicyWriter::open(path)->set(Scope::tenant, "d" + std::to_string(i), Resource::qp, 1));
-    const auto before = PolicySegment::open(path)->generation();
+        REQUIRE(LimitsWriter::open(path)->set(Scope::tenant, "d" + std::to_string(i), Resource::qp, 1));
+    const auto before = LimitsSegment::open(path)->generation();
     const Setting settings[] = {{Resource::qp, 2}, {Resource::cq, 3}};
-    CHECK_FALSE(PolicyWriter::open(path)->set(Scope::tenant, "one more", settings));
-    CHECK_FALSE(PolicyWriter::open(path)->set(Scope::tenant, "one/more/x", settings));
-    CHECK(PolicySegment::open(path)->generation() == before);
-    REQUIRE(PolicyWriter::open(path)->set(Scope::tenant, "d33", settings));
-    CHECK(PolicySegment::open(path)->limit(Scope::tenant, "d33", Resource::cq) == 3);
-    CHECK(PolicySegment::open(path)->generation() == before + 1);
+    CHECK_FALSE(LimitsWriter::open(path)->set(Scope::tenant, "one more", settings));
+    CHECK_FALSE(LimitsWriter::open(path)->set(Scope::tenant, "one/more/x", settings));
+    CHECK(LimitsSegment::open(path)->generation() == before);
+    REQUIRE(LimitsWriter::open(path)->set(Scope::tenant, "d33", settings));
+    CHECK(LimitsSegment::open(path)->limit(Scope::tenant, "d33", Resource::cq) == 3);
+    CHECK(LimitsSegment::open(path)->generation() == before + 1);
 }
 
 TEST_CASE_METHOD(Fixture, "a writer that was killed or removed its lock file stops nobody") {
     auto& race = Rounds::shared();
     ChildProcess holder([&] {
-        const auto writer = PolicyWriter::open(path);
+        const auto writer = LimitsWriter::open(path);
         if (!writer) _exit(1);
         race.start(1);
         for (;;) pause();
     });
     race.wait_for_start(1);
-    const auto refused = PolicyWriter::open(path, 20ms);
+    const auto refused = LimitsWriter::open(path, 20ms);
     REQUIRE_FALSE(refused);
     CHECK_THAT(refused.error(), Catch::Contains(path + ".lock") && Catch::Contains("for 20 ms"));
-    CHECK(PolicySegment::open(path));  // readers do not wait
+    CHECK(LimitsSegment::open(path));  // readers do not wait
     SECTION("killed") { holder.end(); }
     SECTION("removed") { REQUIRE(unlink((path + ".lock").c_str()) == 0); }
-    CHECK(PolicyWriter::open(path, 20ms));
+    CHECK(LimitsWriter::open(path, 20ms));
     munmap(&race, sizeof race);
 }
 
 TEST_CASE_METHOD(Fixture, "the next writer completes what a killed publication has begun") {
-    const auto reader = PolicySegment::open(path);
+    const auto reader = LimitsSegment::open(path);
     REQUIRE(reader);
     const auto old = path + ".old";
     REQUIRE(link(path.c_str(), old.c_str()) == 0);
     SECTION("before the policy was replaced") {
-        REQUIRE(PolicyWriter::open(path));
+        REQUIRE(LimitsWriter::open(path));
         CHECK_FALSE(reader->superseded());
     }
     SECTION("before the old one was marked") {
-        REQUIRE(PolicyWriter::publish(directory / "next", Policy{}));
+        REQUIRE(LimitsWriter::publish(directory / "next", Policy{}));
         REQUIRE(rename((directory / "next").c_str(), path.c_str()) == 0);
         CHECK_FALSE(reader->superseded());
-        SECTION("by a change") { REQUIRE(PolicyWriter::open(path)); }
-        SECTION("by another publication") { REQUIRE(PolicyWriter::publish(path, Policy{})); }
+        SECTION("by a change") { REQUIRE(LimitsWriter::open(path)); }
+        SECTION("by another publication") { REQUIRE(LimitsWriter::publish(path, Policy{})); }
         CHECK(reader->superseded());
     }
     CHECK(access(old.c_str(), F_OK) != 0);
-    CHECK_FALSE(PolicySegment::open(path)->superseded());
+    CHECK_FALSE(LimitsSegment::open(path)->superseded());
 }
 
 TEST_CASE("a change where there is no policy says how to get one") {
     const TemporaryDirectory directory;
     const auto path = directory / GENERATE("policy", "missing/policy");
-    CHECK_THAT(PolicyWriter::open(path).error(), Catch::Contains(path) && Catch::Contains("rdmaquota reload"));
+    CHECK_THAT(LimitsWriter::open(path).error(), Catch::Contains(path) && Catch::Contains("rdmaquota reload"));
 }
 
 TEST_CASE_METHOD(Fixture, "only the owner can open the lock file, so no reader can hold it") {

@@ -4,7 +4,7 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
 #include "tools/common/set_limits.hpp"
 #include "tools/rdmaquotad/dynamic/dynamic_limits.hpp"
@@ -27,7 +27,7 @@ struct Fixture {
         REQUIRE(Ledger::create(ledger_path(directory.path()), false));
         Policy policy;
         row_for(policy.process, "*")[index(Resource::qp)] = 100;
-        REQUIRE(PolicyWriter::publish(policy_path(directory.path()), policy));
+        REQUIRE(LimitsWriter::publish(policy_path(directory.path()), policy));
         REQUIRE(node.refresh());
         rule.device = "rxe0";
         rule.watch = Resource::mr_bytes;
@@ -152,7 +152,7 @@ TEST_CASE("a record of another policy counts for nothing, and is removed") {
     Fixture f;
     f.apply(900);
     auto policy = f.node.policy().decompile();
-    REQUIRE(PolicyWriter::publish(policy_path(f.directory.path()), policy));
+    REQUIRE(LimitsWriter::publish(policy_path(f.directory.path()), policy));
     CHECK(f.recorded().size() == 1);  // what the old one says
     REQUIRE(f.node.refresh());
     CHECK(f.recorded().empty());

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include "policy/file/policy_file.hpp"
-#include "shm/policy/policy_segment.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_segment.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -83,8 +83,8 @@ TEST_CASE("the compiled policy has all of the sidecar's part") {
     TemporaryDirectory directory;
     const auto policy = parse(whole + "[tenant.default]\nbackstop = \"/slurm\"\n");
     REQUIRE(policy);
-    REQUIRE(PolicyWriter::publish(directory / "policy", *policy));
-    const auto compiled = PolicySegment::open(directory / "policy");
+    REQUIRE(LimitsWriter::publish(directory / "policy", *policy));
+    const auto compiled = LimitsSegment::open(directory / "policy");
     REQUIRE(compiled);
     CHECK(compiled->decompile().dynamic == policy->dynamic);
     CHECK(compiled->decompile().sidecar == policy->sidecar);
@@ -99,8 +99,8 @@ TEST_CASE("more rules than there is room for are refused") {
     TemporaryDirectory directory;
     Policy policy;
     policy.dynamic.resize(most_dynamic_rules + 1);
-    CHECK(PolicyWriter::publish(directory / "policy", policy).error() == "65 dynamic rules; at most 64 are possible");
+    CHECK(LimitsWriter::publish(directory / "policy", policy).error() == "65 dynamic rules; at most 64 are possible");
     policy.dynamic.clear();
     policy.sidecar.backstop = "/" + std::string(255, 'x');
-    CHECK(PolicyWriter::publish(directory / "policy", policy).error() == "the backstop's path is longer than 255 bytes");
+    CHECK(LimitsWriter::publish(directory / "policy", policy).error() == "the backstop's path is longer than 255 bytes");
 }

@@ -12,7 +12,7 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_writer.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -28,7 +28,7 @@ std::string base_directory() {
 
 Result<void> fill(const std::string& directory, const Policy& policy) {
     if (auto made = Ledger::create(ledger_path(directory), false); !made) return made;
-    return PolicyWriter::publish(policy_path(directory), policy);
+    return LimitsWriter::publish(policy_path(directory), policy);
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ void print_bypasses(const Terminal& terminal, const std::vector<BypassView>& vie
 }
 
 // Limits that the sidecar changed by a rule of the policy.
-void print_changes(const PolicySegment& policy, const std::vector<ChangedLimit>& changes) {
+void print_changes(const LimitsSegment& policy, const std::vector<ChangedLimit>& changes) {
     if (!changes.empty()) fmt::print("\nat present not as configured\n");
     for (const auto& change : changes)
         fmt::print("  {} {} of {}: {} instead of {} since {}; {}\n", printable(change.device),
@@ -108,7 +108,7 @@ int history(const Options& options, const Session& session) {
 int show(const Options& options, const Session& session) {
     if (const auto known = check_tenant(options.tenant); !known) return failed(known.error());
     if (options.history) return history(options, session);
-    const auto policy = PolicySegment::open(policy_path(session.directory));
+    const auto policy = LimitsSegment::open(policy_path(session.directory));
     if (!policy) return failed(policy.error());
     auto ledger = Ledger::open(ledger_path(session.directory));
     if (!ledger) return failed(ledger.error());

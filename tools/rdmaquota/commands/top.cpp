@@ -53,7 +53,7 @@ public:
 private:
     // Done for each frame: either may be replaced, and opening them costs microseconds.
     Result<void> open() {
-        auto policy = PolicySegment::open(policy_path(directory_));
+        auto policy = LimitsSegment::open(policy_path(directory_));
         if (!policy) return Error{policy.error()};
         auto ledger = Ledger::open(ledger_path(directory_));
         if (!ledger) return Error{ledger.error()};
@@ -106,7 +106,7 @@ private:
     std::string directory_;
     TopView view_;
     TopState state_;
-    std::optional<PolicySegment> policy_;
+    std::optional<LimitsSegment> policy_;
     std::optional<Ledger> ledger_;
 };
 

@@ -15,7 +15,7 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/limits_segment.hpp"
 #include "policy/file/policy_file.hpp"
 #include "tools/common/config.hpp"
 #include "tools/common/devices.hpp"
@@ -230,7 +230,7 @@ void examine_policy(Findings& findings, const std::string& directory) {
     else
         findings.push_back({Level::ok, "policy file", file + " is valid"});
     const auto path = policy_path(directory);
-    const auto running = PolicySegment::open(path);
+    const auto running = LimitsSegment::open(path);
     if (!running) return findings.push_back({Level::problem, "policy", running.error()});
     struct stat status {};
     if (::stat(path.c_str(), &status) == 0 && directory == system_directory &&

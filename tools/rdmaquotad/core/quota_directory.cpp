@@ -68,14 +68,14 @@ void QuotaDirectory::open_ledger() {
     if (!ledger_) missing_ = ledger.error();
 }
 
-Result<PolicyWriter> QuotaDirectory::policy_writer() const {
-    return PolicyWriter::open(policy_path(directory_), patience);
+Result<LimitsWriter> QuotaDirectory::policy_writer() const {
+    return LimitsWriter::open(policy_path(directory_), patience);
 }
 
 bool QuotaDirectory::open_policy() {
     if (policy_ && !policy_->superseded()) return false;
     const auto path = policy_path(directory_);
-    auto policy = PolicySegment::open(path);
+    auto policy = LimitsSegment::open(path);
     writable_ = ::access(path.c_str(), W_OK) == 0 && ::access(directory_.c_str(), W_OK) == 0;
     if (!policy) {
         if (!policy_) missing_ = policy.error();

@@ -13,7 +13,7 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/ledger/ledger_copy.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_writer.hpp"
 
 namespace rdmaquota {
 
@@ -35,10 +35,10 @@ public:
     // The following only while it is usable.
     Ledger& ledger() noexcept { return *ledger_; }
     const Ledger& ledger() const noexcept { return *ledger_; }
-    const PolicySegment& policy() const noexcept { return *policy_; }
+    const LimitsSegment& policy() const noexcept { return *policy_; }
     // The policy at the path, for changing it: another one than policy() if it was replaced since the last refresh.
     // Waits at most 100 ms for another writer.
-    Result<PolicyWriter> policy_writer() const;
+    Result<LimitsWriter> policy_writer() const;
 
     // Copies the ledger. False when that cannot be done, or another one is in its place; the copy is an empty one then.
     bool copy_ledger(LedgerCopy::Parts parts = LedgerCopy::Parts::usage);
@@ -59,7 +59,7 @@ private:
     LedgerCopy copy_;
     std::chrono::steady_clock::time_point may_replace_;  // from then on
     std::string aside_, last_aside_;
-    std::optional<PolicySegment> policy_;
+    std::optional<LimitsSegment> policy_;
     bool writable_ = false;
     std::string missing_;
 };

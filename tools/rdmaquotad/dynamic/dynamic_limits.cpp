@@ -10,11 +10,11 @@
 namespace rdmaquota {
 namespace {
 
-std::uint64_t cell(const PolicySegment& policy, const ChangedLimit& change) {
+std::uint64_t cell(const LimitsSegment& policy, const ChangedLimit& change) {
     return load_limit(policy.row(change.scope, change.device), change.resource);
 }
 
-bool take_note(PolicyWriter& writer, const ChangedLimit& change) {
+bool take_note(LimitsWriter& writer, const ChangedLimit& change) {
     return writer.take_note(change.scope, change.device, change.resource);
 }
 
@@ -58,7 +58,7 @@ Surroundings DynamicLimits::surroundings() {
 }
 
 // A limit that an administrator set meanwhile is not restored, even when it equals the one that was set here.
-void DynamicLimits::forget_foreign(PolicyWriter& writer) {
+void DynamicLimits::forget_foreign(LimitsWriter& writer) {
     const auto forgotten = std::erase_if(changes_, [&writer](const ChangedLimit& change) {
         const auto now = cell(writer.policy(), change);
         return take_note(writer, change) || (now != change.limit && now != change.from);
@@ -86,14 +86,14 @@ void DynamicLimits::apply() {
 }
 
 // None for a policy that was just published: rules and record belong to the one before.
-std::optional<PolicyWriter> DynamicLimits::policy_writer() {
+std::optional<LimitsWriter> DynamicLimits::policy_writer() {
     auto writer = node_.policy_writer();
     if (!writer) log(Priority::warning, writer.error());
     if (!writer || node_.policy().superseded()) return std::nullopt;
     return std::move(*writer);
 }
 
-void DynamicLimits::change_to(const std::vector<WantedLimit>& wanted, PolicyWriter& writer) {
+void DynamicLimits::change_to(const std::vector<WantedLimit>& wanted, LimitsWriter& writer) {
     std::vector<ChangedLimit> record;
     for (const auto& limit : wanted) {
         const auto* was = find(limit.scope, limit.device, limit.resource);
@@ -120,7 +120,7 @@ void DynamicLimits::change_to(const std::vector<WantedLimit>& wanted, PolicyWrit
 }
 
 // Sets the limits of `record` and restores those of `back`. False when that could not be recorded first.
-bool DynamicLimits::put(std::vector<ChangedLimit> record, const std::vector<ChangedLimit>& back, PolicyWriter& writer) {
+bool DynamicLimits::put(std::vector<ChangedLimit> record, const std::vector<ChangedLimit>& back, LimitsWriter& writer) {
     const bool nothing = back.empty() && std::all_of(record.begin(), record.end(), [](const ChangedLimit& change) {
                              return change.from == change.limit;
                          });

@@ -37,11 +37,11 @@ public:
 
 private:
     ChangedLimit* find(Scope scope, const std::string& device, Resource resource);
-    std::optional<PolicyWriter> policy_writer();
-    void forget_foreign(PolicyWriter& writer);
+    std::optional<LimitsWriter> policy_writer();
+    void forget_foreign(LimitsWriter& writer);
     void write_record();
-    void change_to(const std::vector<WantedLimit>& wanted, PolicyWriter& writer);
-    bool put(std::vector<ChangedLimit> record, const std::vector<ChangedLimit>& back, PolicyWriter& writer);
+    void change_to(const std::vector<WantedLimit>& wanted, LimitsWriter& writer);
+    bool put(std::vector<ChangedLimit> record, const std::vector<ChangedLimit>& back, LimitsWriter& writer);
     void emit(std::string_view kind, const ChangedLimit& change, std::uint64_t before, std::uint64_t after);
     Surroundings surroundings();
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "policy/sidecar.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/limits_segment.hpp"
 
 namespace rdmaquota {
 

@@ -1,0 +1,100 @@
+#include "tools/common/change_limits.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <functional>
+
+#include <fmt/core.h>
+
+#include "shm/paths.hpp"
+#include "tools/common/tenants.hpp"
+
+namespace rdmaquota {
+namespace {
+
+using Whose = LimitsWriter::Whose;
+using Change = std::function<Result<void>(LimitsWriter&, Whose)>;
+
+// The tenant itself first.
+Result<std::vector<TenantPlace>> places_of(const std::string& directory, const std::string& tenant) {
+    const bool everyone = tenant.empty() && !is_own_directory(directory);
+    auto named = find_tenant(directory, tenant);
+    if (!named) return Error{named.error()};
+    std::vector<TenantPlace> places{*named};
+    for (auto& place : tenant_places(directory))
+        if (place.key != named->key && place.key != node_tenant && (everyone || is_instance_of(place.key, named->key)))
+            places.push_back(std::move(place));
+    return places;
+}
+
+Result<LimitsWriter> open_for_change(const std::string& here) {
+    const auto path = limits_path(here);
+    if (::access(path.c_str(), W_OK) != 0 && errno != ENOENT)
+        return Error{fmt::format("cannot change the limits in {}: {}{}", path, std::strerror(errno),
+                                 ::geteuid() == 0 ? "" : "; run as root")};
+    return LimitsWriter::open(path);
+}
+
+void fill_after(std::vector<LimitDone>& done, const LimitsSegment& limits) {
+    for (auto& [key, before, after, in_force, reason] : done) {
+        after = limits.configured(key.scope, key.device, key.resource);
+        in_force = limits.limit(key.scope, key.device, key.resource);
+        reason = load_reason(limits.row(key.scope, key.device), key.resource);
+    }
+}
+
+Result<std::vector<LimitDone>> change(const std::string& directory, const std::vector<LimitKey>& keys,
+                                      const Change& make) {
+    const auto places = places_of(directory, keys.front().tenant);
+    if (!places) return Error{places.error()};
+    const auto whose = keys.front().tenant.empty() && places->size() > 1 ? Whose::everyone : Whose::tenant;
+    std::vector<LimitDone> done;
+    for (const auto& place : *places) {
+        auto writer = open_for_change(place.here);
+        if (!writer) return Error{writer.error()};
+        const bool first = done.empty();
+        if (first)
+            for (const auto& key : keys)
+                done.push_back({key, writer->limits().configured(key.scope, key.device, key.resource), 0, 0, {}});
+        if (const auto made = make(*writer, whose); !made) return Error{made.error()};
+        if (first) fill_after(done, writer->limits());
+    }
+    return done;
+}
+
+}  // namespace
+
+Result<void> check_changeable(const std::string& directory, const LimitKey& key) {
+    const auto place = find_tenant(directory, key.tenant);
+    if (!place) return Error{place.error()};
+    const auto writer = open_for_change(place->here);
+    if (!writer) return Error{writer.error()};
+    if (writer->limits().row(key.scope, key.device) || writer->limits().devices(key.scope).size() < most_limit_rows)
+        return {};
+    return Error{fmt::format("no room for limits of another device: tenant {} has limits for {} already",
+                             writer->limits().tenant(), most_limit_rows)};
+}
+
+Result<std::vector<LimitDone>> set_limits(const std::string& directory, const std::vector<LimitChange>& changes) {
+    std::vector<LimitKey> keys;
+    std::vector<Setting> settings;
+    for (const auto& [key, limit] : changes) {
+        keys.push_back(key);
+        settings.push_back({key.resource, limit});
+    }
+    return change(directory, keys, [&](LimitsWriter& writer, Whose whose) {
+        return writer.set(keys.front().scope, keys.front().device, settings, whose);
+    });
+}
+
+Result<std::vector<LimitDone>> unset_limits(const std::string& directory, const std::vector<LimitKey>& keys) {
+    std::vector<Resource> resources;
+    for (const auto& key : keys) resources.push_back(key.resource);
+    return change(directory, keys, [&](LimitsWriter& writer, Whose whose) {
+        return writer.unset(keys.front().scope, keys.front().device, resources, whose);
+    });
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,154 @@
+#include "tools/common/tenant_files.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/core.h>
+
+#include "shm/ledger/ledger.hpp"
+#include "shm/paths.hpp"
+#include "shm/policy/limits_writer.hpp"
+#include "tools/common/names.hpp"
+
+namespace rdmaquota {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class Id>
+void add(std::vector<Id>& ids, const std::optional<Id>& id) {
+    if (id && std::find(ids.begin(), ids.end(), *id) == ids.end()) ids.push_back(*id);
+}
+
+// One user or one group needs no list.
+LedgerAccess access_for(std::vector<uid_t> users, std::vector<gid_t> groups) {
+    LedgerAccess access;
+    if (users.size() == 1 && groups.empty()) {
+        access.owner = users.front();
+    } else if (groups.size() == 1 && users.empty()) {
+        access.group = groups.front();
+        access.mode = 0660;
+    } else {
+        access.users = std::move(users);
+        access.groups = std::move(groups);
+    }
+    return access;
+}
+
+// The user in a key such as "user/#1000".
+std::optional<uid_t> user_of(std::string_view key) {
+    const auto number = key.find('#');
+    if (number == key.npos) return std::nullopt;
+    return static_cast<uid_t>(std::strtoul(std::string(key.substr(number + 1)).c_str(), nullptr, 10));
+}
+
+// "user/alice" for "user/#1000".
+std::string shown_name(std::string_view key) {
+    const auto number = key.find('#');
+    if (number == key.npos) return std::string(key);
+    const auto end = std::min(key.find('/', number), key.size());
+    return fmt::format("{}{}{}", key.substr(0, number), user_name(*user_of(key)), key.substr(end));
+}
+
+// Of a tenant that nothing matches only containers are: whoever has its directory mounted.
+bool only_for_containers(const TenantPolicy& tenant) {
+    return tenant.matches.empty() && tenant.name != default_tenant && tenant.name != node_tenant;
+}
+
+bool in_policy(const Policy& policy, std::string_view key) {
+    if (policy.find(key)) return true;
+    if (key == node_tenant) return !policy.node.empty();
+    return std::any_of(policy.tenants.begin(), policy.tenants.end(),
+                       [&](const TenantPolicy& tenant) { return is_instance_of(key, tenant.name); });
+}
+
+}  // namespace
+
+Result<void> make_directory(const std::string& path, unsigned mode) {
+    if (::mkdir(path.c_str(), mode) == 0) {
+        if (::chmod(path.c_str(), mode) == 0) return {};  // whatever the umask left of it
+    } else if (errno == EEXIST) {
+        return {};
+    }
+    return Error{
+        fmt::format("cannot create {}: {}{}", path, std::strerror(errno), ::geteuid() == 0 ? "" : "; run as root")};
+}
+
+LedgerAccess access_of(const TenantPolicy& tenant, const NameLookup& names) {
+    if (tenant.name == default_tenant) return LedgerAccess::everyone();
+    std::vector<uid_t> users;
+    std::vector<gid_t> groups;
+    for (const auto& match : tenant.matches) {
+        if (!match.user.empty()) add(users, names.user(match.user));
+        if (match.user.empty() && !match.group.empty()) add(groups, names.group(match.group));
+        for (const auto& member : match.members) {
+            if (member == "*") return LedgerAccess::everyone();
+            if (member.starts_with('@')) add(groups, names.group(member.substr(1)));
+            else add(users, names.user(member));
+        }
+    }
+    return access_for(std::move(users), std::move(groups));
+}
+
+LedgerAccess access_of_instance(const TenantPolicy& from, std::string_view key, const NameLookup& names) {
+    const auto user = user_of(key);
+    return user ? access_for({*user}, {}) : access_of(from, names);
+}
+
+std::string instance_of_user(std::string_view template_name, uid_t user) {
+    static constexpr std::string_view placeholder = "{user}";
+    std::string key(template_name);
+    const auto at = key.find(placeholder);
+    return at == key.npos ? key : key.replace(at, placeholder.size(), user_element(user));
+}
+
+Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits) {
+    const auto here = here_path(directory, key);
+    for (const auto& path : {tenants_directory(directory), tenant_directory(directory, key), here})
+        if (auto made = make_directory(path); !made) return made;
+    return LimitsWriter::publish(limits_path(here), limits);
+}
+
+Result<std::string> put_ledger(const TenantPlace& place, const LedgerAccess& access) {
+    if (auto made = make_directory(place.here + "/ledgers"); !made) return Error{made.error()};
+    return Ledger::replace_unusable(ledger_path(place.here), access);
+}
+
+Result<void> make_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,
+                           std::string_view key, const LedgerAccess& access) {
+    const TenantPlace place{std::string(key), here_path(directory, key)};
+    auto limits = limits_of(policy, from);
+    limits.tenant = shown_name(key);
+    if (auto put = put_limits(directory, key, limits); !put) return put;
+    if (auto put = put_ledger(place, access); !put) return Error{put.error()};
+    return {};
+}
+
+bool has_owners(const TenantPlace& place) {
+    auto ledger = Ledger::open(ledger_path(place.here));
+    if (!ledger) return false;
+    ledger->reap();
+    return !ledger->owners().empty();
+}
+
+void remove_tenant_files(const std::string& directory, const TenantPlace& place) {
+    std::error_code ignored;
+    fs::remove_all(tenant_directory(directory, place.key), ignored);
+}
+
+std::vector<std::string> remove_ended(const std::string& directory, const Policy& policy) {
+    std::vector<std::string> in_use;
+    for (const auto& place : tenant_places(directory)) {
+        if (in_policy(policy, place.key)) continue;
+        if (has_owners(place)) in_use.push_back(place.key);
+        else remove_tenant_files(directory, place);
+    }
+    return in_use;
+}
+
+}  // namespace rdmaquota
