@@ -1,6 +1,5 @@
-// The version of all that programs share: a ledger, a file of limits, the node's compiled policy. It goes up when any of
-// them changes, and it stands in their paths (shm/paths.hpp): programs that still have an older provider go on with the
-// files of theirs.
+// The version of all shared segments' layouts together. It is part of their paths, so that programs of two versions on
+// one node never read each other's: a change of any layout raises it.
 #pragma once
 
 #include <cstdint>

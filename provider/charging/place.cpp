@@ -21,7 +21,7 @@ Result<Place> find_place(const std::string& directory) {
     if (has_limits(directory)) return Place{directory, directory, false, {}};
     const auto policy = NodePolicy::read(node_policy_path(directory));
     if (!policy) return Error{policy.error()};
-    const OwnSubject subject(policy->asks_for_ids(), policy->asks_for_cgroup());
+    const OwnSubject subject(*policy);
     const auto found = policy->find(subject.view());
     Place place{directory, here_path(directory, found.tenant), found.tenant == default_tenant, {}};
     if (place.is_default || has_limits(place.here)) return place;

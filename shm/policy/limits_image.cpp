@@ -71,7 +71,7 @@ void LimitsImage::fill_last(const LimitRow* own, const LimitRow* for_everyone) {
         const bool is_own = own && (*own)[r] != unset;
         const auto limit = is_own ? (*own)[r] : for_everyone ? (*for_everyone)[r] : unset;
         auto& origin = origins_.back().of[r];
-        origin.own = is_own ? 1 : 0;
+        origin.own = is_own ? own_in_file : 0;
         rows_.back().effective[r] = origin.configured = origin.file = limit;
     }
 }

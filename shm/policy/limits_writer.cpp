@@ -134,8 +134,12 @@ void LimitsWriter::configure(std::size_t row, Resource resource, std::uint64_t l
 Result<void> LimitsWriter::set(Scope scope, std::string_view device, std::span<const Setting> settings, Whose whose) {
     const auto row = row_to_write(scope, device);
     if (!row) return Error{row.error()};
-    for (const auto& [resource, limit] : settings)
-        if (whose == Whose::tenant || origin(*row, resource).own == 0) configure(*row, resource, limit);
+    for (const auto& [resource, limit] : settings) {
+        auto& from = origin(*row, resource);
+        if (whose == Whose::everyone && from.own != 0) continue;
+        if (whose == Whose::tenant) store(from.own, from.own | own_by_set);
+        configure(*row, resource, limit);
+    }
     changed();
     return {};
 }
@@ -146,9 +150,12 @@ Result<void> LimitsWriter::unset(Scope scope, std::string_view device, std::span
     const auto* found = limits_.row(scope, device);
     if (found == nullptr) return {};
     const auto row = static_cast<std::size_t>(found - limits_.rows());
-    for (const auto resource : resources)
-        if (whose == Whose::tenant || origin(row, resource).own == 0)
-            configure(row, resource, load(origin(row, resource).file));
+    for (const auto resource : resources) {
+        auto& from = origin(row, resource);
+        if (whose == Whose::everyone && from.own != 0) continue;
+        store(from.own, from.own & ~std::uint32_t{own_by_set});
+        configure(row, resource, load(from.file));
+    }
     changed();
     return {};
 }
@@ -197,7 +204,8 @@ LimitsByScope configured_limits(const LimitsSegment& limits) {
         for (const auto& device : limits.devices(scope)) {
             auto& row = row_for(all[index(scope)], device);
             for (const auto& resource : resource_table)
-                row[index(resource.id)] = load(limits.origin(scope, device, resource.id)->configured);
+                if (const auto& from = *limits.origin(scope, device, resource.id); from.own != 0 || scope == Scope::tenant)
+                    row[index(resource.id)] = load(from.configured);
         }
     return all;
 }

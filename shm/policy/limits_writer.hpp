@@ -78,7 +78,7 @@ private:
 // All limits that are held, of a segment with all parts.
 std::vector<LimitsWriter::Held> held_limits(const LimitsSegment& limits);
 
-// What is configured at present, of a segment with all parts.
+// What is configured at present for the tenant itself, of a segment with all parts.
 LimitsByScope configured_limits(const LimitsSegment& limits);
 
 }  // namespace rdmaquota

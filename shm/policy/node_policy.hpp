@@ -2,8 +2,8 @@
 // not in it: each tenant has a file of its own (shm/policy/limits_segment.hpp).
 //
 // Root publishes it by renaming a new file over the old one. It never changes in place, so a reader reads it whole
-// and keeps no mapping. The provider reads it at each opening of a device; names of users and groups have become numbers
-// by then, since asking for them (NSS) would load libraries into the host program.
+// and keeps no mapping. The provider reads it at each opening of a device; names of users and groups have become
+// numbers by then, since asking for them (NSS) would load libraries into the host program.
 //
 // Layout, little-endian, each record 8-byte aligned:
 //   NodeHeader; CompiledTenant[tenant_count]; CompiledMatch[match_count]; CompiledSidecar; text bytes
@@ -45,30 +45,34 @@ public:
     NodePolicy& operator=(NodePolicy&&) noexcept;
     ~NodePolicy();
 
-    std::uint64_t id() const noexcept;  // differs between any two published policies
+    std::uint64_t id() const noexcept;      // differs between any two published policies
     bool asks_for_ids() const noexcept;     // some match looks at user or group
     bool asks_for_cgroup() const noexcept;  // some match looks at cgroup or unit
+    // The node-wide ones. Values that this version does not know read as the defaults; deny_errno is never 0.
+    Settings settings() const;
 
     struct Verdict {
-        std::string tenant;              // its key: a name, "user/#1000" for an instance of a template with {user}
-        std::string from;                // the tenant or template of the policy: "user/{user}"
+        std::string tenant;                  // its key: a name, "user/#1000" for an instance of a template with {user}
+        std::string from;                    // the tenant or template of the policy: "user/{user}"
         std::optional<std::uint32_t> match;  // which entry of its list decided, from 0; none: no match, so `default`
-        bool hidden = false;             // a match by cgroup or unit was passed over because the cgroup is not known
+        bool hidden = false;  // a match by cgroup or unit was passed over because the cgroup is not known
     };
     // The first match wins. A template whose captures make no valid tenant name does not match.
     Verdict find(const Subject& subject) const;
 
-    // All that was published, without limits.
+    // All that was published, without limits. deny_errno is never 0.
     Policy decompile() const;
 
-    // Whether the names of this entry were known when the policy was compiled; an entry with unknown ones never matches.
+    // The names that were unknown when the policy was compiled, groups with '@' in front, once for each tenant. An
+    // entry whose `user` or `group` is unknown never matches; one with an unknown member does.
     struct UnknownName {
         std::string tenant, name;  // "atlas", "@hpc"
     };
     std::vector<UnknownName> unknown_names() const;
 
+    struct Image;  // shm/policy/node_image.hpp
+
 private:
-    struct Image;
     explicit NodePolicy(std::unique_ptr<Image> image) noexcept;
     std::unique_ptr<Image> image_;
 };

@@ -49,7 +49,7 @@ std::set<std::string> instances_of(const std::string& directory, const TenantPol
 class Publisher {
 public:
     Publisher(const std::string& directory, const Policy& policy)
-        : directory_(directory), policy_(policy), names_(node_names()) {}
+        : directory_(directory), policy_(policy), names_(name_lookup()) {}
 
     Result<std::string> run(const PolicyLock& lock) {
         if (!policy_.node.empty())

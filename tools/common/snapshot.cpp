@@ -31,7 +31,7 @@ void keep(std::vector<DeviceView>& views, DeviceView view) {
 // Devices without usage that the machine has or the policy names.
 std::vector<std::string> unused_devices(const std::vector<Device>& used, const LimitsSegment& policy) {
     auto names = machine_devices();
-    for (const auto& entry : policy.decompile().tenant) names.push_back(entry.device);
+    for (auto& device : policy.devices(Scope::tenant)) names.push_back(std::move(device));
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
     std::erase_if(names, [&used](const std::string& name) {
@@ -39,11 +39,6 @@ std::vector<std::string> unused_devices(const std::vector<Device>& used, const L
                std::any_of(used.begin(), used.end(), [&](const Device& device) { return device.second == name; });
     });
     return names;
-}
-
-std::uint64_t total_limit(const LimitsSegment& policy, Scope scope, Resource resource) {
-    const auto limit = load_limit(policy.row(scope, total_device), resource);
-    return limit == unset ? unlimited : limit;
 }
 
 template <class Source>
@@ -62,7 +57,7 @@ std::vector<DeviceView> read_tenant(const Source& ledger, const LimitsSegment& p
                  return ResourceView{r, 0, policy.limit(Scope::tenant, name, r), 0};
              }));
     auto total = read_device(std::string(total_device), [&](Resource r) {
-        return ResourceView{r, sums[index(r)], total_limit(policy, Scope::tenant, r), {}};
+        return ResourceView{r, sums[index(r)], policy.limit(Scope::tenant, total_device, r), {}};
     });
     std::erase_if(total.resources, [](const ResourceView& view) { return view.limit == unlimited; });
     keep(views, std::move(total));
@@ -101,7 +96,7 @@ ProcessView read_process(const Source& ledger, const LimitsSegment& policy, cons
             return ResourceView{r, usage, usage == 0 ? unlimited : policy.limit(Scope::process, device, r), {}};
         }));
     in_use(read_device(std::string(total_device), [&](Resource r) {
-        const auto limit = total_limit(policy, Scope::process, r);
+        const auto limit = policy.limit(Scope::process, total_device, r);
         return ResourceView{r, limit == unlimited ? 0 : sums[index(r)], limit, {}};
     }));
     return process;
@@ -115,7 +110,7 @@ std::size_t figures(const ProcessView& process) {
 
 template <class Source>
 TenantView snapshot_of(const Source& ledger, const LimitsSegment& policy) {
-    TenantView tenant{std::string(default_tenant), policy.mode(), read_tenant(ledger, policy), {}, {}};
+    TenantView tenant{policy.tenant(), policy.mode(), read_tenant(ledger, policy), {}, {}};
     tenant.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.tenant_activity(device); });
     std::size_t read = 0;
     for (const auto& owner : ledger.owners()) {
