@@ -18,11 +18,13 @@ using Whose = LimitsWriter::Whose;
 using Change = std::function<Result<void>(LimitsWriter&, Whose)>;
 
 // The tenant itself first.
-Result<std::vector<TenantPlace>> places_of(const std::string& directory, const std::string& tenant) {
-    const bool everyone = tenant.empty() && !is_own_directory(directory);
-    auto named = find_tenant(directory, tenant);
+Result<std::vector<TenantPlace>> places_of(const std::string& directory, const LimitKey& key) {
+    const bool everyone = key.tenant.empty() && key.scope == Scope::process;
+    auto named = find_tenant(directory, key.tenant);
     if (!named) return Error{named.error()};
     std::vector<TenantPlace> places{*named};
+    if (everyone && !is_own_directory(directory))
+        places.push_back({std::string(everyone_key), here_path(directory, everyone_key)});
     for (auto& place : tenant_places(directory))
         if (place.key != named->key && place.key != node_tenant && (everyone || is_instance_of(place.key, named->key)))
             places.push_back(std::move(place));
@@ -45,13 +47,25 @@ void fill_after(std::vector<LimitDone>& done, const LimitsSegment& limits) {
     }
 }
 
+// Those that are made later have these limits.
+Result<void> change_for_new_tenants(const std::string& here, const Change& make) {
+    auto writer = open_for_change(here);
+    if (!writer) return Error{writer.error()};
+    return make(*writer, Whose::tenant);
+}
+
 Result<std::vector<LimitDone>> change(const std::string& directory, const std::vector<LimitKey>& keys,
                                       const Change& make) {
-    const auto places = places_of(directory, keys.front().tenant);
+    const auto places = places_of(directory, keys.front());
     if (!places) return Error{places.error()};
-    const auto whose = keys.front().tenant.empty() && places->size() > 1 ? Whose::everyone : Whose::tenant;
+    const bool everyone = keys.front().tenant.empty() && keys.front().scope == Scope::process;
+    const auto whose = everyone ? Whose::everyone : Whose::tenant;
     std::vector<LimitDone> done;
     for (const auto& place : *places) {
+        if (place.key == everyone_key) {
+            if (auto kept = change_for_new_tenants(place.here, make); !kept) return Error{kept.error()};
+            continue;
+        }
         auto writer = open_for_change(place.here);
         if (!writer) return Error{writer.error()};
         const bool first = done.empty();

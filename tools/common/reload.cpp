@@ -54,6 +54,7 @@ public:
     Result<std::string> run(const PolicyLock& lock) {
         if (!policy_.node.empty())
             if (const auto put = put_limits(directory_, node_tenant, limits_of_node()); !put) return Error{put.error()};
+        if (const auto put = put_limits(directory_, everyone_key, limits_of_everyone()); !put) return Error{put.error()};
         for (const auto& tenant : policy_.tenants)
             if (const auto put = publish(tenant); !put) return Error{put.error()};
         const auto published = publish_node_policy(lock, node_policy_path(directory_), policy_, names_);
@@ -69,6 +70,13 @@ private:
         root.limits[index(Scope::tenant)] = policy_.node;
         auto limits = limits_of(policy_, root);
         limits.for_everyone.clear();
+        return limits;
+    }
+
+    TenantLimits limits_of_everyone() const {
+        TenantLimits limits;
+        limits.tenant = everyone_key;
+        limits.limits[index(Scope::process)] = policy_.process;
         return limits;
     }
 
@@ -105,8 +113,7 @@ void keep_transient(const std::string& directory, Policy& policy) {
     if (!running) return;
     for (auto& tenant : running->decompile().tenants) {
         if (!tenant.transient || policy.find(tenant.name)) continue;
-        if (const auto limits = LimitsSegment::open(limits_path(here_path(directory, tenant.name)), LimitsSegment::Parts::all))
-            tenant.limits = configured_limits(*limits);
+        fill_limits(directory, tenant);
         policy.tenants.push_back(std::move(tenant));
     }
 }

@@ -107,6 +107,23 @@ std::string instance_of_user(std::string_view template_name, uid_t user) {
     return at == key.npos ? key : key.replace(at, placeholder.size(), user_element(user));
 }
 
+Result<Policy> running_policy(const std::string& directory) {
+    const auto running = NodePolicy::read(node_policy_path(directory));
+    if (!running) return Error{running.error()};
+    auto policy = running->decompile();
+    TenantPolicy everyone;
+    everyone.name = everyone_key;
+    fill_limits(directory, everyone);
+    policy.process = everyone.limits[index(Scope::process)];
+    return policy;
+}
+
+void fill_limits(const std::string& directory, TenantPolicy& tenant) {
+    const auto limits =
+        LimitsSegment::open(limits_path(here_path(directory, tenant.name)), LimitsSegment::Parts::all);
+    if (limits) tenant.limits = configured_limits(*limits);
+}
+
 Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits) {
     const auto here = here_path(directory, key);
     for (const auto& path : {tenants_directory(directory), tenant_directory(directory, key), here})

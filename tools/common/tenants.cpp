@@ -59,7 +59,7 @@ std::vector<TenantPlace> tenant_places(const std::string& directory) {
         auto key = entry->path().filename().string();
         std::replace(key.begin(), key.end(), '+', '/');
         const auto here = entry->path().string() + "/here";
-        if (exists(limits_path(here))) places.push_back({std::move(key), here});
+        if (key != everyone_key && exists(limits_path(here))) places.push_back({std::move(key), here});
     }
     std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
     return places;

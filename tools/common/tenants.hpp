@@ -9,6 +9,9 @@
 
 namespace rdmaquota {
 
+// What [process] says is kept like a tenant's limits, for tenants that are made later. Not listed.
+inline constexpr std::string_view everyone_key = "#process";
+
 struct TenantPlace {
     std::string key;   // "physics/atlas"; "user/#1000" for an instance; empty in a directory that is one tenant's own
     std::string here;

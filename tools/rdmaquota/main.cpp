@@ -26,6 +26,9 @@ void describe(CommandLine& line, Session& session) {
     add_run(line);
     add_show(line, session);
     add_set(line, session);
+    add_unset(line, session);
+    add_which(line, session);
+    add_tenant(line, session);
     add_top(line, session);
     add_events(line, session);
     add_check(line);
