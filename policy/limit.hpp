@@ -26,6 +26,8 @@ enum class Reason : std::uint8_t {
     other,       // one that a later version knows
 };
 
+std::string_view name(Reason) noexcept;
+
 // The largest amount that can be limited or charged at once (4 PiB - 1). The ledger keeps a tag in
 // the upper bits of each gate; see shm/ledger/layout.hpp.
 inline constexpr std::uint64_t max_amount = (std::uint64_t{1} << 52) - 1;

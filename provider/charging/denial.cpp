@@ -50,14 +50,6 @@ std::string remedy(std::string_view device, const Denial& denial, const std::str
                        of_process(denial) ? " --process" : "");
 }
 
-// Why the limit that a denial is about is what it is: that of the device's own row, or else that of "*".
-Reason reason_of(const LimitsSegment& limits, std::string_view device, const Denial& denial) noexcept {
-    const auto* own = limits.row(denial.scope, denial.total ? total_device : device);
-    if (denial.total || is_port(device) || load_limit(own, denial.resource) != unset)
-        return load_reason(own, denial.resource);
-    return load_reason(limits.row(denial.scope, any_device), denial.resource);
-}
-
 Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int error, const Identity& who) {
     Event event{};
     event.kind = mode == Mode::audit ? EventKind::would_deny : denial.proved ? EventKind::denied : EventKind::unproved;
@@ -93,7 +85,8 @@ void report(Account& account, std::uint32_t device_index, std::string_view devic
     const auto who = identity_of_self();
     account.ledger().record(event_of(device_index, denial, mode, error, who));
     say(LogLevel::warning, denial_line(device, denial, mode, error, account.directory(), account.tenant(),
-                                      reason_of(account.policy(), device, denial), who));
+                                      account.policy().reason(denial.scope, denial.total ? total_device : device,
+                                                              denial.resource), who));
 }
 
 void report_unavailable(std::string_view device, int error) {

@@ -119,6 +119,13 @@ std::uint64_t LimitsSegment::limit(Scope scope, std::string_view device, Resourc
     return any != unset ? any : unlimited;
 }
 
+Reason LimitsSegment::reason(Scope scope, std::string_view device, Resource resource) const noexcept {
+    const auto* own = row(scope, device);
+    if (is_port(device) || device == total_device || load_limit(own, resource) != unset)
+        return load_reason(own, resource);
+    return load_reason(row(scope, any_device), resource);
+}
+
 const OriginRow* LimitsSegment::origins() const noexcept {
     return reinterpret_cast<const OriginRow*>(rows() + row_count_);
 }

@@ -129,6 +129,8 @@ public:
     // The limit that holds for `device`: its own row's, else that of the row "*" unless `device` is a port or "total",
     // else unlimited.
     std::uint64_t limit(Scope scope, std::string_view device, Resource resource) const noexcept;
+    // Why that limit holds.
+    Reason reason(Scope scope, std::string_view device, Resource resource) const noexcept;
     // What would be in force without any reason. Needs Parts::all, as the next.
     std::uint64_t configured(Scope scope, std::string_view device, Resource resource) const noexcept;
     const Origin* origin(Scope scope, std::string_view device, Resource resource) const noexcept;
