@@ -123,7 +123,7 @@ std::size_t figures(const ProcessView& process) {
 
 template <class Source>
 TenantView snapshot_of(const Source& ledger, const LimitsSegment& policy) {
-    TenantView tenant{policy.tenant(), policy.mode(), policy.weight(), read_tenant(ledger, policy), {}, {}};
+    TenantView tenant{policy.tenant(), policy.mode(), policy.weight(), read_tenant(ledger, policy), {}, {}, false};
     tenant.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.tenant_activity(device); });
     std::size_t read = 0;
     for (const auto& owner : ledger.owners()) {
@@ -150,7 +150,7 @@ TenantView sum_of(const std::vector<const TenantView*>& below, const LimitsSegme
                 for (const auto& view : device.resources) used[device.name][index(view.resource)] += view.usage;
     for (const auto& device : policy.devices(Scope::tenant))
         if (device != any_device && device != total_device) used.try_emplace(device);
-    TenantView sum{policy.tenant(), policy.mode(), policy.weight(), {}, {}, {}};
+    TenantView sum{policy.tenant(), policy.mode(), policy.weight(), {}, {}, {}, true};
     std::array<std::uint64_t, resource_count> total{};
     for (const auto& [name, usage] : used) {
         keep(sum.devices, read_device(name, [&, &device = name, &row = usage](Resource r) {

@@ -48,6 +48,7 @@ struct TenantView {
     std::vector<DeviceView> devices;     // with what has usage, limit or peak
     std::vector<ActivityView> activity;  // devices with any
     std::vector<ProcessView> processes;  // by pid
+    bool is_sum = false;                 // of the tenants below it
 };
 
 // The limits are a segment with all parts. Processes beyond 131,072 figures are left out of the whole, as only a falsified ledger has so many.
