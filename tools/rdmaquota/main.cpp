@@ -49,7 +49,7 @@ int main(const std::vector<std::string>& arguments) {
     CommandLine line("rdmaquota", config::version, "Quotas on RDMA objects: see and change what programs may use");
     describe(line, session);
     if (!arguments.empty() && arguments.front() == "__complete")
-        return complete(line, {arguments.begin() + 1, arguments.end()});
+        return complete(line, {arguments.begin() + 1, arguments.end()}, session.directory);
     const auto status = line.run(arguments);
     return finish(status ? *status : wrong_usage(status.error()));
 }
