@@ -18,7 +18,7 @@ Result<Account*> Account::open(const std::string& directory, PolicySegment polic
     auto ledger = Ledger::open(path);
     // Root makes what is missing; another user cannot.
     if (!ledger && access(directory.c_str(), W_OK) == 0)
-        if (const auto made = Ledger::create(path, directory == system_directory)) ledger = Ledger::open(path);
+        if (const auto made = Ledger::create(path, directory == system_directory ? LedgerAccess::everyone() : LedgerAccess{})) ledger = Ledger::open(path);
     if (!ledger) return Error{ledger.error()};
     auto owner = ledger->claim(identity_of_self());
     if (!owner) return Error{owner.error()};

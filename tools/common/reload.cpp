@@ -54,7 +54,7 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     if (!lock) return Error{lock.error()};
     const auto policy = load_policy(file);  // again, since `set --persist` changes it under the lock
     if (!policy) return Error{policy.error()};
-    const auto aside = Ledger::replace_unusable(ledger_path(directory), true);
+    const auto aside = Ledger::replace_unusable(ledger_path(directory), LedgerAccess::everyone());
     if (!aside) return Error{aside.error()};
     const auto published = PolicyWriter::publish(*lock, policy_path(directory), policy.value());
     if (!published) return Error{published.error()};

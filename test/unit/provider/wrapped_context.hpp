@@ -19,7 +19,7 @@ struct WrappedContext {
 
     explicit WrappedContext(const Policy& policy = {}) {
         REQUIRE(PolicyWriter::publish(policy_path(directory.path()), policy));
-        REQUIRE(Ledger::create(ledger_path(directory.path()), false));
+        REQUIRE(Ledger::create(ledger_path(directory.path()), {}));
         setenv("RDMAQUOTA_DIR", directory.path().c_str(), 1);
         provider::Context::add(&verbs, new provider::Context("fake0"));
     }

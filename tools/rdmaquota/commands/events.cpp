@@ -37,7 +37,7 @@ public:
         auto ledger = Ledger::open(path_);
         if (!ledger) return Error{ledger.error()};
         ledger_.emplace(std::move(ledger.value()));
-        next_ = 0;
+        next_ = {};
         return {};
     }
 
@@ -48,11 +48,9 @@ public:
     void print_new(bool json) {
         std::multimap<std::string, std::string> lines;
         const auto devices = ledger_->devices();
-        for (const auto& [number, event] : ledger_->events(next_)) {
-            next_ = number + 1;
+        for (const auto& [number, event] : ledger_->events(next_))
             lines.emplace(event_time(event.time_ns, false),
                           json ? dump(event_json(number, event, devices)) : event_line(event, devices));
-        }
         add_sidecar(json, lines);
         for (const auto& [time, line] : lines) fmt::print("{}\n", line);
     }
@@ -78,7 +76,7 @@ private:
     std::string directory_;
     std::string path_;
     std::optional<Ledger> ledger_;
-    std::uint64_t next_ = 0;
+    EventCursor next_;
     ino_t inode_ = 0;
     std::uint64_t next_of_sidecar_ = 0;
     std::time_t asked_ = 0;
@@ -117,7 +115,7 @@ int events(const Options& options, const Session& session) {
 
 void add_events(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    auto command = line.command("events", "List denials and repairs, oldest first; the last 1024 are kept");
+    auto command = line.command("events", "List denials and repairs, oldest first; the last 1,024 denials and 256 repairs are kept");
     command.flag("-f,--follow", options->follow, "Go on and print what comes, until interrupted");
     command.flag("--json", options->json, "Write one JSON object per line");
     command.action([options, &session] { return events(*options, session); });

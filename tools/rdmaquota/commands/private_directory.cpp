@@ -27,7 +27,7 @@ std::string base_directory() {
 }
 
 Result<void> fill(const std::string& directory, const Policy& policy) {
-    if (auto made = Ledger::create(ledger_path(directory), false); !made) return made;
+    if (auto made = Ledger::create(ledger_path(directory), {}); !made) return made;
     return PolicyWriter::publish(policy_path(directory), policy);
 }
 

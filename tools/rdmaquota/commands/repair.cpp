@@ -62,7 +62,7 @@ int run(bool fresh, const Session& session) {
     if (::access(path.c_str(), F_OK) != 0)
         return failed(fmt::format("there is no ledger {}: run 'rdmaquota reload' to make it", path));
     if (fresh) return replace(path);
-    const auto aside = Ledger::replace_unusable(path, true);
+    const auto aside = Ledger::replace_unusable(path, LedgerAccess::everyone());
     if (!aside) return failed(aside.error());
     if (!aside->empty()) {
         fmt::print("the ledger could not be used; it was moved to {} and a new one made\n", *aside);
