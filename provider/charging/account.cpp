@@ -20,7 +20,8 @@ Result<Account*> Account::open(const Place& place, LimitsSegment limits) {
     // and for a directory of one's own only.
     const bool own = place.here == place.directory;
     if (!ledger && (own || place.is_default) && access(place.here.c_str(), W_OK) == 0)
-        if (const auto made = Ledger::create(path, place.is_default)) ledger = Ledger::open(path);
+        if (const auto made = Ledger::create(path, place.is_default ? LedgerAccess::everyone() : LedgerAccess{}))
+            ledger = Ledger::open(path);
     if (!ledger) return Error{ledger.error()};
     auto owner = ledger->claim(identity_of_self());
     if (!owner) return Error{owner.error()};

@@ -56,7 +56,7 @@ std::uint64_t Ledger::gate_total(Resource resource) const noexcept {
 std::uint64_t Ledger::slot_total(std::uint32_t slot, Resource resource) const noexcept {
     std::uint64_t sum = 0;
     for (std::uint32_t i = 0; i < devices_used(); ++i)
-        if (in_sums(i)) sum += load(data_->slots[slot].usage[i][index(resource)]);
+        if (in_sums(i)) sum += load(data_->usage[i][slot][index(resource)]);
     return sum;
 }
 
@@ -64,7 +64,7 @@ std::uint64_t Ledger::slot_total(std::uint32_t slot, Resource resource) const no
 std::optional<FullLimit> Ledger::full_limit(std::uint32_t slot, std::uint32_t device, Resource resource,
                                             std::uint64_t amount, const Limits& limit) const noexcept {
     const auto r = index(resource);
-    if (exceeds(load(data_->slots[slot].usage[device][r]), amount, limit.process))
+    if (exceeds(load(data_->usage[device][slot][r]), amount, limit.process))
         return FullLimit{Scope::process, false};
     if (exceeds(amount_of(load(data_->gates[device][r])), amount, capped(limit.tenant)))
         return FullLimit{Scope::tenant, false};
@@ -149,7 +149,7 @@ bool Ledger::proves(std::uint32_t device, Denial& denial) noexcept {
 bool Ledger::own_usage_proves(std::uint32_t slot, std::uint32_t device, Denial& denial) const noexcept {
     const auto before = load(data_->slots[slot].ops);
     denial.used = denial.total ? slot_total(slot, denial.resource)
-                               : load(data_->slots[slot].usage[device][index(denial.resource)]);
+                               : load(data_->usage[device][slot][index(denial.resource)]);
     const bool at_rest = (before & ops_in_flight_mask) == 0 && load(data_->slots[slot].ops) == before;
     return at_rest && exceeds(denial.used, denial.requested, denial.limit);
 }

@@ -25,25 +25,28 @@ namespace rdmaquota {
 namespace {
 
 Result<void> make_directory(const std::string& path, unsigned mode) {
-    if (mkdir(path.c_str(), 0700) != 0 || chmod(path.c_str(), mode) != 0)
+    if (mkdir(path.c_str(), 0700) != 0)
         return Error{fmt::format("cannot create the directory {}: {}", path, std::strerror(errno))};
-    return {};
+    return set_rights(path, {mode, {}, {}, {}});
 }
 
-Result<void> fill_directory(const std::string& path, bool shared) {
-    const unsigned directory_mode = shared ? 0755 : 0700;
-    const unsigned file_mode = shared ? 0666 : 0600;
-    if (auto made = make_directory(path, directory_mode); !made) return made;
-    if (auto made = make_directory(lock_directory(path), directory_mode); !made) return made;
-    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file)
-        if (auto made = LockFile::create(lock_path(path, slot), file_mode); !made) return made;
-    return create_ledger_file(data_path(path), file_mode);
+Result<void> fill_directory(const std::string& path, const FileRights& rights) {
+    for (const auto& directory : {path, lock_directory(path)})
+        if (auto made = make_directory(directory, directory_mode(rights)); !made) return made;
+    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) {
+        if (auto made = LockFile::create(lock_path(path, slot)); !made) return made;
+        if (auto set = set_rights(lock_path(path, slot), rights); !set) return set;
+    }
+    if (auto made = create_ledger_file(data_path(path)); !made) return made;
+    return set_rights(data_path(path), rights);
 }
+
+bool exists(const std::string& path) noexcept { return access(path.c_str(), F_OK) == 0; }
 
 // Of two ledgers moved away within one second the later one gets a number.
 std::string unused_name(const std::string& wanted) {
     std::string name = wanted;
-    for (int i = 1; access(name.c_str(), F_OK) == 0; ++i) name = fmt::format("{}.{}", wanted, i);
+    for (int i = 1; exists(name); ++i) name = fmt::format("{}.{}", wanted, i);
     return name;
 }
 
@@ -64,17 +67,11 @@ Result<bool> is_usable(const std::string& path) {
     return static_cast<bool>(inspect_ledger_file(data_path(path)));
 }
 
-// Whether every user may write the ledger that is there, usable or not.
-bool is_shared(const std::string& path) {
-    struct stat status {};
-    return ::stat(data_path(path).c_str(), &status) != 0 || (status.st_mode & S_IWOTH) != 0;
-}
-
 // A directory with a new ledger, beside `path`.
-Result<std::string> build_beside(const std::string& path, bool shared) {
+Result<std::string> build_beside(const std::string& path, const FileRights& rights) {
     auto temporary = fmt::format("{}.{}.tmp", path, getpid());
     remove_directory(temporary);
-    const auto filled = fill_directory(temporary, shared);
+    const auto filled = fill_directory(temporary, rights);
     if (filled) return temporary;
     remove_directory(temporary);
     return Error{filled.error()};
@@ -86,19 +83,20 @@ Error cannot(const char* what, const std::string& path, int error) {
 
 }  // namespace
 
-Result<void> Ledger::create(const std::string& path, bool shared) {
-    if (access(data_path(path).c_str(), F_OK) == 0) return {};
-    const auto temporary = build_beside(path, shared);
+Result<void> Ledger::create(const std::string& path, const LedgerAccess& access) {
+    if (exists(data_path(path))) return {};
+    const auto temporary = build_beside(path, rights_for(access));
     if (!temporary) return Error{temporary.error()};
     if (std::rename(temporary->c_str(), path.c_str()) == 0) return {};
     const int error = errno;
     remove_directory(*temporary);
-    if (access(data_path(path).c_str(), F_OK) == 0) return {};  // another process was faster
+    if (exists(data_path(path))) return {};  // another process was faster
     return cannot("create", path, error);
 }
 
-Result<std::string> Ledger::replace(const std::string& path) {
-    const auto temporary = build_beside(path, is_shared(path));
+Result<std::string> Ledger::replace(const std::string& path, const LedgerAccess& otherwise) {
+    const auto old = rights_of(data_path(path));
+    const auto temporary = build_beside(path, old ? *old : rights_for(otherwise));
     if (!temporary) return temporary;
     if (renameat2(AT_FDCWD, temporary->c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
         const int error = errno;
@@ -112,14 +110,14 @@ Result<std::string> Ledger::replace(const std::string& path) {
 
 void Ledger::remove(const std::string& aside) noexcept { remove_directory(aside); }
 
-Result<std::string> Ledger::replace_unusable(const std::string& path, bool shared) {
-    if (access(path.c_str(), F_OK) != 0) {
-        if (const auto made = create(path, shared); !made) return Error{made.error()};
+Result<std::string> Ledger::replace_unusable(const std::string& path, const LedgerAccess& access) {
+    if (!exists(path)) {
+        if (const auto made = create(path, access); !made) return Error{made.error()};
         return std::string();
     }
     const auto usable = is_usable(path);
     if (!usable) return Error{usable.error()};
-    return *usable ? std::string() : replace(path);
+    return *usable ? std::string() : replace(path, access);
 }
 
 Result<Ledger> Ledger::open(const std::string& path) {

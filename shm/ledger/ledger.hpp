@@ -40,6 +40,7 @@
 #include <vector>
 
 #include "policy/result.hpp"
+#include "shm/ledger/access.hpp"
 #include "shm/ledger/layout.hpp"
 #include "shm/mapping.hpp"
 
@@ -121,6 +122,15 @@ struct OwnerView {
     bool in_flight;
 };
 
+// Which event a reader wants next. Denials and repairs are numbered apart, each from 0.
+struct EventCursor {
+    std::uint64_t denials = 0;
+    std::uint64_t repairs = 0;
+    bool operator==(const EventCursor&) const = default;
+};
+using NumberedEvents = std::vector<std::pair<std::uint64_t, Event>>;
+void sort_by_time(NumberedEvents& events);
+
 class Ledger;
 class LockFile;
 
@@ -147,19 +157,20 @@ class Ledger {
 public:
     // Makes the ledger directory `path` (the parent must exist): built under a temporary name and
     // renamed into place. When another process was faster, its ledger stays and this succeeds.
-    // `shared`: every user may charge (files 0666, directory 0755); otherwise only this user.
-    static Result<void> create(const std::string& path, bool shared);
+    static Result<void> create(const std::string& path, const LedgerAccess& access);
 
     // Replaces any ledger, good or not, by a new one in one step; programs that have the old one mapped go on
-    // with it. The new one has the same users. Returns the path to which the old one was moved.
-    static Result<std::string> replace(const std::string& path);
+    // with it. The new one has the rights of the old one, or `otherwise` where the old one has no file to copy them
+    // from. Returns the path to which the old one was moved.
+    static Result<std::string> replace(const std::string& path,
+                                       const LedgerAccess& otherwise = LedgerAccess::everyone());
 
     // Deletes a ledger that was moved aside.
     static void remove(const std::string& aside) noexcept;
 
-    // Creates the ledger directory `path` where there is none, and replaces one that is not usable. Returns the path to
-    // which that one was moved, else the empty string.
-    static Result<std::string> replace_unusable(const std::string& path, bool shared);
+    // Creates the ledger directory `path` where there is none, and replaces one that is not usable, as `replace` does.
+    // Returns the path to which that one was moved, else the empty string.
+    static Result<std::string> replace_unusable(const std::string& path, const LedgerAccess& access);
 
     // Maps the ledger in directory `path`. Refuses what is truncated, foreign or of another layout
     // version, with path and remedy in the message.
@@ -179,7 +190,7 @@ public:
     // that happens at the child's end.
     void retire(Owner& owner) noexcept;
 
-    // The index of a device or port in this ledger, entered when new; none when all 32 are taken.
+    // The index of a device or port in this ledger, entered when new; none when all 64 are taken.
     // Ports are in no sum over devices.
     std::optional<std::uint32_t> device_index(std::string_view name) noexcept;
 
@@ -230,9 +241,11 @@ public:
     View reconcile(std::uint32_t device, Resource resource) noexcept;
 
     void record(const Event& event) noexcept;  // sequence and time are filled in
-    // Whole events from number `since` on, oldest first; the ring holds the last 1024.
-    std::vector<std::pair<std::uint64_t, Event>> events(std::uint64_t since) const;
-    std::uint64_t event_head() const noexcept;  // the number that the next event gets
+    // Whole events from `cursor` on with their numbers, sorted by time; moves the cursor past them. The rings hold the
+    // last 1,024 denials and the last 256 repairs.
+    NumberedEvents events(EventCursor& cursor) const;
+    NumberedEvents events() const;               // all that the rings hold
+    EventCursor event_cursor() const noexcept;  // past the last event
 
     // Views for listings: a moment's reading, each word by itself.
     std::vector<std::pair<std::uint32_t, std::string>> devices() const;
@@ -249,12 +262,14 @@ public:
     LedgerData& data() noexcept { return *data_; }  // for tests and repair tools
 
 private:
+    using SlotSet = std::uint64_t[owner_slots / 64];  // a bit for each slot
+
     // The usage of one resource in all slots at one instant.
     struct Snapshot {
-        std::uint64_t used[device_slots];         // sum over the slots, per device
-        std::uint64_t gate[device_slots];         // gate words, tag included
-        std::uint64_t holders[owner_slots / 64];  // bit per slot that uses any of it
-        std::uint64_t claims;                     // claims so far
+        std::uint64_t used[device_slots];  // sum over the slots, per device
+        std::uint64_t gate[device_slots];  // gate words, tag included
+        SlotSet holders;                   // slots that use any of it
+        std::uint64_t claims;              // claims so far
     };
 
     Ledger(std::string path, Mapping mapping) noexcept;
@@ -289,6 +304,8 @@ private:
     bool own_usage_proves(std::uint32_t slot, std::uint32_t device, Denial&) const noexcept;
     bool observe_among_others(Resource, Snapshot&) noexcept;
     bool observe(Resource, Snapshot&) const noexcept;
+    void find_live(std::uint32_t slots, SlotSet&) const noexcept;
+    void add_up(std::uint32_t device, Resource, const SlotSet& live, Snapshot&) const noexcept;
     bool correct(std::uint32_t device, Resource, const Snapshot&) noexcept;
     unsigned reap_group(std::uint32_t group) noexcept;
     bool all_alive(const Snapshot&) const noexcept;

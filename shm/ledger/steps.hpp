@@ -63,7 +63,7 @@ template <class AnyLimits>
     } while (!compare_exchange(gate, word, word + amount));
     failpoint("raise_gate");
     raise_to(data_->peaks[device][r], amount_of(word) + amount);
-    const auto used = add(data_->slots[slot].usage[device][r], amount);
+    const auto used = add(data_->usage[device][slot][r], amount);
     failpoint("raise_slot");
     const bool sums = (limit.process_total & limit.tenant_total) != unlimited;
     if (!exceeds(used, amount, limit.process) && !sums) [[likely]]
@@ -76,7 +76,7 @@ template <class AnyLimits>
 // 0, even when an object is uncharged twice, by a forked child and its parent.
 [[gnu::always_inline]] inline void Ledger::lower(std::uint32_t slot, std::uint32_t device, Resource resource,
                                                  std::uint64_t amount) noexcept {
-    auto& own = data_->slots[slot].usage[device][index(resource)];
+    auto& own = data_->usage[device][slot][index(resource)];
     auto used = load(own);
     while (!compare_exchange(own, used, used - std::min(used, amount))) {
     }

@@ -34,6 +34,7 @@ void record_denial(Ledger& ledger, const Identity& self, std::uint32_t device, c
     event.device = device;
     event.resource = static_cast<std::uint32_t>(index(setting.resource));
     event.pid = self.pid;
+    event.uid = self.uid;
     event.error = EDQUOT;
     event.used = event.limit = setting.limit;
     event.requested = 1;

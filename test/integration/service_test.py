@@ -770,10 +770,10 @@ def sparse_ledger():
     with open(ledger, "r+b") as file:
         file.seek(data + 40)
         file.write(struct.pack("Q", 4096))  # slots_used
-        for number in range(32):
+        for number in range(64):
             file.seek(data + 4096 + 128 * number)
             file.write(struct.pack("Q64s", 2 * number + 2, b"rxe%d" % number))
-        file.seek(data + 217088)
+        file.seek(data + 307200)
         file.write(struct.pack("I", 1) * 4096)  # SlotState::live
     before = os.stat(ledger).st_blocks
     sidecar = subprocess.Popen([rdmaquotad], stderr=open("log-sparse", "wb"), env=environment)

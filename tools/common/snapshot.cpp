@@ -105,7 +105,7 @@ ProcessView read_process(const Source& ledger, const LimitsSegment& policy, cons
         in_use(read_device(name, [&, at = number, &device = name](Resource r) {
             const auto usage = ledger.usage(owner.slot, at, r);
             if (!is_port(device)) sums[index(r)] += usage;
-            // Looking up a limit costs, and a ledger can have 4096 owners on 32 devices.
+            // Looking up a limit costs, and a ledger can have 4096 owners on 64 devices.
             return ResourceView{r, usage, usage == 0 ? unlimited : policy.limit(Scope::process, device, r), {}, {}, {}};
         }));
     in_use(read_device(std::string(total_device), [&](Resource r) {

@@ -131,9 +131,26 @@ Result<void> put_limits(const std::string& directory, std::string_view key, cons
     return LimitsWriter::publish(limits_path(here), limits);
 }
 
+namespace {
+
+// Of a ledger that was there already, whose tenant may have other members now.
+Result<void> give_rights(const std::string& ledger, const LedgerAccess& access) {
+    const auto wanted = rights_for(access);
+    if (const auto now = rights_of(data_path(ledger)); now && same_rights(*now, wanted)) return {};
+    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file)
+        if (auto set = set_rights(lock_path(ledger, slot), wanted); !set) return set;
+    return set_rights(data_path(ledger), wanted);
+}
+
+}  // namespace
+
 Result<std::string> put_ledger(const TenantPlace& place, const LedgerAccess& access) {
     if (auto made = make_directory(place.here + "/ledgers"); !made) return Error{made.error()};
-    return Ledger::replace_unusable(ledger_path(place.here), access);
+    const auto path = ledger_path(place.here);
+    const auto aside = Ledger::replace_unusable(path, access);
+    if (!aside) return aside;
+    if (auto given = give_rights(path, access); !given) return Error{given.error()};
+    return aside;
 }
 
 Result<void> make_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,

@@ -59,21 +59,21 @@ TEST_CASE_METHOD(LedgerFixture, "a ledger that is cut short under a charge is lo
               ledger->reap();
               ledger->reconcile(device, Resource::qp);
               ledger->retire(*owner);
-              return ledger->events(0).size() <= event_slots ? 0 : 4;
+              return ledger->events().size() <= event_slots ? 0 : 4;
           }) == 0);
 }
 
 TEST_CASE_METHOD(LedgerFixture, "a lost ledger's path can hold a new one") {
     REQUIRE(truncate(data_path(path).c_str(), 100) == 0);
-    const auto aside = Ledger::replace_unusable(path, false);
+    const auto aside = Ledger::replace_unusable(path, {});
     REQUIRE(aside);
     CHECK_FALSE(aside.value().empty());
     REQUIRE(truncate(data_path(path).c_str(), 100) == 0);
-    const auto again = Ledger::replace_unusable(path, false);  // within the same second
+    const auto again = Ledger::replace_unusable(path, {});  // within the same second
     REQUIRE(again);
     CHECK(again.value() != aside.value());
     CHECK(Ledger::open(path));
-    const auto usable = Ledger::replace_unusable(path, false);
+    const auto usable = Ledger::replace_unusable(path, {});
     REQUIRE(usable);
     CHECK(usable.value().empty());
     Ledger::remove(*aside);

@@ -195,8 +195,8 @@ struct Garbage : Detecting {
         std::uint64_t noise = 1;
         for (std::uint32_t slot = 0; slot < owner_slots; ++slot) {
             store(data.states[slot], SlotState::live);
-            for (auto& row : data.slots[slot].usage)
-                for (auto& word : row) word = (noise = noise * 6364136223846793005 + 1442695040888963407) >> 20;
+            for (auto& of_device : data.usage)
+                for (auto& word : of_device[slot]) word = (noise = noise * 6364136223846793005 + 1442695040888963407) >> 20;
         }
         for (auto& row : data.gates)
             for (auto& word : row) word = 1;

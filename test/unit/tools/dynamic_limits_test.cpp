@@ -24,7 +24,7 @@ struct Fixture {
     DynamicRule rule;
 
     Fixture() {
-        REQUIRE(Ledger::create(ledger_path(directory.path()), false));
+        REQUIRE(Ledger::create(ledger_path(directory.path()), {}));
         Policy policy;
         row_for(policy.process, "*")[index(Resource::qp)] = 100;
         REQUIRE(LimitsWriter::publish(policy_path(directory.path()), policy));

@@ -44,7 +44,7 @@ public:
         if (!ledger) return Error{ledger.error()};
         ledger_.emplace(std::move(ledger.value()));
         if (const auto limits = LimitsSegment::open(limits_path(place_.here))) tenant_ = limits->tenant();
-        next_ = 0;
+        next_ = {};
         return {};
     }
 
@@ -55,11 +55,9 @@ public:
 
     void add_new(bool json, Lines& lines) {
         const auto devices = ledger_->devices();
-        for (const auto& [number, event] : ledger_->events(next_)) {
-            next_ = number + 1;
+        for (const auto& [number, event] : ledger_->events(next_))
             lines.emplace(event_time(event.time_ns, false), json ? dump(event_json(number, event, devices, tenant_))
                                                                  : event_line(event, devices, tenant_));
-        }
     }
 
 private:
@@ -71,7 +69,7 @@ private:
     TenantPlace place_;
     std::string tenant_;
     std::optional<Ledger> ledger_;
-    std::uint64_t next_ = 0;
+    EventCursor next_;
     ino_t inode_ = 0;
 };
 
@@ -164,7 +162,7 @@ int events(const Options& options, const Session& session) {
 
 void add_events(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    auto command = line.command("events", "List denials and repairs, oldest first; the last 1024 are kept");
+    auto command = line.command("events", "List denials and repairs, oldest first; the last 1,024 denials and 256 repairs are kept");
     command.flag("-f,--follow", options->follow, "Go on and print what comes, until interrupted");
     command.flag("--json", options->json, "Write one JSON object per line");
     command.action([options, &session] { return events(*options, session); });

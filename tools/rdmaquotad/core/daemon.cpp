@@ -73,7 +73,7 @@ void Daemon::start() {
     save_at_ = now_s() + between_saves_s;
     tick();
     kernel_.start();
-    if (node_.usable()) next_event_ = node_.ledger().event_head();
+    if (node_.usable()) next_event_ = node_.ledger().event_cursor();
 }
 
 void Daemon::tick() {
@@ -153,8 +153,8 @@ void Daemon::new_policy() {
 void Daemon::relay_events() {
     if (!node_.usable()) return;
     const auto& ledger = node_.ledger();
-    const auto head = ledger.event_head();
-    if (head < next_event_) next_event_ = 0;  // another ledger
+    const auto head = ledger.event_cursor();
+    if (head.denials < next_event_.denials || head.repairs < next_event_.repairs) next_event_ = {};  // another ledger
     if (head == next_event_) return;
     if (control_.subscribers() == 0) {
         next_event_ = head;
@@ -162,11 +162,9 @@ void Daemon::relay_events() {
     }
     if (!node_.copy_ledger()) return;  // an event may name a device that is new
     const auto devices = node_.ledger_copy().devices();
-    for (const auto& [number, event] : read_events(ledger.path(), next_event_)) {
-        next_event_ = number + 1;
+    for (const auto& [number, event] : read_events(ledger.path(), next_event_))
         control_.broadcast(std::make_shared<const std::string>(
             dump(Json{{"version", control_version}, {"event", event_json(number, event, devices)}}) + "\n"));
-    }
 }
 
 Result<std::string> Daemon::reload() {
@@ -186,7 +184,8 @@ std::string Daemon::metrics() {
     if (node_.usable()) {
         node_.copy_ledger(LedgerCopy::Parts::usage_and_activity);
         input.tenants.push_back(take_snapshot(node_.ledger_copy(), node_.policy()));
-        input.ledger_events = node_.ledger().event_head();
+        const auto recorded = node_.ledger().event_cursor();
+        input.ledger_events = recorded.denials + recorded.repairs;
     }
     input.events = events_.counts();
     input.denied = kernel_.denied();

@@ -48,7 +48,7 @@ private:
     std::uint32_t metrics_port_ = 0;  // as the policy has it
     bool policy_is_new_ = false;
     std::string said_missing_;  // so that it is said once
-    std::uint64_t next_event_ = 0;
+    EventCursor next_event_;
     std::string said_status_;
     History history_;
     std::uint64_t sampled_at_ = 0, save_at_ = 0;  // CLOCK_REALTIME

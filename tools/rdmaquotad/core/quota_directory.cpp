@@ -44,7 +44,7 @@ bool QuotaDirectory::copy_ledger(LedgerCopy::Parts parts) {
 void QuotaDirectory::replace_damaged(const std::string& path) {
     const auto now = std::chrono::steady_clock::now();
     if (now < may_replace_) return;
-    const auto aside = Ledger::replace_unusable(path, true);
+    const auto aside = Ledger::replace_unusable(path, LedgerAccess::everyone());
     if (!aside || aside->empty()) return;
     if (!last_aside_.empty()) Ledger::remove(last_aside_);
     aside_ = last_aside_ = *aside;
