@@ -106,7 +106,8 @@ struct Policy : Settings {
     Sidecar sidecar;
     std::vector<std::string> warnings;  // about what was read, "FILE:LINE:COL: what"; no part of what is in force
 
-    Policy();  // with the tenant `default`
+    // With the tenant `default`.
+    Policy();
     TenantPolicy* find(std::string_view tenant) noexcept;  // nullptr: none of this name
     const TenantPolicy* find(std::string_view tenant) const noexcept;
     TenantPolicy& tenant(std::string_view name);  // appended when there is none yet
@@ -117,11 +118,12 @@ struct TenantLimits : Settings {
     std::string tenant = std::string(default_tenant);  // the name to be shown
     std::uint32_t weight = default_weight;
     std::uint32_t grace_s = default_grace_s;
-    LimitsByScope limits;     // its own
+    LimitsByScope limits;      // its own
     ScopeLimits for_everyone;  // of each process, for cells that its own say nothing of (Policy::process)
 };
 
-// What `policy` says of one of its tenants, with what it inherits. The tenant need not be in the policy's list.
+// What `policy` says of one of its tenants, with what it inherits: mode, deny_errno and grace. The tenant need not be
+// in the policy's list. Above an instance of a template lie templates: "slurm/{account}" above "slurm/atlas/7".
 TenantLimits limits_of(const Policy& policy, const TenantPolicy& tenant);
 
 // Names as in the policy file. parse_* errors list what is accepted.

@@ -22,14 +22,18 @@ inline constexpr std::uint32_t default_weight = 100, most_weight = 10'000;
 inline constexpr std::uint32_t default_grace_s = 7 * 24 * 3600;
 
 // Elements of letters, digits and any of _ . : @ - \\ with '/' between them; none begins with '.' or '-'. The error
-// says what is wrong. "node" is refused.
+// says what is wrong. "node" is refused, and so is what would lie below it or below "default".
 Result<void> check_tenant_name(std::string_view name);
-// The same, where an element may also contain "{user}" or another "{NAME}", and at least one does. NAME is of lower-case
-// letters, digits and '_'. {user} is a whole element, and there is at most one.
+// The same, where an element may also contain "{user}" or another "{NAME}", and at least one does. NAME is of
+// lower-case letters, digits and '_'. {user} is a whole element, and there is at most one.
 Result<void> check_template_name(std::string_view name);
 
 // Whether a valid name is a template's: it stands for one tenant for each value of what is in braces.
 constexpr bool is_template(std::string_view name) noexcept { return name.find('{') != name.npos; }
+
+// Whether `tenant`, a name or an instance's key, is what the template `of` stands for with some value for each of its
+// braces: "user/#1000" and "user/{user}". A name without braces is an instance of itself only.
+bool is_instance(std::string_view tenant, std::string_view of) noexcept;
 
 // "physics" for "physics/atlas"; node_tenant for "physics".
 std::string_view parent_of(std::string_view tenant) noexcept;

@@ -13,6 +13,7 @@
 
 #include <fmt/core.h>
 
+#include "policy/braces.hpp"
 #include "policy/printable.hpp"
 #include "shm/layout_version.hpp"
 #include "shm/policy/node_image.hpp"
@@ -119,7 +120,7 @@ void Compiler::add_matches(const TenantPolicy& tenant, std::size_t index) {
         compiled.tenant = static_cast<std::uint32_t>(index);
         compiled.entry = static_cast<std::uint32_t>(i);
         // A template with {user} asks for the user, too.
-        if (tenant.name.find("{user}") != tenant.name.npos ||
+        if (has_braces(tenant.name, user_braces) ||
             (compiled.flags & (CompiledMatch::by_user | CompiledMatch::by_group)) != 0)
             header_.flags |= NodeHeader::asks_for_ids;
         if ((compiled.flags & (CompiledMatch::by_cgroup | CompiledMatch::by_unit)) != 0)

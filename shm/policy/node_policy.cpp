@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "policy/braces.hpp"
 #include "policy/pattern.hpp"
 #include "shm/layout_version.hpp"
 #include "shm/policy/node_image.hpp"
@@ -112,7 +113,7 @@ struct Element {
 };
 
 std::optional<Element> element_for(std::string_view name, const Captures& captures, std::optional<uid_t> user) {
-    if (name == "user")
+    if (name == user_braces)
         return user ? std::optional(Element{user_element(*user), fmt::format_int(*user).str()}) : std::nullopt;
     for (std::size_t i = 0; i < std::min(captures.count, captures.list.size()); ++i)
         if (captures.list[i].name == name)
@@ -123,14 +124,14 @@ std::optional<Element> element_for(std::string_view name, const Captures& captur
 // The key of the tenant `name`, or of this instance of the template `name`; none when there can be no such tenant.
 std::optional<std::string> key_of(std::string_view name, const Captures& captures, std::optional<uid_t> user) {
     std::string key, checked;
-    for (auto begin = name.find('{'); begin != name.npos; begin = name.find('{')) {
-        const auto end = name.find('}', begin);
-        if (end == name.npos) return std::nullopt;
-        const auto element = element_for(name.substr(begin + 1, end - begin - 1), captures, user);
+    for (;;) {
+        const auto braces = take_braces(name);
+        if (!braces) return std::nullopt;
+        if (!braces.value()) break;
+        const auto element = element_for(braces.value()->name, captures, user);
         if (!element) return std::nullopt;
-        key.append(name.substr(0, begin)).append(element->key);
-        checked.append(name.substr(0, begin)).append(element->checked);
-        name.remove_prefix(end + 1);
+        key.append(braces.value()->before).append(element->key);
+        checked.append(braces.value()->before).append(element->checked);
     }
     key.append(name);
     checked.append(name);
