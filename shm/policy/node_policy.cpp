@@ -74,15 +74,18 @@ Result<void> check_header(const NodeHeader& header, std::size_t size) {
     return {};
 }
 
-// Whether every span lies in the text, and every match belongs to a tenant.
+// Whether every span lies in the text, every match belongs to a tenant, and no pattern takes long.
 bool is_sound(const NodePolicy::Image& image) noexcept {
     const std::uint64_t text_bytes = image.header().text_bytes;
     const auto inside = [&](TextSpan span) { return std::uint64_t{span.offset} + span.length <= text_bytes; };
+    const auto is_pattern = [&](TextSpan span) { return inside(span) && span.length <= longest_pattern; };
     const auto tenants = image.tenants();
-    const auto tenant_is_sound = [&](const CompiledTenant& tenant) { return inside(tenant.name); };
+    const auto tenant_is_sound = [&](const CompiledTenant& tenant) {
+        return inside(tenant.name) && tenant.name.length < tenant_name_bytes;
+    };
     const auto match_is_sound = [&](const CompiledMatch& match) {
-        return match.tenant < tenants.size() && inside(match.cgroup) && inside(match.unit) && inside(match.user_name) &&
-               inside(match.group_name) && inside(match.members);
+        return match.tenant < tenants.size() && is_pattern(match.cgroup) && is_pattern(match.unit) &&
+               inside(match.user_name) && inside(match.group_name) && inside(match.members);
     };
     return inside(image.header().log_file) && std::all_of(tenants.begin(), tenants.end(), tenant_is_sound) &&
            std::all_of(image.matches().begin(), image.matches().end(), match_is_sound);

@@ -401,8 +401,12 @@ TEST_CASE("what cannot be published leaves the old policy in force") {
     policy.tenants.back().name = "a";
     policy.tenants.back().matches = {by_cgroup("/a", {std::string("a\0b", 3)})};
     CHECK_FALSE(node.try_publish(policy));
-    policy.tenants.back().matches = {by_cgroup("/" + std::string(largest_node_policy, 'x'))};
+    policy.tenants.back().matches = {by_cgroup("slurm")};
     CHECK_FALSE(node.try_publish(policy));
+    policy.tenants.back().matches = {by_unit("a/b.service")};
+    CHECK_FALSE(node.try_publish(policy));
+    policy.tenants.back().matches = {by_cgroup("/a", {std::string(largest_node_policy, 'x')})};
+    CHECK_THAT(node.try_publish(policy).error(), Catch::Contains("the policy is too large: 6 tenants with 6 matches"));
     policy = sample();
     policy.dynamic[0].tenant = std::string(tenant_name_bytes, 'x');
     CHECK_FALSE(node.try_publish(policy));
@@ -462,6 +466,22 @@ TEST_CASE("a node policy whose records point elsewhere is refused") {
         const auto read = NodePolicy::read(node.path);
         REQUIRE_FALSE(read);
         CHECK_THAT(read.error(), Catch::Contains("it is damaged"));
+    }
+}
+
+TEST_CASE("a node policy with a pattern that takes long is refused") {
+    const Node node;
+    node.publish(with("slurm", {by_cgroup("/slurm", {std::string(1000, 'x')})}));
+    const auto whole = node.bytes();
+    for (const auto span : {offsetof(CompiledMatch, cgroup), offsetof(CompiledMatch, unit)}) {
+        auto bytes = whole;
+        const auto length = sizeof(NodeHeader) + 2 * sizeof(CompiledTenant) + span + offsetof(TextSpan, length);
+        bytes.replace(length, 2, std::string("\x00\x01", 2));  // 256
+        node.write(bytes);
+        CHECK_FALSE(NodePolicy::read(node.path));
+        bytes.replace(length, 2, std::string("\xff\x00", 2));
+        node.write(bytes);
+        CHECK(NodePolicy::read(node.path));
     }
 }
 
