@@ -13,6 +13,8 @@
 
 #include <fmt/core.h>
 
+#include "policy/braces.hpp"
+#include "policy/pattern.hpp"
 #include "policy/printable.hpp"
 #include "shm/layout_version.hpp"
 #include "shm/policy/node_image.hpp"
@@ -76,12 +78,17 @@ public:
 private:
     void add_tenant(const TenantPolicy& tenant);
     void add_matches(const TenantPolicy& tenant, std::size_t index);
+    void check(const Match& match);
     CompiledMatch compile(const Match& match);
     void set_user(const Match& match, CompiledMatch& compiled);
     void set_group(const Match& match, CompiledMatch& compiled);
     TextSpan members(const Match& match);
     void fill_header(const Policy& policy);
     Result<std::string> image();
+
+    void note(const Result<void>& checked) {
+        if (!checked) problem_ = checked.error();
+    }
 
     TextSpan add_text(std::string_view text) {
         const TextSpan span{static_cast<std::uint32_t>(text_.size()), static_cast<std::uint32_t>(text.size())};
@@ -99,8 +106,7 @@ private:
 };
 
 void Compiler::add_tenant(const TenantPolicy& tenant) {
-    const auto checked = is_template(tenant.name) ? check_template_name(tenant.name) : check_tenant_name(tenant.name);
-    if (!checked) problem_ = checked.error();
+    note(is_template(tenant.name) ? check_template_name(tenant.name) : check_tenant_name(tenant.name));
     CompiledTenant compiled{};
     compiled.name = add_text(tenant.name);
     compiled.flags =
@@ -119,7 +125,7 @@ void Compiler::add_matches(const TenantPolicy& tenant, std::size_t index) {
         compiled.tenant = static_cast<std::uint32_t>(index);
         compiled.entry = static_cast<std::uint32_t>(i);
         // A template with {user} asks for the user, too.
-        if (tenant.name.find("{user}") != tenant.name.npos ||
+        if (has_braces(tenant.name, user_braces) ||
             (compiled.flags & (CompiledMatch::by_user | CompiledMatch::by_group)) != 0)
             header_.flags |= NodeHeader::asks_for_ids;
         if ((compiled.flags & (CompiledMatch::by_cgroup | CompiledMatch::by_unit)) != 0)
@@ -154,7 +160,16 @@ TextSpan Compiler::members(const Match& match) {
     return add_text(text);
 }
 
+// Readers check lengths only.
+void Compiler::check(const Match& match) {
+    if (!match.cgroup.empty()) note(check_cgroup_pattern(match.cgroup));
+    if (!match.unit.empty()) note(check_unit_pattern(match.unit));
+    for (const auto& member : match.members)
+        if (member.find('\0') != member.npos) note(Error{fmt::format("'{}' is no member's name", printable(member))});
+}
+
 CompiledMatch Compiler::compile(const Match& match) {
+    check(match);
     CompiledMatch compiled{};
     set_user(match, compiled);
     set_group(match, compiled);

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "policy/braces.hpp"
 #include "policy/pattern.hpp"
 #include "shm/layout_version.hpp"
 #include "shm/policy/node_image.hpp"
@@ -73,15 +74,18 @@ Result<void> check_header(const NodeHeader& header, std::size_t size) {
     return {};
 }
 
-// Whether every span lies in the text, and every match belongs to a tenant.
+// Whether every span lies in the text, every match belongs to a tenant, and no pattern takes long.
 bool is_sound(const NodePolicy::Image& image) noexcept {
     const std::uint64_t text_bytes = image.header().text_bytes;
     const auto inside = [&](TextSpan span) { return std::uint64_t{span.offset} + span.length <= text_bytes; };
+    const auto is_pattern = [&](TextSpan span) { return inside(span) && span.length <= longest_pattern; };
     const auto tenants = image.tenants();
-    const auto tenant_is_sound = [&](const CompiledTenant& tenant) { return inside(tenant.name); };
+    const auto tenant_is_sound = [&](const CompiledTenant& tenant) {
+        return inside(tenant.name) && tenant.name.length < tenant_name_bytes;
+    };
     const auto match_is_sound = [&](const CompiledMatch& match) {
-        return match.tenant < tenants.size() && inside(match.cgroup) && inside(match.unit) && inside(match.user_name) &&
-               inside(match.group_name) && inside(match.members);
+        return match.tenant < tenants.size() && is_pattern(match.cgroup) && is_pattern(match.unit) &&
+               inside(match.user_name) && inside(match.group_name) && inside(match.members);
     };
     return inside(image.header().log_file) && std::all_of(tenants.begin(), tenants.end(), tenant_is_sound) &&
            std::all_of(image.matches().begin(), image.matches().end(), match_is_sound);
@@ -112,7 +116,7 @@ struct Element {
 };
 
 std::optional<Element> element_for(std::string_view name, const Captures& captures, std::optional<uid_t> user) {
-    if (name == "user")
+    if (name == user_braces)
         return user ? std::optional(Element{user_element(*user), fmt::format_int(*user).str()}) : std::nullopt;
     for (std::size_t i = 0; i < std::min(captures.count, captures.list.size()); ++i)
         if (captures.list[i].name == name)
@@ -123,14 +127,14 @@ std::optional<Element> element_for(std::string_view name, const Captures& captur
 // The key of the tenant `name`, or of this instance of the template `name`; none when there can be no such tenant.
 std::optional<std::string> key_of(std::string_view name, const Captures& captures, std::optional<uid_t> user) {
     std::string key, checked;
-    for (auto begin = name.find('{'); begin != name.npos; begin = name.find('{')) {
-        const auto end = name.find('}', begin);
-        if (end == name.npos) return std::nullopt;
-        const auto element = element_for(name.substr(begin + 1, end - begin - 1), captures, user);
+    for (;;) {
+        const auto braces = take_braces(name);
+        if (!braces) return std::nullopt;
+        if (!braces.value()) break;
+        const auto element = element_for(braces.value()->name, captures, user);
         if (!element) return std::nullopt;
-        key.append(name.substr(0, begin)).append(element->key);
-        checked.append(name.substr(0, begin)).append(element->checked);
-        name.remove_prefix(end + 1);
+        key.append(braces.value()->before).append(element->key);
+        checked.append(braces.value()->before).append(element->checked);
     }
     key.append(name);
     checked.append(name);
