@@ -176,6 +176,10 @@ public:
     // version, with path and remedy in the message.
     static Result<Ledger> open(const std::string& path);
 
+    // False when the directory was moved away: the lock files at the path are another ledger's then and
+    // say nothing about this one's owners. Nobody is taken for dead, and no denial is proved.
+    bool in_place() const noexcept;
+
     // Its file was cut short: nothing that is charged or read here since means anything.
     bool lost() const noexcept { return mapping_.lost(); }
 
@@ -273,9 +277,6 @@ private:
     };
 
     Ledger(std::string path, Mapping mapping) noexcept;
-    // False when the directory was moved away: the lock files at the path are another ledger's then and
-    // say nothing about this one's owners. Nobody is taken for dead, and no denial is proved.
-    bool in_place() const noexcept;
 
     std::uint32_t slots_used() const noexcept;
     std::uint32_t devices_used() const noexcept;

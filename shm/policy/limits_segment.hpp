@@ -71,14 +71,14 @@ struct Origin {
     std::uint64_t configured;  // `unset` where this row says nothing
     std::uint64_t file;        // what it was when the policy was published, and is again after `rdmaquota unset`
     std::uint64_t since_s;     // CLOCK_REALTIME; since when the reason has held
-    std::uint32_t own;         // whose it is, see OwnLimit; 0: from [process], or of nobody
+    std::uint32_t own;         // whose it is, see own_in_file; 0: from [process], or of nobody
     std::uint32_t reserved;
     char why[96];  // the reason in words, NUL-terminated; not yet safe to print
 };
 static_assert(sizeof(Origin) == 128);
 
 // Bits: the tenant's own tables say it; it was set for this tenant since.
-enum OwnLimit : std::uint32_t { own_in_file = 1, own_by_set = 2 };
+inline constexpr std::uint32_t own_in_file = 1, own_by_set = 2;
 
 struct OriginRow {
     Origin of[resource_slots];

@@ -128,7 +128,7 @@ void LimitsWriter::configure(std::size_t row, Resource resource, std::uint64_t l
     const bool held = load_reason(&rows()[row], resource) != Reason::configured;
     const bool above = held && load(effective) > load(configured);
     store(configured, limit);
-    if (!held || (limit != unset && !above)) store(effective, held ? std::min(load(effective), limit) : limit);
+    if (!held || (limit != rdmaquota::unset && !above)) store(effective, held ? std::min(load(effective), limit) : limit);
 }
 
 Result<void> LimitsWriter::set(Scope scope, std::string_view device, std::span<const Setting> settings, Whose whose) {
@@ -153,7 +153,7 @@ Result<void> LimitsWriter::unset(Scope scope, std::string_view device, std::span
     for (const auto resource : resources) {
         auto& from = origin(row, resource);
         if (whose == Whose::everyone && from.own != 0) continue;
-        store(from.own, from.own & ~std::uint32_t{own_by_set});
+        store(from.own, from.own & ~own_by_set);
         configure(row, resource, load(from.file));
     }
     changed();

@@ -99,6 +99,18 @@ std::optional<gid_t> group_id(const std::string& name) {
 
 NameLookup name_lookup() { return {user_id, group_id}; }
 
+std::optional<UserIds> ids_of_user(const std::string& name) {
+    const auto id = user_id(name);
+    const auto known = id ? account(*id) : std::nullopt;
+    if (!known) return std::nullopt;
+    UserIds ids{known->user, known->group, std::vector<gid_t>(64)};
+    int count = static_cast<int>(ids.groups.size());
+    while (getgrouplist(known->name.c_str(), known->group, ids.groups.data(), &count) < 0)
+        ids.groups.resize(static_cast<std::size_t>(count));
+    ids.groups.resize(static_cast<std::size_t>(count));
+    return ids;
+}
+
 std::string user_name(uid_t user) {
     const auto known = account(user);
     return known ? known->name : fmt::format_int(user).str();

@@ -18,6 +18,14 @@ std::optional<uid_t> user_id(const std::string& name);
 std::optional<gid_t> group_id(const std::string& name);
 NameLookup name_lookup();  // of these two
 
+// The ids with which a user's processes run after a login.
+struct UserIds {
+    uid_t user;
+    gid_t group;
+    std::vector<gid_t> groups;
+};
+std::optional<UserIds> ids_of_user(const std::string& name);
+
 // For display: the number where there is no name.
 std::string user_name(uid_t user);
 std::string group_name(gid_t group);

@@ -6,6 +6,7 @@
 #include "policy/tenant.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
+#include "tools/common/devices.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -17,7 +18,9 @@ bool is_below(std::string_view key, std::string_view parent) {
     return key.size() > parent.size() && key.starts_with(parent) && key[parent.size()] == '/';
 }
 
-Result<TenantReading> read_one(const TenantPlace& place) {
+}  // namespace
+
+Result<TenantReading> read_place(const TenantPlace& place) {
     const auto limits = LimitsSegment::open(limits_path(place.here), Parts::all);
     if (!limits) return Error{limits.error()};
     if (place.key == node_tenant || (!place.has_ledger() && place.key != default_tenant && !place.key.empty()))
@@ -27,6 +30,8 @@ Result<TenantReading> read_one(const TenantPlace& place) {
     ledger->reap();
     return TenantReading{place, take_snapshot(*ledger, *limits), held_limits(*limits)};
 }
+
+namespace {
 
 // Inner tenants have no ledger: what they use is the sum of those below.
 void add_up(std::vector<TenantReading>& tenants) {
@@ -53,13 +58,31 @@ Result<std::vector<TenantReading>> read_tenants(const std::string& directory, st
     std::vector<TenantReading> tenants;
     std::optional<std::string> error;
     for (const auto& place : places) {
-        auto tenant = read_one(place);
+        auto tenant = read_place(place);
         if (tenant) tenants.push_back(std::move(*tenant));
         else if (!error || place.key == named->key) error = tenant.error();
     }
     if (tenants.empty()) return Error{*error};
     add_up(tenants);
     return tenants;
+}
+
+std::uint64_t usage_of(const std::vector<DeviceView>& devices, std::string_view device, Resource resource) {
+    for (const auto& view : devices)
+        if (view.name == device)
+            for (const auto& of : view.resources)
+                if (of.resource == resource) return of.usage;
+    return 0;
+}
+
+std::vector<std::string> devices_of(const TenantView& tenant, const LimitsSegment& limits) {
+    auto names = machine_devices();
+    for (const auto& device : tenant.devices) names.push_back(device.name);
+    for (auto& device : limits.devices(Scope::process)) names.push_back(std::move(device));
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    std::erase(names, any_device);
+    return names;
 }
 
 bool is_used(const DeviceView& device) {

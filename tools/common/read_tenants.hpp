@@ -22,6 +22,15 @@ struct TenantReading {
 // dead. Leaves out templates, and tenants whose ledger this user may not read; an error when nothing is left.
 Result<std::vector<TenantReading>> read_tenants(const std::string& directory, std::string_view name = {});
 
+// One tenant alone.
+Result<TenantReading> read_place(const TenantPlace& place);
+
+// The usage in a list of devices; 0 for what is not in it.
+std::uint64_t usage_of(const std::vector<DeviceView>& devices, std::string_view device, Resource resource);
+
+// The devices of this machine, and those that the tenant uses or its limits name; "total" among them where it is limited.
+std::vector<std::string> devices_of(const TenantView& tenant, const LimitsSegment& limits);
+
 // Whether something on the device is in use.
 bool is_used(const DeviceView& device);
 

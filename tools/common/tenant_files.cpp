@@ -133,9 +133,16 @@ Result<void> put_limits(const std::string& directory, std::string_view key, cons
 
 namespace {
 
+// With a list, the mode shows the list's mask.
+bool same_rights(const FileRights& a, const FileRights& b) {
+    return a.owner == b.owner && a.group == b.group && a.acl == b.acl && (!a.acl.empty() || a.mode == b.mode);
+}
+
 // Of a ledger that was there already, whose tenant may have other members now.
 Result<void> give_rights(const std::string& ledger, const LedgerAccess& access) {
-    const auto wanted = rights_for(access);
+    auto wanted = rights_for(access);
+    wanted.owner = wanted.owner.value_or(::geteuid());
+    wanted.group = wanted.group.value_or(::getegid());
     if (const auto now = rights_of(data_path(ledger)); now && same_rights(*now, wanted)) return {};
     for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file)
         if (auto set = set_rights(lock_path(ledger, slot), wanted); !set) return set;
