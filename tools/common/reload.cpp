@@ -81,9 +81,11 @@ private:
     }
 
     Result<void> publish(const TenantPolicy& tenant) {
-        if (const auto put = put_limits(directory_, tenant.name, limits_of(policy_, tenant)); !put) return put;
+        const bool inner = has_children(policy_, tenant);
+        const auto mode = inner ? 0755 : directory_mode_of(tenant);
+        if (const auto put = put_limits(directory_, tenant.name, limits_of(policy_, tenant), mode); !put) return put;
         if (is_template(tenant.name)) return publish_instances(tenant);
-        if (has_children(policy_, tenant)) return {};
+        if (inner) return {};
         return ledger_of({tenant.name, here_path(directory_, tenant.name)}, access_of(tenant, names_));
     }
 

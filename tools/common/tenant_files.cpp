@@ -55,11 +55,6 @@ std::string shown_name(std::string_view key) {
     return fmt::format("{}{}{}", key.substr(0, number), user_name(*user_of(key)), key.substr(end));
 }
 
-// Of a tenant that nothing matches only containers are: whoever has its directory mounted.
-bool only_for_containers(const TenantPolicy& tenant) {
-    return tenant.matches.empty() && tenant.name != default_tenant && tenant.name != node_tenant;
-}
-
 bool in_policy(const Policy& policy, std::string_view key) {
     if (policy.find(key)) return true;
     if (key == node_tenant) return !policy.node.empty();
@@ -79,8 +74,13 @@ Result<void> make_directory(const std::string& path, unsigned mode) {
         fmt::format("cannot create {}: {}{}", path, std::strerror(errno), ::geteuid() == 0 ? "" : "; run as root")};
 }
 
+unsigned directory_mode_of(const TenantPolicy& tenant) {
+    return tenant.matches.empty() && tenant.name != default_tenant ? 0700 : 0755;
+}
+
 LedgerAccess access_of(const TenantPolicy& tenant, const NameLookup& names) {
-    if (tenant.name == default_tenant) return LedgerAccess::everyone();
+    // Who has a directory mounted that nobody else can enter may charge there.
+    if (tenant.name == default_tenant || tenant.matches.empty()) return LedgerAccess::everyone();
     std::vector<uid_t> users;
     std::vector<gid_t> groups;
     for (const auto& match : tenant.matches) {
@@ -124,10 +124,12 @@ void fill_limits(const std::string& directory, TenantPolicy& tenant) {
     if (limits) tenant.limits = configured_limits(*limits);
 }
 
-Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits) {
+Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits,
+                        unsigned mode) {
     const auto here = here_path(directory, key);
-    for (const auto& path : {tenants_directory(directory), tenant_directory(directory, key), here})
-        if (auto made = make_directory(path); !made) return made;
+    if (auto made = make_directory(tenants_directory(directory)); !made) return made;
+    if (auto made = make_directory(tenant_directory(directory, key), mode); !made) return made;
+    if (auto made = make_directory(here); !made) return made;
     return LimitsWriter::publish(limits_path(here), limits);
 }
 

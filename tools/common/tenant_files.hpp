@@ -15,7 +15,7 @@ namespace rdmaquota {
 
 Result<void> make_directory(const std::string& path, unsigned mode = 0755);
 
-// Who may charge a tenant: everyone for `default`; else what its matches say of users, groups and members. Names that
+// Who may charge a tenant: everyone for `default` and for one that nothing matches; else what its matches say of users, groups and members. Names that
 // are unknown are left out.
 LedgerAccess access_of(const TenantPolicy& tenant, const NameLookup& names);
 
@@ -29,8 +29,12 @@ std::string instance_of_user(std::string_view template_name, uid_t user);
 Result<Policy> running_policy(const std::string& directory);
 void fill_limits(const std::string& directory, TenantPolicy& tenant);
 
-// Puts limits in force at `here`, with the directories above it where they are missing.
-Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits);
+// 0700 for a tenant that nothing matches: only containers are in it, which have its `here` mounted.
+unsigned directory_mode_of(const TenantPolicy& tenant);
+
+// Puts limits in force at `here`, with the directories above it where they are missing; `mode` is that of the tenant's.
+Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits,
+                        unsigned mode = 0755);
 
 // Makes the ledger where there is none, and replaces one that is not usable. Returns the path to which that one was moved,
 // else the empty string.

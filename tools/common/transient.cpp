@@ -96,7 +96,7 @@ Result<void> add_transient(const std::string& directory, TenantPolicy tenant) {
     if (auto room = make_room(directory, tenant.name); !room) return room;
     (void)remove_ended(directory, policy);
     const auto names = name_lookup();
-    if (auto put = put_limits(directory, tenant.name, limits_of(policy, tenant)); !put) return put;
+    if (auto put = put_limits(directory, tenant.name, limits_of(policy, tenant), directory_mode_of(tenant)); !put) return put;
     const TenantPlace place{tenant.name, here_path(directory, tenant.name)};
     if (auto put = put_ledger(place, access_of(tenant, names)); !put) return Error{put.error()};
     policy.tenants.push_back(std::move(tenant));

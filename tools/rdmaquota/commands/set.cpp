@@ -131,7 +131,7 @@ int set(const Options& options, const Session& session) {
     return status_done;
 }
 
-int unset(const Options& options, const Session& session) {
+int take_back(const Options& options, const Session& session) {
     const auto keys = read_keys(options);
     if (!keys) return wrong_usage(keys.error());
     const auto done = unset_limits(session.directory, *keys);
@@ -159,7 +159,7 @@ void add_unset(CommandLine& line, const Session& session) {
     auto command = line.command("unset", "Take back what `set` changed: what the policy file said holds again");
     command.words("[TENANT] DEVICE RESOURCE", options->words, "Whose limit, on which device, of which resources");
     command.flag("--process", options->process, "The limit of each process instead of the tenant's as a whole");
-    command.action([options, &session] { return unset(*options, session); });
+    command.action([options, &session] { return take_back(*options, session); });
 }
 
 }  // namespace rdmaquota
