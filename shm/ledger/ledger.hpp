@@ -286,16 +286,26 @@ private:
                                         const Limits&) const noexcept;
     std::optional<FullLimit> full_total(std::uint32_t slot, Resource, std::uint64_t amount, const Limits&,
                                         std::uint64_t already) const noexcept;
+    // The words that an operation of one owner on one device changes, found once for all its resources.
+    struct Cells {
+        CellRow& gates;
+        CellRow& peaks;
+        CellRow& usage;
+    };
+    Cells cells(std::uint32_t slot, std::uint32_t device) const noexcept {
+        return {data_->gates[device], data_->peaks[device], data_->usage[device][slot]};
+    }
+
     template <class AnyLimits>
-    bool raise(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount, const AnyLimits&,
-               FullLimit& met) noexcept;
+    bool raise(std::uint32_t slot, std::uint32_t device, const Cells&, Resource, std::uint64_t amount,
+               const AnyLimits&, FullLimit& met) noexcept;
     bool fits_sums(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount, const Limits&,
                    std::uint64_t used, FullLimit& met) noexcept;
     bool try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     bool retry(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     std::optional<Denial> prove(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*,
                                 Denial) noexcept;
-    void lower(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount) noexcept;
+    static void lower(const Cells&, Resource, std::uint64_t amount) noexcept;
     std::uint64_t gate_total(Resource) const noexcept;
     std::uint64_t slot_total(std::uint32_t slot, Resource) const noexcept;
 
