@@ -99,7 +99,7 @@ bool Ledger::fits_sums(std::uint32_t slot, std::uint32_t device, Resource resour
 bool Ledger::try_charge(std::uint32_t slot, std::uint32_t device, const Amounts& amounts, const Limits* limits,
                         Denial& denial) noexcept {
     const auto words = cells(slot, device);
-    const InFlight in_flight(*data_, slot);
+    const InFlight in_flight(*data_, data_->slots[slot].ops);
     for (std::size_t i = 0; i < amounts.count; ++i) {
         FullLimit met{};
         if (raise(slot, device, words, amounts.resource[i], amounts.amount[i], limits[i], met)) [[likely]]
@@ -169,8 +169,8 @@ std::uint64_t Ledger::usage_behind(std::uint32_t device, const Denial& denial, c
 }
 
 void Ledger::uncharge(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept {
-    const auto words = cells(owner.slot(), device);
-    const InFlight in_flight(*data_, owner.slot());
+    const auto words = cells(owner, device);
+    const InFlight in_flight(*data_, *owner.ops_);
     for (std::size_t i = 0; i < amounts.count; ++i) lower(words, amounts.resource[i], amounts.amount[i]);
 }
 

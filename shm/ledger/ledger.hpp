@@ -134,7 +134,8 @@ void sort_by_time(NumberedEvents& events);
 class Ledger;
 class LockFile;
 
-// One claimed slot: the lifetime of the mapping that holds its lock. Move-only.
+// One claimed slot: the lifetime of the mapping that holds its lock. Move-only. Charge with it only while the Ledger that
+// gave it is there, or what that one was moved to.
 class Owner {
 public:
     Owner(Owner&& other) noexcept;
@@ -148,9 +149,14 @@ public:
 
 private:
     friend class Ledger;
-    Owner(std::uint32_t slot, void* hold) noexcept : slot_(slot), hold_(hold) {}
+    Owner(std::uint32_t slot, void* hold, LedgerData& data) noexcept
+        : slot_(slot), hold_(hold), ops_(&data.slots[slot].ops), usage_(&data.usage[0][slot]) {}
     std::uint32_t slot_ = 0;
     void* hold_ = nullptr;
+    // In the mapping of the Ledger that gave the slot, so that a charge need not calculate them: the ops word, and the
+    // row of device 0.
+    std::uint64_t* ops_ = nullptr;
+    CellRow* usage_ = nullptr;
 };
 
 class Ledger {
@@ -294,6 +300,10 @@ private:
     };
     Cells cells(std::uint32_t slot, std::uint32_t device) const noexcept {
         return {data_->gates[device], data_->peaks[device], data_->usage[device][slot]};
+    }
+
+    Cells cells(const Owner& owner, std::uint32_t device) const noexcept {
+        return {data_->gates[device], data_->peaks[device], owner.usage_[std::size_t{device} * owner_slots]};
     }
 
     template <class AnyLimits>

@@ -13,10 +13,10 @@ namespace rdmaquota {
 // Lets another process's proof go first; in charge.cpp.
 void hold_back(std::uint64_t& pause) noexcept;
 
-// Marks an operation of this owner as in flight: the slot is not at rest.
+// Marks an operation of the owner with this ops word as in flight: the slot is not at rest.
 class InFlight {
 public:
-    InFlight(LedgerData& data, std::uint32_t slot) noexcept : ops_(data.slots[slot].ops) {
+    InFlight(LedgerData& data, std::uint64_t& ops) noexcept : ops_(ops) {
         if (load(data.header.pause) != 0) [[unlikely]]
             hold_back(data.header.pause);
         add(ops_, ops_begin);
@@ -96,8 +96,8 @@ template <class LimitsOf, class... Parts>
                                                         const LimitsOf& limits_of, const Parts&... parts) noexcept {
     if constexpr (sizeof...(parts) == 0) return true;
     const auto slot = owner.slot();
-    const auto words = cells(slot, device);
-    const InFlight in_flight(*data_, slot);
+    const auto words = cells(owner, device);
+    const InFlight in_flight(*data_, *owner.ops_);
     FullLimit met;
     std::size_t raised = 0;
     [[maybe_unused]] const auto raise_part = [&](const auto& part) __attribute__((always_inline)) {
@@ -121,9 +121,8 @@ template <class... Parts>
 [[gnu::always_inline]] inline void Ledger::uncharge_parts(const Owner& owner, std::uint32_t device,
                                                           const Parts&... parts) noexcept {
     if constexpr (sizeof...(parts) == 0) return;
-    const auto slot = owner.slot();
-    const auto words = cells(slot, device);
-    const InFlight in_flight(*data_, slot);
+    const auto words = cells(owner, device);
+    const InFlight in_flight(*data_, *owner.ops_);
     [[maybe_unused]] const auto lower_part = [&](const auto& part) __attribute__((always_inline)) {
         if (part.amount != 0) lower(words, part.resource, part.amount);
     };
