@@ -133,11 +133,14 @@ bool Ledger::damaged() const { return lost() || !check_mapped_ledger(data_path(p
 
 bool Ledger::in_place() const noexcept { return mapping_.is_of(data_path(path_).c_str()); }
 
-Owner::Owner(Owner&& other) noexcept : slot_(other.slot_), hold_(std::exchange(other.hold_, nullptr)) {}
+Owner::Owner(Owner&& other) noexcept
+    : slot_(other.slot_), hold_(std::exchange(other.hold_, nullptr)), ops_(other.ops_), usage_(other.usage_) {}
 
 Owner& Owner::operator=(Owner&& other) noexcept {
     std::swap(slot_, other.slot_);
     std::swap(hold_, other.hold_);
+    std::swap(ops_, other.ops_);
+    std::swap(usage_, other.usage_);
     return *this;
 }
 
@@ -185,7 +188,7 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
     failpoint("claim_used");
     store(data_->states[number], SlotState::live);
     failpoint("claim_live");
-    owner.emplace(Owner(number, hold));
+    owner.emplace(Owner(number, hold, *data_));
     return true;
 }
 
