@@ -171,6 +171,10 @@ public:
     static Result<std::string> replace(const std::string& path,
                                        const LedgerAccess& otherwise = LedgerAccess::everyone());
 
+    // Gives back the room that a member of the tenant took by making the ledger's files longer. For root, at any time:
+    // no program uses what is cut off.
+    static void cut_growth(const std::string& path) noexcept;
+
     // Deletes a ledger that was moved aside.
     static void remove(const std::string& aside) noexcept;
 

@@ -187,7 +187,7 @@ while time.time() < end:
 END
 free_before=$(df --output=avail /run | tail -n 1)
 run as_user alice /usr/bin/python3 hostile.py 20
-is "a user can write the own ledger, its locks and that of default" "$out" 130
+is "a user can write the own ledger, its locks and those of everyone" "$out" 195
 proceed
 is "what a member does to a ledger harms no other tenant" "$(grep rc running)" "rc: 1 of 1
 rc: 1 of 1
