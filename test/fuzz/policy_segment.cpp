@@ -20,10 +20,10 @@ struct Fixture {
 
 private:
     PristineFile make() const {
-        Policy policy;
-        row_for(policy.process, "mlx5_0")[index(Resource::qp)] = 3;
-        row_for(policy.tenant, any_device)[index(Resource::mr_bytes)] = 1 << 20;
-        row_for(policy.tenant, total_device)[index(Resource::qp)] = 10;
+        TenantLimits policy;
+        row_for(policy.limits[index(Scope::process)], "mlx5_0")[index(Resource::qp)] = 3;
+        row_for(policy.limits[index(Scope::tenant)], any_device)[index(Resource::mr_bytes)] = 1 << 20;
+        row_for(policy.limits[index(Scope::tenant)], total_device)[index(Resource::qp)] = 10;
         policy.dynamic.resize(2);
         policy.sidecar.backstop = "/slurm";
         expect(static_cast<bool>(LimitsWriter::publish(path, policy)), "a policy can be published");
