@@ -166,20 +166,23 @@ OldLedger::Dead OldLedger::lock_dead() const {
 
 // All bytes of a file at once: whatever a slot's state says, who holds no lock is in no slot.
 std::optional<NoOldOwners> lock_out_owners(const std::string& directory) {
-    const auto all = range(0, slot_bytes * old_owners_per_lock_file);
+    const auto all = [](std::uint32_t group) {
+        return range(group * old_owners_per_lock_file, slot_bytes * old_owners_per_lock_file);
+    };
     NoOldOwners gone;
     const auto for_each = [&](const auto& keep) {
         for (std::uint32_t group = 0; group < lock_files; ++group) {
             auto file = open_lock_file(directory, group);
             if (!file && errno == ENOENT) continue;  // who could hold a lock of it?
-            if (!file || !keep(std::move(file))) return false;
+            if (!file || !keep(group, std::move(file))) return false;
         }
         return true;
     };
     // Looks first: a lock that is held, however briefly, keeps a process from joining.
-    if (!for_each([&](OpenFile file) { return holder(file.fd(), all) == Holder::nobody; })) return std::nullopt;
-    const bool locked = for_each([&](OpenFile file) {
-        return lock(file.fd(), all) && (gone.locks.push_back(std::move(file)), true);
+    if (!for_each([&](std::uint32_t group, OpenFile file) { return holder(file.fd(), all(group)) == Holder::nobody; }))
+        return std::nullopt;
+    const bool locked = for_each([&](std::uint32_t group, OpenFile file) {
+        return lock(file.fd(), all(group)) && (gone.locks.push_back(std::move(file)), true);
     });
     if (!locked) return std::nullopt;
     return gone;
