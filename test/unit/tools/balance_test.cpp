@@ -278,6 +278,25 @@ TEST_CASE("a policy that a killed reload replaced is told to its readers", "[upg
     CHECK_FALSE(std::filesystem::exists(path + ".old"));
 }
 
+// As a charger that read the limits before they were lowered.
+TEST_CASE("a charge by the limits from before is in the old share, or is backed out", "[upgrade]") {
+    OldNode node;
+    OldProgram program(node, 0);
+    REQUIRE(program.charge_up_to("rxe0", 4) == 4);
+    node.publish({{"*", 10}});
+    const auto generation = load(node.policy->generation);
+    REQUIRE(balance_with_old(node.directory.path(), [&](std::string_view step) {
+        if (step != "publish") return;
+        REQUIRE(node.limit_of("rxe0") == 4);
+        node.limit("rxe0", Resource::qp, 10);
+        CHECK(program.charge("rxe0"));
+        node.limit("rxe0", Resource::qp, 4);
+    }));
+    CHECK(node.effective("rxe0") == 5);
+    CHECK(load(node.policy->generation) != generation);
+    CHECK_FALSE(program.charge("rxe0"));
+}
+
 // Old and new chargers go on while the limits are balanced. Each counts what it has once its charge holds, and takes that
 // off before it uncharges.
 TEST_CASE("old and new programs never have more than the limit together", "[upgrade]") {
