@@ -184,6 +184,11 @@ Result<void> LimitsWriter::set(Scope scope, std::string_view device, std::span<c
     return {};
 }
 
+Result<void> LimitsWriter::set(Scope scope, std::string_view device, Resource resource, std::uint64_t limit) {
+    const Setting setting{resource, limit};
+    return set(scope, device, std::span(&setting, 1));
+}
+
 Result<void> LimitsWriter::unset(Scope scope, std::string_view device, std::span<const Resource> resources,
                                  Whose whose) {
     if (auto valid = check_device(device); !valid) return valid;

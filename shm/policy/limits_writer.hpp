@@ -39,6 +39,7 @@ public:
     // is no room for it. Programs see the change at their next charge, unless a reason holds a limit that is lower.
     Result<void> set(Scope scope, std::string_view device, std::span<const Setting> settings,
                      Whose whose = Whose::tenant);
+    Result<void> set(Scope scope, std::string_view device, Resource resource, std::uint64_t limit);
     // Back to what the policy file said when it was published.
     Result<void> unset(Scope scope, std::string_view device, std::span<const Resource> resources,
                        Whose whose = Whose::tenant);

@@ -47,7 +47,8 @@ void record_denial(Ledger& ledger, const Identity& self, std::uint32_t device, c
 int main(int argc, char** argv) {
     const char* directory = std::getenv("RDMAQUOTA_DIR");
     if (directory == nullptr || argc < 3) give_up("usage: RDMAQUOTA_DIR=DIR ledger_user DEVICE RES=N...");
-    auto ledger = Ledger::open(ledger_path(directory));
+    const bool own = access(limits_path(directory).c_str(), F_OK) == 0;
+    auto ledger = Ledger::open(ledger_path(own ? directory : here_path(directory)));
     if (!ledger) give_up(ledger.error());
     const auto self = identity_of_self();
     auto owner = ledger->claim(self);
