@@ -15,6 +15,7 @@
 #   early        programs that load libmlx5 before libibverbs; installing and uninstalling by Meson
 #   mlx5         the real libmlx5 on a simulated mlx5_0
 #   dv           what libmlx5's own calls create
+#   tenants      who is in which tenant; that tenants do not harm each other; 500 of them
 #   objects      device attributes, QP states and ports on rxe
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
 #   trixie, sid  the QP case under rdma-core 56.1 and 65.0
@@ -49,7 +50,7 @@ export RDMAQUOTA_BUILD=$build
 # share a guest. The suite `service` runs beside them, since it mostly waits.
 by_default=(
     "oracle_kills kills kernel"
-    "uninstalled guest objects sidecar powers"
+    "uninstalled guest tenants objects sidecar powers"
     "programs pyverbs"
     oracle
     "mlx5 dv pyverbs_mlx5"
@@ -86,7 +87,7 @@ done
 # once.
 guest_of() {
     case $1 in
-        uninstalled | guest | objects | programs | pyverbs | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
+        uninstalled | guest | tenants | objects | programs | pyverbs | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
         oracle) echo rxe-2 ;;
         mlx5 | dv | pyverbs_mlx5) echo both-1 ;;
         early) echo mlx5sim-1 ;;

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "provider/host/keep_errno.hpp"
+#include "provider/host/sidecar_request.hpp"
 #include "provider/host/subject.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/node_policy.hpp"
@@ -25,9 +26,11 @@ Result<Place> find_place(const std::string& directory) {
     const auto found = policy->find(subject.view());
     Place place{directory, here_path(directory, found.tenant), found.tenant == default_tenant, {}};
     if (place.is_default || has_limits(place.here)) return place;
-    place.note = fmt::format("tenant {} of template {} has not been made yet, so this program is charged in tenant {}; "
-                             "start rdmaquotad, or run 'rdmaquota reload' as root",
-                             found.tenant, found.from, default_tenant);
+    if (is_template(found.from)) ask_for_tenant(directory);
+    if (has_limits(place.here)) return place;
+    place.note = fmt::format("tenant {} has not been made yet, so on devices that are opened now this program is charged "
+                             "in tenant {}; start rdmaquotad, or run 'rdmaquota reload' as root",
+                             found.tenant, default_tenant);
     place.here = here_path(directory);
     place.is_default = true;
     return place;

@@ -46,7 +46,8 @@ void Ledger::count_qp_change(const Owner& owner, std::uint32_t device, unsigned 
 
 // Takes the counts out before it adds them: a death in between loses counts, and none counts twice.
 void Ledger::keep_activity(std::uint32_t slot) noexcept {
-    for (std::uint32_t device = 0; device < devices_used(); ++device)
+    const auto devices = devices_used();
+    for (std::uint32_t device = 0; device < devices; ++device)
         for_each_count(data_->activity[device][slot], data_->past_activity[device],
                        [](auto& from, std::uint64_t& to) {
                            if (peek(from) != 0) add(to, std::atomic_ref(from).exchange(0));

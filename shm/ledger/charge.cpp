@@ -91,20 +91,21 @@ bool Ledger::fits_sums(std::uint32_t slot, std::uint32_t device, Resource resour
                                                            : full_total(slot, resource, amount, limit, amount);
     if (!full) return true;
     met = *full;
-    lower(slot, device, resource, amount);
+    lower(cells(slot, device), resource, amount);
     return false;
 }
 
 // All or nothing; fills in the denial when nothing.
 bool Ledger::try_charge(std::uint32_t slot, std::uint32_t device, const Amounts& amounts, const Limits* limits,
                         Denial& denial) noexcept {
-    const InFlight in_flight(*data_, slot);
+    const auto words = cells(slot, device);
+    const InFlight in_flight(*data_, data_->slots[slot].ops);
     for (std::size_t i = 0; i < amounts.count; ++i) {
         FullLimit met{};
-        if (raise(slot, device, amounts.resource[i], amounts.amount[i], limits[i], met)) [[likely]]
+        if (raise(slot, device, words, amounts.resource[i], amounts.amount[i], limits[i], met)) [[likely]]
             continue;
         denial = denial_of(amounts, limits, i, met);
-        while (i-- > 0) lower(slot, device, amounts.resource[i], amounts.amount[i]);
+        while (i-- > 0) lower(words, amounts.resource[i], amounts.amount[i]);
         return false;
     }
     return true;
@@ -168,8 +169,9 @@ std::uint64_t Ledger::usage_behind(std::uint32_t device, const Denial& denial, c
 }
 
 void Ledger::uncharge(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept {
-    const InFlight in_flight(*data_, owner.slot());
-    for (std::size_t i = 0; i < amounts.count; ++i) lower(owner.slot(), device, amounts.resource[i], amounts.amount[i]);
+    const auto words = cells(owner, device);
+    const InFlight in_flight(*data_, *owner.ops_);
+    for (std::size_t i = 0; i < amounts.count; ++i) lower(words, amounts.resource[i], amounts.amount[i]);
 }
 
 }  // namespace rdmaquota

@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <fmt/core.h>
@@ -23,6 +24,8 @@
 
 namespace rdmaquota {
 namespace {
+
+constexpr std::size_t least_room = 1 << 20;  // bytes that are free where a ledger is made
 
 Result<void> make_directory(const std::string& path, unsigned mode) {
     if (mkdir(path.c_str(), 0700) != 0)
@@ -67,8 +70,29 @@ Result<bool> is_usable(const std::string& path) {
     return static_cast<bool>(inspect_ledger_file(data_path(path)));
 }
 
+// Whoever may write a file may have made it longer. What is beyond a ledger's length nobody reads, but it takes room.
+void trim(const std::string& path) noexcept {
+    const auto cut = [](const std::string& file, std::size_t bytes) {
+        struct stat status {};
+        if (lstat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+            static_cast<std::size_t>(status.st_size) > bytes)
+            (void)!truncate(file.c_str(), static_cast<off_t>(bytes));
+    };
+    cut(data_path(path), ledger_file_bytes);
+    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) cut(lock_path(path, slot), 0);
+}
+
+// The pages of a new ledger are first written through a mapping, where a full file system would end this process.
+Result<void> check_room(const std::string& path) {
+    struct statvfs status {};
+    const auto parent = path.substr(0, path.rfind('/'));
+    if (statvfs(parent.c_str(), &status) != 0 || status.f_bavail * status.f_frsize >= least_room) return {};
+    return Error{fmt::format("the file system of {} is full: there is no room for a new ledger", parent)};
+}
+
 // A directory with a new ledger, beside `path`.
 Result<std::string> build_beside(const std::string& path, const FileRights& rights) {
+    if (auto room = check_room(path); !room) return Error{room.error()};
     auto temporary = fmt::format("{}.{}.tmp", path, getpid());
     remove_directory(temporary);
     const auto filled = fill_directory(temporary, rights);
@@ -96,6 +120,7 @@ Result<void> Ledger::create(const std::string& path, const LedgerAccess& access)
 
 Result<std::string> Ledger::replace(const std::string& path, const LedgerAccess& otherwise) {
     const auto old = rights_of(data_path(path));
+    trim(path);
     const auto temporary = build_beside(path, old ? *old : rights_for(otherwise));
     if (!temporary) return temporary;
     if (renameat2(AT_FDCWD, temporary->c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
@@ -107,6 +132,8 @@ Result<std::string> Ledger::replace(const std::string& path, const LedgerAccess&
     if (std::rename(temporary->c_str(), aside.c_str()) == 0) return aside;
     return *temporary;
 }
+
+void Ledger::cut_growth(const std::string& path) noexcept { trim(path); }
 
 void Ledger::remove(const std::string& aside) noexcept { remove_directory(aside); }
 
@@ -133,11 +160,14 @@ bool Ledger::damaged() const { return lost() || !check_mapped_ledger(data_path(p
 
 bool Ledger::in_place() const noexcept { return mapping_.is_of(data_path(path_).c_str()); }
 
-Owner::Owner(Owner&& other) noexcept : slot_(other.slot_), hold_(std::exchange(other.hold_, nullptr)) {}
+Owner::Owner(Owner&& other) noexcept
+    : slot_(other.slot_), hold_(std::exchange(other.hold_, nullptr)), ops_(other.ops_), usage_(other.usage_) {}
 
 Owner& Owner::operator=(Owner&& other) noexcept {
     std::swap(slot_, other.slot_);
     std::swap(hold_, other.hold_);
+    std::swap(ops_, other.ops_);
+    std::swap(usage_, other.usage_);
     return *this;
 }
 
@@ -185,7 +215,7 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
     failpoint("claim_used");
     store(data_->states[number], SlotState::live);
     failpoint("claim_live");
-    owner.emplace(Owner(number, hold));
+    owner.emplace(Owner(number, hold, *data_));
     return true;
 }
 

@@ -134,7 +134,8 @@ void sort_by_time(NumberedEvents& events);
 class Ledger;
 class LockFile;
 
-// One claimed slot: the lifetime of the mapping that holds its lock. Move-only.
+// One claimed slot: the lifetime of the mapping that holds its lock. Move-only. Charge with it only while the Ledger that
+// gave it is there, or what that one was moved to.
 class Owner {
 public:
     Owner(Owner&& other) noexcept;
@@ -148,9 +149,14 @@ public:
 
 private:
     friend class Ledger;
-    Owner(std::uint32_t slot, void* hold) noexcept : slot_(slot), hold_(hold) {}
+    Owner(std::uint32_t slot, void* hold, LedgerData& data) noexcept
+        : slot_(slot), hold_(hold), ops_(&data.slots[slot].ops), usage_(&data.usage[0][slot]) {}
     std::uint32_t slot_ = 0;
     void* hold_ = nullptr;
+    // In the mapping of the Ledger that gave the slot, so that a charge need not calculate them: the ops word, and the
+    // row of device 0.
+    std::uint64_t* ops_ = nullptr;
+    CellRow* usage_ = nullptr;
 };
 
 class Ledger {
@@ -164,6 +170,10 @@ public:
     // from. Returns the path to which the old one was moved.
     static Result<std::string> replace(const std::string& path,
                                        const LedgerAccess& otherwise = LedgerAccess::everyone());
+
+    // Gives back the room that a member of the tenant took by making the ledger's files longer. For root, at any time:
+    // no program uses what is cut off.
+    static void cut_growth(const std::string& path) noexcept;
 
     // Deletes a ledger that was moved aside.
     static void remove(const std::string& aside) noexcept;
@@ -287,16 +297,30 @@ private:
                                         const Limits&) const noexcept;
     std::optional<FullLimit> full_total(std::uint32_t slot, Resource, std::uint64_t amount, const Limits&,
                                         std::uint64_t already) const noexcept;
+    // The words that an operation of one owner on one device changes, found once for all its resources.
+    struct Cells {
+        CellRow& gates;
+        CellRow& peaks;
+        CellRow& usage;
+    };
+    Cells cells(std::uint32_t slot, std::uint32_t device) const noexcept {
+        return {data_->gates[device], data_->peaks[device], data_->usage[device][slot]};
+    }
+
+    Cells cells(const Owner& owner, std::uint32_t device) const noexcept {
+        return {data_->gates[device], data_->peaks[device], owner.usage_[std::size_t{device} * owner_slots]};
+    }
+
     template <class AnyLimits>
-    bool raise(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount, const AnyLimits&,
-               FullLimit& met) noexcept;
+    bool raise(std::uint32_t slot, std::uint32_t device, const Cells&, Resource, std::uint64_t amount,
+               const AnyLimits&, FullLimit& met) noexcept;
     bool fits_sums(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount, const Limits&,
                    std::uint64_t used, FullLimit& met) noexcept;
     bool try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     bool retry(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     std::optional<Denial> prove(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*,
                                 Denial) noexcept;
-    void lower(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount) noexcept;
+    static void lower(const Cells&, Resource, std::uint64_t amount) noexcept;
     std::uint64_t gate_total(Resource) const noexcept;
     std::uint64_t slot_total(std::uint32_t slot, Resource) const noexcept;
 

@@ -105,6 +105,11 @@ struct NodePolicy::Image {
     std::string_view text(TextSpan span) const noexcept {
         return {at<char>(sidecar_offset() + sizeof(CompiledSidecar)) + span.offset, span.length};
     }
+    bool names_tenant(std::string_view name) const noexcept {
+        for (const auto& tenant : tenants())
+            if (text(tenant.name) == name) return true;
+        return false;
+    }
 
 private:
     std::size_t matches_offset() const noexcept {

@@ -177,8 +177,10 @@ NodePolicy::Verdict NodePolicy::find(const Subject& subject) const {
                 continue;
         }
         const auto from = image_->text(image_->tenants()[match.tenant].name);
-        if (auto key = key_of(from, captures, subject.user))
-            return {std::move(*key), std::string(from), match.entry, hidden};
+        // What is captured, users may have chosen: it leads into no other tenant of the policy.
+        const auto key = key_of(from, captures, subject.user);
+        if (key && (*key == from || !image_->names_tenant(*key)))
+            return {*key, std::string(from), match.entry, hidden};
     }
     return {std::string(default_tenant), std::string(default_tenant), std::nullopt, hidden};
 }

@@ -19,9 +19,10 @@ const NameLookup names{
     [](const std::string& name) { return name == "alice" ? std::optional(uid_t{1000}) : std::nullopt; },
     [](const std::string& name) { return name == "hpc" ? std::optional(gid_t{2000}) : std::nullopt; }};
 
-bool publish(const std::string& path, const Policy& policy) {
+Result<void> publish(const std::string& path, const Policy& policy) {
     const auto lock = PolicyLock::take(path);
-    return lock && publish_node_policy(*lock, path, policy, names);
+    expect(static_cast<bool>(lock), "the policy can be locked");
+    return publish_node_policy(*lock, path, policy, names);
 }
 
 struct Fixture {
@@ -39,7 +40,7 @@ private:
         policy.tenant("user/{user}").matches = {{"", "hpc", "", "", {}}, {"nobody", "", "", "", {}}};
         policy.tenant("job-7").transient = true;
         policy.tenant("job-7").matches = {{"", "", "/slurm/a/job_7/step_0", "", {"alice"}}};
-        expect(publish(path, policy), "a policy can be published");
+        expect(static_cast<bool>(publish(path, policy)), "a policy can be published");
         return PristineFile(path);
     }
 };
@@ -82,7 +83,10 @@ void check_decompiled(const Policy& policy, const std::string& path) {
     }
     for (const auto& rule : policy.dynamic)
         expect(valid_device(rule.device) && index(rule.limit) < resource_count, "a rule that is known");
-    expect(publish(path, policy), "it can be published anew");
+    if (const auto published = publish(path, policy); !published) {  // a damaged pattern
+        expect_one_line(published.error());
+        return;
+    }
     const auto again = NodePolicy::read(path);
     expect(static_cast<bool>(again), "what was published can be read");
     expect(again->decompile().tenants.size() == policy.tenants.size(), "all tenants come back");

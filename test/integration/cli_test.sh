@@ -28,6 +28,7 @@ cd "$work" || exit 1
 unset RDMAV_DRIVERS IBV_DRIVERS NO_COLOR
 export XDG_RUNTIME_DIR=$work/runtime RDMAQUOTA_DIR=$work/quota TZ=UTC LC_ALL=C.UTF-8
 mkdir -m 700 "$XDG_RUNTIME_DIR"
+ledger=quota/tenants/default/here/ledgers/4
 
 passed=0
 failed=0
@@ -256,7 +257,7 @@ wait_for() {
 check "events --follow starts with what was" wait_for "80 of 80 used"
 "$ledger_user" rxe1 qp=7 </dev/null >/dev/null
 check "events --follow tells of new events" wait_for "rxe1 qp  7 of 7 used"
-mv quota/default quota/old && "$rdmaquota" reload policy.toml >/dev/null
+mv $ledger $ledger.old && "$rdmaquota" reload policy.toml >/dev/null
 "$ledger_user" rxe2 qp=9 </dev/null >/dev/null
 check "events --follow survives a new ledger" wait_for "rxe2 qp  9 of 9 used"
 kill -INT "$follower"
@@ -387,12 +388,12 @@ rm -rf "${XDG_RUNTIME_DIR:?}"/*
 # What it says of a healthy node and of programs with devices is in early_test.sh.
 "$rdmaquota" reload "$default_policy" >/dev/null
 try "$rdmaquota" doctor
-check "doctor looks at policy and ledger" grep -q "^ok       ledger: $RDMAQUOTA_DIR/default is usable" out
+check "doctor looks at policy and ledger" grep -q "^ok       ledger: $RDMAQUOTA_DIR/tenants/default/here/ledgers/4 is usable" out
 check "its status is that of its verdict" test "$status" -eq "$(grep -c 'this node has' out)"
 try "$rdmaquota" doctor --json
 check "doctor --json" json "d['version'] == 1 and d['findings'] and \
 (d['verdict'] != 'ok') == any(f['level'] == 'problem' for f in d['findings'])"
-rm -r "$RDMAQUOTA_DIR"/default
+rm -r $ledger
 try "$rdmaquota" doctor
 check "doctor finds a missing ledger" grep -q '^problem  ledger: ' out
 check "and fails" test "$status" -eq 1
@@ -465,15 +466,15 @@ check "bash completes" grep -qx -- --json out
 
 try bash -c '"$1" show >/dev/full' - "$rdmaquota"
 check "output that cannot be written is an error" refuses 1 "cannot write the output"
-truncate -s 100 quota/policy
+truncate -s 100 quota/policy-4
 try "$rdmaquota" show
-check "a truncated policy is refused" refuses 1 "quota/policy"
+check "a truncated policy is refused" refuses 1 "quota/policy-4"
 "$rdmaquota" reload policy.toml >/dev/null
-truncate -s 100 quota/default/ledger
+truncate -s 100 $ledger/ledger
 try "$rdmaquota" show
-check "a truncated ledger is refused" refuses 1 "quota/default"
+check "a truncated ledger is refused" refuses 1 "$ledger"
 try "$rdmaquota" reload policy.toml
-check "reload replaces it" says "/default.unusable."
+check "reload replaces it" says "/4.unusable."
 
 # --- repair ---------------------------------------------------------------------------------------
 
@@ -488,9 +489,9 @@ hold() {
 }
 try "$rdmaquota" repair
 check "repair of a good ledger" says "nothing to repair"
-truncate -s 100 quota/default/ledger
+truncate -s 100 $ledger/ledger
 try "$rdmaquota" repair
-check "repair replaces a ledger that was cut short" says "/default.unusable."
+check "repair replaces a ledger that was cut short" says "/4.unusable."
 hold
 kill -KILL $holder
 wait $holder 2>/dev/null
@@ -502,7 +503,7 @@ check "repair --new replaces a good ledger" says "a new ledger is in place"
 check "and names the programs that stay with the old one" says "until started again: $holder (ledger_user)"
 exec 7>&-
 wait $holder
-rm -r quota/default
+rm -r $ledger
 try "$rdmaquota" repair
 check "repair without a ledger" refuses 1 "run 'rdmaquota reload' to make it"
 "$rdmaquota" reload policy.toml >/dev/null

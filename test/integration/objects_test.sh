@@ -126,7 +126,7 @@ run rdmaquota reload bad.toml
 has "in the policy file with file, line and column" "$log" "bad.toml:3:3: cq is no resource of a port"
 
 # --- activity --------------------------------------------------------------------------------------
-rm -rf /run/rdmaquota/default
+rm -rf "$default_ledger"
 policy <<< 'version = 1'
 start "$states" qp=1 init=1 flush qp=1 init=1 rtr reset wait
 counted="'init': {'done': 2, 'failed': 0}, 'reset': {'done': 1, 'failed': 0}, 'rtr': {'done': 0, 'failed': 1}"

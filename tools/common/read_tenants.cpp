@@ -81,7 +81,7 @@ std::vector<std::string> devices_of(const TenantView& tenant, const LimitsSegmen
     for (auto& device : limits.devices(Scope::process)) names.push_back(std::move(device));
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
-    std::erase(names, any_device);
+    if (names.size() > 1) std::erase(names, any_device);  // which stands for the others
     return names;
 }
 

@@ -13,6 +13,7 @@
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/limits_writer.hpp"
+#include "tools/common/ledger_mount.hpp"
 #include "tools/common/names.hpp"
 
 namespace rdmaquota {
@@ -135,6 +136,15 @@ Result<void> put_limits(const std::string& directory, std::string_view key, cons
 
 namespace {
 
+// The directory of ledgers, on a node as a file system of its own. One with a ledger from before stays as it is. Without
+// the right to mount, such as in a container, ledgers share a file system.
+Result<void> make_room(const std::string& path, const std::string& ledger) {
+    if (auto made = make_directory(path); !made) return made;
+    if (!path.starts_with(std::string(system_directory) + "/") || ::access(ledger.c_str(), F_OK) == 0) return {};
+    const auto mounted = mount_ledgers(path);
+    return mounted || errno == EPERM ? Result<void>() : mounted;
+}
+
 // With a list, the mode shows the list's mask.
 bool same_rights(const FileRights& a, const FileRights& b) {
     return a.owner == b.owner && a.group == b.group && a.acl == b.acl && (!a.acl.empty() || a.mode == b.mode);
@@ -154,8 +164,8 @@ Result<void> give_rights(const std::string& ledger, const LedgerAccess& access) 
 }  // namespace
 
 Result<std::string> put_ledger(const TenantPlace& place, const LedgerAccess& access) {
-    if (auto made = make_directory(place.here + "/ledgers"); !made) return Error{made.error()};
     const auto path = ledger_path(place.here);
+    if (auto made = make_room(place.here + "/ledgers", path); !made) return Error{made.error()};
     const auto aside = Ledger::replace_unusable(path, access);
     if (!aside) return aside;
     if (auto given = give_rights(path, access); !given) return Error{given.error()};
@@ -181,6 +191,7 @@ bool has_owners(const TenantPlace& place) {
 
 void remove_tenant_files(const std::string& directory, const TenantPlace& place) {
     std::error_code ignored;
+    unmount_ledgers(place.here + "/ledgers");
     fs::remove_all(tenant_directory(directory, place.key), ignored);
 }
 

@@ -40,8 +40,8 @@ Result<void> put_limits(const std::string& directory, std::string_view key, cons
 // else the empty string.
 Result<std::string> put_ledger(const TenantPlace& place, const LedgerAccess& access);
 
-// Makes the tenant of a template for a key that NodePolicy::find gave: a user's, or that of a cgroup. Does nothing when it
-// is there.
+// Makes the tenant of a template for a key that NodePolicy::find gave: a user's, or that of a cgroup. One that is there
+// gets the template's limits anew.
 Result<void> make_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,
                            std::string_view key, const LedgerAccess& access);
 

@@ -29,21 +29,6 @@ Error unknown(std::string_view name, const std::vector<TenantPlace>& places) {
                         places.size() > most_named ? ", ..." : "")};
 }
 
-// The element of a key or name that begins at `at`, which then is behind it.
-std::string_view next_element(std::string_view name, std::size_t& at) {
-    const auto begin = at;
-    const auto end = std::min(name.find('/', begin), name.size());
-    at = end + 1;
-    return name.substr(begin, end - begin);
-}
-
-bool fits_element(std::string_view element, std::string_view pattern) {
-    const auto open = pattern.find('{');
-    if (open == pattern.npos) return element == pattern;
-    const auto head = pattern.substr(0, open), tail = pattern.substr(pattern.rfind('}') + 1);
-    return element.size() > head.size() + tail.size() && element.starts_with(head) && element.ends_with(tail);
-}
-
 }  // namespace
 
 bool TenantPlace::has_ledger() const { return exists(ledger_path(here)); }
@@ -84,14 +69,7 @@ Result<TenantPlace> find_tenant(const std::string& directory, std::string_view n
 }
 
 bool is_instance_of(std::string_view key, std::string_view template_name) {
-    if (!is_template(template_name) || is_template(key)) return false;
-    if (std::count(key.begin(), key.end(), '/') != std::count(template_name.begin(), template_name.end(), '/'))
-        return false;
-    for (std::size_t at = 0, of = 0; at <= key.size();) {
-        const auto element = next_element(key, at);
-        if (!fits_element(element, next_element(template_name, of))) return false;
-    }
-    return true;
+    return is_template(template_name) && !is_template(key) && is_instance(key, template_name);
 }
 
 }  // namespace rdmaquota

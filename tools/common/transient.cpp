@@ -103,6 +103,19 @@ Result<void> add_transient(const std::string& directory, TenantPolicy tenant) {
     return publish_node_policy(lock, node_policy_path(directory), policy, names);
 }
 
+Result<void> make_instance_of_key(const std::string& directory, std::string_view key) {
+    auto running = open_running(directory);
+    if (!running) return Error{running.error()};
+    const auto here = here_path(directory, key);
+    if (::access(limits_path(here).c_str(), F_OK) == 0 && TenantPlace{"", here}.has_ledger()) return {};
+    for (auto& tenant : running->policy.tenants) {
+        if (!is_instance_of(key, tenant.name)) continue;
+        fill_limits(directory, tenant);
+        return make_instance(directory, running->policy, tenant, key, access_of_instance(tenant, key, name_lookup()));
+    }
+    return Error{fmt::format("no template has a tenant '{}'", printable(key))};
+}
+
 Result<bool> remove_transient(const std::string& directory, std::string_view name) {
     auto running = open_running(directory);
     if (!running) return Error{running.error()};

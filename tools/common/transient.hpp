@@ -14,6 +14,10 @@ namespace rdmaquota {
 // error says why the name cannot be used, or which user or group is not known.
 Result<void> add_transient(const std::string& directory, TenantPolicy tenant);
 
+// Makes the tenant that a key such as "user/#1000" names, of the template in force that it fits. Does nothing when it is
+// there.
+Result<void> make_instance_of_key(const std::string& directory, std::string_view key);
+
 // Takes it out again; for root. Processes that are charged in it stay there, and its files until they have ended. False
 // when there are such processes.
 Result<bool> remove_transient(const std::string& directory, std::string_view name);

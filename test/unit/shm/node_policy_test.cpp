@@ -433,9 +433,13 @@ TEST_CASE("a file that is no node policy is refused") {
     unlink(node.path.c_str());
     REQUIRE(mkfifo(node.path.c_str(), 0600) == 0);
     CHECK_THAT(NodePolicy::read(node.path).error(), Catch::Contains("it is not a regular file"));
-    unlink(node.path.c_str());
-    REQUIRE(symlink("/etc/passwd", node.path.c_str()) == 0);
-    CHECK_FALSE(NodePolicy::read(node.path));
+}
+
+TEST_CASE("a link to a node policy is not followed") {
+    const Node node;
+    node.publish({});
+    REQUIRE(symlink(node.path.c_str(), (node.path + "-link").c_str()) == 0);
+    CHECK_FALSE(NodePolicy::read(node.path + "-link"));
 }
 
 TEST_CASE("a node policy of another layout version is refused") {

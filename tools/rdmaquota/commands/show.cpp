@@ -117,12 +117,12 @@ bool uses_something(const TenantReading& tenant) {
                                                          [](const DeviceView& device) { return is_used(device); });
 }
 
-// All tenants where none is named, without those of which nothing is in use.
+// Where none is named: `default`, and of the others those that use something.
 void print_tenants(const Terminal& terminal, const std::vector<TenantReading>& tenants, bool named) {
     std::size_t idle = 0;
     bool first = true;
     for (const auto& tenant : tenants) {
-        if (!named && tenants.size() > 1 && !uses_something(tenant)) {
+        if (!named && tenants.size() > 1 && !uses_something(tenant) && tenant.view.name != default_tenant) {
             ++idle;
             continue;
         }
@@ -130,7 +130,7 @@ void print_tenants(const Terminal& terminal, const std::vector<TenantReading>& t
         print_tenant(terminal, tenant);
     }
     if (idle != 0)
-        fmt::print("{}{} tenant{} use{} nothing; 'rdmaquota tenant list' names all\n", first ? "" : "\n", idle,
+        fmt::print("{}{} other tenant{} use{} nothing; 'rdmaquota tenant list' names all\n", first ? "" : "\n", idle,
                    idle == 1 ? "" : "s", idle == 1 ? "s" : "");
 }
 

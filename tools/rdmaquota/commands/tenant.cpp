@@ -78,6 +78,12 @@ int remove(const std::string& name, const Session& session) {
     return status_done;
 }
 
+// For rdmaquotad, whose own mounts the node does not see: the tenant of a template.
+int make(const std::string& key, const Session& session) {
+    const auto made = make_instance_of_key(session.directory, key);
+    return made ? status_done : failed(made.error());
+}
+
 std::string kind_of(const Policy& policy, const TenantPlace& place) {
     const auto* tenant = policy.find(place.key);
     if (place.key == node_tenant) return "the node";
@@ -110,6 +116,7 @@ int tenant(const Options& options, const Session& session) {
     const bool named = words.size() == 2;
     if (words[0] == "add" && named) return add(options, session);
     if (words[0] == "remove" && named) return remove(words[1], session);
+    if (words[0] == "make" && named) return make(words[1], session);
     return wrong_usage("write 'tenant add NAME', 'tenant remove NAME' or 'tenant list'");
 }
 

@@ -82,6 +82,11 @@ std::vector<Room> rooms(const TenantView& tenant, const LimitsSegment& limits, i
         for (const auto& view : device.resources)
             if (view.limit != unlimited)
                 found.push_back({device.name, view.resource, Scope::tenant, view.usage, view.limit});
+    // Without a device, what will hold for each.
+    if (tenant.devices.empty())
+        for (const auto& row : resource_table)
+            if (const auto limit = limits.limit(Scope::tenant, any_device, row.id); limit != unlimited)
+                found.push_back({std::string(any_device), row.id, Scope::tenant, 0, limit});
     const auto process = std::find_if(tenant.processes.begin(), tenant.processes.end(), [pid](const ProcessView& one) {
         return one.pid == static_cast<std::uint32_t>(pid);
     });
