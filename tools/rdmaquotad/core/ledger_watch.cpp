@@ -71,9 +71,8 @@ void LedgerWatch::reap() {
     if (ledger_) ledger_->reap();
 }
 
-bool LedgerWatch::copy(LedgerCopy& scratch) const {
-    return head_.sound && scratch.read(path_, LedgerCopy::Parts::usage_and_activity) &&
-           scratch.inode() == head_.inode;
+bool LedgerWatch::copy(LedgerCopy& scratch, LedgerCopy::Parts parts) const {
+    return head_.sound && scratch.read(path_, parts) && scratch.inode() == head_.inode;
 }
 
 void LedgerWatch::look(LedgerCopy& scratch, const std::set<std::string>& devices, Clock::time_point now) {

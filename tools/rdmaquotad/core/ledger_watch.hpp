@@ -37,7 +37,7 @@ public:
     // Reads it. `scratch` is anyone's; it holds this ledger afterwards. `devices` are those of the machine.
     void look(LedgerCopy& scratch, const std::set<std::string>& devices, Clock::time_point now);
     // The ledger as a whole, for those who want more than its figures; false when there is none.
-    bool copy(LedgerCopy& scratch) const;
+    bool copy(LedgerCopy& scratch, LedgerCopy::Parts parts = LedgerCopy::Parts::usage_and_activity) const;
     // Uncharges what dead owners held.
     void reap();
 
