@@ -70,7 +70,8 @@ void SlotHolders::read(std::uint32_t pid, std::uint64_t openings, bool again) {
 
 SlotHolders::Held SlotHolders::find(const std::map<std::uint32_t, std::uint64_t>& openings, std::uint64_t claims) {
     std::erase_if(known_, [&](const auto& entry) { return !openings.contains(entry.first); });
-    const bool again = std::exchange(claims_, claims) != claims || std::exchange(others_, false);
+    const bool others = std::exchange(others_, false);
+    const bool again = std::exchange(claims_, claims) != claims || others;
     for (const auto& [pid, count] : openings) read(pid, count, again);
     Held held;
     for (const auto& [pid, known] : known_)
