@@ -176,12 +176,19 @@ bool BypassMonitor::compare() {
     return true;
 }
 
-// A ledger at rest may have got its first owner since it was checked last.
-SlotHolders::Held BypassMonitor::find_held(const std::set<std::string>& devices) {
+void BypassMonitor::follow_ledgers() {
+    std::vector<std::uint32_t> numbers;
+    for (const auto* tenant : node_.with_ledger()) numbers.push_back(tenant->ledger().number());
+    if (std::exchange(followed_, numbers) == numbers) return;
     std::map<std::uint32_t, std::string> paths;
     for (const auto* tenant : node_.with_ledger())
-        if (tenant->ledger().usable()) paths[tenant->ledger().number()] = tenant->ledger().path();
+        if (tenant->ledger().number() != 0) paths[tenant->ledger().number()] = tenant->ledger().path();
     holders_.follow(paths);
+}
+
+// A ledger at rest may have got its first owner since it was checked last.
+SlotHolders::Held BypassMonitor::find_held(const std::set<std::string>& devices) {
+    follow_ledgers();
     auto held = holders_.find(openings_by_process(uses_), node_.claims());
     std::set<std::uint32_t> in_use;
     for (const auto& [pid, slots] : held)

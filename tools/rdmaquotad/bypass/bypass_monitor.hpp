@@ -48,6 +48,7 @@ private:
     void look_twice();
     void look();
     bool compare();  // false: there is nothing to compare
+    void follow_ledgers();
     SlotHolders::Held find_held(const std::set<std::string>& devices);
     Observation observe(SlotHolders::Held held);
     void reap(const std::set<std::uint32_t>& pids);
@@ -66,6 +67,7 @@ private:
     Backstop backstop_;
     BypassDetector detector_;
     SlotHolders holders_;
+    std::vector<std::uint32_t> followed_;  // ledgers
     ProcessTenants tenants_;
     std::vector<KernelUse> uses_;
     using Clock = std::chrono::steady_clock;

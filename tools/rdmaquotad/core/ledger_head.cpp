@@ -1,5 +1,6 @@
 #include "tools/rdmaquotad/core/ledger_head.hpp"
 
+#include <cerrno>
 #include <cstddef>
 
 #include <fcntl.h>
@@ -34,9 +35,10 @@ LedgerHead read_head(int fd) {
 
 }  // namespace
 
-LedgerHead read_ledger_head(const std::string& path) {
+std::optional<LedgerHead> read_ledger_head(const std::string& path) {
     const int fd = ::open(data_path(path).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return {};
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) return std::nullopt;
+    if (fd < 0) return LedgerHead{};
     const auto head = read_head(fd);
     ::close(fd);
     return head;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <sys/types.h>
@@ -19,7 +20,8 @@ struct LedgerHead {
     bool operator==(const LedgerHead&) const = default;
 };
 
-// Of the ledger in directory `path`. Four system calls, about 5 us.
-LedgerHead read_ledger_head(const std::string& path);
+// Of the ledger in directory `path`. Four system calls, about 5 us. None when it cannot be opened for a reason that says
+// nothing of it, such as too many open files.
+std::optional<LedgerHead> read_ledger_head(const std::string& path);
 
 }  // namespace rdmaquota

@@ -17,11 +17,13 @@ std::uint32_t next_number() noexcept {
 }  // namespace
 
 void LedgerWatch::check() {
-    auto head = read_ledger_head(path_);
-    if (!head.sound && head.inode != 0 && head.inode == head_.inode && number_ != 0) {
+    auto now = read_ledger_head(path_);
+    if (now && !now->sound && now->inode != 0 && now->inode == head_.inode && number_ != 0) {
         replace_damaged();
-        head = read_ledger_head(path_);
+        now = read_ledger_head(path_);
     }
+    if (!now) return;  // as it was
+    const auto& head = *now;
     if (!head.sound) {
         if (head.inode != head_.inode) number_ = 0;
         if (head_.sound || missing_.empty()) missing_ = inspect_ledger_file(data_path(path_)).error();

@@ -1,6 +1,9 @@
 #include "tools/rdmaquotad/core/node.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 
 #include <fmt/core.h>
@@ -25,6 +28,9 @@ bool same_file(const struct stat& a, const struct stat& b) {
     return a.st_ino == b.st_ino && a.st_dev == b.st_dev && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
            a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
+
+// Also with too many open files, when a directory shows nothing.
+bool is_gone(const std::string& path) { return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT; }
 
 }  // namespace
 
@@ -76,7 +82,9 @@ void Node::list_tenants() {
         if (found != tenants_.end()) found->second.reopen();
         else tenants_.try_emplace(place.key, std::move(place));
     }
-    std::erase_if(tenants_, [&](const auto& entry) { return !there.contains(entry.first); });
+    std::erase_if(tenants_, [&](const auto& entry) {
+        return !there.contains(entry.first) && is_gone(limits_path(entry.second.place().here));
+    });
     with_ledger_.clear();
     for (auto& [key, tenant] : tenants_)
         if (tenant.has_ledger()) with_ledger_.push_back(&tenant);

@@ -22,7 +22,7 @@ public:
         : node_(node), visibility_(visibility), control_(control) {}
 
     void send(const NodeEvent& event);
-    // What came into the ledgers since the last call.
+    // What came into the ledgers since the last call. Those at rest are looked at in every tenth call.
     void send_new();
 
 private:
@@ -38,6 +38,7 @@ private:
     Visibility& visibility_;
     ControlSocket& control_;
     std::map<std::string, Source> sources_;  // by the tenant's key
+    unsigned calls_ = 0;
 };
 
 }  // namespace rdmaquota
