@@ -48,7 +48,8 @@ Result<MadeInstance> Instances::make_for(pid_t pid, uid_t user) {
     if (subject->view().user != user) return Error{fmt::format("process {} is not uid {}'s", pid, user)};
     const auto verdict = node_.policy()->find(subject->view());
     const auto* there = node_.find(verdict.tenant);
-    if (there != nullptr || !is_template(verdict.from)) return MadeInstance{verdict.tenant, false};
+    const bool whole = there != nullptr && there->has_ledger();
+    if (whole || !is_template(verdict.from)) return MadeInstance{verdict.tenant, false};
     if (!node_.writable()) return Error{"this rdmaquotad may not make tenants; run it as root"};
     if (node_.tenants().size() >= most_tenants)
         return Error{fmt::format("there are {} tenants already", node_.tenants().size())};

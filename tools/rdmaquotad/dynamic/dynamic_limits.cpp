@@ -67,6 +67,7 @@ void DynamicLimits::apply(const std::vector<std::string>& devices, const NodeUsa
 }
 
 void DynamicLimits::restore() {
+    for (auto& [key, tenant] : node_.tenants()) tenant.refresh();
     held_ = find_held();
     if (node_.writable()) change_to({});
 }

@@ -56,6 +56,7 @@ std::vector<const TenantView*> TenantViews::of(const std::vector<Tenant*>& tenan
 void TenantViews::update(Tenant& tenant, bool in_time) {
     const auto [found, first] = kept_.try_emplace(tenant.key());
     auto& kept = found->second;
+    tenant.refresh();
     if (in_time && tenant.ledger().at_rest() && tenant.has_ledger()) tenant.ledger().check();
     if (!first && (!in_time || is_current(kept, tenant))) return;
     if (!in_time) {
