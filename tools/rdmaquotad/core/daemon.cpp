@@ -2,12 +2,15 @@
 
 #include <csignal>
 
+#include <sys/statvfs.h>
+
 #include <systemd/sd-daemon.h>
 
 #include <fmt/core.h>
 
 #include "tools/common/devices.hpp"
 #include "tools/common/reload.hpp"
+#include "tools/common/upgrade/balance.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 #include "tools/rdmaquotad/core/node_usage.hpp"
 #include "tools/rdmaquotad/dynamic/capacity.hpp"
@@ -21,6 +24,13 @@ using namespace std::chrono_literals;
 
 constexpr auto time_for_checks = 100ms, time_for_looks = 150ms;  // of one tick
 constexpr std::uint64_t ticks_between_removals = 30;
+
+// A tenant that the sidecar made shares a file system with others, which its members could fill.
+bool is_half_full(const std::string& directory) {
+    struct statvfs status {};
+    return ::statvfs(directory.c_str(), &status) == 0 &&
+           (status.f_bavail < status.f_blocks / 2 || status.f_favail < status.f_files / 2);
+}
 
 }  // namespace
 
@@ -136,6 +146,11 @@ void Daemon::look_after_tenants() {
     if (known)
         for (const auto& name : *known) log(Priority::notice, fmt::format("{} is known now; its matches hold", name));
     if (++ticks_ % ticks_between_removals == 0) instances_.remove_unused();
+    const auto balanced = node_.is_own() ? Result<void>() : balance_with_old(node_.directory());
+    const auto why = balanced ? std::string() : balanced.error();
+    if (std::exchange(said_unbalanced_, why) != why && !why.empty()) log(Priority::error, why);
+    if (is_half_full(node_.directory()))
+        for (const auto* tenant : node_.with_ledger()) Ledger::cut_growth(tenant->ledger().path());
 }
 
 // What `systemctl status` shows.
