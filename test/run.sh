@@ -16,6 +16,7 @@
 #   mlx5         the real libmlx5 on a simulated mlx5_0
 #   dv           what libmlx5's own calls create
 #   tenants      who is in which tenant; that tenants do not harm each other; 500 of them
+#   upgrade      programs of the rdmaquota from before tenants, while this one is installed over it
 #   objects      device attributes, QP states and ports on rxe
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
 #   trixie, sid  the QP case under rdma-core 56.1 and 65.0
@@ -59,6 +60,7 @@ by_default=(
     kernel_trixie
     kernel_sid
     systemd
+    upgrade
     early
     sanitize
     fuzz
@@ -139,6 +141,12 @@ in_root() {
         bash "$repo/test/integration/root_test.sh" "$build" "$2"
 }
 
+upgraded() {
+    local older
+    older=$("$repo/test/vm/older.sh" "$build") || return
+    in_guest --stage -- bash "$repo/test/integration/upgrade_test.sh" "$build" "$older"
+}
+
 # run SUITE: one that shares no guest; ends with its counts
 run() {
     local integration=$repo/test/integration
@@ -155,6 +163,7 @@ run() {
         fuzz) bash "$repo/test/fuzz/run.sh" ${long:+1800} ;;
         provider) bash "$integration/provider_test.sh" "$build" ;;
         kernel_*) in_guest --kernel "${1#kernel_}" --install ${long:+--env RDMAQUOTA_LONG=yes} -- bash "$integration/kernel_test.sh" "$build" ;;
+        upgrade) upgraded ;;
         systemd) in_guest --systemd -- bash "$integration/systemd_test.sh" "$build" ;;
         trixie) in_root trixie 34 ;;
         sid) in_root sid 65 ;;

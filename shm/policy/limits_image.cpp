@@ -113,6 +113,42 @@ LimitsImage LimitsImage::copy(const LimitsHeader& header, const LimitsRow* rows,
     return image;
 }
 
+std::optional<std::size_t> LimitsImage::find(Scope scope, std::string_view device) const {
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+        if (rows_[i].scope == static_cast<std::uint32_t>(scope) && device_of(rows_[i]) == device) return i;
+    return std::nullopt;
+}
+
+std::uint64_t LimitsImage::configured(Scope scope, std::string_view device, Resource resource) const {
+    const bool under_any = !is_port(device) && device != total_device;
+    for (const auto name : {device, any_device}) {
+        const auto row = name == device || under_any ? find(scope, name) : std::nullopt;
+        if (row && origins_[*row].of[index(resource)].configured != unset)
+            return origins_[*row].of[index(resource)].configured;
+    }
+    return unlimited;
+}
+
+Result<void> LimitsImage::hold(const LimitsWriter::Held& held) {
+    auto row = find(held.scope, held.device);
+    if (!row) {
+        const auto in_scope = std::count_if(rows_.begin(), rows_.end(), [&](const LimitsRow& other) {
+            return other.scope == static_cast<std::uint32_t>(held.scope);
+        });
+        if (in_scope == static_cast<std::ptrdiff_t>(most_limit_rows))
+            return Error{fmt::format("no room for limits of {}: tenant {} has limits for {} devices already",
+                                     printable(held.device), header_.tenant, most_limit_rows)};
+        row = rows_.size();
+        add_row(held.scope, held.device);
+    }
+    rows_[*row].effective[index(held.resource)] = held.limit;
+    rows_[*row].reason[index(held.resource)] = static_cast<std::uint8_t>(held.reason);
+    auto& origin = origins_[*row].of[index(held.resource)];
+    origin.since_s = held.since_s;
+    held.why.copy(origin.why, sizeof origin.why - 1);
+    return {};
+}
+
 std::string LimitsImage::bytes() const {
     std::string all(bytes_of(header_, 1));
     if (rows_.empty()) return all;

@@ -1,6 +1,7 @@
 // A file of limits while it is made; for limits_writer.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "policy/policy.hpp"
 #include "policy/result.hpp"
 #include "shm/policy/limits_segment.hpp"
+#include "shm/policy/limits_writer.hpp"
 
 namespace rdmaquota {
 
@@ -22,10 +24,16 @@ public:
     // Adds a row that says nothing. The name is a device's.
     void add_row(Scope scope, std::string_view device);
 
+    // What would be in force without any reason, as LimitsSegment::configured.
+    std::uint64_t configured(Scope scope, std::string_view device, Resource resource) const;
+    // Makes another limit effective; an error when there is no room for its device.
+    Result<void> hold(const LimitsWriter::Held& held);
+
     std::string bytes() const;
 
 private:
     Result<void> add_scope(Scope scope, const ScopeLimits& own, const ScopeLimits& for_everyone);
+    std::optional<std::size_t> find(Scope scope, std::string_view device) const;
     void fill_last(const LimitRow* own, const LimitRow* for_everyone);
 
     LimitsHeader header_{};

@@ -66,6 +66,23 @@ Result<void> replace(const std::string& path, const LimitsImage& image) {
     return {};
 }
 
+// What stays effective of a limit that is held because others have the rest, once another limit is configured: their share
+// is what it was. It is never raised here.
+std::uint64_t left_of(Reason reason, std::uint64_t held, std::uint64_t before, std::uint64_t now) noexcept {
+    const auto share = reason == Reason::upgrade ? before - std::min(before, held) : 0;
+    return now == unlimited ? held : std::min(held, now - std::min(now, share));
+}
+
+Result<void> keep_held(const LimitsSegment& before, LimitsImage& image) {
+    for (auto held : held_limits(before)) {
+        if (held.reason != Reason::upgrade && held.reason != Reason::grant) continue;
+        const auto now = image.configured(held.scope, held.device, held.resource);
+        held.limit = left_of(held.reason, held.limit, held.configured, now);
+        if (auto kept = image.hold(held); !kept) return kept;
+    }
+    return {};
+}
+
 Result<void> check_device(std::string_view name) {
     if (valid_device(name)) return {};
     return Error{fmt::format("'{}' is no device name: write a name such as mlx5_0, a port such as mlx5_0/1, \"*\" or total",
@@ -89,8 +106,10 @@ Result<LimitsWriter> LimitsWriter::open(const std::string& path, std::chrono::mi
 Result<void> LimitsWriter::publish(const std::string& path, const TenantLimits& limits) {
     const auto lock = PolicyLock::take(path);
     if (!lock) return Error{lock.error()};
-    const auto image = LimitsImage::compile(limits);
+    auto image = LimitsImage::compile(limits);
     if (!image) return Error{image.error()};
+    if (const auto before = LimitsSegment::open(path, LimitsSegment::Parts::all))
+        if (auto kept = keep_held(*before, *image); !kept) return kept;
     return replace(path, *image);
 }
 
@@ -121,8 +140,29 @@ Result<std::size_t> LimitsWriter::row_to_write(Scope scope, std::string_view dev
     return static_cast<std::size_t>(limits_.row(scope, device) - limits_.rows());
 }
 
+// Lowers what is held because older programs have the rest, before `limit` is configured in a row: in this row, and where
+// the row "*" stands for others, in theirs.
+void LimitsWriter::keep_shares(std::size_t row, Resource resource, std::uint64_t limit) noexcept {
+    const auto scope = static_cast<Scope>(rows()[row].scope);
+    const bool any = device_of(rows()[row]) == any_device;
+    for (std::size_t i = 0; i < limits_.row_count(); ++i) {
+        auto& held = rows()[i];
+        const auto device = device_of(held);
+        const bool stands_for =
+            any && load(origin(i, resource).configured) == rdmaquota::unset && !is_port(device) && device != total_device;
+        if (held.scope != rows()[row].scope || load_reason(&held, resource) != Reason::upgrade) continue;
+        if (i != row && !stands_for) continue;
+        auto now = limit;
+        if (limit == rdmaquota::unset) now = any || is_port(device) || device == total_device ? unlimited
+                                             : limits_.configured(scope, any_device, resource);
+        auto& effective = held.effective[index(resource)];
+        store(effective, left_of(Reason::upgrade, load(effective), limits_.configured(scope, device, resource), now));
+    }
+}
+
 // A limit that a reason holds stays, but is never above what is configured now, unless it was meant to be above.
 void LimitsWriter::configure(std::size_t row, Resource resource, std::uint64_t limit) noexcept {
+    keep_shares(row, resource, limit);
     auto& effective = rows()[row].effective[index(resource)];
     auto& configured = origin(row, resource).configured;
     const bool held = load_reason(&rows()[row], resource) != Reason::configured;
@@ -142,6 +182,11 @@ Result<void> LimitsWriter::set(Scope scope, std::string_view device, std::span<c
     }
     changed();
     return {};
+}
+
+Result<void> LimitsWriter::set(Scope scope, std::string_view device, Resource resource, std::uint64_t limit) {
+    const Setting setting{resource, limit};
+    return set(scope, device, std::span(&setting, 1));
 }
 
 Result<void> LimitsWriter::unset(Scope scope, std::string_view device, std::span<const Resource> resources,
@@ -164,6 +209,10 @@ Result<void> LimitsWriter::hold(Scope scope, std::string_view device, Resource r
                                 Reason reason, std::string_view why) {
     const auto row = row_to_write(scope, device);
     if (!row) return Error{row.error()};
+    const auto& now = rows()[*row];
+    if (reason != Reason::upgrade && load_reason(&now, resource) == Reason::upgrade &&
+        load(now.effective[index(resource)]) <= limit)
+        return {};
     auto& from = origin(*row, resource);
     std::fill(std::begin(from.why), std::end(from.why), '\0');
     why.substr(0, sizeof from.why - 1).copy(from.why, sizeof from.why - 1);

@@ -25,7 +25,8 @@ public:
                                      std::chrono::milliseconds patience = PolicyLock::default_patience);
 
     // Renames a file with `limits` over `path`; the one that was there becomes superseded. Nothing of what `set` or
-    // `hold` changed before is kept. Needs write permission on the directory.
+    // `hold` changed before is kept, except that others keep their share: a limit that is held for Reason::upgrade or
+    // Reason::grant stays held, never above what is configured now. Needs write permission on the directory.
     static Result<void> publish(const std::string& path, const TenantLimits& limits);
 
     // Of all parts.
@@ -38,11 +39,13 @@ public:
     // is no room for it. Programs see the change at their next charge, unless a reason holds a limit that is lower.
     Result<void> set(Scope scope, std::string_view device, std::span<const Setting> settings,
                      Whose whose = Whose::tenant);
+    Result<void> set(Scope scope, std::string_view device, Resource resource, std::uint64_t limit);
     // Back to what the policy file said when it was published.
     Result<void> unset(Scope scope, std::string_view device, std::span<const Resource> resources,
                        Whose whose = Whose::tenant);
 
-    // Makes another limit effective, for a reason other than Reason::configured, until `release`.
+    // Makes another limit effective, for a reason other than Reason::configured, until `release`. While one is held for
+    // Reason::upgrade, other reasons can only lower it.
     Result<void> hold(Scope scope, std::string_view device, Resource resource, std::uint64_t limit, Reason reason,
                       std::string_view why);
     // What is configured holds again.
@@ -67,6 +70,7 @@ private:
     Result<std::size_t> row_to_write(Scope scope, std::string_view device);
     Result<void> add_row(Scope scope, std::string_view device);
     Origin& origin(std::size_t row, Resource resource) noexcept;
+    void keep_shares(std::size_t row, Resource resource, std::uint64_t limit) noexcept;
     void configure(std::size_t row, Resource resource, std::uint64_t limit) noexcept;
     void changed() noexcept;
 

@@ -43,7 +43,7 @@ int finish() {
 
 Scene::Scene() : directory_("/dev/shm/rdmaquota-storm-XXXXXX") {
     if (!mkdtemp(directory_.data())) throw std::system_error(errno, std::generic_category(), directory_);
-    path_ = ledger_path(directory_);
+    path_ = directory_ + "/ledger";
     if (auto made = Ledger::create(path_, {}); !made) throw std::runtime_error(made.error());
 }
 

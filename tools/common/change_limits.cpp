@@ -10,6 +10,7 @@
 
 #include "shm/paths.hpp"
 #include "tools/common/tenants.hpp"
+#include "tools/common/upgrade/balance.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -73,8 +74,11 @@ Result<std::vector<LimitDone>> change(const std::string& directory, const std::v
             for (const auto& key : keys)
                 done.push_back({key, writer->limits().configured(key.scope, key.device, key.resource), 0, 0, {}});
         if (const auto made = make(*writer, whose); !made) return Error{made.error()};
-        if (first) fill_after(done, writer->limits());
     }
+    if (const auto balanced = balance_with_old(directory); !balanced) return Error{balanced.error()};
+    const auto limits = LimitsSegment::open(limits_path(places->front().here), LimitsSegment::Parts::all);
+    if (!limits) return Error{limits.error()};
+    fill_after(done, *limits);
     return done;
 }
 

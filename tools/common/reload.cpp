@@ -17,6 +17,7 @@
 #include "tools/common/config.hpp"
 #include "tools/common/names.hpp"
 #include "tools/common/tenant_files.hpp"
+#include "tools/common/upgrade/balance.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -57,6 +58,8 @@ public:
         if (const auto put = put_limits(directory_, everyone_key, limits_of_everyone()); !put) return Error{put.error()};
         for (const auto& tenant : policy_.tenants)
             if (const auto put = publish(tenant); !put) return Error{put.error()};
+        // Programs of this version see the limits from then on.
+        if (const auto balanced = balance_with_old(directory_); !balanced) return Error{balanced.error()};
         const auto published = publish_node_policy(lock, node_policy_path(directory_), policy_, names_);
         if (!published) return Error{published.error()};
         (void)remove_ended(directory_, policy_);
@@ -150,7 +153,7 @@ Result<std::string> publish_policy(const PolicyLock& lock, const std::string& di
 }
 
 // Everything that can fail comes before the first publication, except for a full file system. All limits are the
-// configured ones then.
+// configured ones then, but for what older programs and other tenants have of them.
 Result<Reloaded> reload_policy(const std::string& file, const std::string& directory) {
     if (::access(file.c_str(), F_OK) != 0 && errno == ENOENT)
         return Error{fmt::format("there is no policy file {}: copy {} there, or name another: rdmaquota reload FILE",

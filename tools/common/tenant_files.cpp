@@ -112,10 +112,13 @@ Result<Policy> running_policy(const std::string& directory) {
     const auto running = NodePolicy::read(node_policy_path(directory));
     if (!running) return Error{running.error()};
     auto policy = running->decompile();
-    TenantPolicy everyone;
+    TenantPolicy everyone, node;
     everyone.name = everyone_key;
+    node.name = node_tenant;
     fill_limits(directory, everyone);
+    fill_limits(directory, node);
     policy.process = everyone.limits[index(Scope::process)];
+    policy.node = node.limits[index(Scope::tenant)];
     return policy;
 }
 

@@ -16,9 +16,9 @@ struct Caching {
     LimitCache::View view{};
 
     void publish(Mode mode, std::uint64_t qps) {
-        Policy policy;
+        TenantLimits policy;
         policy.mode = mode;
-        row_for(policy.tenant, "rxe0")[index(Resource::qp)] = qps;
+        row_for(policy.limits[index(Scope::tenant)], "rxe0")[index(Resource::qp)] = qps;
         REQUIRE(LimitsWriter::publish(path, policy));
     }
     LimitsSegment open() {

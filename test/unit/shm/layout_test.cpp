@@ -8,6 +8,8 @@
 
 #include "provider/abi/layout.hpp"
 #include "shm/ledger/ledger_file.hpp"
+#include "shm/layout_version.hpp"
+#include "shm/policy/compiled_sidecar.hpp"
 #include "shm/policy/limits_segment.hpp"
 #include "test/unit/temporary_directory.hpp"
 
@@ -72,29 +74,42 @@ TEST_CASE("the ledger's layout is version 4") {
     CHECK(ops_end == 65535);
 }
 
-TEST_CASE("the policy's layout is version 3") {
-    CHECK(policy_layout_version == 3);
-    CHECK(offsetof(PolicyImage, layout_version) == 8);
-    CHECK(offsetof(PolicyImage, generation) == 16);
-    CHECK(offsetof(PolicyImage, superseded) == 24);
-    CHECK(offsetof(PolicyImage, deny_errno) == 36);
-    CHECK(offsetof(PolicyImage, log_file) == 48);
-    CHECK(offsetof(PolicyImage, clamp_device_attr) == 304);
-    CHECK(offsetof(PolicyImage, process) == 320);
-    CHECK(offsetof(PolicyImage, tenant) == 320 + 34 * 256);
-    CHECK(offsetof(PolicyImage, sidecar) == 320 + 68 * 256);
+TEST_CASE("the layout of limits is version 4") {
+    CHECK(layout_version == 4);
+    CHECK(offsetof(LimitsHeader, layout_version) == 8);
+    CHECK(offsetof(LimitsHeader, row_count) == 12);
+    CHECK(offsetof(LimitsHeader, generation) == 16);
+    CHECK(offsetof(LimitsHeader, id) == 24);
+    CHECK(offsetof(LimitsHeader, superseded) == 32);
+    CHECK(offsetof(LimitsHeader, deny_errno) == 44);
+    CHECK(offsetof(LimitsHeader, tenant) == 72);
+    CHECK(offsetof(LimitsHeader, log_file) == 200);
+    CHECK(sizeof(LimitsHeader) == 512);
+    CHECK(offsetof(LimitsRow, scope) == 64);
+    CHECK(offsetof(LimitsRow, reason) == 72);
+    CHECK(offsetof(LimitsRow, effective) == 128);
+    CHECK(offsetof(LimitsRow, soft) == 320);
+    CHECK(sizeof(LimitsRow) == 512);
+    CHECK(offsetof(Origin, own) == 24);
+    CHECK(offsetof(Origin, why) == 32);
+    CHECK(sizeof(OriginRow) == 24 * 128);
+    CHECK(limits_bytes(2, LimitsSegment::Parts::effective) == 1536);
+    CHECK(limits_bytes(2, LimitsSegment::Parts::all) == 1536 + 2 * 3072);
+    CHECK(static_cast<int>(Reason::upgrade) == 3);
+    CHECK(static_cast<int>(Scope::tenant) == 1);
+    CHECK(static_cast<int>(Mode::off) == 2);
+}
+
+TEST_CASE("the layout of the sidecar's part is version 4") {
     CHECK(offsetof(CompiledSidecar, backstop) == 8);
     CHECK(offsetof(CompiledSidecar, rules) == 264);
     CHECK(offsetof(CompiledRule, watch) == 64);
     CHECK(offsetof(CompiledRule, factor) == 88);
     CHECK(offsetof(CompiledRule, capacity) == 96);
     CHECK(offsetof(CompiledRule, floor) == 104);
-    CHECK(sizeof(CompiledRule) == 128);
-    CHECK(sizeof(PolicyImage) == 320 + 68 * 256 + 264 + 64 * 128);
+    CHECK(offsetof(CompiledRule, tenant) == 128);
+    CHECK(sizeof(CompiledRule) == 256);
     CHECK(static_cast<int>(CapacityOf::amount) == 3);
-    CHECK(static_cast<int>(Scope::tenant) == 1);
-    CHECK(offsetof(LimitsRow, limits) == 64);
-    CHECK(static_cast<int>(Mode::off) == 2);
 }
 
 TEST_CASE("the resources keep their places") {

@@ -81,11 +81,11 @@ TEST_CASE_METHOD(LedgerFixture, "a lost ledger's path can hold a new one") {
     CHECK(access(again->c_str(), F_OK) == 0);
 }
 
-TEST_CASE("a policy that is cut short keeps its limits and counts as superseded") {
+TEST_CASE("a file of limits that is cut short keeps them and counts as superseded") {
     const TemporaryDirectory directory;
-    Policy policy;
-    row_for(policy.tenant, "*")[index(Resource::qp)] = 7;
-    REQUIRE(LimitsWriter::publish(directory / "policy", policy));
+    TenantLimits limits;
+    row_for(limits.limits[index(Scope::tenant)], "*")[index(Resource::qp)] = 7;
+    REQUIRE(LimitsWriter::publish(directory / "policy", limits));
     CHECK(outcome([&] {
               auto segment = LimitsSegment::open(directory / "policy");
               if (truncate((directory / "policy").c_str(), 0) != 0) return 1;

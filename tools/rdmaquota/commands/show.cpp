@@ -15,6 +15,7 @@
 #include "tools/common/read_tenants.hpp"
 #include "tools/common/snapshot_json.hpp"
 #include "tools/common/terminal.hpp"
+#include "tools/common/upgrade/old_tenant.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -109,7 +110,7 @@ void print_tenant(const Terminal& terminal, const TenantReading& tenant) {
     print_title(terminal, tenant.view);
     print_devices(terminal, tenant.view);
     print_held(tenant.held);
-    if (tenant.place.has_ledger()) print_processes(terminal, tenant.view);
+    if (tenant.place.has_ledger() || !tenant.view.processes.empty()) print_processes(terminal, tenant.view);
 }
 
 bool uses_something(const TenantReading& tenant) {
@@ -145,10 +146,19 @@ Json to_json(const std::vector<TenantReading>& tenants, const Json& around) {
     return list;
 }
 
+// Programs that run with an older rdmaquota come behind `default`, whose limits they share.
+void add_old_tenant(std::vector<TenantReading>& tenants, const std::string& directory) {
+    const auto after = std::find_if(tenants.begin(), tenants.end(),
+                                    [](const TenantReading& tenant) { return tenant.place.key == default_tenant; });
+    if (after == tenants.end()) return;
+    if (auto old = read_old_tenant(directory)) tenants.insert(after + 1, TenantReading{{}, std::move(*old), {}});
+}
+
 int show(const Options& options, const Session& session) {
     if (options.history) return history(options, session);
-    const auto tenants = read_tenants(session.directory, options.tenant);
+    auto tenants = read_tenants(session.directory, options.tenant);
     if (!tenants) return failed(tenants.error());
+    add_old_tenant(*tenants, session.directory);
     const auto around = bypasses(session.directory);
     if (options.json) {
         fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", to_json(*tenants, around)}}));
