@@ -8,6 +8,7 @@
 
 #include "tools/common/devices.hpp"
 #include "tools/common/reload.hpp"
+#include "tools/common/upgrade/balance.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 #include "tools/rdmaquotad/core/node_usage.hpp"
 #include "tools/rdmaquotad/dynamic/capacity.hpp"
@@ -21,6 +22,11 @@ using namespace std::chrono_literals;
 
 constexpr auto time_for_checks = 100ms, time_for_looks = 150ms;  // of one tick
 constexpr std::uint64_t ticks_between_removals = 30;
+
+void say_once(std::string& said, const Result<void>& done) {
+    const auto error = done ? std::string() : done.error();
+    if (std::exchange(said, error) != error && !error.empty()) log(Priority::error, error);
+}
 
 }  // namespace
 
@@ -131,10 +137,10 @@ void Daemon::tell_of_ledgers() {
 
 void Daemon::look_after_tenants() {
     const auto known = unknown_names_.try_again();
-    const auto error = known ? std::string() : known.error();
-    if (std::exchange(said_uncompiled_, error) != error && !error.empty()) log(Priority::error, error);
+    say_once(said_uncompiled_, known ? Result<void>() : Error{known.error()});
     if (known)
         for (const auto& name : *known) log(Priority::notice, fmt::format("{} is known now; its matches hold", name));
+    say_once(said_unbalanced_, node_.is_own() || !node_.writable() ? Result<void>() : balance_with_old(node_.directory()));
     if (++ticks_ % ticks_between_removals == 0) instances_.remove_unused();
 }
 

@@ -50,7 +50,7 @@ private:
     bool policy_is_new_ = false;
     std::optional<std::string> said_missing_;          // so that it is said once
     std::map<std::string, std::string> said_unusable_;  // the same of ledgers, by their tenants' names
-    std::string said_status_, said_uncompiled_;
+    std::string said_status_, said_uncompiled_, said_unbalanced_;
     HistoryKeeper history_;
     DynamicLimits dynamic_;
     Instances instances_;
