@@ -34,7 +34,8 @@ bool is_gone(const std::string& path) { return ::access(path.c_str(), F_OK) != 0
 
 }  // namespace
 
-Node::Node(std::string directory, LookSchedule::Now now) : directory_(std::move(directory)), schedule_(std::move(now)) {}
+Node::Node(std::string directory, LookSchedule::Now now)
+    : directory_(std::move(directory)), schedule_(std::move(now)) {}
 
 bool Node::refresh() {
     const bool was_own = std::exchange(own_, is_own_directory(directory_));

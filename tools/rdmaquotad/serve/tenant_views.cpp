@@ -15,7 +15,8 @@ std::size_t figures_of_processes(const TenantView& view) {
 }
 
 bool is_below(const std::string& key, const std::string& parent) {
-    return parent == node_tenant || (key.size() > parent.size() && key.starts_with(parent) && key[parent.size()] == '/');
+    if (parent == node_tenant) return true;
+    return key.size() > parent.size() && key.starts_with(parent) && key[parent.size()] == '/';
 }
 
 TenantView without_processes(const Figures& figures) {
