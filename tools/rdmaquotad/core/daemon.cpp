@@ -2,6 +2,8 @@
 
 #include <csignal>
 
+#include <sys/statvfs.h>
+
 #include <systemd/sd-daemon.h>
 
 #include <fmt/core.h>
@@ -22,6 +24,13 @@ using namespace std::chrono_literals;
 
 constexpr auto time_for_checks = 100ms, time_for_looks = 150ms;  // of one tick
 constexpr std::uint64_t ticks_between_removals = 30;
+
+// A tenant that the sidecar made shares a file system with others, which its members could fill.
+bool is_half_full(const std::string& directory) {
+    struct statvfs status {};
+    return ::statvfs(directory.c_str(), &status) == 0 &&
+           (status.f_bavail < status.f_blocks / 2 || status.f_favail < status.f_files / 2);
+}
 
 void say_once(std::string& said, const Result<void>& done) {
     const auto error = done ? std::string() : done.error();
@@ -142,6 +151,8 @@ void Daemon::look_after_tenants() {
         for (const auto& name : *known) log(Priority::notice, fmt::format("{} is known now; its matches hold", name));
     if (!node_.is_own() && node_.writable()) say_once(said_unbalanced_, balance_with_old(node_.directory()));
     if (++ticks_ % ticks_between_removals == 0) instances_.remove_unused();
+    if (is_half_full(node_.directory()))
+        for (const auto* tenant : node_.with_ledger()) Ledger::cut_growth(tenant->ledger().path());
 }
 
 // What `systemctl status` shows.
