@@ -126,7 +126,7 @@ void Node::check(Clock::duration budget) {
     const auto count = with_ledger_.size();
     for (std::size_t i = 0; i < count && schedule_.now() - begin < budget; ++i) {
         auto& ledger = with_ledger_[next_check_++ % count]->ledger();
-        if (ledger.at_rest()) ledger.check();
+        if (ledger.at_rest() || !schedule_.is_due(ledger.turn)) ledger.check();
     }
 }
 
