@@ -48,9 +48,11 @@ end() {
 # The kernel's own count of user programs' QPs.
 qps() { rdma resource show qp | grep -c ' pid '; }
 # limit_now: what is effective for `default`
-limit_now() { rdmaquota show default --json | /usr/bin/python3 -c '
-import json, sys
-print(json.load(sys.stdin)["tenants"][0]["devices"]["rxe0"]["qp"]["limit"])'; }
+limit_now() {
+    local json
+    json=$(rdmaquota show default --json)
+    [[ $json =~ \"qp\":\{\"usage\":[0-9]+,\"limit\":([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
+}
 # old_files: those of the older one that are there
 old_files() {
     local name there=()
