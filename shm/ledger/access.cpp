@@ -93,6 +93,34 @@ std::optional<FileRights> rights_of(const std::string& path) {
     return FileRights{status.st_mode & file_modes, status.st_uid, status.st_gid, std::move(*acl)};
 }
 
+namespace {
+
+bool is_one_of(std::uint32_t group, std::span<const gid_t> groups) noexcept {
+    return std::find(groups.begin(), groups.end(), group) != groups.end();
+}
+
+// Whether the list names the user, or one of the groups. The lists that are made here mask nothing.
+bool list_admits(const std::string& acl, uid_t user, std::span<const gid_t> groups) noexcept {
+    for (auto at = sizeof(posix_acl_xattr_header); at + sizeof(posix_acl_xattr_entry) <= acl.size();
+         at += sizeof(posix_acl_xattr_entry)) {
+        posix_acl_xattr_entry entry;
+        std::memcpy(&entry, acl.data() + at, sizeof entry);
+        const auto tag = le16toh(entry.e_tag);
+        const auto id = le32toh(entry.e_id);
+        if ((le16toh(entry.e_perm) & ACL_WRITE) == 0) continue;
+        if ((tag == ACL_USER && id == user) || (tag == ACL_GROUP && is_one_of(id, groups))) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+bool admits(const FileRights& rights, uid_t user, std::span<const gid_t> groups) noexcept {
+    if ((rights.mode & 0002) != 0 || rights.owner == user) return true;
+    if (!rights.acl.empty()) return list_admits(rights.acl, user, groups);
+    return (rights.mode & 0020) != 0 && rights.group && is_one_of(*rights.group, groups);
+}
+
 // chmod(2) comes before the list, of which it would change the mask.
 Result<void> set_rights(const std::string& path, const FileRights& rights) {
     if (!give(path, rights)) return cannot("owner", path);

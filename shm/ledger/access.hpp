@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,9 @@ FileRights rights_for(const LedgerAccess& access);
 
 // The rights of a regular file; nullopt where there is none or they cannot be read.
 std::optional<FileRights> rights_of(const std::string& path);
+
+// Whether a process with these ids may write to a file with these rights, apart from root's powers.
+bool admits(const FileRights& rights, uid_t user, std::span<const gid_t> groups) noexcept;
 
 // Gives a file or directory that the caller owns exactly these rights, whatever it inherited from its directory.
 Result<void> set_rights(const std::string& path, const FileRights& rights);

@@ -54,6 +54,9 @@ void read_all(const LimitsSegment& segment) {
                 segment.configured(scope, device, resource.id);
                 expect(!name(segment.reason(scope, device, resource.id)).empty(), "a reason that is known");
             }
+}
+
+void read_origins(const LimitsSegment& segment) {
     for (const auto& held : held_limits(segment)) expect(held.why.size() <= 96, "the reason's words end");
     const auto limits = configured_limits(segment);
     for (const auto& scope : limits) expect(scope.size() <= most_limit_rows * 2, "no more rows than there are");
@@ -77,6 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return 0;
     }
     read_all(*segment);
+    read_origins(*segment);
     read_all(*LimitsSegment::open(fixture.path));
     if (form % 2 != 0) return 0;
     auto writer = LimitsWriter::open(fixture.path);
@@ -85,5 +89,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (const auto set = writer->set(Scope::tenant, device, Resource::qp, 2); !set) expect_one_line(set.error());
     writer->release(Scope::tenant, any_device, Resource::mr_bytes);
     read_all(writer->limits());
+    read_origins(writer->limits());
     return 0;
 }

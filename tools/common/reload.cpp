@@ -15,6 +15,7 @@
 #include "shm/policy/limits_writer.hpp"
 #include "shm/policy/node_policy.hpp"
 #include "tools/common/config.hpp"
+#include "tools/common/ledger_mount.hpp"
 #include "tools/common/names.hpp"
 #include "tools/common/tenant_files.hpp"
 #include "tools/common/upgrade/balance.hpp"
@@ -162,6 +163,8 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     if (is_own_directory(directory))
         return Error{fmt::format("{} belongs to one tenant; a policy is put in force in the node's directory", directory)};
     if (const auto made = make_directory(directory); !made) return Error{made.error()};
+    if (directory == system_directory)
+        if (const auto mounted = mount_node(directory); !mounted) return Error{mounted.error()};
     const auto lock = PolicyLock::take(node_policy_path(directory));
     if (!lock) return Error{lock.error()};
     auto policy = load_policy(file);  // again, since `set --persist` changes it under the lock

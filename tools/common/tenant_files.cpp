@@ -112,10 +112,13 @@ Result<Policy> running_policy(const std::string& directory) {
     const auto running = NodePolicy::read(node_policy_path(directory));
     if (!running) return Error{running.error()};
     auto policy = running->decompile();
-    TenantPolicy everyone;
+    TenantPolicy everyone, node;
     everyone.name = everyone_key;
+    node.name = node_tenant;
     fill_limits(directory, everyone);
+    fill_limits(directory, node);
     policy.process = everyone.limits[index(Scope::process)];
+    policy.node = node.limits[index(Scope::tenant)];
     return policy;
 }
 
@@ -136,13 +139,11 @@ Result<void> put_limits(const std::string& directory, std::string_view key, cons
 
 namespace {
 
-// The directory of ledgers, on a node as a file system of its own. One with a ledger from before stays as it is. Without
-// the right to mount, such as in a container, ledgers share a file system.
+// The directory of ledgers, on a node as a file system of its own. One with a ledger from before stays as it is.
 Result<void> make_room(const std::string& path, const std::string& ledger) {
     if (auto made = make_directory(path); !made) return made;
     if (!path.starts_with(std::string(system_directory) + "/") || ::access(ledger.c_str(), F_OK) == 0) return {};
-    const auto mounted = mount_ledgers(path);
-    return mounted || errno == EPERM ? Result<void>() : mounted;
+    return mount_ledgers(path);
 }
 
 // With a list, the mode shows the list's mask.

@@ -25,7 +25,7 @@ LedgerAccess access_of_instance(const TenantPolicy& from, std::string_view key, 
 // "user/#1000" for the template "user/{user}".
 std::string instance_of_user(std::string_view template_name, uid_t user);
 
-// The policy in force, with the limits of [process] and without those of tenants, which `fill_limits` reads for one.
+// The policy in force, with the limits of [process] and [node] and without those of tenants, which `fill_limits` reads for one.
 Result<Policy> running_policy(const std::string& directory);
 void fill_limits(const std::string& directory, TenantPolicy& tenant);
 

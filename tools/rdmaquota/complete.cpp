@@ -55,17 +55,14 @@ Words tenants(const std::string& directory) {
     return words;
 }
 
-bool is_device(const std::string& word) {
-    const auto known = devices();
-    return std::find(known.begin(), known.end(), word) != known.end();
-}
-
 // [TENANT] DEVICE, then resources.
 Words names_or(Words resources, const Words& before, const std::string& directory) {
-    if (before.size() >= 2 || (before.size() == 1 && is_device(before[0]))) return resources;
+    const auto named = tenants(directory);
+    if (before.size() >= 2) return resources;
+    if (before.size() == 1)
+        return std::find(named.begin(), named.end(), before[0]) == named.end() ? resources : devices();
     auto words = devices();
-    if (!before.empty()) return words;
-    for (auto& tenant : tenants(directory)) words.push_back(std::move(tenant));
+    words.insert(words.end(), named.begin(), named.end());
     return words;
 }
 

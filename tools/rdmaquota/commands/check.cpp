@@ -68,7 +68,8 @@ std::string rule_words(const DynamicRule& rule) {
 
 std::string rule_holder(const DynamicRule& rule) {
     const auto tenant = rule.tenant == "*" ? std::string("each tenant") : "tenant " + rule.tenant;
-    return rule.scope == Scope::process ? "  rule for each process of " + tenant : "  rule for " + tenant;
+    if (rule.scope == Scope::tenant) return "  rule for " + tenant;
+    return rule.tenant == "*" ? "  rule for each process" : "  rule for each process of " + tenant;
 }
 
 void add_sidecar(Table& table, const Policy& policy) {

@@ -20,12 +20,13 @@ public:
 
     std::shared_ptr<const std::string> all() const { return all_; }
 
-    // The line with the series that the request asks for.
-    std::shared_ptr<const std::string> answer(const Request& request) const;
+    // The line with the series that the request asks for, of tenants for which `sees` is true; an empty `sees` is for all.
+    using Sees = std::function<bool(const std::string& tenant)>;
+    std::shared_ptr<const std::string> answer(const Request& request, const Sees& sees) const;
 
 private:
     struct Part {
-        std::string device;
+        std::string tenant, device;
         std::string_view resource;
         std::size_t begin;
         std::size_t size;
