@@ -396,12 +396,12 @@ is "no permission: the program works" "$out" "rc: 2 of 2"
 has "and the line names the file" "$log" "cannot open the ledger $default_ledger/ledger: Permission denied"
 rm -rf $default_ledger
 rdmaquota reload policy.toml > /dev/null
-mv /run/rdmaquota /run/rdmaquota.away
+mount -t tmpfs none /run/rdmaquota
 run "$objects" rc=2
 is "no quota directory: the program works" "$out" "rc: 2 of 2"
 has "and the line says what, where and what to do" "$log" \
     "cannot use the policy /run/rdmaquota/policy-4: No such file or directory; run 'rdmaquota reload' as root to write it"
-mv /run/rdmaquota.away /run/rdmaquota
+umount /run/rdmaquota
 printf 'garbage' > /run/rdmaquota/policy-4
 run "$objects" rc=2
 is "a broken policy segment: the program works" "$out" "rc: 2 of 2"

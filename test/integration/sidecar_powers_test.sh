@@ -50,6 +50,7 @@ control.connect("/run/rdmaquota/control.sock")
 control.sendall(b"{\"version\":1,\"request\":\"instance\"}\n")
 print("#", control.makefile().readline().strip())'
     owner=$(stat -c %u "$tenant"/here/ledgers/*/ledger 2> /dev/null)
+    umount -l "$tenant/here/ledgers" 2> /dev/null
     rm -rf "$tenant"
     [ "$owner" = 65533 ]
 }

@@ -104,6 +104,9 @@ TEST_CASE("a successor goes on from what its predecessor held") {
 TEST_CASE("what another reason holds is left alone") {
     Fixture f;
     REQUIRE(f.tenant().writer()->hold(Scope::process, "rxe0", Resource::qp, 7, Reason::upgrade, "old programs"));
+    f.apply(900);
+    CHECK(f.now() == 7);
+    CHECK(f.events.all().empty());
     f.apply(0);
     f.limits.restore();
     CHECK(f.now() == 7);

@@ -17,7 +17,7 @@ bool has_line(const std::string& text, const std::string& line) {
 TEST_CASE("metrics have tenant, device and resource, and no limit where there is none") {
     MetricsInput input;
     input.tenants.push_back(
-        {"default", {{"rxe0", {{Resource::qp, 3, 10, 4}, {Resource::cq, 1, unlimited, 1}}}}, false, 2, 1});
+        {"default", {{"rxe0", {{Resource::qp, 3, 10, 4}, {Resource::cq, 1, unlimited, 1}}}}, 2, 1});
     input.events["tightened"] = 2;
     input.denied["rxe0"] = {1, 7};
     const auto text = metrics_text(input);
@@ -34,7 +34,7 @@ TEST_CASE("metrics have tenant, device and resource, and no limit where there is
 
 TEST_CASE("names out of the ledger cannot break the format") {
     MetricsInput input;
-    input.tenants.push_back({"default", {{"a\"b\\c\nd", {{Resource::qp, 1, unlimited, 1}}}}, false, 0, 0});
+    input.tenants.push_back({"default", {{"a\"b\\c\nd", {{Resource::qp, 1, unlimited, 1}}}}, 0, 0});
     const auto text = metrics_text(input);
     CHECK(text.find(R"(device="a\"b\\c\\x0ad")") != std::string::npos);
 }

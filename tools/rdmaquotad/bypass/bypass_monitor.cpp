@@ -14,7 +14,8 @@
 namespace rdmaquota {
 namespace {
 
-constexpr auto rest_after_look = std::chrono::milliseconds(50);
+constexpr std::chrono::steady_clock::duration rest_after_look = std::chrono::milliseconds(50);
+constexpr int rest_for_each = 4;  // times as long as the look took, where that is more
 constexpr auto time_for_ledgers = std::chrono::milliseconds(50);  // of one look
 
 std::string words(const Difference& difference) {
@@ -122,8 +123,8 @@ void BypassMonitor::reap(const std::set<std::uint32_t>& pids) {
     const auto& schedule = node_.schedule();
     for (auto* tenant : node_.with_ledger()) {
         auto& ledger = tenant->ledger();
-        if (ledgers.contains(ledger.number()) && schedule.is_due(ledger.turn))
-            schedule.add(ledger.turn, [&] { ledger.reap(); });
+        if (ledgers.contains(ledger.number()) && schedule.is_due(ledger.reap_turn))
+            schedule.hasten(ledger.reap_turn, [&] { ledger.reap(); });
     }
 }
 
@@ -131,7 +132,8 @@ void BypassMonitor::reap(const std::set<std::uint32_t>& pids) {
 // the time.
 void BypassMonitor::look_soon() {
     if (soon_) return;
-    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(looked_ + rest_after_look - Clock::now());
+    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(
+        looked_ + std::max(rest_after_look, rest_for_each * took_) - Clock::now());
     if (rest > rest.zero()) {
         soon_ = loop_.every(rest, [this] { look_twice(); }, Urgency::first);
         return;
@@ -173,6 +175,7 @@ bool BypassMonitor::compare() {
     const std::set<std::string> devices(names.begin(), names.end());
     node_.look(devices, time_for_ledgers);
     for (const auto& report : detector_.look(observe(find_held(devices)))) emit(report);
+    took_ = Clock::now() - looked_;
     return true;
 }
 

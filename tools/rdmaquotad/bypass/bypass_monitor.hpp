@@ -72,6 +72,7 @@ private:
     std::vector<KernelUse> uses_;
     using Clock = std::chrono::steady_clock;
     Clock::time_point looked_;
+    Clock::duration took_{};  // the last look
     std::map<std::pair<std::string, std::string>, HcaCounts> denied_;  // by bounded group and device
     bool for_everyone_ = false;  // programs charge this directory by default
     int fd_ = -1;

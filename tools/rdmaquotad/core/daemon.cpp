@@ -32,6 +32,11 @@ bool is_half_full(const std::string& directory) {
            (status.f_bavail < status.f_blocks / 2 || status.f_favail < status.f_files / 2);
 }
 
+void say_once(std::string& said, const Result<void>& done) {
+    const auto error = done ? std::string() : done.error();
+    if (std::exchange(said, error) != error && !error.empty()) log(Priority::error, error);
+}
+
 }  // namespace
 
 Daemon::Daemon(std::string directory, std::string policy_file)
@@ -141,14 +146,12 @@ void Daemon::tell_of_ledgers() {
 
 void Daemon::look_after_tenants() {
     const auto known = unknown_names_.try_again();
-    const auto error = known ? std::string() : known.error();
-    if (std::exchange(said_uncompiled_, error) != error && !error.empty()) log(Priority::error, error);
+    say_once(said_uncompiled_, known ? Result<void>() : Error{known.error()});
     if (known)
         for (const auto& name : *known) log(Priority::notice, fmt::format("{} is known now; its matches hold", name));
+    const bool alone = node_.is_own() || !node_.writable();
+    say_once(said_unbalanced_, alone ? Result<void>() : balance_with_old(node_.directory()));
     if (++ticks_ % ticks_between_removals == 0) instances_.remove_unused();
-    const auto balanced = node_.is_own() ? Result<void>() : balance_with_old(node_.directory());
-    const auto why = balanced ? std::string() : balanced.error();
-    if (std::exchange(said_unbalanced_, why) != why && !why.empty()) log(Priority::error, why);
     if (is_half_full(node_.directory()))
         for (const auto* tenant : node_.with_ledger()) Ledger::cut_growth(tenant->ledger().path());
 }

@@ -41,6 +41,15 @@ Result<void> make(const std::string& directory, const std::string& from, const s
 
 }  // namespace
 
+Result<void> Instances::check_room(uid_t user) {
+    const auto now = Clock::now();
+    std::erase_if(given_, [&](const auto& entry) { return now - entry.second.since > kept_at_rest; });
+    auto& given = given_.try_emplace(user, Given{0, now}).first->second;
+    if (++given.count > most_for_user) return Error{fmt::format("uid {} has asked for too many tenants; wait", user)};
+    if (node_.tenants().size() < most_tenants) return {};
+    return Error{fmt::format("there are {} tenants already", node_.tenants().size())};
+}
+
 Result<MadeInstance> Instances::make_for(pid_t pid, uid_t user) {
     if (node_.policy() == nullptr) return Error{"this directory is one tenant's own"};
     const auto subject = ProcessSubject::of(pid);
@@ -51,8 +60,7 @@ Result<MadeInstance> Instances::make_for(pid_t pid, uid_t user) {
     const bool whole = there != nullptr && there->has_ledger();
     if (whole || !is_template(verdict.from)) return MadeInstance{verdict.tenant, false};
     if (!node_.writable()) return Error{"this rdmaquotad may not make tenants; run it as root"};
-    if (node_.tenants().size() >= most_tenants)
-        return Error{fmt::format("there are {} tenants already", node_.tenants().size())};
+    if (auto room = check_room(user); !room) return Error{room.error()};
     if (auto made = make(node_.directory(), verdict.from, verdict.tenant); !made) return Error{made.error()};
     node_.refresh();
     return MadeInstance{verdict.tenant, true};

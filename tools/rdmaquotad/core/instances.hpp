@@ -18,8 +18,9 @@ struct MadeInstance {
 
 class Instances {
 public:
-    // A node has no more tenants than this: whoever may make cgroups could ask for any number.
-    static constexpr std::size_t most_tenants = 4096;
+    // A node has no more tenants than this, and a user gets no more in ten minutes: whoever may make cgroups could ask for
+    // any number.
+    static constexpr std::size_t most_tenants = 4096, most_for_user = 64;
     // A tenant of a template for cgroups goes when it was at rest for so long.
     static constexpr std::chrono::minutes kept_at_rest{10};
 
@@ -38,10 +39,16 @@ private:
         std::uint64_t claims;
         Clock::time_point since;
     };
+    struct Given {
+        std::size_t count = 0;
+        Clock::time_point since{};
+    };
+    Result<void> check_room(uid_t user);
     bool has_rested(const Tenant& tenant);
 
     Node& node_;
     std::map<std::string, Rest> rests_;  // by key
+    std::map<uid_t, Given> given_;
 };
 
 }  // namespace rdmaquota

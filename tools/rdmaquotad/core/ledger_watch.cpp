@@ -55,10 +55,11 @@ void LedgerWatch::replace_damaged() {
     const auto now = Clock::now();
     if (now < may_replace_) return;
     const auto aside = Ledger::replace_unusable(path_, otherwise_);
-    if (!aside || aside->empty()) return;
+    if (aside && aside->empty()) return;  // it is whole again
+    may_replace_ = now + between_replacements;
+    if (!aside) return;
     if (!last_aside_.empty()) Ledger::remove(last_aside_);
     aside_ = last_aside_ = *aside;
-    may_replace_ = now + between_replacements;
 }
 
 void LedgerWatch::map() {

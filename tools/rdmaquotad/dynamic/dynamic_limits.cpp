@@ -99,10 +99,12 @@ void DynamicLimits::change(Tenant& tenant, const WantedLimits& wanted) {
     tenant.refresh();
 }
 
+// What another reason holds stays where it is less.
 void DynamicLimits::hold(Tenant& tenant, LimitsWriter& writer, const LimitKey& key, const WantedLimit& wanted) {
     const auto before = writer.limits().limit(key.scope, key.device, key.resource);
-    const bool is_held = load_reason(writer.limits().row(key.scope, key.device), key.resource) == Reason::rule;
-    if (is_held && before == wanted.limit) return;
+    const auto reason = load_reason(writer.limits().row(key.scope, key.device), key.resource);
+    if (reason == Reason::rule && before == wanted.limit) return;
+    if (reason != Reason::rule && reason != Reason::configured && before <= wanted.limit) return;
     const auto done = writer.hold(key.scope, key.device, key.resource, wanted.limit, Reason::rule, wanted.reason);
     if (!done) return log(Priority::error, done.error());
     if (before != wanted.limit)

@@ -16,7 +16,6 @@ namespace rdmaquota {
 struct TenantMetrics {
     std::string label;
     std::vector<DeviceView> devices;
-    bool is_sum = false;  // of tenants without series of their own
     std::size_t processes = 0;
     std::size_t changed_limits = 0;
 };

@@ -38,7 +38,6 @@ void add(const Figures& figures, std::vector<DeviceView>& devices) {
 }
 
 void add_to_sum(Tenant& tenant, TenantMetrics& sum) {
-    sum.is_sum = true;
     add(tenant.ledger().figures(), sum.devices);
     sum.processes += tenant.ledger().figures().processes;
     sum.changed_limits += tenant.held().size();
@@ -60,7 +59,7 @@ std::vector<TenantMetrics> tenant_metrics(Node& node, TenantViews& views) {
     std::vector<TenantMetrics> metrics;
     const auto of_own = views.of(own);
     for (std::size_t i = 0; i < own.size(); ++i)
-        metrics.push_back({own[i]->name(), of_own[i]->devices, false, own[i]->ledger().figures().processes,
+        metrics.push_back({own[i]->name(), of_own[i]->devices, own[i]->ledger().figures().processes,
                            own[i]->held().size()});
     for (auto& [label, sum] : sums) {
         sum.label = label;
