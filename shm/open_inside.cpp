@@ -47,7 +47,8 @@ int open_inside(const std::string& path, int flags) noexcept try {
     if (fd < 0 && errno == ENOSYS) fd = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);  // before 5.6
     if (fd < 0) return -1;
     struct stat status {};
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1) return fd;
+    const bool known = fstat(fd, &status) == 0;
+    if (known && (S_ISDIR(status.st_mode) || (S_ISREG(status.st_mode) && status.st_nlink == 1))) return fd;
     close(fd);
     errno = EINVAL;
     return -1;
