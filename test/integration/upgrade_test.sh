@@ -166,7 +166,7 @@ for name in churn1 churn2 churn3 churn4; do close_input $name; done
 wait "${pids[churn1]}" "${pids[churn2]}" "${pids[churn3]}" "${pids[churn4]}"
 touch churned
 wait $sampler
-echo "# $(tail -qn 1 out.churn*)"
+tail -qn 1 out.churn* | sed "s/^/# /"
 read -r highest < sampled
 if [ "$highest" -le $limit ] && [ "$highest" -gt 4 ]; then
     ok "never are there more objects than the limit"
