@@ -451,6 +451,7 @@ try "$rdmaquota" set nobody '*' qp=1
 check "set of no tenant" refuses 1 "there is no tenant 'nobody'; there are default"
 try "$rdmaquota" tenant add jobs/one --cgroup /jobs/one --user daemon --limit qp=3 --process-limit rxe0:cq=2 --mode audit
 check "tenant add" says "tenant jobs/one is there"
+chmod 755 "$work"
 check "its ledger is its member's, who does not own it" test "$(stat -c %U quota/tenants/jobs+one/here/ledgers/4/ledger) \
 $(setpriv --reuid daemon --clear-groups test -w quota/tenants/jobs+one/here/ledgers/4/ledger && echo writable)" = "root writable"
 try "$rdmaquota" tenant add jobs/one
