@@ -231,8 +231,10 @@ void BypassMonitor::emit(const BypassReport& report) {
 
 // Makes rdma.max follow the limits of `default`.
 void BypassMonitor::bound_tenant() {
-    const auto* tenant = node_.find(default_tenant);
-    if (asked_.backstop.empty() || tenant == nullptr || tenant->limits() == nullptr) return;
+    auto* tenant = node_.find(default_tenant);
+    if (asked_.backstop.empty() || tenant == nullptr) return;
+    tenant->refresh();  // another row means another file
+    if (tenant->limits() == nullptr) return;
     std::string failure;
     for (const auto& device : machine_devices()) {
         const auto limit = [&](Resource resource) { return tenant->limits()->limit(Scope::tenant, device, resource); };
