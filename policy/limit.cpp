@@ -131,4 +131,9 @@ std::string resource_names() {
     return names;
 }
 
+std::string_view name(Reason reason) noexcept {
+    static constexpr std::string_view names[] = {"configured", "rule", "grant", "upgrade", "other"};
+    return names[static_cast<std::size_t>(reason)];
+}
+
 }  // namespace rdmaquota

@@ -17,6 +17,17 @@ inline constexpr std::uint64_t unlimited = UINT64_MAX;
 // No value in this row: the next, more general one decides.
 inline constexpr std::uint64_t unset = UINT64_MAX - 1;
 
+// Why a limit is what it is at present.
+enum class Reason : std::uint8_t {
+    configured,  // policy file or `rdmaquota set`
+    rule,        // a dynamic rule of the policy
+    grant,       // the tenant's share of what is above it in the tree
+    upgrade,     // programs with an older provider use part of it
+    other,       // one that a later version knows
+};
+
+std::string_view name(Reason) noexcept;
+
 // The largest amount that can be limited or charged at once (4 PiB - 1). The ledger keeps a tag in
 // the upper bits of each gate; see shm/ledger/layout.hpp.
 inline constexpr std::uint64_t max_amount = (std::uint64_t{1} << 52) - 1;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -62,6 +63,14 @@ bool valid_port(std::string_view text) noexcept {
     return status == std::errc{} && end == text.data() + text.size() && !text.starts_with('0') && number <= 255;
 }
 
+// What the policy says of a tenant: by its own name, or else as a template that it is an instance of.
+const TenantPolicy* find_or_template(const Policy& policy, std::string_view tenant) noexcept {
+    if (const auto* found = policy.find(tenant)) return found;
+    for (const auto& entry : policy.tenants)
+        if (is_template(entry.name) && is_instance(tenant, entry.name)) return &entry;
+    return nullptr;
+}
+
 }  // namespace
 
 bool valid_device(std::string_view name) noexcept {
@@ -101,6 +110,53 @@ LimitRow& row_for(ScopeLimits& scope, std::string_view device) {
     for (auto& entry : scope)
         if (entry.device == device) return entry.limits;
     return scope.emplace_back(DeviceLimits{std::string(device), unset_row()}).limits;
+}
+
+const LimitRow* find_row(const ScopeLimits& scope, std::string_view device) noexcept {
+    for (const auto& entry : scope)
+        if (entry.device == device) return &entry.limits;
+    return nullptr;
+}
+
+Policy::Policy() : tenants(1) {}
+
+const TenantPolicy* Policy::find(std::string_view tenant) const noexcept {
+    for (const auto& entry : tenants)
+        if (entry.name == tenant) return &entry;
+    return nullptr;
+}
+
+TenantPolicy* Policy::find(std::string_view tenant) noexcept {
+    return const_cast<TenantPolicy*>(std::as_const(*this).find(tenant));
+}
+
+TenantPolicy& Policy::tenant(std::string_view name) {
+    if (auto* found = find(name)) return *found;
+    auto& added = tenants.emplace_back();
+    added.name = name;
+    return added;
+}
+
+TenantLimits limits_of(const Policy& policy, const TenantPolicy& tenant) {
+    TenantLimits result;
+    static_cast<Settings&>(result) = policy;
+    result.tenant = tenant.name;
+    result.weight = tenant.weight;
+    result.limits = tenant.limits;
+    result.for_everyone = policy.process;
+    auto mode = tenant.mode;
+    auto deny_errno = tenant.deny_errno;
+    auto grace_s = tenant.grace_s;
+    for (auto above = parent_of(tenant.name); above != node_tenant; above = parent_of(above))
+        if (const auto* parent = find_or_template(policy, above)) {
+            if (!mode) mode = parent->mode;
+            if (!deny_errno) deny_errno = parent->deny_errno;
+            if (!grace_s) grace_s = parent->grace_s;
+        }
+    result.mode = mode.value_or(policy.mode);
+    result.deny_errno = deny_errno.value_or(policy.deny_errno);
+    result.grace_s = grace_s.value_or(default_grace_s);
+    return result;
 }
 
 std::string_view name(Mode value) noexcept { return name_in(modes, value); }

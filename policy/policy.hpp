@@ -1,9 +1,10 @@
 // The node's policy: who may use how much, as read from the policy file. Applications see its compiled form,
-// shm/policy/policy_segment.hpp.
+// shm/policy/limits_segment.hpp (limits) and shm/policy/node_policy.hpp (who is in which tenant).
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "policy/resource.hpp"
 #include "policy/result.hpp"
 #include "policy/sidecar.hpp"
+#include "policy/tenant.hpp"
 
 namespace rdmaquota {
 
@@ -65,27 +67,64 @@ struct DeviceLimits {
 
 // Limits of one scope; at most one entry per device name, in the order of the file.
 using ScopeLimits = std::vector<DeviceLimits>;
+using LimitsByScope = std::array<ScopeLimits, scope_count>;  // by index(Scope)
 
 // The row of `device`, appended when there is none yet.
 LimitRow& row_for(ScopeLimits& scope, std::string_view device);
 
-// The only tenant of this version: every process is in it.
-inline constexpr std::string_view default_tenant = "default";
+// The row of `device`, or nullptr.
+const LimitRow* find_row(const ScopeLimits& scope, std::string_view device) noexcept;
 
-struct Policy {
+// What holds for programs beside their limits.
+struct Settings {
     Mode mode = Mode::enforce;
     Unavailable on_unavailable = Unavailable::allow;
     int deny_errno = 0;              // an errno number; 0 is read as EDQUOT
     bool clamp_device_attr = false;  // device attributes tell what the quota leaves, not what the device has
     LogLevel log_level = LogLevel::warning;
     LogTarget log_target = LogTarget::standard_error;
-    std::string log_file;              // for LogTarget::file, an absolute path
-    ScopeLimits process;               // each process by itself
-    ScopeLimits tenant;                // tenant.default as a whole
-    std::vector<DynamicRule> dynamic;  // in the order of the file
+    std::string log_file;  // for LogTarget::file, an absolute path
+};
+
+// A tenant, or a template of tenants, as the policy file has it.
+struct TenantPolicy {
+    std::string name = std::string(default_tenant);
+    std::optional<Mode> mode;       // none: its parent's
+    std::optional<int> deny_errno;  // none: its parent's
+    std::uint32_t weight = default_weight;
+    std::optional<std::uint32_t> grace_s;  // none: its parent's
+    std::vector<Match> matches;            // in the order of the file
+    LimitsByScope limits;
+    bool transient = false;  // added by `rdmaquota tenant add`; in no file
+};
+
+struct Policy : Settings {
+    ScopeLimits process;                // each process of every tenant that says nothing else for the device
+    ScopeLimits node;                   // all tenants together
+    std::vector<TenantPolicy> tenants;  // in the order of the file; there is a `default` even when no file names it
+    std::vector<DynamicRule> dynamic;   // in the order of the file
     Sidecar sidecar;
     std::vector<std::string> warnings;  // about what was read, "FILE:LINE:COL: what"; no part of what is in force
+
+    // With the tenant `default`.
+    Policy();
+    TenantPolicy* find(std::string_view tenant) noexcept;  // nullptr: none of this name
+    const TenantPolicy* find(std::string_view tenant) const noexcept;
+    TenantPolicy& tenant(std::string_view name);  // appended when there is none yet
 };
+
+// What one tenant's programs are held to, as its file of limits has it.
+struct TenantLimits : Settings {
+    std::string tenant = std::string(default_tenant);  // the name to be shown
+    std::uint32_t weight = default_weight;
+    std::uint32_t grace_s = default_grace_s;
+    LimitsByScope limits;      // its own
+    ScopeLimits for_everyone;  // of each process, for cells that its own say nothing of (Policy::process)
+};
+
+// What `policy` says of one of its tenants, with what it inherits: mode, deny_errno and grace. The tenant need not be
+// in the policy's list. Above an instance of a template lie templates: "slurm/{account}" above "slurm/atlas/7".
+TenantLimits limits_of(const Policy& policy, const TenantPolicy& tenant);
 
 // Names as in the policy file. parse_* errors list what is accepted.
 std::string_view name(Mode) noexcept;

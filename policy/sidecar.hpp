@@ -25,6 +25,7 @@ enum class CapacityOf : std::uint32_t {
 // usage reaches `above` per cent until it has fallen to `below`; over 100 it relaxes, from `below`
 // until `above`.
 struct DynamicRule {
+    std::string tenant = "*";  // whose limit: a tenant's, or "*", each tenant's
     std::string device = "*";  // a device, or "*": each device by itself
     Resource watch{};          // by the usage of all processes on the device
     CapacityOf of = CapacityOf::limit;
@@ -44,7 +45,7 @@ inline constexpr std::size_t most_dynamic_rules = 64;
 
 struct Sidecar {
     std::uint32_t metrics_port = 0;  // on the loopback address; 0: no metrics over HTTP
-    std::string backstop;  // of tenant.default: the cgroup whose rdma.max follows its limits; empty: none
+    std::string backstop;            // of tenant.default: the cgroup whose rdma.max follows its limits; empty: none
 
     bool operator==(const Sidecar&) const = default;
 };

@@ -35,19 +35,14 @@ bool set_lock(int fd, struct flock request) noexcept {
 }  // namespace
 
 Result<LockFile> LockFile::open(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return Error{fmt::format("cannot open {}: {}", path, std::strerror(errno))};
     return LockFile(fd);
 }
 
-Result<void> LockFile::create(const std::string& path, unsigned mode) {
+Result<void> LockFile::create(const std::string& path) {
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    // fchmod, since the umask of the host program is not ours to change.
-    if (fd < 0 || fchmod(fd, mode) != 0) {
-        const int error = errno;
-        if (fd >= 0) close(fd);
-        return Error{fmt::format("cannot create {}: {}", path, std::strerror(error))};
-    }
+    if (fd < 0) return Error{fmt::format("cannot create {}: {}", path, std::strerror(errno))};
     close(fd);
     return {};
 }

@@ -25,7 +25,7 @@ namespace rdmaquota {
 class LockFile {
 public:
     static Result<LockFile> open(const std::string& path);
-    static Result<void> create(const std::string& path, unsigned mode);
+    static Result<void> create(const std::string& path);  // mode 0600
 
     LockFile(LockFile&& other) noexcept;
     LockFile& operator=(LockFile&& other) noexcept;

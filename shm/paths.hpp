@@ -1,29 +1,53 @@
-// The files of a quota directory.
+// The files of a quota directory. Whoever makes them is root, so that nobody can prepare another's.
 //
-//   DIR/policy              the compiled policy
-//   DIR/policy.lock         locked while the policy is changed (shm/policy/policy_lock.hpp)
-//   DIR/policy.tmp, .old    the next and the previous policy while one replaces the other
-//   DIR/TENANT/ledger       the tenant's ledger
-//   DIR/TENANT/owners/NN    its lock files, 64 owners each
+//   DIR/policy-V                       the node's compiled policy: tenants, matches (shm/policy/node_policy.hpp)
+//   DIR/policy-V.lock                  locked while policy or tenants are changed (shm/policy/policy_lock.hpp)
+//   DIR/tenants/NAME/here              a tenant, with '+' for '/' in its name
+//       here/limits-V                  its limits (shm/policy/limits_segment.hpp); .lock, .tmp, .old beside it
+//       here/ledgers/V/ledger          its ledger
+//       here/ledgers/V/owners/NN       the ledger's lock files, 64 owners each
+//       here/control.sock              a link to the sidecar's
+//
+// V is layout_version. What a container gets mounted as its DIR is a tenant's `here`: a directory with limits at its top
+// is one tenant's own. `rdmaquota run` makes one, too.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
 #include <fmt/core.h>
 
+#include "shm/layout_version.hpp"
 #include "shm/ledger/layout.hpp"
 
 namespace rdmaquota {
 
 inline constexpr const char* system_directory = RDMAQUOTA_RUNTIME_DIR;
 
-inline std::string policy_path(const std::string& directory) { return directory + "/policy"; }
-
-inline std::string ledger_path(const std::string& directory, std::string_view tenant = default_tenant) {
-    return fmt::format("{}/{}", directory, tenant);
+inline std::string node_policy_path(const std::string& directory) {
+    return fmt::format("{}/policy-{}", directory, layout_version);
 }
 
+inline std::string tenants_directory(const std::string& directory) { return directory + "/tenants"; }
+
+// `tenant` is a name or a key, such as "user/#1000".
+inline std::string tenant_directory(const std::string& directory, std::string_view tenant) {
+    std::string name(tenant);
+    std::replace(name.begin(), name.end(), '/', '+');
+    return fmt::format("{}/tenants/{}", directory, name);
+}
+
+inline std::string here_path(const std::string& directory, std::string_view tenant = default_tenant) {
+    return tenant_directory(directory, tenant) + "/here";
+}
+
+// The following are of a `here`.
+inline std::string limits_path(const std::string& here) { return fmt::format("{}/limits-{}", here, layout_version); }
+
+inline std::string ledger_path(const std::string& here) { return fmt::format("{}/ledgers/{}", here, layout_version); }
+
+// And these of a ledger.
 inline std::string data_path(const std::string& ledger) { return ledger + "/ledger"; }
 
 inline std::string lock_directory(const std::string& ledger) { return ledger + "/owners"; }

@@ -15,6 +15,8 @@
 #   early        programs that load libmlx5 before libibverbs; installing and uninstalling by Meson
 #   mlx5         the real libmlx5 on a simulated mlx5_0
 #   dv           what libmlx5's own calls create
+#   tenants      who is in which tenant; that tenants do not harm each other; 500 of them
+#   upgrade      programs of the rdmaquota from before tenants, while this one is installed over it
 #   objects      device attributes, QP states and ports on rxe
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
 #   trixie, sid  the QP case under rdma-core 56.1 and 65.0
@@ -49,7 +51,7 @@ export RDMAQUOTA_BUILD=$build
 # share a guest. The suite `service` runs beside them, since it mostly waits.
 by_default=(
     "oracle_kills kills kernel"
-    "uninstalled guest objects sidecar powers"
+    "uninstalled guest tenants objects sidecar powers"
     "programs pyverbs"
     oracle
     "mlx5 dv pyverbs_mlx5"
@@ -58,6 +60,7 @@ by_default=(
     kernel_trixie
     kernel_sid
     systemd
+    upgrade
     early
     sanitize
     fuzz
@@ -86,7 +89,7 @@ done
 # once.
 guest_of() {
     case $1 in
-        uninstalled | guest | objects | programs | pyverbs | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
+        uninstalled | guest | tenants | objects | programs | pyverbs | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
         oracle) echo rxe-2 ;;
         mlx5 | dv | pyverbs_mlx5) echo both-1 ;;
         early) echo mlx5sim-1 ;;
@@ -138,6 +141,12 @@ in_root() {
         bash "$repo/test/integration/root_test.sh" "$build" "$2"
 }
 
+upgraded() {
+    local older
+    older=$("$repo/test/vm/older.sh" "$build") || return
+    in_guest --stage -- bash "$repo/test/integration/upgrade_test.sh" "$build" "$older"
+}
+
 # run SUITE: one that shares no guest; ends with its counts
 run() {
     local integration=$repo/test/integration
@@ -154,6 +163,7 @@ run() {
         fuzz) bash "$repo/test/fuzz/run.sh" ${long:+1800} ;;
         provider) bash "$integration/provider_test.sh" "$build" ;;
         kernel_*) in_guest --kernel "${1#kernel_}" --install ${long:+--env RDMAQUOTA_LONG=yes} -- bash "$integration/kernel_test.sh" "$build" ;;
+        upgrade) upgraded ;;
         systemd) in_guest --systemd -- bash "$integration/systemd_test.sh" "$build" ;;
         trixie) in_root trixie 34 ;;
         sid) in_root sid 65 ;;

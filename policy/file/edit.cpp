@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "policy/file/limit_place.hpp"
 #include "policy/file/policy_file.hpp"
 #include "policy/file/toml.hpp"
 
@@ -67,22 +68,13 @@ private:
 };
 
 std::string toml_value(const LimitChange& change) {
-    const auto text = format_limit(change.resource, change.limit);
+    const auto text = format_limit(change.key.resource, change.limit);
     const bool digits = std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
     return digits ? text : '"' + text + '"';
 }
 
 std::string toml_entry(const LimitChange& change) {
-    return fmt::format("{} = {}", info(change.resource).name, toml_value(change));
-}
-
-std::string header(const LimitChange& change) {
-    return fmt::format("[{}.\"{}\"]", change.scope == Scope::process ? "process" : "tenant.default", change.device);
-}
-
-const toml::table* find_table(const toml::table& root, const LimitChange& change) {
-    const auto scope = change.scope == Scope::process ? root["process"] : root["tenant"][default_tenant];
-    return scope[change.device].as_table();
+    return fmt::format("{} = {}", info(change.key.resource).name, toml_value(change));
 }
 
 // A new entry goes after the last one of its table and looks like it: the same indentation, and
@@ -101,7 +93,7 @@ void add_entry(Document& document, const toml::table& table, const LimitChange& 
 
 void add_table(Document& document, const LimitChange& change) {
     if (!document.text().empty()) document.append_line("");
-    document.append_line(header(change));
+    document.append_line(header_of(change.key));
     document.append_line(toml_entry(change));
 }
 
@@ -109,17 +101,20 @@ Result<std::string> edit_once(const std::string& text, const std::string& file, 
     const auto root = parse_toml(text, file);
     if (!root) return Error{root.error()};
     Document document(text);
-    const auto* table = find_table(root.value(), change);
+    const auto* table = find_table(root.value(), change.key);
     if (table == nullptr)
         add_table(document, change);
-    else if (const auto* node = table->get(info(change.resource).name))
+    else if (const auto* node = table->get(info(change.key.resource).name))
         document.replace(node->source(), toml_value(change));
     else
         add_entry(document, *table, change);
     return document.text();
 }
 
-ScopeLimits& limits_of(Policy& policy, Scope scope) { return scope == Scope::process ? policy.process : policy.tenant; }
+ScopeLimits& scope_of(Policy& policy, const LimitKey& key) {
+    if (key.tenant == node_tenant) return policy.node;
+    return key.tenant.empty() ? policy.process : policy.tenant(key.tenant).limits[index(key.scope)];
+}
 
 bool same_limits(ScopeLimits a, ScopeLimits b) {
     if (a.size() != b.size()) return false;
@@ -131,16 +126,23 @@ bool same_limits(ScopeLimits a, ScopeLimits b) {
     });
 }
 
+bool same_tenant(const TenantPolicy& a, const TenantPolicy& b) {
+    return a.name == b.name && a.mode == b.mode && a.deny_errno == b.deny_errno && a.weight == b.weight &&
+           a.grace_s == b.grace_s && a.matches == b.matches && a.transient == b.transient &&
+           std::equal(a.limits.begin(), a.limits.end(), b.limits.begin(), same_limits);
+}
+
 bool same_policy(const Policy& a, const Policy& b) {
     return a.mode == b.mode && a.on_unavailable == b.on_unavailable && a.deny_errno == b.deny_errno &&
            a.clamp_device_attr == b.clamp_device_attr && a.log_level == b.log_level && a.log_target == b.log_target &&
            a.log_file == b.log_file && a.dynamic == b.dynamic && a.sidecar == b.sidecar &&
-           same_limits(a.process, b.process) && same_limits(a.tenant, b.tenant);
+           same_limits(a.process, b.process) && same_limits(a.node, b.node) &&
+           std::equal(a.tenants.begin(), a.tenants.end(), b.tenants.begin(), b.tenants.end(), same_tenant);
 }
 
 Error by_hand(const std::string& file, const LimitChange& change) {
-    return {fmt::format("{}: cannot place the limit in this file's layout; add it by hand: {} {}", file, header(change),
-                        toml_entry(change))};
+    return {fmt::format("{}: cannot place the limit in this file's layout; add it by hand: {} {}", file,
+                        header_of(change.key), toml_entry(change))};
 }
 
 }  // namespace
@@ -151,10 +153,12 @@ Result<std::string> edit_policy(const std::string& text, const std::string& file
     if (!expected) return Error{expected.error()};
     std::string edited = text;
     for (const auto& change : changes) {
+        if (change.key.tenant.empty() && change.key.scope == Scope::tenant)
+            return Error{fmt::format("{}: the limit of {} names no tenant", file, info(change.key.resource).name)};
         const auto next = edit_once(edited, file, change);
         if (!next) return by_hand(file, change);
         edited = next.value();
-        row_for(limits_of(*expected, change.scope), change.device)[index(change.resource)] = change.limit;
+        row_for(scope_of(*expected, change.key), change.key.device)[index(change.key.resource)] = change.limit;
         // Our own output is checked too, so that a broken or altered policy is never returned.
         const auto again = parse_policy(edited, file);
         if (!again || !same_policy(again.value(), expected.value())) return by_hand(file, change);

@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "policy/file/edit.hpp"
+#include "policy/file/limit_place.hpp"
 #include "policy/file/policy_file.hpp"
 #include "policy/file/toml.hpp"
 
@@ -79,15 +80,14 @@ Result<void> replace_file(const std::string& path, const std::string& text) {
     return {};
 }
 
-// Where `fragment` sets what `change` sets, as "FILE:LINE:COL: ", or "".
-Result<std::string> overriding_location(const std::string& fragment, const LimitChange& change) {
+// Where `fragment` sets the limit `key`, as "FILE:LINE:COL: ", or "".
+Result<std::string> overriding_location(const std::string& fragment, const LimitKey& key) {
     const auto text = read_text(fragment);
     if (!text) return Error{text.error()};
     const auto root = parse_toml(text.value(), fragment);
     if (!root) return Error{root.error()};
-    const auto scope =
-        change.scope == Scope::process ? root.value()["process"] : root.value()["tenant"][default_tenant];
-    const auto* node = scope[change.device][info(change.resource).name].node();
+    const auto* table = find_table(root.value(), key);
+    const auto* node = table == nullptr ? nullptr : table->get(info(key.resource).name);
     return node == nullptr ? "" : location(fragment, node->source().begin);
 }
 
@@ -96,11 +96,11 @@ Result<void> check_not_overridden(const std::string& path, const std::vector<Lim
     if (!fragments) return Error{fragments.error()};
     for (const auto& fragment : fragments.value())
         for (const auto& change : changes) {
-            const auto found = overriding_location(fragment, change);
+            const auto found = overriding_location(fragment, change.key);
             if (!found) return Error{found.error()};
             if (!found.value().empty())
                 return Error{fmt::format("{}{} for '{}' is set here and wins over {}; change it here, then reload",
-                                         found.value(), info(change.resource).name, change.device, path)};
+                                         found.value(), info(change.key.resource).name, change.key.device, path)};
         }
     return {};
 }
@@ -120,6 +120,8 @@ Result<void> persist_policy(const std::string& path, const std::vector<LimitChan
     if (!text) return Error{text.error()};
     const auto edited = edit_policy(text.value(), path, changes);
     if (!edited) return Error{edited.error()};
+    if (const auto policy = read_policy(path, edited.value()); !policy)
+        return Error{fmt::format("{}: unchanged, since the policy would be wrong: {}", path, policy.error())};
     return replace_file(target, edited.value());
 }
 

@@ -13,15 +13,18 @@ namespace rdmaquota {
 
 // The policy of `path` with the files conf.d/*.toml beside it, taken in the order of their names;
 // a later file wins key by key. Errors: "FILE:LINE:COL: what; what to do". What is accepted but has no effect any
-// more is in the policy's `warnings`.
+// more, or is probably not meant, is in the policy's `warnings`.
 Result<Policy> read_policy(const std::string& path);
+
+// The same as if `path` had the content `text`.
+Result<Policy> read_policy(const std::string& path, const std::string& text);
 
 // The conf.d files that read_policy merges into `path`, in that order. Refuses a conf.d that
 // belongs neither to root nor to the owner of `path`.
 Result<std::vector<std::string>> policy_fragments(const std::string& path);
 
-// Parses one text alone; errors call it `file`. Does not check that log.target and log.file fit together, since another
-// file may complete them.
+// Parses one text alone; errors call it `file`. Checks nothing that another file may complete: that
+// log.target and log.file fit together, and which tenants lie below others.
 Result<Policy> parse_policy(const std::string& text, const std::string& file);
 
 }  // namespace rdmaquota

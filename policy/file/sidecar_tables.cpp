@@ -24,8 +24,9 @@ public:
 
 private:
     void entry(const toml::key& key, const toml::node& node) {
-        static constexpr std::array<std::string_view, 9> known{"device", "watch", "of",     "above", "below",
-                                                               "limit",  "scope", "factor", "floor"};
+        static constexpr std::array<std::string_view, 10> known{"tenant", "device", "watch", "of",     "above",
+                                                                "below",  "limit",  "scope", "factor", "floor"};
+        if (key == "tenant") return tenant(node);
         if (key == "device") return device(node);
         if (key == "watch") return reader_.resource(key, node, watch_);
         if (key == "limit") return reader_.resource(key, node, limit_);
@@ -34,6 +35,14 @@ private:
         if (key == "factor") return reader_.whole(key, node, 0, largest_per_cent, rule_.factor);
         if (key == "scope") return reader_.word(key, node, parse_scope, rule_.scope);
         if (key != "of" && key != "floor") reader_.unknown("key in [[dynamic]]", key, known);
+    }
+
+    void tenant(const toml::node& node) {
+        const auto* text = node.as_string();
+        if (text == nullptr || (text->get() != "*" && !check_tenant_name(text->get())))
+            return reader_.fail(node,
+                                "the tenant of a rule is a name such as \"physics/atlas\", or \"*\" for each tenant");
+        rule_.tenant = text->get();
     }
 
     void device(const toml::node& node) {

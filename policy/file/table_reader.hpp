@@ -17,6 +17,9 @@
 
 namespace rdmaquota {
 
+// The compiled policy has room for paths of this length: of the log file, of the backstop.
+inline constexpr std::size_t longest_path_bytes = 255;
+
 class TableReader {
 public:
     // `file` is the name for error messages, and outlives this.

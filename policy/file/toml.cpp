@@ -66,11 +66,13 @@ std::string explain(std::string_view description) {
         std::string_view when;
         std::string_view say;
     };
-    static constexpr std::array<Hint, 9> hints{{
+    static constexpr std::array<Hint, 11> hints{{
         {"nested value depth", "nested too deeply; a policy needs only tables of limits"},
         {"utf-8", "this is not UTF-8 text; is it a policy file?"},
         {"control character", "there is a control character; is this a policy file?"},
         {"saw '\\u00", "there is a control character; is this a policy file?"},
+        {"saw '/'", "a name or path with '/' must be quoted: write \"physics/atlas\""},
+        {"saw '{'", "a name with braces must be quoted: write \"user/{user}\""},
         {"saw '*'", "the device * must be quoted: write \"*\""},
         {"not representable", "the number is too large; for no limit write \"max\""},
         {"saw 'k'", "a number with a unit must be quoted: write \"10k\", \"4GiB\""},

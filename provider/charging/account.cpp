@@ -13,35 +13,40 @@
 
 namespace rdmaquota::provider {
 
-Result<Account*> Account::open(const std::string& directory, PolicySegment policy) {
-    const auto path = ledger_path(directory);
+Result<Account*> Account::open(const Place& place, LimitsSegment limits) {
+    const auto path = ledger_path(place.here);
     auto ledger = Ledger::open(path);
-    // Root makes what is missing; another user cannot.
-    if (!ledger && access(directory.c_str(), W_OK) == 0)
-        if (const auto made = Ledger::create(path, directory == system_directory)) ledger = Ledger::open(path);
+    // Who may change the directory, root as a rule, makes what is missing. Who else may charge is known for `default`
+    // and for a directory of one's own only.
+    const bool own = place.here == place.directory;
+    if (!ledger && (own || place.is_default) && access(place.here.c_str(), W_OK) == 0)
+        if (const auto made = Ledger::create(path, place.is_default ? LedgerAccess::everyone() : LedgerAccess{}))
+            ledger = Ledger::open(path);
     if (!ledger) return Error{ledger.error()};
     auto owner = ledger->claim(identity_of_self());
     if (!owner) return Error{owner.error()};
     if (ledger->lost()) return Error{fmt::format("the ledger {} was cut short just now", path)};
-    return new Account(directory, std::move(policy), std::move(*ledger), std::move(*owner));
+    return new Account(place, std::move(limits), std::move(*ledger), std::move(*owner));
 }
 
-Account::Account(std::string directory, PolicySegment policy, Ledger ledger, Owner owner)
-    : directory_(std::move(directory)),
-      policy_(new PolicySegment(std::move(policy))),
+Account::Account(const Place& place, LimitsSegment limits, Ledger ledger, Owner owner)
+    : directory_(place.directory),
+      here_(place.here),
+      tenant_(limits.tenant()),
+      limits_(new LimitsSegment(std::move(limits))),
       ledger_(std::move(ledger)),
       owner_(std::move(owner)) {}
 
-// A superseded segment stays mapped, since other threads may be reading it: 26 KiB per reload.
-const PolicySegment& Account::reopen_policy(const PolicySegment* current) {
+// A superseded segment stays mapped, since other threads may be reading it: a page for each reload.
+const LimitsSegment& Account::reopen_limits(const LimitsSegment* current) {
     const NoCancellation guard;
     const KeepErrno keep;
     try {
-        auto next = PolicySegment::open(policy_path(directory_));
+        auto next = LimitsSegment::open(limits_path(here_));
         if (!next) return *current;
         follow_log_settings(directory_, *next);
-        auto* fresh = new PolicySegment(std::move(*next));
-        if (policy_.compare_exchange_strong(current, fresh)) return *fresh;
+        auto* fresh = new LimitsSegment(std::move(*next));
+        if (limits_.compare_exchange_strong(current, fresh)) return *fresh;
         delete fresh;
     } catch (...) {  // no memory: the old limits go on holding
     }

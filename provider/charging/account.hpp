@@ -1,33 +1,40 @@
-// What a process is charged to in one quota directory: its policy, its ledger, and a slot there.
+// What a process is charged to in one tenant: its limits, its ledger, and a slot there.
 #pragma once
 
 #include <atomic>
 #include <string>
 
 #include "policy/result.hpp"
+#include "provider/charging/place.hpp"
 #include "shm/ledger/ledger.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/limits_segment.hpp"
 
 namespace rdmaquota::provider {
 
 class Account {
 public:
-    // Maps the ledger of `directory` and takes a slot. Makes a ledger that is missing where this user may.
-    static Result<Account*> open(const std::string& directory, PolicySegment policy);
+    // Maps the ledger of a place and takes a slot. Makes a ledger that is missing where this user may.
+    static Result<Account*> open(const Place& place, LimitsSegment limits);
 
     Account(const Account&) = delete;
-    ~Account() { delete policy_.load(); }
+    ~Account() { delete limits_.load(); }
 
     Ledger& ledger() noexcept { return ledger_; }
     const Ledger& ledger() const noexcept { return ledger_; }
     const Owner& owner() const noexcept { return owner_; }
-    const std::string& directory() const noexcept { return directory_; }
+    const std::string& directory() const noexcept { return directory_; }  // the quota directory
+    const std::string& tenant() const noexcept { return tenant_; }        // as it is shown
 
-    // The current policy. Maps the new segment when the old one has been superseded. The reference stays valid as long
-    // as the account.
-    const PolicySegment& policy() {
-        const auto* current = policy_.load();
-        return current->superseded() ? reopen_policy(current) : *current;
+    // Whether a device that is opened at this place now is charged here: its ledger is still the one in place.
+    bool is_at(const Place& place) const noexcept {
+        return here_ == place.here && !ledger_.lost() && ledger_.in_place();
+    }
+
+    // The current limits. Maps the new file when the old one has been superseded. The reference stays valid as long as
+    // the account.
+    const LimitsSegment& policy() {
+        const auto* current = limits_.load();
+        return current->superseded() ? reopen_limits(current) : *current;
     }
 
     // Uncharges what is still in use, and frees the slot.
@@ -38,11 +45,11 @@ public:
     bool admits_uncounted();
 
 private:
-    Account(std::string directory, PolicySegment policy, Ledger ledger, Owner owner);
-    const PolicySegment& reopen_policy(const PolicySegment* current);
+    Account(const Place& place, LimitsSegment limits, Ledger ledger, Owner owner);
+    const LimitsSegment& reopen_limits(const LimitsSegment* current);
 
-    std::string directory_;
-    std::atomic<const PolicySegment*> policy_;
+    std::string directory_, here_, tenant_;
+    std::atomic<const LimitsSegment*> limits_;
     Ledger ledger_;
     Owner owner_;
     std::atomic<bool> said_lost_ = false;

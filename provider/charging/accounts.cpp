@@ -1,6 +1,7 @@
 #include "provider/charging/accounts.hpp"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,14 +16,18 @@
 namespace rdmaquota::provider {
 namespace {
 
+struct Shared {
+    Account* account;
+    unsigned contexts;
+};
+
 // Made on first use and never destroyed: other threads may still run when the process exits.
 struct State {
     std::mutex mutex;
-    Accounts current;
+    std::vector<Shared> open;
     ProcessId process;  // whose accounts they are
-    unsigned contexts = 0;
-    bool complete = false;  // every account that should be there is
     bool said_unavailable = false;
+    std::set<std::string> said;                                       // notes about tenants
     std::vector<std::string> warnings = environment().warnings;  // said once the mutex is free
 };
 
@@ -38,55 +43,44 @@ void warn_unavailable(const std::string& why, bool denied) {
                     denied ? "every object is denied (on_unavailable = deny)" : "its limits do not hold"));
 }
 
-bool has_account(const Accounts& accounts, const std::string& directory) {
-    return std::any_of(accounts.account.begin(), accounts.account.begin() + accounts.count,
-                       [&](const Account* account) { return account->directory() == directory; });
+void warn_once(const std::string& note) {
+    if (!note.empty() && state().said.insert(note).second) state().warnings.push_back(note);
 }
 
-bool is_lost(const Account* account) noexcept { return account && account->ledger().lost(); }
-
-bool any_lost(const Accounts& accounts) noexcept {
-    return std::any_of(accounts.account.begin(), accounts.account.end(), is_lost);
-}
-
-// The contexts that use a lost account keep it.
-void forget_lost(Accounts& accounts) noexcept {
-    const auto end = std::remove_if(accounts.account.begin(), accounts.account.begin() + accounts.count, is_lost);
-    std::fill(end, accounts.account.end(), nullptr);
-    accounts.count = static_cast<std::size_t>(end - accounts.account.begin());
-}
-
-// False, with a warning, when the account cannot be used.
-bool open_account(Accounts& accounts, const std::string& directory) {
-    auto policy = PolicySegment::open(policy_path(directory));
-    if (!policy) {
-        warn_unavailable(policy.error(), false);
-        return false;
+// Warns when it cannot be used; the error is only that.
+Result<Account*> open_account(const Place& place, Accounts& accounts) {
+    auto limits = LimitsSegment::open(limits_path(place.here));
+    if (!limits) {
+        warn_unavailable(limits.error(), false);
+        return Error{limits.error()};
     }
-    follow_log_settings(directory, *policy);
-    const bool deny = policy->denies_uncounted();
-    const int deny_errno = policy->deny_errno();
-    const auto account = Account::open(directory, std::move(*policy));
-    if (account) {
-        accounts.account[accounts.count++] = *account;
-        return true;
-    }
+    follow_log_settings(place.directory, *limits);
+    const bool deny = limits->denies_uncounted();
+    const int deny_errno = limits->deny_errno();
+    auto account = Account::open(place, std::move(*limits));
+    if (account) return account;
     warn_unavailable(account.error(), deny);
     if (deny) {
         accounts.denied = true;
         accounts.deny_errno = deny_errno;
     }
-    return false;
+    return account;
 }
 
-// Opens those that are not open yet; true when all are.
-bool open_accounts(Accounts& accounts) {
-    bool complete = true;
-    forget_lost(accounts);
-    accounts.denied = false;
-    for (const auto& directory : quota_directories())
-        if (!has_account(accounts, directory) && !open_account(accounts, directory)) complete = false;
-    return complete;
+void join(const std::string& directory, Accounts& accounts) {
+    const auto place = find_place(directory);
+    if (!place) return warn_unavailable(place.error(), false);
+    warn_once(place->note);
+    auto& open = state().open;
+    auto shared = std::find_if(open.begin(), open.end(),
+                               [&](const Shared& entry) { return entry.account->is_at(*place); });
+    if (shared == open.end()) {
+        const auto account = open_account(*place, accounts);
+        if (!account) return;
+        shared = open.insert(open.end(), {*account, 0});
+    }
+    ++shared->contexts;
+    accounts.account[accounts.count++] = shared->account;
 }
 
 }  // namespace
@@ -96,29 +90,29 @@ Accounts join_accounts() {
     std::unique_lock lock(shared.mutex);
     if (shared.process != this_process()) {
         shared.process = this_process();
-        shared.contexts = 0;
-        shared.current = {};
-        shared.complete = false;
+        shared.open.clear();
     }
-    if (shared.contexts == 0 || !shared.complete || any_lost(shared.current))
-        shared.complete = open_accounts(shared.current);
-    ++shared.contexts;
-    const auto accounts = shared.current;
+    Accounts accounts;
+    for (const auto& directory : quota_directories()) join(directory, accounts);
     const auto warnings = std::exchange(shared.warnings, {});
     lock.unlock();
     for (const auto& warning : warnings) say(LogLevel::warning, warning);
     return accounts;
 }
 
-void leave_accounts() noexcept {
+void leave_accounts(const Accounts& accounts) noexcept {
     auto& shared = state();
     const std::lock_guard lock(shared.mutex);
-    if (shared.process != this_process() || shared.contexts == 0 || --shared.contexts > 0) return;
-    for (std::size_t i = 0; i < shared.current.count; ++i) {
-        shared.current.account[i]->retire();
-        delete shared.current.account[i];
+    if (shared.process != this_process()) return;
+    for (std::size_t i = 0; i < accounts.count; ++i) {
+        const auto entry = std::find_if(shared.open.begin(), shared.open.end(), [&](const Shared& other) {
+            return other.account == accounts.account[i];
+        });
+        if (entry == shared.open.end() || --entry->contexts > 0) continue;
+        entry->account->retire();
+        delete entry->account;
+        shared.open.erase(entry);
     }
-    shared.current = {};
 }
 
 std::mutex& accounts_mutex() noexcept { return state().mutex; }

@@ -32,7 +32,7 @@ Context::~Context() {
     }
     const BusErrorsAllowed allowed;
     for (auto* bound = ports_.load(); bound;) delete std::exchange(bound, bound->next);
-    if (!inherited) leave_accounts();
+    if (!inherited) leave_accounts(accounts_);
 }
 
 // Whether account `i` counts new objects at all.

@@ -23,13 +23,31 @@ bool from_environment(std::string_view device, const Denial& denial) {
                        [&](const auto& entry) { return entry.device == device && entry.limits[r] == denial.limit; });
 }
 
-std::string remedy(std::string_view device, const Denial& denial, const std::string& directory) {
+// What `set` would not change, or not for long.
+std::string_view held_by(Reason reason) noexcept {
+    switch (reason) {
+        case Reason::configured:
+            return {};
+        case Reason::rule:
+            return "a dynamic rule holds the limit there at present; rdmaquota show says which";
+        case Reason::upgrade:
+            return "programs that run with an older rdmaquota have the rest; rdmaquota show says how much";
+        default:
+            return "it is less than configured at present; rdmaquota show says why";
+    }
+}
+
+std::string remedy(std::string_view device, const Denial& denial, const std::string& directory,
+                   const std::string& tenant, Reason reason) {
     if (from_environment(device, denial)) return "the limit comes from an environment variable of this program";
+    if (const auto held = held_by(reason); !held.empty()) return std::string(held);
     const bool node = directory == system_directory;
     const auto needed = std::min(denial.used + denial.requested, max_amount);
-    return fmt::format("to allow it: rdmaquota {}set {} {}={}{}", node ? "" : fmt::format("--dir {} ", directory),
-                       denial.total ? total_device : device, info(denial.resource).name,
-                       format_limit(denial.resource, needed), of_process(denial) ? " --process" : "");
+    return fmt::format("to allow it: rdmaquota {}set {}{} {}={}{}",
+                       node ? "" : fmt::format("--dir {} ", directory),
+                       tenant == default_tenant ? "" : tenant + " ", denial.total ? total_device : device,
+                       info(denial.resource).name, format_limit(denial.resource, needed),
+                       of_process(denial) ? " --process" : "");
 }
 
 Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int error, const Identity& who) {
@@ -39,6 +57,7 @@ Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int 
     event.device = device_index;
     event.resource = static_cast<std::uint32_t>(index(denial.resource));
     event.pid = who.pid;
+    event.uid = who.uid;
     event.error = mode == Mode::audit ? 0 : static_cast<std::uint32_t>(error);
     event.used = denial.used;
     event.limit = denial.limit;
@@ -50,15 +69,15 @@ Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int 
 }  // namespace
 
 std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error,
-                        const std::string& directory, const Identity& who) {
+                        const std::string& directory, const std::string& tenant, Reason reason, const Identity& who) {
     const auto resource = denial.resource;
     const auto verdict = mode == Mode::audit ? std::string("would be denied (audit)")
                                              : fmt::format("denied ({})", deny_errno_name(error));
-    const auto holder = of_process(denial) ? "this process" : fmt::format("tenant {}", default_tenant);
+    const auto holder = of_process(denial) ? "this process" : "tenant " + tenant;
     return fmt::format("{} on {} {}: {} uses {} of {}{}, {} more asked by pid {} ({}); {}{}", info(resource).name,
                        device, verdict, holder, format_amount(resource, denial.used),
                        format_amount(resource, denial.limit), denial.total ? " over all devices" : "",
-                       format_amount(resource, denial.requested), who.pid, who.comm, remedy(device, denial, directory),
+                       format_amount(resource, denial.requested), who.pid, who.comm, remedy(device, denial, directory, tenant, reason),
                        denial.proved || mode == Mode::audit ? "" : " (the ledger was too busy to prove it)");
 }
 
@@ -66,7 +85,9 @@ void report(Account& account, std::uint32_t device_index, std::string_view devic
             int error) {
     const auto who = identity_of_self();
     account.ledger().record(event_of(device_index, denial, mode, error, who));
-    say(LogLevel::warning, denial_line(device, denial, mode, error, account.directory(), who));
+    say(LogLevel::warning, denial_line(device, denial, mode, error, account.directory(), account.tenant(),
+                                      account.policy().reason(denial.scope, denial.total ? total_device : device,
+                                                              denial.resource), who));
 }
 
 void report_unavailable(std::string_view device, int error) {

@@ -15,8 +15,8 @@ void report(Account& account, std::uint32_t device_index, std::string_view devic
 // Logs that an object was denied because an account cannot be used.
 void report_unavailable(std::string_view device, int error);
 
-// The log line without its prefix; for tests.
+// The log line without its prefix; for tests. `reason` is why the limit is what it is.
 std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error,
-                        const std::string& directory, const Identity& who);
+                        const std::string& directory, const std::string& tenant, Reason reason, const Identity& who);
 
 }  // namespace rdmaquota::provider

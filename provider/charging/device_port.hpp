@@ -26,7 +26,7 @@ public:
 
     const LimitCache& limit_cache(std::size_t i) const noexcept { return limits_[i]; }
     // The limits of account `i`, whose policy is `policy`; one entry per amount.
-    void limits(const PolicySegment& policy, std::size_t i, const Amounts& amounts, Limits* limits) noexcept {
+    void limits(const LimitsSegment& policy, std::size_t i, const Amounts& amounts, Limits* limits) noexcept {
         limits_[i].read(policy, name_, amounts, limits);
     }
 

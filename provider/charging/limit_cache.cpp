@@ -7,22 +7,16 @@
 namespace rdmaquota::provider {
 namespace {
 
-const LimitRow* find_row(const ScopeLimits& scope, std::string_view device) noexcept {
-    for (const auto& entry : scope)
-        if (entry.device == device) return &entry.limits;
-    return nullptr;
-}
-
 // The rows of policy and environment that apply to one device or port; null where there is none. Neither "*" nor sums
 // over devices include ports.
 struct Rows {
-    const PolicyRow* own;
-    const PolicyRow* any;
-    const PolicyRow* total;
+    const LimitsRow* own;
+    const LimitsRow* any;
+    const LimitsRow* total;
     const LimitRow* own_tightening;
     const LimitRow* total_tightening;
 
-    Rows(const PolicySegment& policy, Scope scope, std::string_view device) noexcept
+    Rows(const LimitsSegment& policy, Scope scope, std::string_view device) noexcept
         : own(policy.row(scope, device)),
           any(is_port(device) ? nullptr : policy.row(scope, any_device)),
           total(is_port(device) ? nullptr : policy.row(scope, total_device)),
@@ -57,13 +51,13 @@ Limits limits_of(const Rows& process, const Rows& tenant, Resource resource) noe
 
 }  // namespace
 
-bool LimitCache::named(const PolicySegment& policy, std::string_view device) noexcept {
+bool LimitCache::named(const LimitsSegment& policy, std::string_view device) noexcept {
     const Rows process(policy, Scope::process, device);
     const Rows tenant(policy, Scope::tenant, device);
     return process.own || tenant.own || process.own_tightening || tenant.own_tightening;
 }
 
-void LimitCache::read(const PolicySegment& policy, std::string_view device, const Amounts& amounts,
+void LimitCache::read(const LimitsSegment& policy, std::string_view device, const Amounts& amounts,
                       Limits* limits) noexcept {
     View now{};
     const bool known = view(now) && now.word == &policy.generation_word();
@@ -75,7 +69,7 @@ void LimitCache::read(const PolicySegment& policy, std::string_view device, cons
 }
 
 // The generation is read before the rows, so that the next call sees a change in between.
-bool LimitCache::refresh(const PolicySegment& policy, std::string_view device) noexcept {
+bool LimitCache::refresh(const LimitsSegment& policy, std::string_view device) noexcept {
     if (refreshing_.exchange(true)) return false;
     const auto generation = policy.generation();
     const bool counts = policy.mode() != Mode::off && !policy.superseded();
@@ -96,7 +90,7 @@ bool LimitCache::refresh(const PolicySegment& policy, std::string_view device) n
     return true;
 }
 
-void LimitCache::resolve(const PolicySegment& policy, std::string_view device, const Amounts& amounts,
+void LimitCache::resolve(const LimitsSegment& policy, std::string_view device, const Amounts& amounts,
                          Limits* limits) noexcept {
     const Rows process(policy, Scope::process, device);
     const Rows tenant(policy, Scope::tenant, device);

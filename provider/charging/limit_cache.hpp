@@ -11,7 +11,7 @@
 
 #include "shm/atomic.hpp"
 #include "shm/ledger/ledger.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/limits_segment.hpp"
 
 namespace rdmaquota::provider {
 
@@ -39,18 +39,18 @@ public:
     const Cell& cell(Resource resource) const noexcept { return cells_[index(resource)]; }
 
     // The limits as of now, one entry per amount; `policy` is the account's current one.
-    void read(const PolicySegment& policy, std::string_view device, const Amounts& amounts, Limits* limits) noexcept;
+    void read(const LimitsSegment& policy, std::string_view device, const Amounts& amounts, Limits* limits) noexcept;
 
     // Whether the policy or the environment names this device or port.
-    static bool named(const PolicySegment& policy, std::string_view device) noexcept;
+    static bool named(const LimitsSegment& policy, std::string_view device) noexcept;
 
 private:
     // False while another thread is doing so.
-    bool refresh(const PolicySegment& policy, std::string_view device) noexcept;
-    static void resolve(const PolicySegment& policy, std::string_view device, const Amounts& amounts,
+    bool refresh(const LimitsSegment& policy, std::string_view device) noexcept;
+    static void resolve(const LimitsSegment& policy, std::string_view device, const Amounts& amounts,
                         Limits* limits) noexcept;
 
-    static constexpr std::uint64_t not_known = PolicySegment::lost_generation;
+    static constexpr std::uint64_t not_known = LimitsSegment::lost_generation;
     std::atomic<const std::uint64_t*> word_{&not_known};
     std::atomic<std::uint64_t> generation_{not_known};
     std::atomic<bool> refreshing_{false};

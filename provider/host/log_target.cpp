@@ -40,14 +40,15 @@ void follow(log::Target target, bool of_node) {
 
 void read_first_policy() {
     for (const auto& directory : quota_directories())
-        if (const auto policy = PolicySegment::open(policy_path(directory)))
-            return follow_log_settings(directory, *policy);
+        for (const auto& here : {directory, here_path(directory)})
+            if (const auto limits = LimitsSegment::open(limits_path(here)))
+                return follow_log_settings(directory, *limits);
     follow(tightened({}), false);
 }
 
 }  // namespace
 
-void follow_log_settings(const std::string& directory, const PolicySegment& policy) {
+void follow_log_settings(const std::string& directory, const LimitsSegment& policy) {
     follow(tightened({policy.log_level(), policy.log_target(), policy.log_file()}), directory == system_directory);
 }
 

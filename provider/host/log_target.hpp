@@ -6,13 +6,13 @@
 #include <string_view>
 
 #include "policy/policy.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/limits_segment.hpp"
 
 namespace rdmaquota::provider {
 
 // Logs as the policy of that quota directory says from now on. Call it for each policy that is mapped. Thread-safe;
 // throws only std::bad_alloc.
-void follow_log_settings(const std::string& directory, const PolicySegment& policy);
+void follow_log_settings(const std::string& directory, const LimitsSegment& policy);
 
 // Logs one line; see provider/host/log.hpp. Before any policy was followed the first message reads one. Keeps errno.
 void say(LogLevel level, std::string_view message) noexcept;

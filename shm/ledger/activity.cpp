@@ -35,19 +35,20 @@ constexpr auto add_count = [](const auto& from, std::uint64_t& to) { to += peek(
 }  // namespace
 
 void Ledger::count_cq_event(const Owner& owner, std::uint32_t device) noexcept {
-    count_one(data_->activity[owner.slot()][device].cq_events);
+    count_one(data_->activity[device][owner.slot()].cq_events);
 }
 
 void Ledger::count_qp_change(const Owner& owner, std::uint32_t device, unsigned state, bool failed) noexcept {
     if (state >= qp_states) return;
-    auto& activity = data_->activity[owner.slot()][device];
+    auto& activity = data_->activity[device][owner.slot()];
     count_one(failed ? activity.qp_failed[state] : activity.qp_to[state]);
 }
 
 // Takes the counts out before it adds them: a death in between loses counts, and none counts twice.
 void Ledger::keep_activity(std::uint32_t slot) noexcept {
-    for (std::uint32_t device = 0; device < devices_used(); ++device)
-        for_each_count(data_->activity[slot][device], data_->past_activity[device],
+    const auto devices = devices_used();
+    for (std::uint32_t device = 0; device < devices; ++device)
+        for_each_count(data_->activity[device][slot], data_->past_activity[device],
                        [](auto& from, std::uint64_t& to) {
                            if (peek(from) != 0) add(to, std::atomic_ref(from).exchange(0));
                        });
@@ -55,7 +56,7 @@ void Ledger::keep_activity(std::uint32_t slot) noexcept {
 
 PastActivity Ledger::activity(std::uint32_t slot, std::uint32_t device) const noexcept {
     PastActivity sum{};
-    if (slot < owner_slots && device < device_slots) for_each_count(data_->activity[slot][device], sum, add_count);
+    if (slot < owner_slots && device < device_slots) for_each_count(data_->activity[device][slot], sum, add_count);
     return sum;
 }
 
@@ -65,7 +66,7 @@ PastActivity Ledger::tenant_activity(std::uint32_t device) const noexcept {
     for_each_count(data_->past_activity[device], sum, add_count);
     for (std::uint32_t slot = 0; slot < slots_used(); ++slot)
         if (load(data_->states[slot]) == SlotState::live)
-            for_each_count(data_->activity[slot][device], sum, add_count);
+            for_each_count(data_->activity[device][slot], sum, add_count);
     return sum;
 }
 

@@ -56,7 +56,7 @@ std::uint64_t Ledger::gate_total(Resource resource) const noexcept {
 std::uint64_t Ledger::slot_total(std::uint32_t slot, Resource resource) const noexcept {
     std::uint64_t sum = 0;
     for (std::uint32_t i = 0; i < devices_used(); ++i)
-        if (in_sums(i)) sum += load(data_->slots[slot].usage[i][index(resource)]);
+        if (in_sums(i)) sum += load(data_->usage[i][slot][index(resource)]);
     return sum;
 }
 
@@ -64,7 +64,7 @@ std::uint64_t Ledger::slot_total(std::uint32_t slot, Resource resource) const no
 std::optional<FullLimit> Ledger::full_limit(std::uint32_t slot, std::uint32_t device, Resource resource,
                                             std::uint64_t amount, const Limits& limit) const noexcept {
     const auto r = index(resource);
-    if (exceeds(load(data_->slots[slot].usage[device][r]), amount, limit.process))
+    if (exceeds(load(data_->usage[device][slot][r]), amount, limit.process))
         return FullLimit{Scope::process, false};
     if (exceeds(amount_of(load(data_->gates[device][r])), amount, capped(limit.tenant)))
         return FullLimit{Scope::tenant, false};
@@ -91,20 +91,21 @@ bool Ledger::fits_sums(std::uint32_t slot, std::uint32_t device, Resource resour
                                                            : full_total(slot, resource, amount, limit, amount);
     if (!full) return true;
     met = *full;
-    lower(slot, device, resource, amount);
+    lower(cells(slot, device), resource, amount);
     return false;
 }
 
 // All or nothing; fills in the denial when nothing.
 bool Ledger::try_charge(std::uint32_t slot, std::uint32_t device, const Amounts& amounts, const Limits* limits,
                         Denial& denial) noexcept {
-    const InFlight in_flight(*data_, slot);
+    const auto words = cells(slot, device);
+    const InFlight in_flight(*data_, data_->slots[slot].ops);
     for (std::size_t i = 0; i < amounts.count; ++i) {
         FullLimit met{};
-        if (raise(slot, device, amounts.resource[i], amounts.amount[i], limits[i], met)) [[likely]]
+        if (raise(slot, device, words, amounts.resource[i], amounts.amount[i], limits[i], met)) [[likely]]
             continue;
         denial = denial_of(amounts, limits, i, met);
-        while (i-- > 0) lower(slot, device, amounts.resource[i], amounts.amount[i]);
+        while (i-- > 0) lower(words, amounts.resource[i], amounts.amount[i]);
         return false;
     }
     return true;
@@ -149,7 +150,7 @@ bool Ledger::proves(std::uint32_t device, Denial& denial) noexcept {
 bool Ledger::own_usage_proves(std::uint32_t slot, std::uint32_t device, Denial& denial) const noexcept {
     const auto before = load(data_->slots[slot].ops);
     denial.used = denial.total ? slot_total(slot, denial.resource)
-                               : load(data_->slots[slot].usage[device][index(denial.resource)]);
+                               : load(data_->usage[device][slot][index(denial.resource)]);
     const bool at_rest = (before & ops_in_flight_mask) == 0 && load(data_->slots[slot].ops) == before;
     return at_rest && exceeds(denial.used, denial.requested, denial.limit);
 }
@@ -168,8 +169,9 @@ std::uint64_t Ledger::usage_behind(std::uint32_t device, const Denial& denial, c
 }
 
 void Ledger::uncharge(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept {
-    const InFlight in_flight(*data_, owner.slot());
-    for (std::size_t i = 0; i < amounts.count; ++i) lower(owner.slot(), device, amounts.resource[i], amounts.amount[i]);
+    const auto words = cells(owner, device);
+    const InFlight in_flight(*data_, *owner.ops_);
+    for (std::size_t i = 0; i < amounts.count; ++i) lower(words, amounts.resource[i], amounts.amount[i]);
 }
 
 }  // namespace rdmaquota

@@ -1,4 +1,4 @@
-// The ring of events. Every process may write and read it; nobody waits for it.
+// The two rings of events. Every process may write and read them; nobody waits for it.
 #include <algorithm>
 #include <ctime>
 
@@ -7,10 +7,11 @@
 #include "shm/failpoint.hpp"
 
 namespace rdmaquota {
+namespace {
 
-void Ledger::record(const Event& event) noexcept {
-    const auto number = add(data_->header.event_head, 1);
-    auto& entry = data_->events[number % event_slots];
+template <std::uint32_t slots>
+void write(Event (&ring)[slots], std::uint64_t number, const Event& event) noexcept {
+    auto& entry = ring[number % slots];
     timespec time{};
     clock_gettime(CLOCK_REALTIME, &time);
     store(entry.sequence, 2 * number + 1);
@@ -22,20 +23,49 @@ void Ledger::record(const Event& event) noexcept {
     store(entry.sequence, 2 * number + 2);
 }
 
-std::vector<std::pair<std::uint64_t, Event>> Ledger::events(std::uint64_t since) const {
-    const auto head = load(data_->header.event_head);
-    const auto oldest = head > event_slots ? head - event_slots : 0;
-    std::vector<std::pair<std::uint64_t, Event>> result;
-    for (auto number = std::max(since, oldest); number < head; ++number) {
-        const auto& entry = data_->events[number % event_slots];
+template <std::uint32_t slots>
+void read(const Event (&ring)[slots], std::uint64_t head, std::uint64_t& next, NumberedEvents& result) {
+    const auto oldest = head > slots ? head - slots : 0;
+    for (auto number = std::max(next, oldest); number < head; ++number) {
+        const auto& entry = ring[number % slots];
         if (load(entry.sequence) != 2 * number + 2) continue;  // half-written, or its writer died
         Event copy;
         look(copy, entry);
-        if (load(entry.sequence) == 2 * number + 2) result.emplace_back(number, copy);
+        if (load(entry.sequence) != 2 * number + 2) continue;
+        result.emplace_back(number, copy);
+        next = number + 1;
     }
+}
+
+}  // namespace
+
+void Ledger::record(const Event& event) noexcept {
+    auto& header = data_->header;
+    if (is_repair(event.kind)) write(data_->repairs, add(header.repair_head, 1), event);
+    else write(data_->events, add(header.event_head, 1), event);
+}
+
+NumberedEvents Ledger::events(EventCursor& cursor) const {
+    NumberedEvents result;
+    const auto heads = event_cursor();
+    read(data_->events, heads.denials, cursor.denials, result);
+    read(data_->repairs, heads.repairs, cursor.repairs, result);
+    sort_by_time(result);
     return result;
 }
 
-std::uint64_t Ledger::event_head() const noexcept { return load(data_->header.event_head); }
+NumberedEvents Ledger::events() const {
+    EventCursor all;
+    return events(all);
+}
+
+EventCursor Ledger::event_cursor() const noexcept {
+    return {load(data_->header.event_head), load(data_->header.repair_head)};
+}
+
+void sort_by_time(NumberedEvents& events) {
+    std::stable_sort(events.begin(), events.end(),
+                     [](const auto& one, const auto& other) { return one.second.time_ns < other.second.time_ns; });
+}
 
 }  // namespace rdmaquota

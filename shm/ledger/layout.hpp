@@ -3,15 +3,19 @@
 //   ledger file (tmpfs, sparse; a Boost.Interprocess managed segment with the one named object
 //   "ledger" at a fixed offset, see shm/ledger/ledger_file.hpp)
 //
-//   +0         LedgerHeader     magic, version, sizes, cursors
-//   +4096      DeviceEntry[32]  which device or port has which index
-//   +8192      gates            u64[32][24]   tag:12 | amount:52
-//   +14336     peaks            u64[32][24]   highest amount a gate had
-//   +20480     Event[1024]      denials and repairs, a ring
-//   +217088    SlotState[4096]  which slots are taken, apart from them so that a search is short
-//   +233472    Slot[4096]       one per owner: identity, ops word, usage u64[32][24]
-//   +25661440  PastActivity[32] what ended owners did on each device
-//   +25665536  Activity         [4096][32], what each owner did on each device
+//   +0         LedgerHeader      magic, version, sizes, cursors
+//   +4096      DeviceEntry[64]   which device or port has which index
+//   +12288     gates             u64[64][24]   tag:12 | amount:52
+//   +24576     peaks             u64[64][24]   highest amount a gate had
+//   +36864     soft_since        u64[64][24]   reserved: since when a soft limit is exceeded
+//   +49152     demand            u64[64][24]   reserved: what was last asked for and not granted
+//   +61440     Event[1024]       denials, a ring
+//   +258048    Event[256]        repairs, another, so that neither takes the other's room
+//   +307200    SlotState[4096]   which slots are taken, apart from them so that a search is short
+//   +323584    Slot[4096]        one per owner: identity, ops word
+//   +585728    usage             u64[64][4096][24], by device first: adding up one device reads contiguous memory
+//   +50917376  PastActivity[64]  what ended owners did on each device
+//   +50925568  Activity          [64][4096], what each owner did on each device
 //
 // Every word that more than one process writes is a u64 or u32 accessed with std::atomic_ref.
 // Nothing here holds a pointer, and every index that is read from here is checked before use:
@@ -26,17 +30,18 @@
 
 #include "policy/policy.hpp"
 #include "policy/resource.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/limits_segment.hpp"
 
 namespace rdmaquota {
 
 inline constexpr std::uint64_t ledger_magic = 0x31524744'51414d52;  // "RMAQDGR1", little-endian
-inline constexpr std::uint32_t ledger_layout_version = 2;
+inline constexpr std::uint32_t ledger_layout_version = 4;
 
-inline constexpr std::uint32_t device_slots = 32;
+inline constexpr std::uint32_t device_slots = 64;
 inline constexpr std::uint32_t owner_slots = 4096;
 inline constexpr std::uint32_t owners_per_lock_file = 64;
 inline constexpr std::uint32_t event_slots = 1024;
+inline constexpr std::uint32_t repair_slots = 256;
 inline constexpr std::size_t comm_bytes = 16;  // as the kernel's TASK_COMM_LEN
 
 struct LedgerHeader {
@@ -48,13 +53,14 @@ struct LedgerHeader {
     std::uint32_t owner_slots;
     std::uint32_t resource_slots;
     std::uint32_t event_slots;
-    std::uint64_t slots_used;  // one more than the highest owner slot ever claimed
-    std::uint64_t next_group;  // which lock file's owners the next claim looks at
-    std::uint64_t event_head;  // number of events ever begun
-    std::uint64_t reaped;      // owners reaped, for people
-    std::uint64_t reconciled;  // gates corrected, for people
-    std::uint64_t claims;      // owner slots ever claimed, counted before the slot is live
-    std::uint64_t reserved0[5];
+    std::uint64_t slots_used;   // one more than the highest owner slot ever claimed
+    std::uint64_t next_group;   // which lock file's owners the next claim looks at
+    std::uint64_t event_head;   // number of denials ever begun
+    std::uint64_t reaped;       // owners reaped, for people
+    std::uint64_t reconciled;   // gates corrected, for people
+    std::uint64_t claims;       // owner slots ever claimed, counted before the slot is live
+    std::uint64_t repair_head;  // number of repairs ever begun
+    std::uint64_t reserved0[4];
     std::uint64_t pause;  // not 0: someone proves a denial and asks newcomers to hold back a moment
     std::uint64_t reserved[495];
 };
@@ -89,13 +95,19 @@ enum class EventKind : std::uint32_t {
     reconciled,  // a gate was corrected
 };
 
+// Which of the two rings holds an event of this kind.
+constexpr bool is_repair(EventKind kind) noexcept {
+    return kind == EventKind::reaped || kind == EventKind::reconciled;
+}
+
 // Which limit an event is about, as one word: 0 for none, 1 for a process's limit and 3 for the tenant's, and one more
 // when it bounds the sum over devices.
 constexpr std::uint32_t event_scope(Scope scope, bool total) noexcept {
     return 1 + 2 * static_cast<std::uint32_t>(scope) + (total ? 1 : 0);
 }
 
-// `sequence` is 2n+1 while event number n is being written and 2n+2 when it is whole.
+// `sequence` is 2n+1 while event number n of its ring is being written and 2n+2 when it is whole. The last three words
+// before `reserved` are 0 and not used yet.
 struct Event {
     std::uint64_t sequence;
     std::uint64_t time_ns;  // CLOCK_REALTIME
@@ -109,7 +121,11 @@ struct Event {
     std::uint64_t limit;
     std::uint64_t requested;
     char comm[comm_bytes];
-    std::uint64_t reserved[14];
+    std::uint32_t uid;            // of the process
+    std::uint32_t reason;         // reserved
+    std::uint64_t count;          // reserved: how many alike this event stands for
+    std::uint64_t first_time_ns;  // reserved: CLOCK_REALTIME of the first of them
+    std::uint64_t reserved[11];
 };
 static_assert(sizeof(Event) == 192);
 
@@ -135,9 +151,8 @@ struct Slot {
     std::uint64_t ops;
     SlotOwner owner;
     std::uint64_t reserved[2];
-    CellRow usage[device_slots];
 };
-static_assert(sizeof(Slot) == 64 + device_slots * sizeof(CellRow));
+static_assert(sizeof(Slot) == 64);  // a cache line
 
 // The states that modify_qp can ask for, numbered as enum ibv_qp_state (libibverbs/verbs.h).
 inline constexpr std::size_t qp_states = 7;
@@ -165,22 +180,34 @@ struct LedgerData {
     DeviceEntry devices[device_slots];
     CellRow gates[device_slots];
     CellRow peaks[device_slots];
+    CellRow soft_since[device_slots];  // not used yet: CLOCK_BOOTTIME in ns of the last upward crossing; 0: below
+    CellRow demand[device_slots];      // not used yet
     Event events[event_slots];
+    Event repairs[repair_slots];
     SlotState states[owner_slots];
     Slot slots[owner_slots];
+    CellRow usage[device_slots][owner_slots];
     PastActivity past_activity[device_slots];
-    Activity activity[owner_slots][device_slots];
+    Activity activity[device_slots][owner_slots];
 
     // Leaves the file's zeroes as they are, so that unused slots never take memory.
     LedgerData() noexcept {}
 };
 static_assert(offsetof(LedgerData, devices) == 4096);
-static_assert(offsetof(LedgerData, gates) == 8192);
-static_assert(offsetof(LedgerData, peaks) == 14336);
-static_assert(offsetof(LedgerData, events) == 20480);
-static_assert(offsetof(LedgerData, states) == 217088);
-static_assert(offsetof(LedgerData, slots) == 233472);
-static_assert(offsetof(LedgerData, past_activity) == 25661440);
-static_assert(offsetof(LedgerData, activity) == 25665536);
+static_assert(offsetof(LedgerData, gates) == 12288);
+static_assert(offsetof(LedgerData, peaks) == 24576);
+static_assert(offsetof(LedgerData, soft_since) == 36864);
+static_assert(offsetof(LedgerData, demand) == 49152);
+static_assert(offsetof(LedgerData, events) == 61440);
+static_assert(offsetof(LedgerData, repairs) == 258048);
+static_assert(offsetof(LedgerData, states) == 307200);
+static_assert(offsetof(LedgerData, slots) == 323584);
+static_assert(offsetof(LedgerData, usage) == 585728);
+static_assert(offsetof(LedgerData, past_activity) == 50917376);
+static_assert(offsetof(LedgerData, activity) == 50925568);
+
+// Cells of one owner on one device are three whole cache lines, which no other owner writes.
+static_assert(sizeof(CellRow) == 3 * 64 && offsetof(LedgerData, usage) % 64 == 0);
+static_assert(offsetof(LedgerData, slots) % 64 == 0 && offsetof(LedgerData, activity) % 64 == 0);
 
 }  // namespace rdmaquota

@@ -11,12 +11,14 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <fmt/core.h>
 
 #include "shm/atomic.hpp"
 #include "shm/lock_file.hpp"
+#include "shm/open_inside.hpp"
 #include "shm/paths.hpp"
 #include "shm/ledger/ledger_file.hpp"
 #include "shm/failpoint.hpp"
@@ -24,26 +26,31 @@
 namespace rdmaquota {
 namespace {
 
+constexpr std::size_t least_room = 1 << 20;  // bytes that are free where a ledger is made
+
 Result<void> make_directory(const std::string& path, unsigned mode) {
-    if (mkdir(path.c_str(), 0700) != 0 || chmod(path.c_str(), mode) != 0)
+    if (mkdir(path.c_str(), 0700) != 0)
         return Error{fmt::format("cannot create the directory {}: {}", path, std::strerror(errno))};
-    return {};
+    return set_rights(path, {mode, {}, {}, {}});
 }
 
-Result<void> fill_directory(const std::string& path, bool shared) {
-    const unsigned directory_mode = shared ? 0755 : 0700;
-    const unsigned file_mode = shared ? 0666 : 0600;
-    if (auto made = make_directory(path, directory_mode); !made) return made;
-    if (auto made = make_directory(lock_directory(path), directory_mode); !made) return made;
-    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file)
-        if (auto made = LockFile::create(lock_path(path, slot), file_mode); !made) return made;
-    return create_ledger_file(data_path(path), file_mode);
+Result<void> fill_directory(const std::string& path, const FileRights& rights) {
+    for (const auto& directory : {path, lock_directory(path)})
+        if (auto made = make_directory(directory, directory_mode(rights)); !made) return made;
+    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) {
+        if (auto made = LockFile::create(lock_path(path, slot)); !made) return made;
+        if (auto set = set_rights(lock_path(path, slot), rights); !set) return set;
+    }
+    if (auto made = create_ledger_file(data_path(path)); !made) return made;
+    return set_rights(data_path(path), rights);
 }
+
+bool exists(const std::string& path) noexcept { return access(path.c_str(), F_OK) == 0; }
 
 // Of two ledgers moved away within one second the later one gets a number.
 std::string unused_name(const std::string& wanted) {
     std::string name = wanted;
-    for (int i = 1; access(name.c_str(), F_OK) == 0; ++i) name = fmt::format("{}.{}", wanted, i);
+    for (int i = 1; exists(name); ++i) name = fmt::format("{}.{}", wanted, i);
     return name;
 }
 
@@ -57,24 +64,41 @@ void remove_directory(const std::string& path) noexcept {
 
 // Lack of permission or of descriptors says nothing about the ledger.
 Result<bool> is_usable(const std::string& path) {
-    const int fd = ::open(data_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = ::open(data_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd >= 0) close(fd);
     else if (errno != ENOENT && errno != ELOOP && errno != EISDIR)
         return Error{fmt::format("cannot open {}: {}", data_path(path), std::strerror(errno))};
     return static_cast<bool>(inspect_ledger_file(data_path(path)));
 }
 
-// Whether every user may write the ledger that is there, usable or not.
-bool is_shared(const std::string& path) {
-    struct stat status {};
-    return ::stat(data_path(path).c_str(), &status) != 0 || (status.st_mode & S_IWOTH) != 0;
+// Whoever may write a file may have made it longer. What is beyond a ledger's length nobody reads, but it takes room.
+void trim(const std::string& path) noexcept {
+    const auto cut = [](const std::string& file, std::size_t bytes) {
+        const int fd = open_inside(file, O_RDWR);
+        if (fd < 0) return;
+        struct stat status {};
+        if (fstat(fd, &status) == 0 && static_cast<std::size_t>(status.st_size) > bytes)
+            (void)!ftruncate(fd, static_cast<off_t>(bytes));
+        close(fd);
+    };
+    cut(data_path(path), ledger_file_bytes);
+    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) cut(lock_path(path, slot), 0);
+}
+
+// The pages of a new ledger are first written through a mapping, where a full file system would end this process.
+Result<void> check_room(const std::string& path) {
+    struct statvfs status {};
+    const auto parent = path.substr(0, path.rfind('/'));
+    if (statvfs(parent.c_str(), &status) != 0 || status.f_bavail * status.f_frsize >= least_room) return {};
+    return Error{fmt::format("the file system of {} is full: there is no room for a new ledger", parent)};
 }
 
 // A directory with a new ledger, beside `path`.
-Result<std::string> build_beside(const std::string& path, bool shared) {
+Result<std::string> build_beside(const std::string& path, const FileRights& rights) {
+    if (auto room = check_room(path); !room) return Error{room.error()};
     auto temporary = fmt::format("{}.{}.tmp", path, getpid());
     remove_directory(temporary);
-    const auto filled = fill_directory(temporary, shared);
+    const auto filled = fill_directory(temporary, rights);
     if (filled) return temporary;
     remove_directory(temporary);
     return Error{filled.error()};
@@ -86,19 +110,21 @@ Error cannot(const char* what, const std::string& path, int error) {
 
 }  // namespace
 
-Result<void> Ledger::create(const std::string& path, bool shared) {
-    if (access(data_path(path).c_str(), F_OK) == 0) return {};
-    const auto temporary = build_beside(path, shared);
+Result<void> Ledger::create(const std::string& path, const LedgerAccess& access) {
+    if (exists(data_path(path))) return {};
+    const auto temporary = build_beside(path, rights_for(access));
     if (!temporary) return Error{temporary.error()};
     if (std::rename(temporary->c_str(), path.c_str()) == 0) return {};
     const int error = errno;
     remove_directory(*temporary);
-    if (access(data_path(path).c_str(), F_OK) == 0) return {};  // another process was faster
+    if (exists(data_path(path))) return {};  // another process was faster
     return cannot("create", path, error);
 }
 
-Result<std::string> Ledger::replace(const std::string& path) {
-    const auto temporary = build_beside(path, is_shared(path));
+Result<std::string> Ledger::replace(const std::string& path, const LedgerAccess& otherwise) {
+    const auto old = rights_of(data_path(path));
+    trim(path);
+    const auto temporary = build_beside(path, old ? *old : rights_for(otherwise));
     if (!temporary) return temporary;
     if (renameat2(AT_FDCWD, temporary->c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
         const int error = errno;
@@ -110,16 +136,18 @@ Result<std::string> Ledger::replace(const std::string& path) {
     return *temporary;
 }
 
+void Ledger::cut_growth(const std::string& path) noexcept { trim(path); }
+
 void Ledger::remove(const std::string& aside) noexcept { remove_directory(aside); }
 
-Result<std::string> Ledger::replace_unusable(const std::string& path, bool shared) {
-    if (access(path.c_str(), F_OK) != 0) {
-        if (const auto made = create(path, shared); !made) return Error{made.error()};
+Result<std::string> Ledger::replace_unusable(const std::string& path, const LedgerAccess& access) {
+    if (!exists(path)) {
+        if (const auto made = create(path, access); !made) return Error{made.error()};
         return std::string();
     }
     const auto usable = is_usable(path);
     if (!usable) return Error{usable.error()};
-    return *usable ? std::string() : replace(path);
+    return *usable ? std::string() : replace(path, access);
 }
 
 Result<Ledger> Ledger::open(const std::string& path) {
@@ -135,11 +163,14 @@ bool Ledger::damaged() const { return lost() || !check_mapped_ledger(data_path(p
 
 bool Ledger::in_place() const noexcept { return mapping_.is_of(data_path(path_).c_str()); }
 
-Owner::Owner(Owner&& other) noexcept : slot_(other.slot_), hold_(std::exchange(other.hold_, nullptr)) {}
+Owner::Owner(Owner&& other) noexcept
+    : slot_(other.slot_), hold_(std::exchange(other.hold_, nullptr)), ops_(other.ops_), usage_(other.usage_) {}
 
 Owner& Owner::operator=(Owner&& other) noexcept {
     std::swap(slot_, other.slot_);
     std::swap(hold_, other.hold_);
+    std::swap(ops_, other.ops_);
+    std::swap(usage_, other.usage_);
     return *this;
 }
 
@@ -187,7 +218,7 @@ bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::opti
     failpoint("claim_used");
     store(data_->states[number], SlotState::live);
     failpoint("claim_live");
-    owner.emplace(Owner(number, hold));
+    owner.emplace(Owner(number, hold, *data_));
     return true;
 }
 

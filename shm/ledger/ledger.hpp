@@ -40,6 +40,7 @@
 #include <vector>
 
 #include "policy/result.hpp"
+#include "shm/ledger/access.hpp"
 #include "shm/ledger/layout.hpp"
 #include "shm/mapping.hpp"
 
@@ -121,10 +122,20 @@ struct OwnerView {
     bool in_flight;
 };
 
+// Which event a reader wants next. Denials and repairs are numbered apart, each from 0.
+struct EventCursor {
+    std::uint64_t denials = 0;
+    std::uint64_t repairs = 0;
+    bool operator==(const EventCursor&) const = default;
+};
+using NumberedEvents = std::vector<std::pair<std::uint64_t, Event>>;
+void sort_by_time(NumberedEvents& events);
+
 class Ledger;
 class LockFile;
 
-// One claimed slot: the lifetime of the mapping that holds its lock. Move-only.
+// One claimed slot: the lifetime of the mapping that holds its lock. Move-only. Charge with it only while the Ledger that
+// gave it is there, or what that one was moved to.
 class Owner {
 public:
     Owner(Owner&& other) noexcept;
@@ -138,32 +149,46 @@ public:
 
 private:
     friend class Ledger;
-    Owner(std::uint32_t slot, void* hold) noexcept : slot_(slot), hold_(hold) {}
+    Owner(std::uint32_t slot, void* hold, LedgerData& data) noexcept
+        : slot_(slot), hold_(hold), ops_(&data.slots[slot].ops), usage_(&data.usage[0][slot]) {}
     std::uint32_t slot_ = 0;
     void* hold_ = nullptr;
+    // In the mapping of the Ledger that gave the slot, so that a charge need not calculate them: the ops word, and the
+    // row of device 0.
+    std::uint64_t* ops_ = nullptr;
+    CellRow* usage_ = nullptr;
 };
 
 class Ledger {
 public:
     // Makes the ledger directory `path` (the parent must exist): built under a temporary name and
     // renamed into place. When another process was faster, its ledger stays and this succeeds.
-    // `shared`: every user may charge (files 0666, directory 0755); otherwise only this user.
-    static Result<void> create(const std::string& path, bool shared);
+    static Result<void> create(const std::string& path, const LedgerAccess& access);
 
     // Replaces any ledger, good or not, by a new one in one step; programs that have the old one mapped go on
-    // with it. The new one has the same users. Returns the path to which the old one was moved.
-    static Result<std::string> replace(const std::string& path);
+    // with it. The new one has the rights of the old one, or `otherwise` where the old one has no file to copy them
+    // from. Returns the path to which the old one was moved.
+    static Result<std::string> replace(const std::string& path,
+                                       const LedgerAccess& otherwise = LedgerAccess::everyone());
+
+    // Gives back the room that a member of the tenant took by making the ledger's files longer. For root, at any time:
+    // no program uses what is cut off.
+    static void cut_growth(const std::string& path) noexcept;
 
     // Deletes a ledger that was moved aside.
     static void remove(const std::string& aside) noexcept;
 
-    // Creates the ledger directory `path` where there is none, and replaces one that is not usable. Returns the path to
-    // which that one was moved, else the empty string.
-    static Result<std::string> replace_unusable(const std::string& path, bool shared);
+    // Creates the ledger directory `path` where there is none, and replaces one that is not usable, as `replace` does.
+    // Returns the path to which that one was moved, else the empty string.
+    static Result<std::string> replace_unusable(const std::string& path, const LedgerAccess& access);
 
     // Maps the ledger in directory `path`. Refuses what is truncated, foreign or of another layout
     // version, with path and remedy in the message.
     static Result<Ledger> open(const std::string& path);
+
+    // False when the directory was moved away: the lock files at the path are another ledger's then and
+    // say nothing about this one's owners. Nobody is taken for dead, and no denial is proved.
+    bool in_place() const noexcept;
 
     // Its file was cut short: nothing that is charged or read here since means anything.
     bool lost() const noexcept { return mapping_.lost(); }
@@ -179,7 +204,7 @@ public:
     // that happens at the child's end.
     void retire(Owner& owner) noexcept;
 
-    // The index of a device or port in this ledger, entered when new; none when all 32 are taken.
+    // The index of a device or port in this ledger, entered when new; none when all 64 are taken.
     // Ports are in no sum over devices.
     std::optional<std::uint32_t> device_index(std::string_view name) noexcept;
 
@@ -230,9 +255,11 @@ public:
     View reconcile(std::uint32_t device, Resource resource) noexcept;
 
     void record(const Event& event) noexcept;  // sequence and time are filled in
-    // Whole events from number `since` on, oldest first; the ring holds the last 1024.
-    std::vector<std::pair<std::uint64_t, Event>> events(std::uint64_t since) const;
-    std::uint64_t event_head() const noexcept;  // the number that the next event gets
+    // Whole events from `cursor` on with their numbers, sorted by time; moves the cursor past them. The rings hold the
+    // last 1,024 denials and the last 256 repairs.
+    NumberedEvents events(EventCursor& cursor) const;
+    NumberedEvents events() const;               // all that the rings hold
+    EventCursor event_cursor() const noexcept;  // past the last event
 
     // Views for listings: a moment's reading, each word by itself.
     std::vector<std::pair<std::uint32_t, std::string>> devices() const;
@@ -249,18 +276,17 @@ public:
     LedgerData& data() noexcept { return *data_; }  // for tests and repair tools
 
 private:
+    using SlotSet = std::uint64_t[owner_slots / 64];  // a bit for each slot
+
     // The usage of one resource in all slots at one instant.
     struct Snapshot {
-        std::uint64_t used[device_slots];         // sum over the slots, per device
-        std::uint64_t gate[device_slots];         // gate words, tag included
-        std::uint64_t holders[owner_slots / 64];  // bit per slot that uses any of it
-        std::uint64_t claims;                     // claims so far
+        std::uint64_t used[device_slots];  // sum over the slots, per device
+        std::uint64_t gate[device_slots];  // gate words, tag included
+        SlotSet holders;                   // slots that use any of it
+        std::uint64_t claims;              // claims so far
     };
 
     Ledger(std::string path, Mapping mapping) noexcept;
-    // False when the directory was moved away: the lock files at the path are another ledger's then and
-    // say nothing about this one's owners. Nobody is taken for dead, and no denial is proved.
-    bool in_place() const noexcept;
 
     std::uint32_t slots_used() const noexcept;
     std::uint32_t devices_used() const noexcept;
@@ -271,16 +297,30 @@ private:
                                         const Limits&) const noexcept;
     std::optional<FullLimit> full_total(std::uint32_t slot, Resource, std::uint64_t amount, const Limits&,
                                         std::uint64_t already) const noexcept;
+    // The words that an operation of one owner on one device changes, found once for all its resources.
+    struct Cells {
+        CellRow& gates;
+        CellRow& peaks;
+        CellRow& usage;
+    };
+    Cells cells(std::uint32_t slot, std::uint32_t device) const noexcept {
+        return {data_->gates[device], data_->peaks[device], data_->usage[device][slot]};
+    }
+
+    Cells cells(const Owner& owner, std::uint32_t device) const noexcept {
+        return {data_->gates[device], data_->peaks[device], owner.usage_[std::size_t{device} * owner_slots]};
+    }
+
     template <class AnyLimits>
-    bool raise(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount, const AnyLimits&,
-               FullLimit& met) noexcept;
+    bool raise(std::uint32_t slot, std::uint32_t device, const Cells&, Resource, std::uint64_t amount,
+               const AnyLimits&, FullLimit& met) noexcept;
     bool fits_sums(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount, const Limits&,
                    std::uint64_t used, FullLimit& met) noexcept;
     bool try_charge(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     bool retry(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     std::optional<Denial> prove(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*,
                                 Denial) noexcept;
-    void lower(std::uint32_t slot, std::uint32_t device, Resource, std::uint64_t amount) noexcept;
+    static void lower(const Cells&, Resource, std::uint64_t amount) noexcept;
     std::uint64_t gate_total(Resource) const noexcept;
     std::uint64_t slot_total(std::uint32_t slot, Resource) const noexcept;
 
@@ -289,6 +329,8 @@ private:
     bool own_usage_proves(std::uint32_t slot, std::uint32_t device, Denial&) const noexcept;
     bool observe_among_others(Resource, Snapshot&) noexcept;
     bool observe(Resource, Snapshot&) const noexcept;
+    void find_live(std::uint32_t slots, SlotSet&) const noexcept;
+    void add_up(std::uint32_t device, Resource, const SlotSet& live, Snapshot&) const noexcept;
     bool correct(std::uint32_t device, Resource, const Snapshot&) noexcept;
     unsigned reap_group(std::uint32_t group) noexcept;
     bool all_alive(const Snapshot&) const noexcept;

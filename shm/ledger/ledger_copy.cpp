@@ -16,7 +16,7 @@
 namespace rdmaquota {
 namespace {
 
-constexpr std::uint32_t slots_at_once = 64;
+constexpr std::uint32_t slots_at_once = 64;  // no fewer are left out
 
 template <std::size_t N>
 std::string text_of(const char (&field)[N]) {
@@ -65,7 +65,7 @@ LedgerCopy::LedgerCopy() : head_(std::make_unique<Head>()) { clear(); }
 
 void LedgerCopy::clear() {
     inode_ = 0;
-    slots_used_ = 0;
+    slots_used_ = devices_used_ = 0;
     std::memset(static_cast<void*>(head_.get()), 0, sizeof(Head));
     sums_.assign(device_slots * resource_count, 0);
     past_activity_.assign(device_slots, {});
@@ -80,53 +80,66 @@ Result<void> LedgerCopy::read(const std::string& path, Parts parts) {
     inode_ = status.st_ino;
     copy(fd, 0, head_.get(), 1);
     slots_used_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(head_->header.slots_used, owner_slots));
+    while (devices_used_ < device_slots && head_->devices[devices_used_].key != 0) ++devices_used_;
     read_slots(fd, parts);
     close(fd);
     add_up();
     return {};
 }
 
-// Chunks without a live slot are left out.
+// Calls visit(first, count) for slots that stand together.
+template <class Visit>
+void LedgerCopy::for_each_stretch(Visit visit) const {
+    const auto empty_at = [this](std::uint32_t first) {
+        const auto begin = states_.begin() + first;
+        const auto end = begin + std::min(slots_at_once, slots_used_ - first);
+        return std::find(begin, end, SlotState::live) == end;
+    };
+    for (std::uint32_t first = 0, end = 0; first < slots_used_; first = end) {
+        for (end = first; end < slots_used_ && !empty_at(end);) end = std::min(end + slots_at_once, slots_used_);
+        if (end != first) visit(first, end - first);
+        else end = std::min(end + slots_at_once, slots_used_);
+    }
+}
+
+// A table of the ledger with a row for each device and owner slot; the rows that are in use.
+template <class Row>
+void LedgerCopy::read_rows(int fd, std::size_t offset, std::vector<Row>& rows) {
+    rows.resize(std::size_t{devices_used_} * slots_used_);
+    for (std::uint32_t device = 0; device < devices_used_; ++device)
+        for_each_stretch([&](std::uint32_t first, std::uint32_t count) {
+            const auto at = std::size_t{device} * owner_slots + first;
+            copy(fd, offset + at * sizeof(Row), &rows[row(first, device)], count);
+        });
+}
+
 void LedgerCopy::read_slots(int fd, Parts parts) {
-    const bool with_activity = parts == Parts::usage_and_activity;
     states_.resize(slots_used_);
     slots_.resize(slots_used_);
     copy(fd, offsetof(LedgerData, states), states_.data(), slots_used_);
-    if (with_activity) {
-        activity_.resize(slots_used_);
-        copy(fd, offsetof(LedgerData, past_activity), past_activity_.data(), device_slots);
-    }
-    for (std::uint32_t first = 0; first < slots_used_; first += slots_at_once) {
-        const auto count = std::min(slots_at_once, slots_used_ - first);
-        const auto states = states_.begin() + first;
-        if (std::find(states, states + count, SlotState::live) == states + count) continue;
+    for_each_stretch([&](std::uint32_t first, std::uint32_t count) {
         copy(fd, offsetof(LedgerData, slots) + first * sizeof(Slot), &slots_[first], count);
-        if (with_activity)
-            copy(fd, offsetof(LedgerData, activity) + first * sizeof(ActivityOfSlot), &activity_[first], count);
-    }
+    });
+    read_rows(fd, offsetof(LedgerData, usage), usage_);
+    if (parts != Parts::usage_and_activity) return;
+    copy(fd, offsetof(LedgerData, past_activity), past_activity_.data(), device_slots);
+    read_rows(fd, offsetof(LedgerData, activity), activity_);
 }
 
 void LedgerCopy::add_up() {
-    const auto devices = devices_used();
-    for (std::uint32_t slot = 0; slot < slots_used_; ++slot) {
-        if (!live(slot)) continue;
-        for (std::uint32_t device = 0; device < devices; ++device)
+    for (std::uint32_t device = 0; device < devices_used_; ++device)
+        for (std::uint32_t slot = 0; slot < slots_used_; ++slot) {
+            if (!live(slot)) continue;
             for (std::size_t r = 0; r < resource_count; ++r) {
                 auto& sum = sums_[device * resource_count + r];
-                sum = bounded(sum + bounded(slots_[slot].usage[device][r]));
+                sum = bounded(sum + bounded(usage_[row(slot, device)].of[r]));
             }
-    }
-}
-
-std::uint32_t LedgerCopy::devices_used() const noexcept {
-    std::uint32_t count = 0;
-    while (count < device_slots && head_->devices[count].key != 0) ++count;
-    return count;
+        }
 }
 
 std::vector<std::pair<std::uint32_t, std::string>> LedgerCopy::devices() const {
     std::vector<std::pair<std::uint32_t, std::string>> result;
-    for (std::uint32_t i = 0; i < devices_used(); ++i) result.emplace_back(i, text_of(head_->devices[i].name.text));
+    for (std::uint32_t i = 0; i < devices_used_; ++i) result.emplace_back(i, text_of(head_->devices[i].name.text));
     return result;
 }
 
@@ -142,7 +155,7 @@ std::vector<OwnerView> LedgerCopy::owners() const {
 }
 
 std::uint64_t LedgerCopy::usage(std::uint32_t slot, std::uint32_t device, Resource resource) const noexcept {
-    return live(slot) && device < device_slots ? bounded(slots_[slot].usage[device][index(resource)]) : 0;
+    return live(slot) && device < devices_used_ ? bounded(usage_[row(slot, device)].of[index(resource)]) : 0;
 }
 
 std::uint64_t LedgerCopy::tenant_usage(std::uint32_t device, Resource resource) const noexcept {
@@ -159,7 +172,7 @@ std::uint64_t LedgerCopy::peak(std::uint32_t device, Resource resource) const no
 
 PastActivity LedgerCopy::activity(std::uint32_t slot, std::uint32_t device) const noexcept {
     PastActivity sum{};
-    if (live(slot) && slot < activity_.size() && device < device_slots) add(activity_[slot].of[device], sum);
+    if (!activity_.empty() && live(slot) && device < devices_used_) add(activity_[row(slot, device)], sum);
     return sum;
 }
 
@@ -167,25 +180,43 @@ PastActivity LedgerCopy::tenant_activity(std::uint32_t device) const noexcept {
     PastActivity sum{};
     if (device >= device_slots) return sum;
     add(past_activity_[device], sum);
-    for (std::uint32_t slot = 0; slot < activity_.size(); ++slot)
-        if (live(slot)) add(activity_[slot].of[device], sum);
+    if (activity_.empty() || device >= devices_used_) return sum;
+    for (std::uint32_t slot = 0; slot < slots_used_; ++slot)
+        if (live(slot)) add(activity_[row(slot, device)], sum);
     return sum;
 }
 
-std::vector<std::pair<std::uint64_t, Event>> read_events(const std::string& path, std::uint64_t since) {
-    std::vector<std::pair<std::uint64_t, Event>> result;
+namespace {
+
+// A half-written event is left out.
+void read_ring(int fd, std::size_t head_at, std::size_t ring_at, std::uint32_t slots, std::uint64_t& next,
+               NumberedEvents& result) {
+    std::uint64_t head = 0;
+    copy(fd, head_at, &head, 1);
+    if (head <= next) return;
+    std::vector<Event> ring(slots);
+    copy(fd, ring_at, ring.data(), ring.size());
+    for (auto number = std::max(next, head - std::min<std::uint64_t>(head, slots)); number < head; ++number) {
+        const auto& event = ring[number % slots];
+        if (event.sequence != 2 * number + 2) continue;
+        result.emplace_back(number, event);
+        next = number + 1;
+    }
+}
+
+}  // namespace
+
+NumberedEvents read_events(const std::string& path, EventCursor& cursor) {
+    NumberedEvents result;
     struct stat status {};
     const int fd = open_ledger(path, status);
     if (fd < 0) return result;
-    std::uint64_t head = 0;
-    std::vector<Event> ring(event_slots);
-    copy(fd, offsetof(LedgerData, header) + offsetof(LedgerHeader, event_head), &head, 1);
-    copy(fd, offsetof(LedgerData, events), ring.data(), ring.size());
+    read_ring(fd, offsetof(LedgerHeader, event_head), offsetof(LedgerData, events), event_slots, cursor.denials,
+              result);
+    read_ring(fd, offsetof(LedgerHeader, repair_head), offsetof(LedgerData, repairs), repair_slots, cursor.repairs,
+              result);
     close(fd);
-    const auto oldest = head > event_slots ? head - event_slots : 0;
-    for (auto number = std::max(since, oldest); number < head; ++number)  // a half-written one is left out
-        if (const auto& event = ring[number % event_slots]; event.sequence == 2 * number + 2)
-            result.emplace_back(number, event);
+    sort_by_time(result);
     return result;
 }
 

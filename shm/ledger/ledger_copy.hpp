@@ -5,8 +5,9 @@
 // in every place that looks at it, and adding it up once serves all of them.
 //
 // Each word is a moment's reading, as in the listings of Ledger. Nothing in it can be trusted: every index is checked,
-// and amounts are cut to max_amount. A copy takes 6 KiB for each owner slot up to the highest that was ever claimed
-// (8 KiB with activity), 33 MiB at most, and is read in chunks of 64 slots.
+// and amounts are cut to max_amount. A copy takes 68 bytes for each owner slot up to the highest that was ever claimed,
+// and 192 more for each device in use (256 with activity): 65 MiB at most. Stretches of 64 slots of which none is taken
+// are not read.
 //
 // One thread. The memory is kept from one `read` to the next.
 #pragma once
@@ -57,29 +58,39 @@ private:
         DeviceEntry devices[device_slots];
         CellRow gates[device_slots];
         CellRow peaks[device_slots];
+        CellRow soft_since[device_slots];
+        CellRow demand[device_slots];
     };
     static_assert(sizeof(Head) == offsetof(LedgerData, events));
-    struct ActivityOfSlot {
-        Activity of[device_slots];
+    struct Cells {
+        CellRow of;
     };
 
     void clear();
     void read_slots(int fd, Parts parts);
+    template <class Visit>
+    void for_each_stretch(Visit visit) const;
+    template <class Row>
+    void read_rows(int fd, std::size_t offset, std::vector<Row>& rows);
     void add_up();
+    // Where the row of a slot and a device is in usage_ and activity_.
+    std::size_t row(std::uint32_t slot, std::uint32_t device) const noexcept {
+        return std::size_t{device} * slots_used_ + slot;
+    }
     bool live(std::uint32_t slot) const noexcept { return slot < slots_used_ && states_[slot] == SlotState::live; }
-    std::uint32_t devices_used() const noexcept;
 
     ino_t inode_ = 0;
-    std::uint32_t slots_used_ = 0;
+    std::uint32_t slots_used_ = 0, devices_used_ = 0;
     std::unique_ptr<Head> head_;
     std::vector<SlotState> states_;
-    std::vector<Slot> slots_;  // those that are not live hold anything
-    std::vector<ActivityOfSlot> activity_;
+    std::vector<Slot> slots_;  // here and in the next two, what is not live holds anything
+    std::vector<Cells> usage_;
+    std::vector<Activity> activity_;
     std::vector<PastActivity> past_activity_;
     std::vector<std::uint64_t> sums_;  // usage of all live slots, by device and resource
 };
 
-// Whole events of the ledger in directory `path` from number `since` on, as Ledger::events; read by pread, too.
-std::vector<std::pair<std::uint64_t, Event>> read_events(const std::string& path, std::uint64_t since);
+// Whole events of the ledger in directory `path` from `cursor` on, as Ledger::events; read by pread, too.
+NumberedEvents read_events(const std::string& path, EventCursor& cursor);
 
 }  // namespace rdmaquota

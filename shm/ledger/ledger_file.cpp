@@ -30,8 +30,8 @@ void fill_header(LedgerHeader& header) {
     header.magic = ledger_magic;
 }
 
-void build(const std::string& path, unsigned mode) {
-    boost::interprocess::permissions permissions(static_cast<int>(mode));
+void build(const std::string& path) {
+    const boost::interprocess::permissions permissions(0600);
     Segment segment(boost::interprocess::create_only, path.c_str(), ledger_file_bytes, nullptr, permissions);
     void* memory = segment.allocate_aligned(sizeof(LedgerData), ledger_offset);
     segment.construct<Segment::handle_t>(ledger_object_name)(segment.get_handle_from_address(memory));
@@ -88,21 +88,22 @@ Result<int> open_checked(const std::string& path) {
 }
 
 // Which limit of the process is in the way, if it is one.
-const char* remedy_of_mapping(int error) noexcept {
-    if (error == ENOMEM) return "; it takes 34 MiB of address space: raise this program's RLIMIT_AS (ulimit -v)";
-    if (error == EAGAIN) return "; this program locks its memory: raise its RLIMIT_MEMLOCK (ulimit -l) by 34 MiB";
+std::string remedy_of_mapping(int error) {
+    constexpr std::size_t mib = 1024 * 1024;
+    constexpr auto size = (ledger_file_bytes + mib - 1) / mib;
+    if (error == ENOMEM)
+        return fmt::format("; it takes {} MiB of address space: raise this program's RLIMIT_AS (ulimit -v)", size);
+    if (error == EAGAIN)
+        return fmt::format("; this program locks its memory: raise its RLIMIT_MEMLOCK (ulimit -l) by {} MiB", size);
     return "";
 }
 
 }  // namespace
 
-Result<void> create_ledger_file(const std::string& path, unsigned mode) {
+Result<void> create_ledger_file(const std::string& path) {
     try {
-        build(path, mode);
-        if (chmod(path.c_str(), mode) == 0) return {};
-        const int error = errno;
-        unlink(path.c_str());
-        return Error{fmt::format("cannot set the permissions of {}: {}", path, std::strerror(error))};
+        build(path);
+        return {};
     } catch (const std::exception& failure) {
         unlink(path.c_str());
         return Error{fmt::format("cannot create {}: {}", path, failure.what())};

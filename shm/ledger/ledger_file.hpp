@@ -20,8 +20,8 @@ inline constexpr std::size_t ledger_offset = 4096;
 inline constexpr std::size_t ledger_file_bytes = (sizeof(LedgerData) + ledger_offset + 65536 + 4095) / 4096 * 4096;
 inline constexpr const char* ledger_object_name = "ledger";
 
-// Makes the whole file at `path`, which must not exist. Cleans up after a failure.
-Result<void> create_ledger_file(const std::string& path, unsigned mode);
+// Makes the whole file at `path`, which must not exist, with mode 0600. Cleans up after a failure.
+Result<void> create_ledger_file(const std::string& path);
 
 // The ledger's data within a mapping of its file.
 LedgerData* ledger_data(const Mapping& mapping) noexcept;

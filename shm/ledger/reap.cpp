@@ -1,5 +1,6 @@
 // Uncharges what the dead held, and finds what a death in mid-operation leaked.
 #include <algorithm>
+#include <bit>
 
 #include <sched.h>
 #include <unistd.h>
@@ -89,6 +90,7 @@ void Ledger::report_death(std::uint32_t number) noexcept {
     event.device = device_slots;
     event.resource = resource_count;
     event.pid = owner.pid;
+    event.uid = owner.uid;
     std::copy(std::begin(owner.comm), std::end(owner.comm), event.comm);
     event.used = slot_total(number, Resource::hca_object);
     add(data_->header.reaped, 1);
@@ -101,16 +103,35 @@ void Ledger::empty_slot(std::uint32_t number) noexcept {
     auto& slot = data_->slots[number];
     add(slot.ops, ops_begin);
     failpoint("empty_begin");
-    for (std::uint32_t device = 0; device < device_slots; ++device)
+    const auto devices = devices_used();
+    for (std::uint32_t device = 0; device < devices; ++device)
         for (std::size_t r = 0; r < resource_count; ++r) {
-            const auto amount = load(slot.usage[device][r]);
-            if (amount != 0) lower(number, device, static_cast<Resource>(r), amount);
+            const auto amount = load(data_->usage[device][number][r]);
+            if (amount != 0) lower(cells(number, device), static_cast<Resource>(r), amount);
         }
     keep_activity(number);
     store(slot.ops, (load(slot.ops) | ops_in_flight_mask) + 1);
     failpoint("empty_end");
     store(data_->states[number], SlotState::free);
     failpoint("empty_free");
+}
+
+// Which slots are taken, a bit each.
+void Ledger::find_live(std::uint32_t slots, SlotSet& live) const noexcept {
+    for (std::uint32_t i = 0; i < slots; ++i)
+        if (load(data_->states[i]) == SlotState::live) live[i / 64] |= std::uint64_t{1} << i % 64;
+}
+
+// Adds up one device over the slots that are taken.
+void Ledger::add_up(std::uint32_t device, Resource resource, const SlotSet& live, Snapshot& snapshot) const noexcept {
+    auto& sum = snapshot.used[device];
+    for (std::uint32_t i = 0; i < owner_slots / 64; ++i)
+        for (auto left = live[i]; left != 0; left &= left - 1) {
+            const auto bit = static_cast<std::uint32_t>(std::countr_zero(left));
+            const auto used = std::min(load(data_->usage[device][i * 64 + bit][index(resource)]), max_amount);
+            sum = std::min(sum + used, max_amount);
+            if (used != 0) snapshot.holders[i] |= std::uint64_t{1} << bit;
+        }
 }
 
 // observe: reads every slot's ops word, then the usage, then the ops words again. They only grow, so equal sums mean
@@ -124,21 +145,15 @@ bool Ledger::observe(Resource resource, Snapshot& snapshot) const noexcept {
     std::uint64_t first_look = 0;
     std::uint64_t in_flight = 0;
     for (std::uint32_t i = 0; i < slots; ++i) {
-        const auto& slot = data_->slots[i];
-        const auto ops = load(slot.ops);
+        const auto ops = load(data_->slots[i].ops);
         first_look += ops;
         in_flight |= ops & ops_in_flight_mask;
-        if (load(data_->states[i]) != SlotState::live) continue;
-        std::uint64_t sum = 0;
-        for (std::uint32_t d = 0; d < devices; ++d) {
-            const auto used = std::min(load(slot.usage[d][index(resource)]), max_amount);
-            snapshot.used[d] = std::min(snapshot.used[d] + used, max_amount);
-            sum |= used;
-        }
-        if (sum != 0) snapshot.holders[i / 64] |= std::uint64_t{1} << i % 64;
     }
     failpoint("first_look");
     if (in_flight != 0) return false;
+    SlotSet live{};
+    find_live(slots, live);
+    for (std::uint32_t d = 0; d < devices; ++d) add_up(d, resource, live, snapshot);
     for (std::uint32_t d = 0; d < device_slots; ++d) snapshot.gate[d] = load(data_->gates[d][index(resource)]);
     failpoint("read_gates");
     std::uint64_t second_look = 0;

@@ -13,10 +13,10 @@ namespace rdmaquota {
 // Lets another process's proof go first; in charge.cpp.
 void hold_back(std::uint64_t& pause) noexcept;
 
-// Marks an operation of this owner as in flight: the slot is not at rest.
+// Marks an operation of the owner with this ops word as in flight: the slot is not at rest.
 class InFlight {
 public:
-    InFlight(LedgerData& data, std::uint32_t slot) noexcept : ops_(data.slots[slot].ops) {
+    InFlight(LedgerData& data, std::uint64_t& ops) noexcept : ops_(ops) {
         if (load(data.header.pause) != 0) [[unlikely]]
             hold_back(data.header.pause);
         add(ops_, ops_begin);
@@ -48,11 +48,11 @@ constexpr std::uint64_t capped(std::uint64_t limit) noexcept { return std::min(l
 // it adds up, so of two that race the later one sees both. False: nothing is raised, and `met` is the limit that was
 // met.
 template <class AnyLimits>
-[[gnu::always_inline]] inline bool Ledger::raise(std::uint32_t slot, std::uint32_t device, Resource resource,
-                                                 std::uint64_t amount, const AnyLimits& limit,
+[[gnu::always_inline]] inline bool Ledger::raise(std::uint32_t slot, std::uint32_t device, const Cells& cells,
+                                                 Resource resource, std::uint64_t amount, const AnyLimits& limit,
                                                  FullLimit& met) noexcept {
     const auto r = index(resource);
-    auto& gate = data_->gates[device][r];
+    auto& gate = cells.gates[r];
     const auto bound = capped(limit.tenant);
     auto word = load(gate);
     do {
@@ -62,8 +62,8 @@ template <class AnyLimits>
         }
     } while (!compare_exchange(gate, word, word + amount));
     failpoint("raise_gate");
-    raise_to(data_->peaks[device][r], amount_of(word) + amount);
-    const auto used = add(data_->slots[slot].usage[device][r], amount);
+    raise_to(cells.peaks[r], amount_of(word) + amount);
+    const auto used = add(cells.usage[r], amount);
     failpoint("raise_slot");
     const bool sums = (limit.process_total & limit.tenant_total) != unlimited;
     if (!exceeds(used, amount, limit.process) && !sums) [[likely]]
@@ -74,14 +74,13 @@ template <class AnyLimits>
 
 // lower_slot, then lower_gate: a death between the two leaves the gate too high, never too low. A slot never goes below
 // 0, even when an object is uncharged twice, by a forked child and its parent.
-[[gnu::always_inline]] inline void Ledger::lower(std::uint32_t slot, std::uint32_t device, Resource resource,
-                                                 std::uint64_t amount) noexcept {
-    auto& own = data_->slots[slot].usage[device][index(resource)];
+[[gnu::always_inline]] inline void Ledger::lower(const Cells& cells, Resource resource, std::uint64_t amount) noexcept {
+    auto& own = cells.usage[index(resource)];
     auto used = load(own);
     while (!compare_exchange(own, used, used - std::min(used, amount))) {
     }
     failpoint("lower_slot");
-    subtract(data_->gates[device][index(resource)], std::min(used, amount));
+    subtract(cells.gates[index(resource)], std::min(used, amount));
     failpoint("lower_gate");
 }
 
@@ -97,11 +96,12 @@ template <class LimitsOf, class... Parts>
                                                         const LimitsOf& limits_of, const Parts&... parts) noexcept {
     if constexpr (sizeof...(parts) == 0) return true;
     const auto slot = owner.slot();
-    const InFlight in_flight(*data_, slot);
+    const auto words = cells(owner, device);
+    const InFlight in_flight(*data_, *owner.ops_);
     FullLimit met;
     std::size_t raised = 0;
     [[maybe_unused]] const auto raise_part = [&](const auto& part) __attribute__((always_inline)) {
-        if (part.amount != 0 && !raise(slot, device, part.resource, part.amount, limits_of(part.resource), met))
+        if (part.amount != 0 && !raise(slot, device, words, part.resource, part.amount, limits_of(part.resource), met))
             return false;
         ++raised;
         return true;
@@ -111,7 +111,7 @@ template <class LimitsOf, class... Parts>
     [[maybe_unused]] const auto lower_part = [&](const auto& part) {
         if (raised == 0) return;
         --raised;
-        if (part.amount != 0) lower(slot, device, part.resource, part.amount);
+        if (part.amount != 0) lower(words, part.resource, part.amount);
     };
     (lower_part(parts), ...);
     return false;
@@ -121,10 +121,10 @@ template <class... Parts>
 [[gnu::always_inline]] inline void Ledger::uncharge_parts(const Owner& owner, std::uint32_t device,
                                                           const Parts&... parts) noexcept {
     if constexpr (sizeof...(parts) == 0) return;
-    const auto slot = owner.slot();
-    const InFlight in_flight(*data_, slot);
+    const auto words = cells(owner, device);
+    const InFlight in_flight(*data_, *owner.ops_);
     [[maybe_unused]] const auto lower_part = [&](const auto& part) __attribute__((always_inline)) {
-        if (part.amount != 0) lower(slot, device, part.resource, part.amount);
+        if (part.amount != 0) lower(words, part.resource, part.amount);
     };
     (lower_part(parts), ...);
 }

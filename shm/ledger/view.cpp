@@ -39,7 +39,7 @@ std::vector<OwnerView> Ledger::owners() const {
 }
 
 std::uint64_t Ledger::usage(std::uint32_t slot, std::uint32_t device, Resource resource) const noexcept {
-    return slot < owner_slots && device < device_slots ? load(data_->slots[slot].usage[device][index(resource)]) : 0;
+    return slot < owner_slots && device < device_slots ? load(data_->usage[device][slot][index(resource)]) : 0;
 }
 
 std::uint64_t Ledger::room(const Owner& owner, std::uint32_t device, Resource resource,

@@ -21,6 +21,7 @@ CompiledRule compile_rule(const DynamicRule& rule) {
     compiled.factor = rule.factor;
     compiled.capacity = rule.capacity;
     compiled.floor = rule.floor;
+    rule.tenant.copy(compiled.tenant, sizeof compiled.tenant - 1);
     return compiled;
 }
 
@@ -30,10 +31,15 @@ bool is_known(const CompiledRule& rule) {
            rule.scope <= static_cast<std::uint32_t>(Scope::tenant) && rule.below < rule.above;
 }
 
+bool valid_tenant(const std::string& tenant) {
+    return tenant == "*" || tenant == node_tenant || check_tenant_name(tenant) || check_template_name(tenant);
+}
+
 std::optional<DynamicRule> decompile_rule(const CompiledRule& compiled) {
     DynamicRule rule;
     rule.device.assign(compiled.device, strnlen(compiled.device, sizeof compiled.device));
-    if (!is_known(compiled) || !valid_device(rule.device)) return std::nullopt;
+    rule.tenant.assign(compiled.tenant, strnlen(compiled.tenant, sizeof compiled.tenant));
+    if (!is_known(compiled) || !valid_device(rule.device) || !valid_tenant(rule.tenant)) return std::nullopt;
     rule.watch = static_cast<Resource>(compiled.watch);
     rule.of = static_cast<CapacityOf>(compiled.of);
     rule.limit = static_cast<Resource>(compiled.limit);
@@ -50,10 +56,13 @@ std::optional<DynamicRule> decompile_rule(const CompiledRule& compiled) {
 
 Result<void> compile_sidecar(const Policy& policy, CompiledSidecar& into) {
     if (policy.dynamic.size() > most_dynamic_rules)
-        return Error{fmt::format("{} dynamic rules; at most {} are possible", policy.dynamic.size(),
-                                 most_dynamic_rules)};
+        return Error{
+            fmt::format("{} dynamic rules; at most {} are possible", policy.dynamic.size(), most_dynamic_rules)};
     if (policy.sidecar.backstop.size() >= sizeof into.backstop)
         return Error{fmt::format("the backstop's path is longer than {} bytes", sizeof into.backstop - 1)};
+    for (const auto& rule : policy.dynamic)
+        if (rule.tenant.size() >= tenant_name_bytes)
+            return Error{fmt::format("a dynamic rule's tenant has more than {} bytes", tenant_name_bytes - 1)};
     into.metrics_port = policy.sidecar.metrics_port;
     into.rule_count = static_cast<std::uint32_t>(policy.dynamic.size());
     policy.sidecar.backstop.copy(into.backstop, sizeof into.backstop - 1);

@@ -2,9 +2,9 @@
 //
 //   +0      metrics_port, rule_count
 //   +8      backstop, a path, NUL-terminated; empty: none
-//   +264    rules, most_dynamic_rules × 128 bytes, of which rule_count are in use
+//   +264    rules, most_dynamic_rules × 256 bytes, of which rule_count are in use
 //
-// It never changes in a published policy. Data and its translation only; shm/policy/policy_segment.hpp has the file.
+// It never changes in a published policy. Data and its translation only; shm/policy/node_policy.hpp has the file.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +17,19 @@
 namespace rdmaquota {
 
 struct CompiledRule {
-    char device[device_name_bytes];  // NUL-terminated, or "*"
-    std::uint32_t watch;             // Resource
-    std::uint32_t of;                // CapacityOf
-    std::uint32_t limit;             // Resource
-    std::uint32_t scope;             // Scope
+    char device[device_name_bytes];      // NUL-terminated, or "*"
+    std::uint32_t watch;                 // Resource
+    std::uint32_t of;                    // CapacityOf
+    std::uint32_t limit;                 // Resource
+    std::uint32_t scope;                 // Scope
     std::uint32_t above, below, factor;  // per cent
     std::uint32_t reserved0;
     std::uint64_t capacity;
     std::uint64_t floor;
     std::uint64_t reserved[2];
+    char tenant[tenant_name_bytes];  // NUL-terminated, or "*"
 };
-static_assert(sizeof(CompiledRule) == 128);
+static_assert(sizeof(CompiledRule) == 256);
 
 struct CompiledSidecar {
     std::uint32_t metrics_port;

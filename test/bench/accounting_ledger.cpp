@@ -42,7 +42,7 @@ TemporaryLedger::TemporaryLedger() {
     const char* base = std::getenv("RDMAQUOTA_BENCH_DIR");
     directory_ = std::string(base ? base : "/dev/shm") + "/rdmaquota-bench.XXXXXX";
     if (!mkdtemp(directory_.data())) give_up("cannot create " + directory_);
-    if (const auto made = Ledger::create(directory_ + "/ledger", false); !made) give_up(made.error());
+    if (const auto made = Ledger::create(directory_ + "/ledger", {}); !made) give_up(made.error());
 }
 
 TemporaryLedger::~TemporaryLedger() {

@@ -26,7 +26,7 @@ struct Fixture {
 
 private:
     PristineFile make() const {
-        expect(static_cast<bool>(Ledger::create(path, false)), "a ledger can be created");
+        expect(static_cast<bool>(Ledger::create(path, {})), "a ledger can be created");
         auto ledger = Ledger::open(path);
         expect(ledger && ledger->device_index("rxe0"), "it can be opened");
         return PristineFile(data_path(path));
@@ -43,10 +43,11 @@ constexpr Region regions[] = {
     {offsetof(LedgerHeader, slots_used), offsetof(LedgerHeader, reserved)},
     {offsetof(LedgerData, devices), offsetof(LedgerData, gates)},
     {offsetof(LedgerData, gates), offsetof(LedgerData, events)},
-    {offsetof(LedgerData, events), offsetof(LedgerData, states)},
+    {offsetof(LedgerData, events), offsetof(LedgerData, states)},  // and repairs
     {offsetof(LedgerData, states), offsetof(LedgerData, slots)},
     {offsetof(LedgerData, slots), offsetof(LedgerData, slots) + 4 * sizeof(Slot)},
     {0, sizeof(LedgerData)},
+    {offsetof(LedgerData, usage), offsetof(LedgerData, usage) + 4 * sizeof(CellRow)},
 };
 
 struct Patch {
@@ -141,7 +142,8 @@ private:
     }
 
     void list(std::uint64_t since) {
-        expect(ledger_.events(since).size() <= event_slots, "no more events than the ring holds");
+        EventCursor cursor{since, since};
+        expect(ledger_.events(cursor).size() <= event_slots + repair_slots, "no more events than the rings hold");
         expect(ledger_.owners().size() <= owner_slots, "no more owners than slots");
         expect(ledger_.devices().size() <= device_slots, "no more devices than entries");
     }
@@ -171,7 +173,7 @@ private:
 
 // A ledger that cannot be used can be replaced.
 void replace(const Fixture& fixture) {
-    const auto aside = Ledger::replace_unusable(fixture.path, false);
+    const auto aside = Ledger::replace_unusable(fixture.path, {});
     expect(aside && !aside.value().empty(), "an unusable ledger is replaced", aside ? "" : aside.error());
     expect(static_cast<bool>(Ledger::open(fixture.path)), "by one that can be used");
     std::filesystem::remove_all(aside.value());

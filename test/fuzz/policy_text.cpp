@@ -5,8 +5,8 @@
 #include "fuzz.hpp"
 #include "policy/file/edit.hpp"
 #include "policy/file/policy_file.hpp"
-#include "shm/policy/policy_segment.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_segment.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -25,11 +25,19 @@ void read_from_file(const std::string& text) {
     std::ofstream(path, std::ios::binary) << text;
     const auto policy = read_policy(path);
     if (!policy) return check_error(policy.error(), path);
-    if (const auto published = PolicyWriter::publish(directory / "policy", policy.value()); !published)
-        return expect_one_line(published.error());
-    const auto compiled = PolicySegment::open(directory / "policy");
-    expect(static_cast<bool>(compiled), "what was published can be opened");
-    expect(compiled->decompile().tenant.size() == policy->tenant.size(), "every row of the tenant is compiled");
+    const auto compiled = directory / "limits";
+    for (const auto& tenant : policy->tenants) {
+        if (const auto published = LimitsWriter::publish(compiled, limits_of(*policy, tenant)); !published) {
+            expect_one_line(published.error());
+            continue;
+        }
+        const auto limits = LimitsSegment::open(compiled, LimitsSegment::Parts::all);
+        expect(static_cast<bool>(limits), "what was published can be opened");
+        for (const auto& [device, row] : tenant.limits[index(Scope::tenant)])
+            for (const auto& resource : resource_table)
+                if (const auto limit = row[index(resource.id)]; limit != unset)
+                    expect(limits->limit(Scope::tenant, device, resource.id) == limit, "every limit is compiled");
+    }
 }
 
 }  // namespace
@@ -41,8 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check_error(policy.error(), "the.toml");
         return 0;
     }
-    const auto edited = edit_policy(text, "the.toml", {{Scope::tenant, "mlx5_0", Resource::qp, 7},
-                                                       {Scope::process, "*", Resource::mr_bytes, unlimited}});
+    const auto edited = edit_policy(text, "the.toml", {{{"default", Scope::tenant, "mlx5_0", Resource::qp}, 7},
+                                                       {{"", Scope::process, "*", Resource::mr_bytes}, unlimited}});
     if (!edited)
         check_error(edited.error(), "the.toml");
     else

@@ -36,7 +36,8 @@ build() {
         "${shm_sources[@]}"
     ninja_program settings test/fuzz/settings.cpp "${policy_sources[@]}"
     ninja_program ledger_segment test/fuzz/ledger_segment.cpp "${shm_sources[@]}" "${policy_sources[@]}"
-    ninja_program policy_segment test/fuzz/policy_segment.cpp "${shm_sources[@]}" "${policy_sources[@]}"
+    ninja_program node_policy test/fuzz/node_policy.cpp "${shm_sources[@]}" "${policy_sources[@]}"
+    ninja_program limits_segment test/fuzz/limits_segment.cpp "${shm_sources[@]}" "${policy_sources[@]}"
     ninja_end
 }
 
@@ -63,7 +64,7 @@ fuzz() {
 
 check "the fuzz targets are built" build
 if [ $failed = 0 ]; then
-    for target in policy_text settings policy_segment ledger_segment; do
+    for target in policy_text settings node_policy limits_segment ledger_segment; do
         check "$target: corpus and $extent" fuzz $target
     done
     check "users of a ledger that is written over and cut for $hostile_seconds s" \

@@ -28,6 +28,7 @@ cd "$work" || exit 1
 unset RDMAV_DRIVERS IBV_DRIVERS NO_COLOR
 export XDG_RUNTIME_DIR=$work/runtime RDMAQUOTA_DIR=$work/quota TZ=UTC LC_ALL=C.UTF-8
 mkdir -m 700 "$XDG_RUNTIME_DIR"
+ledger=quota/tenants/default/here/ledgers/4
 
 passed=0
 failed=0
@@ -87,7 +88,7 @@ END
 try "$rdmaquota" --version
 check "--version" grep -Eq '^rdmaquota [0-9]+\.[0-9]+\.[0-9]+$' out
 
-for command in run show top set events check reload repair doctor completion; do
+for command in run show top set unset which tenant events check reload repair doctor completion; do
     try "$rdmaquota" $command --help
     check "$command --help" says "Usage: rdmaquota $command"
 done
@@ -141,9 +142,9 @@ try "$rdmaquota" check binary.toml
 check "check of a binary" refuses 1 "binary.toml:1:"
 try "$rdmaquota" check .
 check "check of a directory" refuses 1 "directory"
-{ echo 'version = 1' && for i in {1..40}; do printf '[process.dev%d]\nqp = 1\n' "$i"; done; } >devices.toml
+{ echo 'version = 1' && for i in {1..67}; do printf '[process.dev%d]\nqp = 1\n' "$i"; done; } >devices.toml
 try "$rdmaquota" check devices.toml
-check "check of too many devices" refuses 1 "at most 34"
+check "check of too many devices" refuses 1 "at most 66"
 
 printf '%s\n' 'version = 1' '[[dynamic]]' 'watch = "mr_bytes"' 'of = "node"' 'scope = "process"' 'limit = "qp"' \
     'floor = 4' >rules.toml
@@ -160,15 +161,15 @@ check "and which cgroup the backstop bounds" says "rdma.max of the cgroup /slurm
 try "$rdmaquota" reload policy.toml
 check "reload" says "policy.toml is in force, mode enforce"
 check "reload makes a directory for everyone" test "$(stat -c %a quota)" = 755
-check "reload makes a policy that others can only read" test "$(stat -c %a quota/policy)" = 644
+check "reload makes a policy that others can only read" test "$(stat -c %a quota/policy-4)" = 644
 try "$rdmaquota" reload broken.toml
 check "reload of a broken policy is refused" refuses 1 "broken.toml:3:1:"
 try "$rdmaquota" reload devices.toml
-check "reload of too many devices is refused" refuses 1 "at most 34"
+check "reload of too many devices is refused" refuses 1 "at most 66"
 try "$rdmaquota" show
 check "and leaves the running policy as it was" says "total   qp            0   1500     -"
 try "$rdmaquota" reload --dir other policy.toml
-check "--dir names another directory" test -f other/policy
+check "--dir names another directory" test -f other/policy-4
 
 # --- show and events ------------------------------------------------------------------------------
 
@@ -190,9 +191,9 @@ check "show --json is one line" test "$(wc -l <out)" -eq 1
 check "show --json names version, tenant and mode" \
     json "d['version']==1 and [(t['name'],t['mode']) for t in d['tenants']]==[('default','enforce')]"
 check "show --json has usage, limit, peak" \
-    json "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':80,'limit':1000,'peak':80}"
+    json "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':80,'limit':1000,'peak':80,'configured':1000,'reason':None}"
 check "show --json has null for no limit" json "d['tenants'][0]['devices']['rxe0']['cq']['limit'] is None"
-check "show --json has sums" json "d['tenants'][0]['devices']['total']['qp']=={'usage':80,'limit':1500,'peak':None}"
+check "show --json has sums" json "d['tenants'][0]['devices']['total']['qp']=={'usage':80,'limit':1500,'peak':None,'configured':1500,'reason':None}"
 check "show --json leaves out what nobody uses or limits" json "'srq' not in d['tenants'][0]['devices']['rxe0']"
 check "show --json has processes" \
     json "[(p['pid'],p['comm'],p['devices']['rxe0']['qp']) for p in d['tenants'][0]['processes']] \
@@ -216,7 +217,7 @@ kill -KILL "$user_pid"
 wait "$user_pid" 2>/dev/null
 try "$rdmaquota" show --json
 check "after kill -9 the usage is back at zero" json \
-    "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':0,'limit':1000,'peak':80} and not d['tenants'][0]['processes']"
+    "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':0,'limit':1000,'peak':80,'configured':1000,'reason':None} and not d['tenants'][0]['processes']"
 try "$rdmaquota" events
 check "and an event tells of it" says "pid $user_pid ledger_user ended without closing"
 
@@ -256,7 +257,7 @@ wait_for() {
 check "events --follow starts with what was" wait_for "80 of 80 used"
 "$ledger_user" rxe1 qp=7 </dev/null >/dev/null
 check "events --follow tells of new events" wait_for "rxe1 qp  7 of 7 used"
-mv quota/default quota/old && "$rdmaquota" reload policy.toml >/dev/null
+mv $ledger $ledger.old && "$rdmaquota" reload policy.toml >/dev/null
 "$ledger_user" rxe2 qp=9 </dev/null >/dev/null
 check "events --follow survives a new ledger" wait_for "rxe2 qp  9 of 9 used"
 kill -INT "$follower"
@@ -273,7 +274,7 @@ check "set says what it changed" prints "rxe2 qp: 1000 -> 4 (tenant default)
 rxe2 mr_bytes: max -> 1 GiB (tenant default)"
 check "set is in force" limit_is rxe2 qp 4
 try "$rdmaquota" set default rxe2 cq=10k --process
-check "set --process" prints "rxe2 cq: max -> 10000 (each process)"
+check "set --process" prints "rxe2 cq: max -> 10000 (each process of tenant default)"
 try "$rdmaquota" set rxe2 qp=max
 check "set to max" prints "rxe2 qp: 4 -> max (tenant default)"
 try "$rdmaquota" set '*' pd=8
@@ -382,17 +383,113 @@ check "and says where its directory is" grep -q "live on under its limits; remov
 check "and keeps it" bash -c "! [[ -z \$(ls -A '$XDG_RUNTIME_DIR') ]]"
 rm -rf "${XDG_RUNTIME_DIR:?}"/*
 
+# --- tenants --------------------------------------------------------------------------------------
+
+cat >tenants.toml <<'END'
+version = 1
+[process."*"]
+qp = 50
+[tenant.default."*"]
+qp = 100
+[tenant.physics."*"]
+qp = 4000
+[tenant."physics/atlas"]
+match = [{ user = "daemon" }, { cgroup = "/slurm/**/job_*", members = ["@daemon"] }]
+mode = "audit"
+[tenant."physics/atlas"."*"]
+qp = 400
+[tenant."physics/atlas".process."*"]
+qp = 60
+[tenant."user/{user}"]
+match = [{ group = "root" }]
+[tenant."user/{user}"."*"]
+qp = 200
+[node."*"]
+qp = 10000
+END
+try "$rdmaquota" reload tenants.toml
+check "a policy with tenants" says "tenants.toml is in force"
+try "$rdmaquota" check tenants.toml --as daemon
+check "check --as" prints "user daemon: tenant physics/atlas, match 1 of tenant physics/atlas, user daemon"
+try "$rdmaquota" check tenants.toml --as bin --cgroup /slurm/a/job_1/step_0
+check "check --cgroup" prints "user bin in cgroup /slurm/a/job_1/step_0: tenant physics/atlas, match 2 of tenant \
+physics/atlas, cgroup /slurm/**/job_*"
+try "$rdmaquota" check tenants.toml --as bin
+check "check of one whom nothing matches" prints "user bin: tenant default, no match holds"
+try "$rdmaquota" check tenants.toml --as noone
+check "check of an unknown user" refuses 1 "there is no user 'noone'"
+try "$rdmaquota" which
+check "which says tenant and rule" says "tenant user/root: match 1 of template user/{user}, group root"
+check "and what is left" says "LEFT"
+try "$rdmaquota" which --json
+check "which --json" json "d['tenant']=='user/root' and \
+{'device':'*','resource':'qp','scope':'tenant','usage':0,'limit':200,'left':200} in d['left']"
+try "$rdmaquota" which --pid 2147483647
+check "which of no process" refuses 1 "no process"
+try "$rdmaquota" tenant list
+check "tenant list names all" test "$(awk 'NR > 1 { print $1 }' out | xargs)" = \
+    "default node physics physics/atlas user/root user/{user}"
+try "$rdmaquota" set physics/atlas '*' qp=300
+check "set of a tenant" prints "* qp: 400 -> 300 (tenant physics/atlas)"
+try "$rdmaquota" unset physics/atlas '*' qp
+check "unset" prints "* qp: 300 -> 400 (tenant physics/atlas)"
+try "$rdmaquota" set 'user/{user}' '*' qp=150
+check "set of a template" prints "* qp: 200 -> 150 (tenant user/{user})"
+try "$rdmaquota" which --json
+check "changes its tenants" json "d['left'][0]['limit']==150"
+try "$rdmaquota" set '*' qp=40 --process
+check "set --process without a tenant is for each" prints "* qp: 50 -> 40 (each process)"
+try "$rdmaquota" which --json
+check "and changes every tenant" json "40 in [l['limit'] for l in d['left']]"
+try "$rdmaquota" set physics/atlas '*' cq=1 --process
+try "$rdmaquota" show physics --json
+check "show of an inner tenant shows those below it" json "[t['name'] for t in d['tenants']]==['physics','physics/atlas'] and \
+d['tenants'][1]['parent']=='physics' and d['tenants'][1]['mode']=='audit'"
+try "$rdmaquota" unset physics/atlas '*' qps
+check "unset of no resource" refuses 2 "no resource is given"
+try "$rdmaquota" set nobody '*' qp=1
+check "set of no tenant" refuses 1 "there is no tenant 'nobody'; there are default"
+try "$rdmaquota" tenant add jobs/one --cgroup /jobs/one --user daemon --limit qp=3 --process-limit rxe0:cq=2 --mode audit
+check "tenant add" says "tenant jobs/one is there"
+chmod 755 "$work"
+check "its ledger is its member's, who does not own it" test "$(stat -c %U quota/tenants/jobs+one/here/ledgers/4/ledger) \
+$(setpriv --reuid daemon --clear-groups test -w quota/tenants/jobs+one/here/ledgers/4/ledger && echo writable)" = "root writable"
+try "$rdmaquota" tenant add jobs/one
+check "twice" refuses 1 "there is a tenant 'jobs/one' already"
+try "$rdmaquota" tenant add physics/atlas/x
+check "below one with processes" refuses 1 "processes are in it"
+try "$rdmaquota" tenant add ../x
+check "a wrong name" refuses 2 "'../x'"
+try "$rdmaquota" reload tenants.toml
+try "$rdmaquota" tenant list
+check "a reload keeps it" says "jobs/one       audit            0  transient"
+try "$rdmaquota" tenant remove physics
+check "remove of one of the file" refuses 1 "comes from the policy file"
+try "$rdmaquota" tenant remove jobs/one
+check "tenant remove" prints "tenant jobs/one is removed"
+check "removes its files" test ! -e quota/tenants/jobs+one
+try "$rdmaquota" tenant lst
+check "tenant by a wrong word" refuses 2 "tenant add NAME"
+try "$rdmaquota" --dir quota/tenants/physics+atlas/here show
+check "a tenant's own directory" says "tenant physics/atlas"
+try "$rdmaquota" --dir quota/tenants/physics+atlas/here which
+check "needs no match" says "tenant physics/atlas: the directory is its own"
+sed -i '/physics/,$d' tenants.toml
+try "$rdmaquota" reload tenants.toml
+try "$rdmaquota" tenant list
+check "what a policy no longer has goes" test "$(awk 'NR > 1 { print $1 }' out | xargs)" = default
+
 # --- doctor ---------------------------------------------------------------------------------------
 
 # What it says of a healthy node and of programs with devices is in early_test.sh.
 "$rdmaquota" reload "$default_policy" >/dev/null
 try "$rdmaquota" doctor
-check "doctor looks at policy and ledger" grep -q "^ok       ledger: $RDMAQUOTA_DIR/default is usable" out
+check "doctor looks at policy and ledger" grep -q "^ok       ledger: $RDMAQUOTA_DIR/tenants/default/here/ledgers/4 is usable" out
 check "its status is that of its verdict" test "$status" -eq "$(grep -c 'this node has' out)"
 try "$rdmaquota" doctor --json
 check "doctor --json" json "d['version'] == 1 and d['findings'] and \
 (d['verdict'] != 'ok') == any(f['level'] == 'problem' for f in d['findings'])"
-rm -r "$RDMAQUOTA_DIR"/default
+rm -r $ledger
 try "$rdmaquota" doctor
 check "doctor finds a missing ledger" grep -q '^problem  ledger: ' out
 check "and fails" test "$status" -eq 1
@@ -465,15 +562,18 @@ check "bash completes" grep -qx -- --json out
 
 try bash -c '"$1" show >/dev/full' - "$rdmaquota"
 check "output that cannot be written is an error" refuses 1 "cannot write the output"
-truncate -s 100 quota/policy
+truncate -s 100 quota/policy-4
+try "$rdmaquota" which
+check "a truncated policy is refused" refuses 1 "quota/policy-4"
+truncate -s 100 quota/tenants/default/here/limits-4
 try "$rdmaquota" show
-check "a truncated policy is refused" refuses 1 "quota/policy"
+check "truncated limits are refused" refuses 1 "here/limits-4"
 "$rdmaquota" reload policy.toml >/dev/null
-truncate -s 100 quota/default/ledger
+truncate -s 100 $ledger/ledger
 try "$rdmaquota" show
-check "a truncated ledger is refused" refuses 1 "quota/default"
+check "a truncated ledger is refused" refuses 1 "$ledger"
 try "$rdmaquota" reload policy.toml
-check "reload replaces it" says "/default.unusable."
+check "reload replaces it" says "/4.unusable."
 
 # --- repair ---------------------------------------------------------------------------------------
 
@@ -488,9 +588,9 @@ hold() {
 }
 try "$rdmaquota" repair
 check "repair of a good ledger" says "nothing to repair"
-truncate -s 100 quota/default/ledger
+truncate -s 100 $ledger/ledger
 try "$rdmaquota" repair
-check "repair replaces a ledger that was cut short" says "/default.unusable."
+check "repair replaces a ledger that was cut short" says "/4.unusable."
 hold
 kill -KILL $holder
 wait $holder 2>/dev/null
@@ -502,7 +602,7 @@ check "repair --new replaces a good ledger" says "a new ledger is in place"
 check "and names the programs that stay with the old one" says "until started again: $holder (ledger_user)"
 exec 7>&-
 wait $holder
-rm -r quota/default
+rm -r $ledger
 try "$rdmaquota" repair
 check "repair without a ledger" refuses 1 "run 'rdmaquota reload' to make it"
 "$rdmaquota" reload policy.toml >/dev/null

@@ -341,34 +341,34 @@ policy <<< 'version = 1
 on_unavailable = "deny"
 [tenant.default."*"]
 qp = 1'
-truncate -s 5000 /run/rdmaquota/default/ledger
+truncate -s 5000 $default_ledger/ledger
 run "$objects" rc=2
 is "a truncated ledger under on_unavailable=deny denies everything" "$out" "open: EDQUOT"
-has "and says what, where and what to do" "$log" "/run/rdmaquota/default/ledger is no usable ledger: it has 5000 bytes"
+has "and says what, where and what to do" "$log" "$default_ledger/ledger is no usable ledger: it has 5000 bytes"
 policy <<< 'version = 1
 [tenant.default."*"]
 qp = 1'
-truncate -s 5000 /run/rdmaquota/default/ledger
+truncate -s 5000 $default_ledger/ledger
 run "$objects" rc=2
 is "under on_unavailable=allow the program works" "$out" "rc: 2 of 2"
 rdmaquota reload policy.toml > reload.out
 has "a reload replaces the ledger that cannot be used" "$(cat reload.out)" \
-    "it was moved to /run/rdmaquota/default.unusable."
+    "it was moved to $default_ledger.unusable."
 run "$objects" rc=2
 is "and the policy holds again" "$out" "rc: 1 of 2, then EDQUOT"
 start "$objects" rc=1 wait rc=5 drop=rc
-truncate -s 0 /run/rdmaquota/default/ledger
+truncate -s 0 $default_ledger/ledger
 proceed
 is "a program whose ledger is cut short goes on" "$(grep rc running)" "rc: 1 of 1
 rc: 5 of 5
 drop rc: 6"
-is "and is told so once" "$(grep -c "/run/rdmaquota/default was cut short while in use" running)" 1
+is "and is told so once" "$(grep -c "$default_ledger was cut short while in use" running)" 1
 policy <<< 'version = 1
 on_unavailable = "deny"
 [tenant.default."*"]
 qp = 2'
 start "$objects" rc=1 wait rc=5 drop=rc
-truncate -s 0 /run/rdmaquota/default/ledger
+truncate -s 0 $default_ledger/ledger
 proceed
 is "under on_unavailable=deny it gets nothing more" "$(grep rc running)" "rc: 1 of 1
 rc: 0 of 5, then EDQUOT
@@ -377,35 +377,35 @@ policy <<< 'version = 1
 [tenant.default."*"]
 qp = 2'
 start "$objects" rc=1 wait rc=5
-: > /run/rdmaquota/policy
+: > $here_default/limits-4
 proceed
 is "a policy that is cut short goes on holding" "$(grep rc: running)" "rc: 1 of 1
 rc: 1 of 5, then EDQUOT"
 policy <<< 'version = 1
 [tenant.default."*"]
 qp = 1'
-rm -rf /run/rdmaquota/default
+rm -rf $default_ledger
 run setpriv --reuid=65534 --regid=65534 --clear-groups "$objects" rc=2
 is "without a ledger an ordinary user's program works" "$out" "rc: 2 of 2"
 has "and says who can make one" "$log" "run 'rdmaquota reload' as root to create it"
 run "$objects" rc=2
 is "root's program makes the ledger that is missing" "$out" "rc: 1 of 2, then EDQUOT"
-chmod 600 /run/rdmaquota/default/ledger
+chmod 600 $default_ledger/ledger
 run setpriv --reuid=65534 --regid=65534 --clear-groups "$objects" rc=2
 is "no permission: the program works" "$out" "rc: 2 of 2"
-has "and the line names the file" "$log" "cannot open the ledger /run/rdmaquota/default/ledger: Permission denied"
-rm -rf /run/rdmaquota/default
+has "and the line names the file" "$log" "cannot open the ledger $default_ledger/ledger: Permission denied"
+rm -rf $default_ledger
 rdmaquota reload policy.toml > /dev/null
-mv /run/rdmaquota /run/rdmaquota.away
+mount -t tmpfs none /run/rdmaquota
 run "$objects" rc=2
 is "no quota directory: the program works" "$out" "rc: 2 of 2"
 has "and the line says what, where and what to do" "$log" \
-    "cannot use the policy /run/rdmaquota/policy: No such file or directory; run 'rdmaquota reload' as root to write it"
-mv /run/rdmaquota.away /run/rdmaquota
-printf 'garbage' > /run/rdmaquota/policy
+    "cannot use the policy /run/rdmaquota/policy-4: No such file or directory; run 'rdmaquota reload' as root to write it"
+umount /run/rdmaquota
+printf 'garbage' > /run/rdmaquota/policy-4
 run "$objects" rc=2
 is "a broken policy segment: the program works" "$out" "rc: 2 of 2"
-has "and the line says how to mend it" "$log" "cannot use the policy /run/rdmaquota/policy: it has 7 bytes"
+has "and the line says how to mend it" "$log" "cannot use the policy /run/rdmaquota/policy-4: "
 rdmaquota reload policy.toml > /dev/null
 run "$objects" rc=2
 is "a reload mends it" "$out" "rc: 1 of 2, then EDQUOT"

@@ -8,7 +8,7 @@
 int main(int argc, char** argv) {
     using namespace rdmaquota;
     const auto resource = find_resource(argc == 2 ? argv[1] : "");
-    const auto ledger = Ledger::open(ledger_path(system_directory));
+    const auto ledger = Ledger::open(ledger_path(here_path(system_directory)));
     if (!resource || !ledger) return 2;
     unsigned long long sum = 0;
     for (const auto& [device, name] : ledger->devices()) sum += ledger->tenant_usage(device, *resource);

@@ -2,10 +2,14 @@
 // of RDMAQUOTA_DIR, charges, records one denial (or DENIALS), and stays until its standard input ends.
 //
 //   ledger_user DEVICE RES=N... [denials=DENIALS]
+//
+// In the tenant whose key LEDGER_USER_TENANT has, else in `default`; or in a directory that is one tenant's own.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include <unistd.h>
 
 #include "policy/limit.hpp"
 #include "shm/ledger/ledger.hpp"
@@ -34,6 +38,7 @@ void record_denial(Ledger& ledger, const Identity& self, std::uint32_t device, c
     event.device = device;
     event.resource = static_cast<std::uint32_t>(index(setting.resource));
     event.pid = self.pid;
+    event.uid = self.uid;
     event.error = EDQUOT;
     event.used = event.limit = setting.limit;
     event.requested = 1;
@@ -41,12 +46,18 @@ void record_denial(Ledger& ledger, const Identity& self, std::uint32_t device, c
     ledger.record(event);
 }
 
+std::string ledger_in(const std::string& directory) {
+    if (access(limits_path(directory).c_str(), F_OK) == 0) return ledger_path(directory);
+    const char* tenant = std::getenv("LEDGER_USER_TENANT");
+    return ledger_path(here_path(directory, tenant == nullptr ? std::string(default_tenant) : tenant));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     const char* directory = std::getenv("RDMAQUOTA_DIR");
     if (directory == nullptr || argc < 3) give_up("usage: RDMAQUOTA_DIR=DIR ledger_user DEVICE RES=N...");
-    auto ledger = Ledger::open(ledger_path(directory));
+    auto ledger = Ledger::open(ledger_in(directory));
     if (!ledger) give_up(ledger.error());
     const auto self = identity_of_self();
     auto owner = ledger->claim(self);

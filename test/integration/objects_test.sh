@@ -74,7 +74,7 @@ pid $program (qp_states); to allow it: rdmaquota set rxe0/1 qp=3"
 is "the port's usage is the kernel's" "$(at_port)" "$(kernel_at_port)"
 is "which is 2" "$(kernel_at_port)" 2
 is "show tells usage, limit and peak of the port" "$(shown "t['devices']['rxe0/1']['qp']")" \
-    "{'usage': 2, 'limit': 2, 'peak': 2}"
+    "{'usage': 2, 'limit': 2, 'peak': 2, 'configured': 2, 'reason': None}"
 is "and the process's share" "$(shown "t['processes'][0]['devices']['rxe0/1']['qp']['usage']")" 2
 has "the event names the port" "$(rdmaquota events | tail -n 1)" "rxe0/1 qp"
 run_line "$states" qp=1 init=1
@@ -126,7 +126,7 @@ run rdmaquota reload bad.toml
 has "in the policy file with file, line and column" "$log" "bad.toml:3:3: cq is no resource of a port"
 
 # --- activity --------------------------------------------------------------------------------------
-rm -rf /run/rdmaquota/default
+rm -rf "$default_ledger"
 policy <<< 'version = 1'
 start "$states" qp=1 init=1 flush qp=1 init=1 rtr reset wait
 counted="'init': {'done': 2, 'failed': 0}, 'reset': {'done': 1, 'failed': 0}, 'rtr': {'done': 0, 'failed': 1}"

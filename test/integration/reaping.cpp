@@ -129,7 +129,7 @@ void bury(const Victim& victim) {
 
 int main(int argc, char** argv) {
     if (argc < 4) give_up("usage: reaping DEATHS SEED PROGRAM ARG...");
-    const auto ledger = Ledger::open(ledger_path(system_directory));
+    const auto ledger = Ledger::open(ledger_path(here_path(system_directory)));
     if (!ledger) give_up(ledger.error());
     std::mt19937_64 random(std::strtoull(argv[2], nullptr, 10));
     std::vector<microseconds> times;

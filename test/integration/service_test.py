@@ -56,6 +56,10 @@ def run(*command):
         return subprocess.CompletedProcess(command, 124, "", "it did not end")
 
 
+def ledger_of(key):
+    return f"{directory}/tenants/{key.replace('/', '+')}/here/ledgers/4"
+
+
 def show():
     return json.loads(run(rdmaquota, "show", "--json").stdout)["tenants"][0]
 
@@ -72,8 +76,12 @@ def eventually(condition, seconds=10.0):
 
 def as_nobody(script, *arguments):
     """Python, as another user, which says a line when it is ready and ends with its standard input."""
-    process = subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c",
-                                script, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return as_nobody_in("65534", "65534", script, *arguments)
+
+
+def as_nobody_in(user, group, script, *arguments):
+    process = subprocess.Popen(["setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups", "/usr/bin/python3",
+                                "-c", script, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     process.stdout.readline()
     return process
 
@@ -145,9 +153,9 @@ class Daemon:
 class User:
     """A program that holds something until it is ended."""
 
-    def __init__(self, *what):
+    def __init__(self, *what, tenant="default"):
         self.process = subprocess.Popen([ledger_user, *what], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        env=environment, text=True)
+                                        env=dict(environment, LEDGER_USER_TENANT=tenant), text=True)
         assert self.process.stdout.readline() == "ready\n"
 
     def end(self):
@@ -235,7 +243,8 @@ def requests():
           stats["version"] == 1 and stats["tenants"][0]["devices"] == show()["devices"], stats)
     process = ask("process", pid=user.process.pid)
     check("stats of one process",
-          process["processes"][0]["devices"]["rxe0"]["qp"] == {"usage": 7, "limit": 100}, process)
+          process["processes"][0]["devices"]["rxe0"]["qp"] == {"usage": 7, "limit": 100}
+          and process["processes"][0]["tenant"] == "default", process)
     check("of one that is not there", "error" in ask("process", pid=1))
     client = Client()
     malformed = [b"\n", b"x\n", b"[]\n", b"{}\n", b'{"version":1}\n', b"\xff\xfe\n",
@@ -303,12 +312,16 @@ def permissions():
 def changing():
     user = User("rxe0", "qp=1")
     answer = ask("set", device="rxe0", limits={"qp": 10, "mr_bytes": "4GiB"})
-    check("set says what it changed", answer["limits"] == {"qp": {"before": 1000, "after": 10},
-                                                          "mr_bytes": {"before": None, "after": 4 << 30}}, answer)
+    check("set says what it changed", {name: (change["before"], change["after"], change["in_force"])
+                                       for name, change in answer["limits"].items()}
+          == {"qp": (1000, 10, 10), "mr_bytes": (None, 4 << 30, 4 << 30)}, answer)
     check("and the limits hold", show()["devices"]["rxe0"]["qp"]["limit"] == 10)
     answer = ask("set", device="rxe0", scope="process", limits={"qp": 3})
     check("set for each process", answer["limits"]["qp"]["after"] == 3 and process_limit() == 3)
     check("set of null lifts a limit", ask("set", device="rxe0", limits={"qp": None})["limits"]["qp"]["after"] is None)
+    answer = ask("unset", device="rxe0", resources=["qp"], scope="process")
+    check("unset brings back what the policy file says", answer["limits"]["qp"]["after"] == 100
+          and process_limit() == 100, answer)
     check("reload", "in force" in ask("reload")["done"] and show()["devices"]["rxe0"]["qp"]["limit"] == 1000)
     policy("[tenant.default.rxe0]\nqp = 77\n")
     daemon.process.send_signal(signal.SIGHUP)
@@ -533,7 +546,7 @@ def dynamic():
     check("and show", "rxe0 qp of each process: 50 instead of 100 since 20" in run(rdmaquota, "show").stdout)
     lines = run(rdmaquota, "events").stdout
     check("it is an event, with its reason",
-          "tightened   qp of each process on rxe0: 100 -> 50; qp at 60 % of 1000" in lines, lines)
+          "tightened   qp of each process of tenant default on rxe0: 100 -> 50; qp at 60 % of 1000" in lines, lines)
     run(rdmaquota, "set", "rxe0", "qp=40", "--process")
     check("a limit that an administrator sets meanwhile counts as configured",
           eventually(lambda: process_limit() == 20))
@@ -561,8 +574,7 @@ def dynamic():
     check("it is tightened again", eventually(lambda: process_limit() == 50))
     check("an orderly end exits with 0", daemon.end() == 0)
     check("and puts the configured limits back", process_limit() == 100 and not show()["changed_limits"])
-    check("and leaves no file of them, nor a socket",
-          not os.path.exists(f"{directory}/changed.json") and not os.path.exists(control))
+    check("and leaves no socket", not os.path.exists(control))
     start()
     high.end()
     user.end()
@@ -638,7 +650,7 @@ def new_ledger():
 
 def damaged_ledger():
     """By what every user may do to it. Later it waits a minute."""
-    ledger = f"{directory}/default/ledger"
+    ledger = f"{ledger_of('default')}/ledger"
     whole = os.path.getsize(ledger)
     since = ask("events")["next"]
     os.truncate(ledger, 5000)
@@ -652,11 +664,12 @@ def damaged_ledger():
     with open(ledger, "r+b") as file:
         file.write(bytes(whole))
     check("another one within a minute is told",
-          eventually(lambda: "rdmaquota reload" in ask("stats").get("error", "")))
+          eventually(lambda: "rdmaquota reload" in ask("stats")["tenants"][0].get("error", "")))
     time.sleep(2)
-    check("and not replaced", "error" in ask("stats"), ask("stats"))
+    check("and not replaced", "error" in ask("stats")["tenants"][0]
+          and "rdmaquota reload" in ask("status")["sidecar"]["missing"], ask("stats"))
     run(rdmaquota, "repair")
-    check("until an administrator does it", eventually(lambda: "tenants" in ask("stats")), ask("stats"))
+    check("until an administrator does it", eventually(lambda: "error" not in ask("stats")["tenants"][0]), ask("stats"))
     user.end()
 
 
@@ -669,10 +682,12 @@ def metrics():
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             return answer.headers["Content-Type"], answer.read().decode()
 
+    eventually(lambda: 'resource="qp"} 42\n' in scrape()[1])  # they may be a second old
     kind, text = scrape()
     check("metrics come as Prometheus text", kind.startswith("text/plain; version=0.0.4")
           and 'rdmaquota_usage{tenant="default",device="rxe0",resource="qp"} 42\n' in text
-          and 'rdmaquota_limit{tenant="default",device="rxe0",resource="qp"} 1000\n' in text, text)
+          and 'rdmaquota_limit{tenant="default",device="rxe0",resource="qp"} 1000\n' in text
+          and 'rdmaquota_changed_limits{tenant="default"} 0\n' in text, text)
     try:
         urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)
         check("elsewhere there is nothing", False)
@@ -750,6 +765,125 @@ def real_prometheus(text):
     server.wait(20)
 
 
+# --- tenants --------------------------------------------------------------------------------------
+
+of_tenants = """
+[tenant.physics]
+match = [{ user = "65532" }]
+[tenant.physics."*"]
+qp = 500
+[tenant."user/{user}"]
+match = [{ group = "65500" }]
+[tenant."user/{user}"."*"]
+qp = 20
+"""
+
+
+def as_user(user, group, *requests):
+    """The answers to a user's requests, all by one process."""
+    script = """if True:
+        import socket, sys
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(sys.argv[1])
+        lines = s.makefile()
+        for request in sys.argv[2:]:
+            s.sendall(request.encode() + b"\\n")
+            print(lines.readline().strip())
+    """
+    texts = [json.dumps(dict(version=1, **request)) for request in requests]
+    done = run("setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups", "/usr/bin/python3", "-c", script,
+               control, *texts)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def names(answer):
+    return [tenant["name"] for tenant in answer["tenants"]]
+
+
+def tenants():
+    if os.geteuid() != 0:
+        return
+    policy(of_tenants)
+    ask("reload")
+    check("its status tells how many tenants there are", ask("status")["sidecar"]["tenants"] == 2, ask("status"))
+    first, second, stats = as_user(65533, 65500, {"request": "instance"}, {"request": "instance"}, {"request": "stats"})
+    check("a user who asks gets the tenant that the matches say", first == {"version": 1, "tenant": "user/#65533",
+                                                                            "made": True}, first)
+    check("once", second["made"] is False, second)
+    ledger = f"{ledger_of('user/#65533')}/ledger"
+    writes = ["setpriv", "--reuid=65533", "--clear-groups", "test", "-w", ledger]
+    check("whose ledger is that user's", subprocess.run(writes, check=False).returncode == 0 and os.stat(ledger).st_uid == 0,
+          os.stat(ledger))
+    check("with the template's limit", ask("stats")["tenants"][2]["devices"] is not None
+          and names(ask("stats")) == ["default", "physics", "user/65533"], ask("stats"))
+    check("a user sees default and its own tenant", names(stats) == ["default", "user/65533"], stats)
+    answer, = as_user(65531, 65531, {"request": "instance"})
+    check("one who needs none is told so", answer == {"version": 1, "tenant": "default", "made": False}, answer)
+
+    physicist, user = User("rxe0", "qp=9", tenant="physics"), User("rxe0", "qp=5", tenant="user/#65533")
+    eventually(lambda: "rxe0" in ask("stats")["tenants"][1]["devices"])
+    time.sleep(1.2)
+    mine, other, past = as_user(65533, 65500, {"request": "process", "pid": user.process.pid},
+                                {"request": "process", "pid": physicist.process.pid}, {"request": "history"})
+    check("and its own processes", mine["processes"][0]["tenant"] == "user/65533" and "error" in other, (mine, other))
+    check("and its own history", {series["tenant"] for series in past["history"]} <= {"default", "user/65533"}
+          and any(series["tenant"] == "user/65533" for series in past["history"]), past)
+    check("root sees all", {series["tenant"] for series in ask("history")["history"]} >= {"physics", "user/65533"})
+    check("or those of one", {series["tenant"] for series in ask("history", tenant="physics")["history"]} == {"physics"})
+
+    answer = ask("set", tenant="physics", device="rxe0", limits={"qp": 11})
+    limits = {t["name"]: t["devices"].get("rxe0", {}).get("qp", {}).get("limit") for t in ask("stats")["tenants"]}
+    check("limits are set of one tenant", answer["limits"]["qp"]["before"] == 500
+          and (limits["physics"], limits["user/65533"]) == (11, 20) and limits["default"] in (1000, None), (answer, limits))
+    check("and not of one that is not there", "there is no tenant" in ask("set", tenant="fysics", device="rxe0",
+                                                                       limits={"qp": 1})["error"])
+    subscribers()
+    hostile()
+    physicist.end()
+    user.end()
+
+
+def subscribers():
+    listener = as_nobody_in("65533", "65500", """if True:
+        import json, socket, sys
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(sys.argv[1])
+        s.sendall(b'{"version":1,"request":"subscribe"}\\n')
+        lines = s.makefile()
+        print(lines.readline().strip(), flush=True)
+        while True:
+            event = json.loads(lines.readline())["event"]
+            if event.get("used") in (3, 4):
+                print(event["tenant"], flush=True)
+    """, control)
+    User("rxe0", "qp=3", tenant="physics").end()
+    time.sleep(1.5)
+    User("rxe0", "qp=4", tenant="user/#65533").end()
+    check("a user is told its own tenant's events only", listener.stdout.readline() == "user/65533\n")
+    listener.terminate()
+    listener.wait(20)
+
+
+def hostile():
+    """What a member does to its ledger again and again is nobody else's trouble."""
+    ledger = f"{ledger_of('user/#65533')}/ledger"
+    whole, late, seen = os.path.getsize(ledger), 0, []
+    for turn in range(40):
+        os.truncate(ledger, 4096 * (turn % 3))
+        with open(ledger, "r+b") as file:
+            file.truncate(whole)
+            file.seek(4096)
+            file.write(os.urandom(1 << 20))
+        begin = time.monotonic()
+        ask("status")
+        late = max(late, time.monotonic() - begin)
+        seen.append(ask("stats")["tenants"][1]["devices"].get("rxe0", {}).get("qp", {}).get("usage"))
+        time.sleep(0.05)
+    check("a member that damages its ledger again and again delays no answer", late < 0.5, late)
+    check("and no other tenant's figures", set(seen) == {9}, seen)
+    check("and only its own is told to be damaged", "error" not in ask("stats")["tenants"][1], ask("stats"))
+
+
 # --- a ledger that lies ---------------------------------------------------------------------------
 
 def sparse_ledger():
@@ -760,20 +894,20 @@ def sparse_ledger():
     control = f"{directory}/control.sock"
     environment = dict(environment, RDMAQUOTA_DIR=directory)
     run(rdmaquota, "reload", "policy.toml")
-    ledger = f"{directory}/default/ledger"
+    ledger = f"{ledger_of('default')}/ledger"
     locks = []
-    for name in os.listdir(f"{directory}/default/owners"):
-        lock = open(f"{directory}/default/owners/{name}", "r+b")
+    for name in os.listdir(f"{ledger_of('default')}/owners"):
+        lock = open(f"{ledger_of('default')}/owners/{name}", "r+b")
         fcntl.fcntl(lock, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK: none is reaped
         locks.append(lock)
     data = 4096
     with open(ledger, "r+b") as file:
         file.seek(data + 40)
         file.write(struct.pack("Q", 4096))  # slots_used
-        for number in range(32):
+        for number in range(64):
             file.seek(data + 4096 + 128 * number)
             file.write(struct.pack("Q64s", 2 * number + 2, b"rxe%d" % number))
-        file.seek(data + 217088)
+        file.seek(data + 307200)
         file.write(struct.pack("I", 1) * 4096)  # SlotState::live
     before = os.stat(ledger).st_blocks
     sidecar = subprocess.Popen([rdmaquotad], stderr=open("log-sparse", "wb"), env=environment)
@@ -829,7 +963,7 @@ def ending():
 
 open("log", "w").close()
 for part in (starting, lock, requests, permissions, changing, subscribing, crowd, slow_reader, places, slow_subscriber,
-             unit, dynamic, kills, history, new_ledger, damaged_ledger, metrics, greedy, sparse_ledger, unprivileged,
+             unit, dynamic, kills, history, new_ledger, damaged_ledger, metrics, tenants, greedy, sparse_ledger, unprivileged,
              ending):
     attempt(part)
 if "daemon" in globals() and daemon.process.poll() is None:

@@ -35,9 +35,25 @@ policy <<< 'version = 1
 backstop = "/sidecar"
 [tenant.default."*"]
 hca_handle = 4
-hca_object = 40'
+hca_object = 40
+[tenant."user/{user}"]
+match = [{ group = "65500" }]'
 # as_other PROGRAM...: as another user, in the cgroup
 as_other() { in_group setpriv --reuid=65534 --clear-groups "$@"; }
+
+# makes_a_tenant: whether a user who asks for the tenant that it belongs to gets one with a ledger of its own
+makes_a_tenant() {
+    local tenant="/run/rdmaquota/tenants/user+#65533" writable=''
+    setpriv --reuid=65533 --regid=65500 --clear-groups /usr/bin/python3 -c 'import socket
+control = socket.socket(socket.AF_UNIX)
+control.connect("/run/rdmaquota/control.sock")
+control.sendall(b"{\"version\":1,\"request\":\"instance\"}\n")
+print("#", control.makefile().readline().strip())'
+    setpriv --reuid=65533 --clear-groups test -w "$tenant"/here/ledgers/4/ledger && writable=yes
+    umount -l "$tenant/here/ledgers" 2> /dev/null
+    rm -rf "$tenant"
+    [ -n "$writable" ]
+}
 
 # abilities CAPABILITY...: which of its tasks a sidecar with these does
 abilities() {
@@ -49,21 +65,23 @@ abilities() {
     proceed
     await 10 "bypass_ended"
     [ "$(bound)" = "rxe0 hca_handle=4 hca_object=40" ] && able+=' backstop'
+    makes_a_tenant && able+=' tenants'
     stop_sidecar
 }
 
 # left_without CAPABILITY: what it can still do, as we know; everything without one that we know of no use for
 left_without() {
     case $1 in
-        CAP_SYS_ADMIN) echo ' names backstop' ;;
-        CAP_SYS_PTRACE) echo ' program backstop' ;;
-        CAP_DAC_OVERRIDE) echo ' program names' ;;
-        *) echo ' program names backstop' ;;
+        CAP_SYS_ADMIN) echo ' names backstop tenants' ;;
+        CAP_SYS_PTRACE) echo ' program backstop tenants' ;;
+        CAP_DAC_OVERRIDE) echo ' program names tenants' ;;
+        CAP_CHOWN | CAP_FOWNER) echo ' program names backstop' ;;
+        *) echo ' program names backstop tenants' ;;
     esac
 }
 
 abilities "${powers[@]}"
-is "with all that its unit leaves it, it can do everything" "$able" ' program names backstop'
+is "with all that its unit leaves it, it can do everything" "$able" ' program names backstop tenants'
 for power in "${powers[@]}"; do
     others=()
     for other in "${powers[@]}"; do [ "$other" = "$power" ] || others+=("$other"); done

@@ -19,7 +19,7 @@
 // search is shorter:
 //   - A compare-and-swap loop is one step, since rounds that fail have no effect. That they are few
 //     is not shown: each means that somebody else got something done.
-//   - An observer that meets an operation in flight stops looking. The code looks on and gives up. Nor
+//   - An observer that meets an operation in flight stops looking. The code reads the other ops words first. Nor
 //     does it look 16 times in a row: a look that fails changes nothing, so it comes to the same as a
 //     process that was slow.
 //   - A process does not look at its own slot, which nobody else writes (but with FORK).

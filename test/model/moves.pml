@@ -19,7 +19,7 @@
     byte n;             /* observe, all_alive, claim: the slot */ \
     byte looks;         /* observe: first_look less second_look */ \
     bool asking, seen;  /* observe_among_others */ \
-    byte devices, slots, holders, claims_seen; \
+    byte devices, slots, lives, holders, claims_seen; \
     byte snapshot_used[D]; \
     byte snapshot_gate[D]; \
     bool really         /* see look_really */
@@ -39,6 +39,7 @@ inline forget_snapshot() {
     od;
     devices = 0;
     slots = 0;
+    lives = 0;
     holders = 0;
     claims_seen = 0;
     looks = 0;
@@ -247,11 +248,28 @@ inline observe() {
 }
 
 inline first_look_on() {
-    j = 0;
     n = n + 1 + MINE(n + 1);
     if
     :: n < slots -> pc = first_look
-    :: else -> n = 0; pc = read_gates
+    :: else -> n = MINE(0); pc = (n == slots -> read_gates : (CLAIMS -> look_live : look_used)); n = (n == slots -> 0 : n)
+    fi
+}
+
+inline look_live_on() {
+    n = n + 1 + MINE(n + 1);
+    if
+    :: n < slots -> pc = look_live
+    :: else -> n = MINE(0); pc = look_used
+    fi
+}
+
+// One device after the other.
+inline look_used_on() {
+    n = n + 1 + MINE(n + 1);
+    if
+    :: n < slots -> pc = look_used
+    :: n >= slots && j + 1 < devices -> j++; n = MINE(0); pc = look_used
+    :: else -> j = 0; n = 0; pc = read_gates
     fi
 }
 

@@ -123,7 +123,7 @@ inline steps() {
         h_c = (looks & IN_FLIGHT_MASK) == 0 && ops[slot_of[id]] == looks && EXCEEDS(sum, LIMIT_OF(denied, k));
         if :: h_c -> proved() :: else -> not_proved() fi }
 
-    // ---- ledger_reap.cpp: observe
+    // ---- reap.cpp: observe
     LOOK(count_devices) devices = devices_used; pc = (CLAIMS -> count_slots : first_look) }
     LOOK(count_slots) slots = slots_used; THEN(count_claims)
     LOOK(count_claims)
@@ -132,15 +132,15 @@ inline steps() {
     AT(first_look && (ops[n] & IN_FLIGHT_MASK) != 0) no_view() }
     AT(first_look && (ops[n] & IN_FLIGHT_MASK) == 0)
         looks = looks + ops[n];
-        pc = (CLAIMS -> look_live : look_used) }
+        first_look_on() }
     LOOK(look_live)
-        if :: live[n] -> pc = look_used :: else -> first_look_on() fi }
+        lives = lives | (live[n] -> BIT(n) : 0);
+        look_live_on() }
     LOOK(look_used)
-        h_c = (CLAIMS || live[n] -> USAGE(n, CELL(j, k)) : 0);
+        h_c = ((CLAIMS -> (lives & BIT(n)) != 0 : live[n]) -> USAGE(n, CELL(j, k)) : 0);
         snapshot_used[j] = snapshot_used[j] + h_c;
         holders = holders | (h_c > 0 && doing == PROVE -> BIT(n) : 0);
-        j++;
-        if :: j == devices -> first_look_on() :: else -> skip fi }
+        look_used_on() }
     AT(read_gates)
         if :: j == 0 && doing == PROVE -> look_really() :: else -> skip fi;
         snapshot_gate[j] = gates[CELL(j, k)];

@@ -25,10 +25,10 @@ T need(rdmaquota::Result<T> result) {
     std::exit(2);
 }
 
-// The quota directory that the programs of this environment are charged to.
+// The tenant default of the quota directory that the programs of this environment are charged to.
 std::string directory() {
     const char* own = std::getenv("RDMAQUOTA_DIR");
-    return own ? own : rdmaquota::system_directory;
+    return rdmaquota::here_path(own ? own : rdmaquota::system_directory);
 }
 
 // What `rdma resource show` counts, and the resource that is the same.
@@ -129,7 +129,7 @@ std::string Accounting::lasting_disagreement(const Tally& expected) {
 
 void Accounting::set(Scope scope, std::string_view device, Row& row, Resource resource, std::uint64_t limit) {
     row[index(resource)] = limit;
-    auto writer = need(rdmaquota::PolicyWriter::open(rdmaquota::policy_path(directory())));
+    auto writer = need(rdmaquota::LimitsWriter::open(rdmaquota::limits_path(directory())));
     if (const auto done = writer.set(scope, device, resource, limit); !done) {
         std::fprintf(stderr, "oracle: %s\n", done.error().c_str());
         std::exit(2);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "shm/ledger/ledger.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "tally.hpp"
 #ifdef ORACLE_SIDECAR
 #include "tools/rdmaquotad/kernel/kernel_watch.hpp"

@@ -28,7 +28,7 @@ void use(Ledger& ledger, unsigned number) {
             ledger.uncharge(*owner, device, qps(1));
         }
         ledger.reconcile(device, Resource::qp);
-        ledger.events(0);
+        ledger.events();
         ledger.owners();
         ledger.devices();
         ledger.tenant_usage(device, Resource::qp);

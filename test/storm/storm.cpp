@@ -43,8 +43,8 @@ int finish() {
 
 Scene::Scene() : directory_("/dev/shm/rdmaquota-storm-XXXXXX") {
     if (!mkdtemp(directory_.data())) throw std::system_error(errno, std::generic_category(), directory_);
-    path_ = ledger_path(directory_);
-    if (auto made = Ledger::create(path_, false); !made) throw std::runtime_error(made.error());
+    path_ = directory_ + "/ledger";
+    if (auto made = Ledger::create(path_, {}); !made) throw std::runtime_error(made.error());
 }
 
 Scene::~Scene() {

@@ -49,14 +49,14 @@ std::string amount(const Event& event, std::uint64_t value) {
 
 std::string process_words(const Event& event) { return fmt::format("pid {} {}", event.pid, printable(comm_of(event))); }
 
-std::string denial_words(const Event& event) {
+std::string denial_words(const Event& event, const std::string& tenant) {
     return fmt::format("{} of {} used, {} more asked  tenant {} ({})  {}{}", amount(event, event.used),
-                       amount(event, event.limit), amount(event, event.requested), default_tenant,
+                       amount(event, event.limit), amount(event, event.requested), printable(tenant),
                        name_in(scope_words, event.scope), process_words(event),
                        event.error == 0 ? "" : "  " + error_name(event.error));
 }
 
-std::string words(const Event& event) {
+std::string words(const Event& event, const std::string& tenant) {
     switch (event.kind) {
         case EventKind::reaped:
             return fmt::format("{} ended without closing; {} objects uncharged", process_words(event), event.used);
@@ -64,7 +64,7 @@ std::string words(const Event& event) {
             return fmt::format("uncharged {} that a killed process had leaked, {} in use",
                                amount(event, event.requested), amount(event, event.used));
         default:
-            return denial_words(event);
+            return denial_words(event, tenant);
     }
 }
 
@@ -81,12 +81,12 @@ std::string event_time(std::uint64_t time_ns, bool for_people) {
                       : fmt::format("{}T{}.{:09}Z", date, clock, fraction);
 }
 
-std::string event_line(const Event& event, const DeviceNames& devices) {
+std::string event_line(const Event& event, const DeviceNames& devices, const std::string& tenant) {
     auto line = fmt::format("{} {:<11}", event_time(event.time_ns, true),
                             name_in(kinds, static_cast<std::uint32_t>(event.kind)));
     if (const auto device = device_name(event, devices)) line += " " + printable(*device);
     if (const auto resource = resource_of(event)) line += fmt::format(" {}", info(*resource).name);
-    return line + "  " + words(event);
+    return line + "  " + words(event, tenant);
 }
 
 std::string sidecar_line(const Json& event) {
@@ -100,13 +100,13 @@ std::string sidecar_line(const Json& event) {
     return fmt::format("{} {:<11} {}", when, printable(event.value("kind", "")), printable(event.value("text", "")));
 }
 
-Json event_json(std::uint64_t number, const Event& event, const DeviceNames& devices) {
+Json event_json(std::uint64_t number, const Event& event, const DeviceNames& devices, const std::string& tenant) {
     const auto device = device_name(event, devices);
     const auto resource = resource_of(event);
     return Json{{"number", number},
                 {"time", event_time(event.time_ns, false)},
                 {"kind", name_in(kinds, static_cast<std::uint32_t>(event.kind))},
-                {"tenant", default_tenant},
+                {"tenant", tenant},
                 {"device", device ? Json(*device) : Json(nullptr)},
                 {"resource", resource ? Json(info(*resource).name) : Json(nullptr)},
                 {"scope", name_in(scopes, event.scope)},

@@ -13,12 +13,12 @@ namespace rdmaquota {
 
 using DeviceNames = std::vector<std::pair<std::uint32_t, std::string>>;
 
-// Trusts nothing in the event, which any tenant can have written.
-std::string event_line(const Event& event, const DeviceNames& devices);
+// Trusts nothing in the event, which any member of the tenant can have written.
+std::string event_line(const Event& event, const DeviceNames& devices, const std::string& tenant);
 // CLOCK_REALTIME as "2026-01-31 12:00:00.000", local, or "2026-01-31T12:00:00.000000000Z".
 std::string event_time(std::uint64_t time_ns, bool for_people);
 // `event` is one of the sidecar, as the control socket sends it.
 std::string sidecar_line(const Json& event);
-Json event_json(std::uint64_t number, const Event& event, const DeviceNames& devices);
+Json event_json(std::uint64_t number, const Event& event, const DeviceNames& devices, const std::string& tenant);
 
 }  // namespace rdmaquota

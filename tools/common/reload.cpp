@@ -1,31 +1,137 @@
+// Puts a policy in force.
 #include "tools/common/reload.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <set>
 
 #include <fmt/core.h>
 
 #include "policy/file/policy_file.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
-#include "shm/policy/policy_segment.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_writer.hpp"
+#include "shm/policy/node_policy.hpp"
 #include "tools/common/config.hpp"
+#include "tools/common/ledger_mount.hpp"
+#include "tools/common/names.hpp"
+#include "tools/common/tenant_files.hpp"
+#include "tools/common/upgrade/balance.hpp"
 
 namespace rdmaquota {
 namespace {
 
-Result<void> make_directory(const std::string& path) {
-    if (::mkdir(path.c_str(), 0755) == 0) {
-        if (::chmod(path.c_str(), 0755) == 0) return {};  // whatever the umask left of it
-    } else if (errno == EEXIST) {
+Result<void> check_rows(const std::string& path, const ScopeLimits& scope) {
+    if (scope.size() <= most_limit_rows) return {};
+    return Error{fmt::format("{}: names {} devices in one table; at most {} are possible", path, scope.size(),
+                             most_limit_rows)};
+}
+
+bool has_children(const Policy& policy, const TenantPolicy& tenant) {
+    return std::any_of(policy.tenants.begin(), policy.tenants.end(), [&](const TenantPolicy& other) {
+        return other.name.starts_with(tenant.name + "/");
+    });
+}
+
+// The users that the template is for as far as NSS lists them, and those that have a tenant of it already.
+std::set<std::string> instances_of(const std::string& directory, const Policy& policy, const TenantPolicy& from) {
+    std::set<std::string> keys;
+    for (const auto& place : tenant_places(directory))
+        if (is_instance_of(place.key, from.name) && !policy.find(place.key)) keys.insert(place.key);
+    for (const auto& match : from.matches) {
+        if (!match.cgroup.empty() || !match.unit.empty()) continue;
+        for (const auto uid : enumerable_users(match)) keys.insert(instance_of_user(from.name, uid));
+    }
+    return keys;
+}
+
+// Writes what a policy says into the directory, tenant after tenant, and last who is in which.
+class Publisher {
+public:
+    Publisher(const std::string& directory, const Policy& policy)
+        : directory_(directory), policy_(policy), names_(name_lookup()) {}
+
+    Result<std::string> run(const PolicyLock& lock) {
+        if (!policy_.node.empty())
+            if (const auto put = put_limits(directory_, node_tenant, limits_of_node()); !put) return Error{put.error()};
+        if (const auto put = put_limits(directory_, everyone_key, limits_of_everyone()); !put) return Error{put.error()};
+        for (const auto& tenant : policy_.tenants)
+            if (const auto put = publish(tenant); !put) return Error{put.error()};
+        // Programs of this version see the limits from then on.
+        if (const auto balanced = balance_with_old(directory_); !balanced) return Error{balanced.error()};
+        const auto published = publish_node_policy(lock, node_policy_path(directory_), policy_, names_);
+        if (!published) return Error{published.error()};
+        (void)remove_ended(directory_, policy_);
+        return aside_;
+    }
+
+private:
+    TenantLimits limits_of_node() const {
+        TenantPolicy root;
+        root.name = node_tenant;
+        root.limits[index(Scope::tenant)] = policy_.node;
+        auto limits = limits_of(policy_, root);
+        limits.for_everyone.clear();
+        return limits;
+    }
+
+    TenantLimits limits_of_everyone() const {
+        TenantLimits limits;
+        limits.tenant = everyone_key;
+        limits.limits[index(Scope::process)] = policy_.process;
+        return limits;
+    }
+
+    Result<void> publish(const TenantPolicy& tenant) {
+        const bool inner = has_children(policy_, tenant);
+        const auto mode = inner ? 0755 : directory_mode_of(tenant);
+        if (const auto put = put_limits(directory_, tenant.name, limits_of(policy_, tenant), mode); !put) return put;
+        if (is_template(tenant.name)) return publish_instances(tenant);
+        if (inner) return {};
+        return ledger_of({tenant.name, here_path(directory_, tenant.name)}, access_of(tenant, names_));
+    }
+
+    Result<void> publish_instances(const TenantPolicy& from) {
+        for (const auto& key : instances_of(directory_, policy_, from))
+            if (auto made = make_instance(directory_, policy_, from, key, access_of_instance(from, key, names_)); !made)
+                return made;
         return {};
     }
-    return Error{
-        fmt::format("cannot create {}: {}{}", path, std::strerror(errno), ::geteuid() == 0 ? "" : "; run as root")};
+
+    Result<void> ledger_of(const TenantPlace& place, const LedgerAccess& access) {
+        const auto aside = put_ledger(place, access);
+        if (!aside) return Error{aside.error()};
+        if (!aside->empty()) aside_ = *aside;
+        return {};
+    }
+
+    const std::string& directory_;
+    const Policy& policy_;
+    NameLookup names_;
+    std::string aside_;
+};
+
+// Transient tenants stay until they are removed or the node starts again.
+void keep_transient(const std::string& directory, Policy& policy) {
+    const auto running = NodePolicy::read(node_policy_path(directory));
+    if (!running) return;
+    for (auto& tenant : running->decompile().tenants) {
+        if (!tenant.transient || policy.find(tenant.name)) continue;
+        fill_limits(directory, tenant);
+        policy.tenants.push_back(std::move(tenant));
+    }
+}
+
+std::vector<std::string> warnings_of(const Policy& policy, const std::string& directory) {
+    auto warnings = policy.warnings;
+    if (const auto running = NodePolicy::read(node_policy_path(directory)))
+        for (const auto& [tenant, name] : running->unknown_names())
+            warnings.push_back(fmt::format("tenant {}: there is no {} {} yet; its match holds once there is (rdmaquotad "
+                                           "tries again, or run 'rdmaquota reload')", tenant,
+                                           name.starts_with('@') ? "group" : "user or group", name));
+    return warnings;
 }
 
 }  // namespace
@@ -35,30 +141,38 @@ std::string default_policy_file() { return fmt::format("{}/rdmaquota.toml", conf
 Result<Policy> load_policy(const std::string& path) {
     auto policy = read_policy(path);
     if (!policy) return policy;
-    for (const auto* scope : {&policy->process, &policy->tenant})
-        if (scope->size() > policy_rows)
-            return Error{fmt::format("{}: names {} devices in one table; at most {} are possible", path, scope->size(),
-                                     policy_rows)};
+    for (const auto* scope : {&policy->process, &policy->node})
+        if (auto fits = check_rows(path, *scope); !fits) return Error{fits.error()};
+    for (const auto& tenant : policy->tenants)
+        for (const auto& scope : tenant.limits)
+            if (auto fits = check_rows(path, scope); !fits) return Error{fits.error()};
     return policy;
 }
 
-// Everything that can fail comes before the publication, which replaces the policy in one step. All limits are
-// then the configured ones: what the sidecar has recorded of others names the policy that was before.
+Result<std::string> publish_policy(const PolicyLock& lock, const std::string& directory, const Policy& policy) {
+    return Publisher(directory, policy).run(lock);
+}
+
+// Everything that can fail comes before the first publication, except for a full file system. All limits are the
+// configured ones then, but for what older programs and other tenants have of them.
 Result<Reloaded> reload_policy(const std::string& file, const std::string& directory) {
     if (::access(file.c_str(), F_OK) != 0 && errno == ENOENT)
         return Error{fmt::format("there is no policy file {}: copy {} there, or name another: rdmaquota reload FILE",
                                  file, config::example_policy)};
     if (const auto usable = load_policy(file); !usable) return Error{usable.error()};
+    if (is_own_directory(directory))
+        return Error{fmt::format("{} belongs to one tenant; a policy is put in force in the node's directory", directory)};
     if (const auto made = make_directory(directory); !made) return Error{made.error()};
-    const auto lock = PolicyLock::take(policy_path(directory));
+    if (directory == system_directory)
+        if (const auto mounted = mount_node(directory); !mounted) return Error{mounted.error()};
+    const auto lock = PolicyLock::take(node_policy_path(directory));
     if (!lock) return Error{lock.error()};
-    const auto policy = load_policy(file);  // again, since `set --persist` changes it under the lock
+    auto policy = load_policy(file);  // again, since `set --persist` changes it under the lock
     if (!policy) return Error{policy.error()};
-    const auto aside = Ledger::replace_unusable(ledger_path(directory), true);
+    keep_transient(directory, *policy);
+    const auto aside = publish_policy(*lock, directory, *policy);
     if (!aside) return Error{aside.error()};
-    const auto published = PolicyWriter::publish(*lock, policy_path(directory), policy.value());
-    if (!published) return Error{published.error()};
-    return Reloaded{policy->mode, *aside, policy->warnings};
+    return Reloaded{policy->mode, *aside, warnings_of(*policy, directory)};
 }
 
 }  // namespace rdmaquota

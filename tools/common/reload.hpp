@@ -6,6 +6,7 @@
 
 #include "policy/policy.hpp"
 #include "policy/result.hpp"
+#include "shm/policy/policy_lock.hpp"
 
 namespace rdmaquota {
 
@@ -20,6 +21,10 @@ struct Reloaded {
     std::string ledger_moved_to;  // when the ledger could not be used and a new one was made; else empty
     std::vector<std::string> warnings;  // Policy::warnings
 };
+
+// Puts a whole policy in force, for the holder of the lock of node_policy_path(directory). Returns the path to which a
+// ledger was moved that could not be used, or the empty string.
+Result<std::string> publish_policy(const PolicyLock& lock, const std::string& directory, const Policy& policy);
 
 // Puts `file` in force in a quota directory, which is made when it is not there, with a ledger. An
 // error leaves the running policy as it was.

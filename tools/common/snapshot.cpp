@@ -1,7 +1,9 @@
 #include "tools/common/snapshot.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <map>
 
 #include "tools/common/devices.hpp"
 
@@ -29,9 +31,9 @@ void keep(std::vector<DeviceView>& views, DeviceView view) {
 }
 
 // Devices without usage that the machine has or the policy names.
-std::vector<std::string> unused_devices(const std::vector<Device>& used, const PolicySegment& policy) {
+std::vector<std::string> unused_devices(const std::vector<Device>& used, const LimitsSegment& policy) {
     auto names = machine_devices();
-    for (const auto& entry : policy.decompile().tenant) names.push_back(entry.device);
+    for (auto& device : policy.devices(Scope::tenant)) names.push_back(std::move(device));
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
     std::erase_if(names, [&used](const std::string& name) {
@@ -41,28 +43,34 @@ std::vector<std::string> unused_devices(const std::vector<Device>& used, const P
     return names;
 }
 
-std::uint64_t total_limit(const PolicySegment& policy, Scope scope, Resource resource) {
-    const auto limit = load_limit(policy.row(scope, total_device), resource);
-    return limit == unset ? unlimited : limit;
+ResourceView tenant_view(const LimitsSegment& policy, const std::string& device, Resource resource, std::uint64_t usage,
+                         std::optional<std::uint64_t> peak) {
+    return {resource, usage, policy.limit(Scope::tenant, device, resource), peak,
+            policy.configured(Scope::tenant, device, resource),
+            policy.reason(Scope::tenant, device, resource)};
 }
 
 template <class Source>
-std::vector<DeviceView> read_tenant(const Source& ledger, const PolicySegment& policy) {
+std::vector<DeviceView> read_tenant(const Source& ledger, const LimitsSegment& policy) {
     const auto devices = ledger.devices();
+    const auto view = [&policy](const std::string& device, Resource r, std::uint64_t usage,
+                                std::optional<std::uint64_t> peak) {
+        return tenant_view(policy, device, r, usage, peak);
+    };
     std::vector<DeviceView> views;
     std::uint64_t sums[resource_count] = {};
     for (const auto& [number, name] : devices)
         keep(views, read_device(name, [&, at = number, &device = name](Resource r) {
                  const auto usage = ledger.tenant_usage(at, r);
                  if (!is_port(device)) sums[index(r)] += usage;
-                 return ResourceView{r, usage, policy.limit(Scope::tenant, device, r), ledger.peak(at, r)};
+                 return view(device, r, usage, ledger.peak(at, r));
              }));
     for (const auto& name : unused_devices(devices, policy))
         keep(views, read_device(name, [&](Resource r) {
-                 return ResourceView{r, 0, policy.limit(Scope::tenant, name, r), 0};
+                 return view(name, r, 0, 0);
              }));
     auto total = read_device(std::string(total_device), [&](Resource r) {
-        return ResourceView{r, sums[index(r)], total_limit(policy, Scope::tenant, r), {}};
+        return view(std::string(total_device), r, sums[index(r)], {});
     });
     std::erase_if(total.resources, [](const ResourceView& view) { return view.limit == unlimited; });
     keep(views, std::move(total));
@@ -85,8 +93,8 @@ std::vector<ActivityView> read_activity(const Source& ledger, const std::functio
 
 // Leaves out what the process does not use.
 template <class Source>
-ProcessView read_process(const Source& ledger, const PolicySegment& policy, const OwnerView& owner) {
-    ProcessView process{owner.identity.pid, owner.identity.comm, {}, {}};
+ProcessView read_process(const Source& ledger, const LimitsSegment& policy, const OwnerView& owner) {
+    ProcessView process{owner.identity.pid, owner.identity.uid, owner.identity.comm, {}, {}};
     process.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.activity(owner.slot, device); });
     const auto in_use = [&process](DeviceView view) {
         std::erase_if(view.resources, [](const ResourceView& resource) { return resource.usage == 0; });
@@ -97,12 +105,12 @@ ProcessView read_process(const Source& ledger, const PolicySegment& policy, cons
         in_use(read_device(name, [&, at = number, &device = name](Resource r) {
             const auto usage = ledger.usage(owner.slot, at, r);
             if (!is_port(device)) sums[index(r)] += usage;
-            // Looking up a limit costs, and a ledger can have 4096 owners on 32 devices.
-            return ResourceView{r, usage, usage == 0 ? unlimited : policy.limit(Scope::process, device, r), {}};
+            // Looking up a limit costs, and a ledger can have 4096 owners on 64 devices.
+            return ResourceView{r, usage, usage == 0 ? unlimited : policy.limit(Scope::process, device, r), {}, {}, {}};
         }));
     in_use(read_device(std::string(total_device), [&](Resource r) {
-        const auto limit = total_limit(policy, Scope::process, r);
-        return ResourceView{r, limit == unlimited ? 0 : sums[index(r)], limit, {}};
+        const auto limit = policy.limit(Scope::process, total_device, r);
+        return ResourceView{r, limit == unlimited ? 0 : sums[index(r)], limit, {}, {}, {}};
     }));
     return process;
 }
@@ -114,8 +122,8 @@ std::size_t figures(const ProcessView& process) {
 }
 
 template <class Source>
-TenantView snapshot_of(const Source& ledger, const PolicySegment& policy) {
-    TenantView tenant{std::string(default_tenant), policy.mode(), read_tenant(ledger, policy), {}, {}};
+TenantView snapshot_of(const Source& ledger, const LimitsSegment& policy) {
+    TenantView tenant{policy.tenant(), policy.mode(), policy.weight(), read_tenant(ledger, policy), {}, {}, false};
     tenant.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.tenant_activity(device); });
     std::size_t read = 0;
     for (const auto& owner : ledger.owners()) {
@@ -130,8 +138,32 @@ TenantView snapshot_of(const Source& ledger, const PolicySegment& policy) {
 
 }  // namespace
 
-TenantView take_snapshot(const Ledger& ledger, const PolicySegment& policy) { return snapshot_of(ledger, policy); }
+TenantView take_snapshot(const Ledger& ledger, const LimitsSegment& policy) { return snapshot_of(ledger, policy); }
 
-TenantView take_snapshot(const LedgerCopy& ledger, const PolicySegment& policy) { return snapshot_of(ledger, policy); }
+TenantView take_snapshot(const LedgerCopy& ledger, const LimitsSegment& policy) { return snapshot_of(ledger, policy); }
+
+TenantView sum_of(const std::vector<const TenantView*>& below, const LimitsSegment& policy) {
+    std::map<std::string, std::array<std::uint64_t, resource_count>> used;
+    for (const auto* tenant : below)
+        for (const auto& device : tenant->devices)
+            if (device.name != total_device)
+                for (const auto& view : device.resources) used[device.name][index(view.resource)] += view.usage;
+    for (const auto& device : policy.devices(Scope::tenant))
+        if (device != any_device && device != total_device) used.try_emplace(device);
+    TenantView sum{policy.tenant(), policy.mode(), policy.weight(), {}, {}, {}, true};
+    std::array<std::uint64_t, resource_count> total{};
+    for (const auto& [name, usage] : used) {
+        keep(sum.devices, read_device(name, [&, &device = name, &row = usage](Resource r) {
+                 if (!is_port(device)) total[index(r)] += row[index(r)];
+                 return tenant_view(policy, device, r, row[index(r)], {});
+             }));
+    }
+    auto all = read_device(std::string(total_device), [&](Resource r) {
+        return tenant_view(policy, std::string(total_device), r, total[index(r)], {});
+    });
+    std::erase_if(all.resources, [](const ResourceView& view) { return view.limit == unlimited; });
+    keep(sum.devices, std::move(all));
+    return sum;
+}
 
 }  // namespace rdmaquota

@@ -9,7 +9,7 @@
 #include "policy/policy.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/ledger/ledger_copy.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/limits_segment.hpp"
 
 namespace rdmaquota {
 
@@ -18,6 +18,8 @@ struct ResourceView {
     std::uint64_t usage;
     std::uint64_t limit;                // the one in force, or `unlimited`
     std::optional<std::uint64_t> peak;  // not known for processes and for "total"
+    std::uint64_t configured = unlimited;  // of tenants only: what would be in force without `reason`
+    Reason reason = Reason::configured;
 };
 
 struct DeviceView {
@@ -33,21 +35,27 @@ struct ActivityView {
 
 struct ProcessView {
     std::uint32_t pid;
+    std::uint32_t uid;
     std::string comm;  // not yet safe to print
     std::vector<DeviceView> devices;
     std::vector<ActivityView> activity;  // devices with any
 };
 
 struct TenantView {
-    std::string name;
+    std::string name;  // as it is shown
     Mode mode;
+    std::uint32_t weight;
     std::vector<DeviceView> devices;     // with what has usage, limit or peak
     std::vector<ActivityView> activity;  // devices with any
     std::vector<ProcessView> processes;  // by pid
+    bool is_sum = false;                 // of the tenants below it
 };
 
-// Processes beyond 131,072 figures are left out of the whole, as only a falsified ledger has so many.
-TenantView take_snapshot(const Ledger& ledger, const PolicySegment& policy);
-TenantView take_snapshot(const LedgerCopy& ledger, const PolicySegment& policy);  // one that was read with activity
+// The limits are a segment with all parts. Processes beyond 131,072 figures are left out of the whole, as only a falsified ledger has so many.
+TenantView take_snapshot(const Ledger& ledger, const LimitsSegment& policy);
+TenantView take_snapshot(const LedgerCopy& ledger, const LimitsSegment& policy);  // one that was read with activity
+
+// An inner tenant or the node: its limits, and the sum of what the tenants below it use.
+TenantView sum_of(const std::vector<const TenantView*>& below, const LimitsSegment& policy);
 
 }  // namespace rdmaquota

@@ -1,5 +1,6 @@
 #include "tools/common/snapshot_json.hpp"
 
+#include "tools/common/event_text.hpp"
 #include "tools/common/json.hpp"
 
 namespace rdmaquota {
@@ -11,7 +12,10 @@ Json to_json(const std::vector<DeviceView>& devices, bool with_peak) {
         for (const auto& view : device.resources) {
             auto& entry = result[device.name][std::string(info(view.resource).name)];
             entry = {{"usage", view.usage}, {"limit", limit_json(view.limit)}};
-            if (with_peak) entry["peak"] = view.peak ? Json(*view.peak) : Json(nullptr);
+            if (!with_peak) continue;
+            entry["peak"] = view.peak ? Json(*view.peak) : Json(nullptr);
+            entry["configured"] = limit_json(view.configured);
+            entry["reason"] = view.reason == Reason::configured ? Json(nullptr) : Json(name(view.reason));
         }
     return result;
 }
@@ -33,6 +37,7 @@ Json to_json(const std::vector<ActivityView>& activity) {
 
 Json process_json(const ProcessView& process) {
     return Json{{"pid", process.pid},
+                {"uid", process.uid},
                 {"comm", process.comm},
                 {"devices", to_json(process.devices, false)},
                 {"activity", to_json(process.activity)}};
@@ -42,10 +47,26 @@ Json tenant_json(const TenantView& tenant) {
     Json processes = Json::array();
     for (const auto& process : tenant.processes) processes.push_back(process_json(process));
     return Json{{"name", tenant.name},
+                {"parent", tenant.name == node_tenant ? Json(nullptr) : Json(parent_of(tenant.name))},
                 {"mode", name(tenant.mode)},
+                {"weight", tenant.weight},
                 {"devices", to_json(tenant.devices, true)},
                 {"activity", to_json(tenant.activity)},
                 {"processes", std::move(processes)}};
+}
+
+Json held_json(const std::vector<LimitsWriter::Held>& limits) {
+    Json list = Json::array();
+    for (const auto& held : limits)
+        list.push_back({{"scope", name(held.scope)},
+                        {"device", held.device},
+                        {"resource", info(held.resource).name},
+                        {"configured", limit_json(held.configured)},
+                        {"limit", limit_json(held.limit)},
+                        {"kind", name(held.reason)},
+                        {"reason", held.why},
+                        {"since", event_time(held.since_s * 1'000'000'000, false)}});
+    return list;
 }
 
 }  // namespace rdmaquota

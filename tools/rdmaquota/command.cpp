@@ -20,9 +20,4 @@ int wrong_usage(std::string_view message) {
     return status_usage;
 }
 
-Result<void> check_tenant(std::string_view tenant) {
-    if (tenant == default_tenant) return {};
-    return Error{fmt::format("there is no tenant '{}': this version has the one tenant '{}'", tenant, default_tenant)};
-}
-
 }  // namespace rdmaquota

@@ -24,6 +24,9 @@ struct Session {
 void add_run(CommandLine& line);
 void add_show(CommandLine& line, const Session& session);
 void add_set(CommandLine& line, const Session& session);
+void add_unset(CommandLine& line, const Session& session);
+void add_which(CommandLine& line, const Session& session);
+void add_tenant(CommandLine& line, const Session& session);
 void add_top(CommandLine& line, const Session& session);
 void add_events(CommandLine& line, const Session& session);
 void add_check(CommandLine& line);
@@ -36,8 +39,5 @@ void add_completion(CommandLine& line);
 int failed(std::string_view message);
 int wrong_usage(std::string_view message);
 void warn(std::string_view message);
-
-// An error for every tenant but the default one, which is the only one of this version.
-Result<void> check_tenant(std::string_view tenant);
 
 }  // namespace rdmaquota

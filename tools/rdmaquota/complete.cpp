@@ -5,7 +5,10 @@
 #include <fmt/core.h>
 
 #include "policy/policy.hpp"
+#include "shm/paths.hpp"
+#include "shm/policy/limits_segment.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/tenants.hpp"
 #include "tools/common/terminal.hpp"
 
 namespace rdmaquota {
@@ -27,7 +30,7 @@ Words devices() {
 
 // The values of the option `name`; nothing where only the user knows.
 Words values(const std::string& name) {
-    if (name == "--limit" || name == "--tenant-limit") return resources();
+    if (name == "--limit" || name == "--tenant-limit" || name == "--process-limit") return resources();
     if (name == "--by") return {"tenant", "device", "process"};
     if (name == "--mode") return {"enforce", "audit", "off"};
     if (name == "--deny-errno") return {"EDQUOT", "EAGAIN", "ENOMEM"};
@@ -45,12 +48,39 @@ Words positionals(const CommandLine& line, const std::string& command, const Wor
     return found;
 }
 
+Words tenants(const std::string& directory) {
+    Words words;
+    for (const auto& place : tenant_places(directory))
+        if (const auto limits = LimitsSegment::open(limits_path(place.here))) words.push_back(limits->tenant());
+    return words;
+}
+
+// [TENANT] DEVICE, then resources.
+Words names_or(Words resources, const Words& before, const std::string& directory) {
+    const auto named = tenants(directory);
+    if (before.size() >= 2) return resources;
+    if (before.size() == 1)
+        return std::find(named.begin(), named.end(), before[0]) == named.end() ? resources : devices();
+    auto words = devices();
+    words.insert(words.end(), named.begin(), named.end());
+    return words;
+}
+
+Words resource_words() {
+    Words words;
+    for (const auto& row : resource_table) words.emplace_back(row.name);
+    return words;
+}
+
 // Candidates for the next positional word of a command that has those `before` it.
-Words arguments(const std::string& command, const Words& before) {
-    if (command == "show" && before.empty()) return {std::string(default_tenant)};
-    if (command == "completion" && before.empty()) return {"bash", "zsh", "fish"};
-    if (command != "set") return {};
-    return before.empty() || (before.size() == 1 && before[0] == default_tenant) ? devices() : resources();
+Words arguments(const std::string& command, const Words& before, const std::string& directory) {
+    const bool first = before.empty();
+    if ((command == "show" || command == "repair") && first) return tenants(directory);
+    if (command == "completion" && first) return {"bash", "zsh", "fish"};
+    if (command == "tenant") return first ? Words{"add", "remove", "list"} : before[0] == "remove" ? tenants(directory) : Words{};
+    if (command == "set") return names_or(resources(), before, directory);
+    if (command == "unset") return names_or(resource_words(), before, directory);
+    return {};
 }
 
 // The command among the words, or "".
@@ -61,7 +91,7 @@ std::string chosen(const CommandLine& line, const Words& words) {
     return found.front();
 }
 
-Words candidates(const CommandLine& line, const Words& words) {
+Words candidates(const CommandLine& line, const Words& words, const std::string& directory) {
     const auto command = chosen(line, words);
     if (words.size() > 1 && (line.takes_value(command, words.end()[-2]) || line.takes_value("", words.end()[-2])))
         return values(words.end()[-2]);
@@ -69,14 +99,14 @@ Words candidates(const CommandLine& line, const Words& words) {
     if (command.empty()) return line.commands();
     auto before = positionals(line, command, words);
     before.erase(before.begin(), std::find(before.begin(), before.end(), command) + 1);
-    return arguments(command, before);
+    return arguments(command, before, directory);
 }
 
 }  // namespace
 
-int complete(const CommandLine& line, const std::vector<std::string>& words) {
+int complete(const CommandLine& line, const std::vector<std::string>& words, const std::string& directory) {
     if (words.empty()) return 0;
-    for (const auto& word : candidates(line, words))
+    for (const auto& word : candidates(line, words, directory))
         if (word.starts_with(words.back())) fmt::print("{}\n", printable(word));
     return 0;
 }

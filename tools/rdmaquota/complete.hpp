@@ -9,6 +9,7 @@
 namespace rdmaquota {
 
 // `words` are those between "rdmaquota" and the cursor; the last one is being typed and may be empty.
-int complete(const CommandLine& line, const std::vector<std::string>& words);
+// Tenants are those of `directory`.
+int complete(const CommandLine& line, const std::vector<std::string>& words, const std::string& directory);
 
 }  // namespace rdmaquota

@@ -26,6 +26,9 @@ void describe(CommandLine& line, Session& session) {
     add_run(line);
     add_show(line, session);
     add_set(line, session);
+    add_unset(line, session);
+    add_which(line, session);
+    add_tenant(line, session);
     add_top(line, session);
     add_events(line, session);
     add_check(line);
@@ -46,7 +49,7 @@ int main(const std::vector<std::string>& arguments) {
     CommandLine line("rdmaquota", config::version, "Quotas on RDMA objects: see and change what programs may use");
     describe(line, session);
     if (!arguments.empty() && arguments.front() == "__complete")
-        return complete(line, {arguments.begin() + 1, arguments.end()});
+        return complete(line, {arguments.begin() + 1, arguments.end()}, session.directory);
     const auto status = line.run(arguments);
     return finish(status ? *status : wrong_usage(status.error()));
 }

@@ -1,65 +1,15 @@
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 
 #include <catch2/catch.hpp>
 
-#include "policy/file/edit.hpp"
 #include "policy/file/policy_file.hpp"
-#include "test/unit/temporary_directory.hpp"
+#include "test/unit/policy/policy_texts.hpp"
 
 using namespace rdmaquota;
-
-namespace {
-
-namespace fs = std::filesystem;
-
-// Writes below `directory`, and makes the folders on the way.
-std::string write(const TemporaryDirectory& directory, const std::string& name, const std::string& text) {
-    const auto path = directory / name;
-    fs::create_directories(fs::path(path).parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-    return path;
-}
-
-std::string contents(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
-Policy good(const std::string& text) {
-    auto policy = parse_policy(text, "p.toml");
-    INFO((policy ? "" : policy.error()));
-    REQUIRE(policy);
-    return policy.value();
-}
-
-std::string error_of(const std::string& text) {
-    const auto policy = parse_policy(text, "p.toml");
-    REQUIRE_FALSE(policy);
-    return policy.error();
-}
-
-std::uint64_t limit_in(const ScopeLimits& scope, std::string_view device, Resource resource) {
-    for (const auto& entry : scope)
-        if (entry.device == device) return entry.limits[index(resource)];
-    return unset;
-}
-
-std::string edited(const std::string& text, const LimitChange& change) {
-    const auto result = edit_policy(text, "p.toml", {change});
-    INFO((result ? "" : result.error()));
-    REQUIRE(result);
-    return result.value();
-}
-
-}  // namespace
 
 TEST_CASE("a policy that sets nothing has the defaults") {
     const auto policy = good("version = 1\n");
@@ -68,7 +18,10 @@ TEST_CASE("a policy that sets nothing has the defaults") {
     CHECK(deny_errno_name(policy.deny_errno) == "EDQUOT");
     CHECK(policy.log_level == LogLevel::warning);
     CHECK(policy.process.empty());
-    CHECK(policy.tenant.empty());
+    CHECK(policy.node.empty());
+    REQUIRE(policy.tenants.size() == 1);
+    CHECK(policy.tenants[0].name == "default");
+    CHECK(default_limits(policy).empty());
 }
 
 TEST_CASE("every key of the schema is read") {
@@ -98,7 +51,7 @@ qp = "max"
     CHECK(limit_in(policy.process, "*", Resource::mr_bytes) == 10ULL << 30);
     CHECK(limit_in(policy.process, "*", Resource::cq) == unset);
     CHECK(limit_in(policy.process, "mlx5_0", Resource::cq) == 10'000);
-    CHECK(limit_in(policy.tenant, "total", Resource::qp) == unlimited);
+    CHECK(limit_in(default_limits(policy), "total", Resource::qp) == unlimited);
 }
 
 TEST_CASE("every resource can be limited") {
@@ -111,8 +64,8 @@ TEST_CASE("every resource can be limited") {
 TEST_CASE("a tenant says what the sidecar does for it") {
     const auto policy = good("version = 1\n[tenant.default]\nbackstop = \"/slurm\"\nmlx5_0.qp = 3\n");
     CHECK(policy.sidecar.backstop == "/slurm");
-    REQUIRE(policy.tenant.size() == 1);
-    CHECK(policy.tenant[0].device == "mlx5_0");
+    REQUIRE(default_limits(policy).size() == 1);
+    CHECK(default_limits(policy)[0].device == "mlx5_0");
 }
 
 TEST_CASE("an answer to a bypass that is no longer given is read with a warning") {
@@ -155,8 +108,6 @@ TEST_CASE("errors name file, line, column and a remedy") {
          "mr is no resource of a port: at 'mlx5_0/1' only qp can be limited; write mr for the device 'mlx5_0'"},
         {"version = 1\nprocess = 3", "p.toml:2:11: ", "must be a table"},
         {"version = 1\n[[process]]", "p.toml:2:1: ", "must be a table"},
-        {"version = 1\n[tenant.blue.\"*\"]\nqp = 1", "p.toml:2:9: ", "one tenant 'default'"},
-        {"version = 1\n[tenant.default]\nmatch = []", "p.toml:3:1: ", "match"},
         {"version = 1\n[tenant.default]\nbypass = \"ignore\"", "p.toml:3:10: ", "can only be \"report\""},
         {"version = 1\n[tenant.default]\nbackstop = \"slurm\"", "p.toml:3:12: ", "path of a cgroup"},
         {"version = 1\n[tenant.default]\nbackstop = \"/slurm/../x\"", "p.toml:3:12: ", "path of a cgroup"},
@@ -200,7 +151,7 @@ TEST_CASE("errors name file, line, column and a remedy") {
 }
 
 TEST_CASE("of several errors the first one in the file is told") {
-    CHECK_THAT(error_of("version = 1\n[tenant.blue]\n[process.\"*\"]\nbad = 1\n[log]\nbad = 1\n"),
+    CHECK_THAT(error_of("version = 1\n[tenant.\"b b\"]\n[process.\"*\"]\nbad = 1\n[log]\nbad = 1\n"),
                Catch::StartsWith("p.toml:2:9: "));
 }
 
@@ -269,92 +220,11 @@ TEST_CASE("a conf.d of another user is refused") {
     CHECK_THAT(read_policy(path).error(), Catch::Contains("1234"));
 }
 
-TEST_CASE("an edit changes the value and leaves the rest") {
-    const std::string text =
-        "version = 1 # é\n\n[process.\"*\"]   # all\n\tqp=10 # ten\n  cq = \"1k\"\n\n[tenant.default]\n";
-    CHECK(edited(text, {Scope::process, "*", Resource::qp, 4}) ==
-          "version = 1 # é\n\n[process.\"*\"]   # all\n\tqp=4 # ten\n  cq = \"1k\"\n\n[tenant.default]\n");
-    CHECK(edited(text, {Scope::process, "*", Resource::cq, unlimited}) ==
-          "version = 1 # é\n\n[process.\"*\"]   # all\n\tqp=10 # ten\n  cq = \"max\"\n\n[tenant.default]\n");
-}
-
-TEST_CASE("an edit adds a limit where its table is") {
-    CHECK(edited("version = 1\n[process.\"*\"]\n  qp = 1 # one\n\n# end\n",
-                 {Scope::process, "*", Resource::cq, 2}) ==
-          "version = 1\n[process.\"*\"]\n  qp = 1 # one\n  cq = 2\n\n# end\n");
-    CHECK(edited("version = 1\n[process.\"*\"] # all\n# qp = 1\n",
-                 {Scope::process, "*", Resource::mr_bytes, 4096}) ==
-          "version = 1\n[process.\"*\"] # all\nmr_bytes = \"4KiB\"\n# qp = 1\n");
-    CHECK(edited("version = 1\ntenant.default.rxe0.qp = 1", {Scope::tenant, "rxe0", Resource::cq, 2}) ==
-          "version = 1\ntenant.default.rxe0.qp = 1\ntenant.default.rxe0.cq = 2\n");
-    CHECK(edited("version = 1\n[process]\n\"*\" = { qp = 1 }\n", {Scope::process, "*", Resource::cq, 2}) ==
-          "version = 1\n[process]\n\"*\" = { qp = 1, cq = 2 }\n");
-    CHECK(edited("version = 1\n[process]\n\"*\" = {} # none\n", {Scope::process, "*", Resource::cq, 2}) ==
-          "version = 1\n[process]\n\"*\" = { cq = 2 } # none\n");
-}
-
-TEST_CASE("an edit adds a table at the end, in the file's line ends") {
-    CHECK(edited("version = 1\n", {Scope::tenant, "mlx5_0", Resource::qp, 3}) ==
-          "version = 1\n\n[tenant.default.\"mlx5_0\"]\nqp = 3\n");
-    CHECK(edited("version = 1\r\n[process.\"*\"]\r\nqp = 1", {Scope::process, "total", Resource::qp, 3}) ==
-          "version = 1\r\n[process.\"*\"]\r\nqp = 1\r\n\r\n[process.\"total\"]\r\nqp = 3\r\n");
-    CHECK(edited("\xef\xbb\xbfversion = 1\n[process.\"*\"]\nqp = 1\n", {Scope::process, "*", Resource::qp, 3}) ==
-          "\xef\xbb\xbfversion = 1\n[process.\"*\"]\nqp = 3\n");
-}
-
-TEST_CASE("an edit that does not fit the layout is refused with the lines to add") {
-    const auto result =
-        edit_policy("version = 1\nprocess = {}\n", "p.toml", {{Scope::process, "*", Resource::qp, 3}});
-    REQUIRE_FALSE(result);
-    CHECK_THAT(result.error(), Catch::Contains("by hand: [process.\"*\"] qp = 3"));
-    CHECK_FALSE(edit_policy("version = 1\n", "p.toml", {{Scope::process, "a\"b", Resource::qp, 3}}));
-    CHECK_FALSE(edit_policy("broken", "p.toml", {{Scope::process, "*", Resource::qp, 3}}));
-}
-
-TEST_CASE("persist replaces the file, keeps its mode, and follows a link") {
-    const TemporaryDirectory directory;
-    const auto path = write(directory, "p.toml", "version = 1\n[process.\"*\"]\nqp = 1\n");
-    REQUIRE(::chmod(path.c_str(), 0640) == 0);
-    const auto link = directory / "link.toml";
-    fs::create_symlink("p.toml", link);
-
-    REQUIRE(persist_policy(
-        link, {{Scope::process, "*", Resource::qp, 2}, {Scope::process, "*", Resource::cq, 3}}));
-    CHECK(contents(path) == "version = 1\n[process.\"*\"]\nqp = 2\ncq = 3\n");
-    CHECK(fs::is_symlink(link));
-    CHECK(static_cast<unsigned>(fs::status(path).permissions()) == 0640);
-    CHECK(std::distance(fs::directory_iterator(directory.path()), {}) == 2);
-}
-
-TEST_CASE("persist refuses what a conf.d file would override, and changes nothing") {
-    const TemporaryDirectory directory;
-    const std::string text = "version = 1\n[process.\"*\"]\nqp = 1\n";
-    const auto path = write(directory, "p.toml", text);
-    const auto fragment = write(directory, "conf.d/10.toml", "[process.\"*\"]\nqp = 5\n");
-
-    const auto refused = persist_policy(
-        path, {{Scope::process, "*", Resource::cq, 2}, {Scope::process, "*", Resource::qp, 2}});
-    REQUIRE_FALSE(refused);
-    CHECK_THAT(refused.error(), Catch::StartsWith(fragment + ":2:6: "));
-    CHECK(contents(path) == text);
-    CHECK(persist_policy(path, {{Scope::process, "*", Resource::cq, 2}}));
-}
-
-TEST_CASE("persist of a broken or missing file changes nothing") {
-    const TemporaryDirectory directory;
-    const auto path = write(directory, "p.toml", "version = 1\nbroken\n");
-    CHECK_FALSE(persist_policy(path, {{Scope::process, "*", Resource::qp, 2}}));
-    CHECK(contents(path) == "version = 1\nbroken\n");
-    CHECK_FALSE(persist_policy(directory / "none.toml", {{Scope::process, "*", Resource::qp, 2}}));
-}
-
 TEST_CASE("a port is a device key") {
     for (const auto* name : {"mlx5_0/1", "rxe0/255", "a:b/2"}) CHECK(valid_device(name));
     for (const auto* name :
          {"mlx5_0/0", "mlx5_0/01", "mlx5_0/256", "mlx5_0/", "/1", "mlx5_0/1/1", "mlx5_0/-1", "total/1"})
         CHECK_FALSE(valid_device(name));
     const auto policy = good("version = 1\n[tenant.default.\"mlx5_0/1\"]\nqp = 3\n");
-    CHECK(limit_in(policy.tenant, "mlx5_0/1", Resource::qp) == 3);
-    CHECK(edited("version = 1\n", {Scope::process, "mlx5_0/1", Resource::qp, 4}) ==
-          "version = 1\n\n[process.\"mlx5_0/1\"]\nqp = 4\n");
+    CHECK(limit_in(default_limits(policy), "mlx5_0/1", Resource::qp) == 3);
 }

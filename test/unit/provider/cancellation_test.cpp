@@ -82,11 +82,11 @@ struct Cancelled {
     }
 };
 
-Policy one_pd(const std::string& log) {
-    Policy policy;
+TenantLimits one_pd(const std::string& log) {
+    TenantLimits policy;
     policy.log_target = LogTarget::file;
     policy.log_file = log;
-    row_for(policy.tenant, "*")[index(Resource::pd)] = 1;
+    row_for(policy.limits[index(Scope::tenant)], "*")[index(Resource::pd)] = 1;
     return policy;
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("a thread that is cancelled in the middle of a denial ends after it") 
 
 TEST_CASE("a thread that is cancelled while a policy is read again ends after that") {
     Device device;
-    REQUIRE(PolicyWriter::publish(policy_path(device.context.directory.path()), one_pd(device.logs.path() + "/log")));
+    REQUIRE(LimitsWriter::publish(limits_path(device.context.directory.path()), one_pd(device.logs.path() + "/log")));
     Cancelled allocated{device.context, allocate};
     CHECK(allocated());
     CHECK(allocated.returned);

@@ -26,10 +26,10 @@ ibv_pd* real_alloc_pd(ibv_context* context) {
     return pd;
 }
 
-Policy two_pds() {
-    Policy policy;
+TenantLimits two_pds() {
+    TenantLimits policy;
     policy.log_level = LogLevel::none;
-    row_for(policy.process, "*")[index(Resource::pd)] = 2;
+    row_for(policy.limits[index(Scope::process)], "*")[index(Resource::pd)] = 2;
     return policy;
 }
 

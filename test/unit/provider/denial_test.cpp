@@ -12,9 +12,12 @@ namespace {
 
 const Identity who{123, 0, 0, "perftest"};
 
-std::string line(const Denial& denial, Mode mode = Mode::enforce, const std::string& directory = system_directory) {
-    return denial_line("rxe0", denial, mode, EDQUOT, directory, who);
+std::string line(const Denial& denial, Mode mode = Mode::enforce, const std::string& directory = system_directory,
+                 const std::string& tenant = "default", Reason reason = Reason::configured) {
+    return denial_line("rxe0", denial, mode, EDQUOT, directory, tenant, reason, who);
 }
+
+constexpr Denial third_qp{Resource::qp, Scope::tenant, false, 2, 2, 1, true};
 
 }  // namespace
 
@@ -37,4 +40,20 @@ TEST_CASE("audit, other directories and unproved denials are named") {
                Catch::EndsWith("to allow it: rdmaquota --dir /tmp/q set rxe0 qp=3 --process"));
     CHECK_THAT(line({Resource::qp, Scope::tenant, false, 2, 2, 1, false}),
                Catch::EndsWith("(the ledger was too busy to prove it)"));
+}
+
+TEST_CASE("a denial names the tenant, and how to change its limits") {
+    CHECK(line(third_qp, Mode::enforce, system_directory, "physics/atlas") ==
+          "qp on rxe0 denied (EDQUOT): tenant physics/atlas uses 2 of 2, 1 more asked by pid 123 (perftest); "
+          "to allow it: rdmaquota set physics/atlas rxe0 qp=3");
+    CHECK_THAT(line({Resource::qp, Scope::process, false, 2, 2, 1, true}, Mode::enforce, system_directory, "blue"),
+               Catch::EndsWith("to allow it: rdmaquota set blue rxe0 qp=3 --process"));
+}
+
+TEST_CASE("a limit that a reason holds is not to be set, and the line says what holds it") {
+    const auto of = [](Reason reason) { return line(third_qp, Mode::enforce, system_directory, "default", reason); };
+    CHECK_THAT(of(Reason::rule), Catch::EndsWith("; a dynamic rule holds the limit there at present; rdmaquota show says which"));
+    CHECK_THAT(of(Reason::upgrade), Catch::Contains("programs that run with an older rdmaquota have the rest"));
+    CHECK_THAT(of(Reason::grant), Catch::Contains("it is less than configured at present"));
+    CHECK_THAT(of(Reason::rule), !Catch::Contains("rdmaquota set"));
 }

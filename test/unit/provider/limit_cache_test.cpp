@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "provider/charging/limit_cache.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -16,17 +16,17 @@ struct Caching {
     LimitCache::View view{};
 
     void publish(Mode mode, std::uint64_t qps) {
-        Policy policy;
+        TenantLimits policy;
         policy.mode = mode;
-        row_for(policy.tenant, "rxe0")[index(Resource::qp)] = qps;
-        REQUIRE(PolicyWriter::publish(path, policy));
+        row_for(policy.limits[index(Scope::tenant)], "rxe0")[index(Resource::qp)] = qps;
+        REQUIRE(LimitsWriter::publish(path, policy));
     }
-    PolicySegment open() {
-        auto segment = PolicySegment::open(path);
+    LimitsSegment open() {
+        auto segment = LimitsSegment::open(path);
         REQUIRE(segment);
         return std::move(*segment);
     }
-    std::uint64_t read(const PolicySegment& policy) {
+    std::uint64_t read(const LimitsSegment& policy) {
         Limits limits;
         cache.read(policy, "rxe0", Amounts{}.add(Resource::qp, 1), &limits);
         return limits.tenant;
@@ -43,7 +43,7 @@ TEST_CASE_METHOD(Caching, "a view of limits holds until one is changed") {
     REQUIRE(cache.view(view));
     CHECK(view.holds());
     CHECK(cache.cell(Resource::qp).tenant == 5);
-    auto writer = PolicyWriter::open(path);
+    auto writer = LimitsWriter::open(path);
     REQUIRE(writer);
     REQUIRE(writer->set(Scope::tenant, "rxe0", Resource::qp, 4));
     CHECK_FALSE(view.holds());

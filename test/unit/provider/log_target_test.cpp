@@ -14,11 +14,11 @@ namespace {
 
 ibv_pd* no_pd(ibv_context*) { return nullptr; }
 
-Policy logging_to(const std::string& file) {
-    Policy policy;
+TenantLimits logging_to(const std::string& file) {
+    TenantLimits policy;
     policy.log_target = LogTarget::file;
     policy.log_file = file;
-    row_for(policy.tenant, "*")[index(Resource::pd)] = 0;
+    row_for(policy.limits[index(Scope::tenant)], "*")[index(Resource::pd)] = 0;
     return policy;
 }
 
@@ -33,7 +33,7 @@ std::string text_of(const std::string& file) {
 TEST_CASE("a denial logs where the mapped policy says, whatever lies at its path since") {
     const TemporaryDirectory logs;
     WrappedContext context(logging_to(logs.path() + "/first"));
-    REQUIRE(unlink(policy_path(context.directory.path()).c_str()) == 0);
+    REQUIRE(unlink(limits_path(context.directory.path()).c_str()) == 0);
     CHECK_FALSE(context.wrapped(Op::alloc_pd, no_pd)(&context.verbs));
     CHECK(text_of(logs.path() + "/first").find("rdmaquota: pd on fake0 denied (EDQUOT)") == 0);
 }
@@ -41,7 +41,7 @@ TEST_CASE("a denial logs where the mapped policy says, whatever lies at its path
 TEST_CASE("a denial after a reload logs where the new policy says") {
     const TemporaryDirectory logs;
     WrappedContext context(logging_to(logs.path() + "/first"));
-    REQUIRE(PolicyWriter::publish(policy_path(context.directory.path()), logging_to(logs.path() + "/second")));
+    REQUIRE(LimitsWriter::publish(limits_path(context.directory.path()), logging_to(logs.path() + "/second")));
     CHECK_FALSE(context.wrapped(Op::alloc_pd, no_pd)(&context.verbs));
     CHECK(text_of(logs.path() + "/first").empty());
     CHECK(text_of(logs.path() + "/second").find("rdmaquota: pd on fake0 denied (EDQUOT)") == 0);

@@ -85,21 +85,21 @@ ibv_device_attr_ex query(WrappedContext& context, std::size_t bytes = sizeof(ibv
     return attr;
 }
 
-Policy clamping(Mode mode = Mode::enforce) {
-    Policy policy;
+TenantLimits clamping(Mode mode = Mode::enforce) {
+    TenantLimits policy;
     policy.clamp_device_attr = true;
     policy.mode = mode;
-    auto& tenant = row_for(policy.tenant, "*");
+    auto& tenant = row_for(policy.limits[index(Scope::tenant)], "*");
     tenant[index(Resource::mr)] = 5;
     tenant[index(Resource::mr_bytes)] = 10000;
     tenant[index(Resource::send_wr)] = 70;
     tenant[index(Resource::cqe)] = 2000;
     tenant[index(Resource::srq)] = 2;
-    auto& process = row_for(policy.process, "fake0");
+    auto& process = row_for(policy.limits[index(Scope::process)], "fake0");
     process[index(Resource::recv_wr)] = 60;
     process[index(Resource::wq)] = 4;
     process[index(Resource::dm_bytes)] = 512;
-    auto& total = row_for(policy.tenant, "total");
+    auto& total = row_for(policy.limits[index(Scope::tenant)], "total");
     total[index(Resource::hca_object)] = 8;
     total[index(Resource::cq)] = 3;
     return policy;
@@ -208,7 +208,7 @@ TEST_CASE("without clamping, and in audit mode, the device's attributes stay") {
 }
 
 TEST_CASE("state changes and completion events are counted, unless the mode is off") {
-    Policy policy;
+    TenantLimits policy;
     policy.mode = GENERATE(Mode::enforce, Mode::audit, Mode::off);
     const unsigned counted = policy.mode == Mode::off ? 0 : 1;
     WrappedContext context(policy);
@@ -262,13 +262,13 @@ struct TwoPorts {
         }
     }
 
-    static Policy policy(std::uint64_t limit, const char* second) {
-        Policy policy;
+    static TenantLimits policy(std::uint64_t limit, const char* second) {
+        TenantLimits policy;
         policy.log_level = LogLevel::none;
-        row_for(policy.tenant, "fake0/1")[index(Resource::qp)] = limit;
-        row_for(policy.tenant, second)[index(Resource::qp)] = 9;
-        row_for(policy.tenant, "*")[index(Resource::qp)] = 3;
-        row_for(policy.process, "total")[index(Resource::qp)] = 3;
+        row_for(policy.limits[index(Scope::tenant)], "fake0/1")[index(Resource::qp)] = limit;
+        row_for(policy.limits[index(Scope::tenant)], second)[index(Resource::qp)] = 9;
+        row_for(policy.limits[index(Scope::tenant)], "*")[index(Resource::qp)] = 3;
+        row_for(policy.limits[index(Scope::process)], "total")[index(Resource::qp)] = 3;
         return policy;
     }
 
@@ -335,9 +335,11 @@ TEST_CASE("a port's limit denies the binding and leaves the QP where it was") {
 
     auto ledger = Ledger::open(ledger_path(device.context.directory.path()));
     REQUIRE(ledger);
-    const auto events = ledger->events(0);
+    const auto events = ledger->events();
     REQUIRE(events.size() == 2);
     CHECK(ledger->devices()[events[0].second.device].second == "fake0/1");
+    CHECK(events[0].second.pid == static_cast<std::uint32_t>(getpid()));
+    CHECK(events[0].second.uid == getuid());
     CHECK(ledger->tenant_activity(*ledger->device_index("fake0")).qp_failed[IBV_QPS_INIT] == 2);
 }
 

@@ -6,9 +6,11 @@
 
 #include <cstdlib>
 
+#include <sys/stat.h>
+
 #include "provider/ops/ops.hpp"
 #include "shm/paths.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 namespace rdmaquota {
@@ -17,9 +19,10 @@ struct WrappedContext {
     TemporaryDirectory directory;
     ibv_context verbs{};
 
-    explicit WrappedContext(const Policy& policy = {}) {
-        REQUIRE(PolicyWriter::publish(policy_path(directory.path()), policy));
-        REQUIRE(Ledger::create(ledger_path(directory.path()), false));
+    explicit WrappedContext(const TenantLimits& limits = {}) {
+        REQUIRE(LimitsWriter::publish(limits_path(directory.path()), limits));
+        REQUIRE(mkdir((directory / "ledgers").c_str(), 0755) == 0);
+        REQUIRE(Ledger::create(ledger_path(directory.path()), {}));
         setenv("RDMAQUOTA_DIR", directory.path().c_str(), 1);
         provider::Context::add(&verbs, new provider::Context("fake0"));
     }

@@ -8,13 +8,15 @@
 
 #include "provider/abi/layout.hpp"
 #include "shm/ledger/ledger_file.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/layout_version.hpp"
+#include "shm/policy/compiled_sidecar.hpp"
+#include "shm/policy/limits_segment.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
 
-TEST_CASE("the ledger's layout is version 2") {
-    CHECK(ledger_layout_version == 2);
+TEST_CASE("the ledger's layout is version 4") {
+    CHECK(ledger_layout_version == 4);
     CHECK(ledger_magic == 0x3152474451414d52ULL);
     CHECK(offsetof(LedgerHeader, magic) == 0);
     CHECK(offsetof(LedgerHeader, layout_version) == 8);
@@ -26,16 +28,21 @@ TEST_CASE("the ledger's layout is version 2") {
     CHECK(offsetof(LedgerHeader, reaped) == 64);
     CHECK(offsetof(LedgerHeader, reconciled) == 72);
     CHECK(offsetof(LedgerData, devices) == 4096);
-    CHECK(offsetof(LedgerData, gates) == 8192);
-    CHECK(offsetof(LedgerData, peaks) == 14336);
+    CHECK(offsetof(LedgerData, gates) == 4096 + 64 * 128);
+    CHECK(offsetof(LedgerData, peaks) == 12288 + 64 * 192);
+    CHECK(offsetof(LedgerData, soft_since) == 24576 + 64 * 192);
+    CHECK(offsetof(LedgerData, demand) == 36864 + 64 * 192);
     CHECK(offsetof(LedgerHeader, claims) == 80);
+    CHECK(offsetof(LedgerHeader, repair_head) == 88);
     CHECK(offsetof(LedgerHeader, pause) == 128);
-    CHECK(offsetof(LedgerData, events) == 20480);
-    CHECK(offsetof(LedgerData, states) == 217088);
-    CHECK(offsetof(LedgerData, slots) == 233472);
-    CHECK(offsetof(LedgerData, past_activity) == 233472 + 4096 * 6208);
-    CHECK(offsetof(LedgerData, activity) == 25661440 + 32 * 128);
-    CHECK(sizeof(LedgerData) == 25665536 + 4096 * 32 * 64);
+    CHECK(offsetof(LedgerData, events) == 49152 + 64 * 192);
+    CHECK(offsetof(LedgerData, repairs) == 61440 + 1024 * 192);
+    CHECK(offsetof(LedgerData, states) == 258048 + 256 * 192);
+    CHECK(offsetof(LedgerData, slots) == 307200 + 4096 * 4);
+    CHECK(offsetof(LedgerData, usage) == 323584 + 4096 * 64);
+    CHECK(offsetof(LedgerData, past_activity) == 585728 + 64 * 4096 * 192);
+    CHECK(offsetof(LedgerData, activity) == 50917376 + 64 * 128);
+    CHECK(sizeof(LedgerData) == 50925568 + 64 * 4096 * 64);
     CHECK(offsetof(Activity, qp_to) == 8);
     CHECK(offsetof(Activity, qp_failed) == 36);
     CHECK(offsetof(PastActivity, qp_failed) == 64);
@@ -46,12 +53,16 @@ TEST_CASE("the ledger's layout is version 2") {
     CHECK(offsetof(Slot, owner.start_time) == 16);
     CHECK(offsetof(Slot, owner.uid) == 24);
     CHECK(offsetof(Slot, owner.comm) == 32);
-    CHECK(offsetof(Slot, usage) == 64);
+    CHECK(sizeof(Slot) == 64);
     CHECK(offsetof(Event, time_ns) == 8);
     CHECK(offsetof(Event, kind) == 16);
     CHECK(offsetof(Event, resource) == 28);
     CHECK(offsetof(Event, used) == 40);
     CHECK(offsetof(Event, comm) == 64);
+    CHECK(offsetof(Event, uid) == 80);
+    CHECK(offsetof(Event, reason) == 84);
+    CHECK(offsetof(Event, count) == 88);
+    CHECK(offsetof(Event, first_time_ns) == 96);
     CHECK(sizeof(Event) == 192);
     CHECK(ledger_offset == 4096);
     CHECK(static_cast<int>(EventKind::reconciled) == 5);
@@ -63,29 +74,42 @@ TEST_CASE("the ledger's layout is version 2") {
     CHECK(ops_end == 65535);
 }
 
-TEST_CASE("the policy's layout is version 3") {
-    CHECK(policy_layout_version == 3);
-    CHECK(offsetof(PolicyImage, layout_version) == 8);
-    CHECK(offsetof(PolicyImage, generation) == 16);
-    CHECK(offsetof(PolicyImage, superseded) == 24);
-    CHECK(offsetof(PolicyImage, deny_errno) == 36);
-    CHECK(offsetof(PolicyImage, log_file) == 48);
-    CHECK(offsetof(PolicyImage, clamp_device_attr) == 304);
-    CHECK(offsetof(PolicyImage, process) == 320);
-    CHECK(offsetof(PolicyImage, tenant) == 320 + 34 * 256);
-    CHECK(offsetof(PolicyImage, sidecar) == 320 + 68 * 256);
+TEST_CASE("the layout of limits is version 4") {
+    CHECK(layout_version == 4);
+    CHECK(offsetof(LimitsHeader, layout_version) == 8);
+    CHECK(offsetof(LimitsHeader, row_count) == 12);
+    CHECK(offsetof(LimitsHeader, generation) == 16);
+    CHECK(offsetof(LimitsHeader, id) == 24);
+    CHECK(offsetof(LimitsHeader, superseded) == 32);
+    CHECK(offsetof(LimitsHeader, deny_errno) == 44);
+    CHECK(offsetof(LimitsHeader, tenant) == 72);
+    CHECK(offsetof(LimitsHeader, log_file) == 200);
+    CHECK(sizeof(LimitsHeader) == 512);
+    CHECK(offsetof(LimitsRow, scope) == 64);
+    CHECK(offsetof(LimitsRow, reason) == 72);
+    CHECK(offsetof(LimitsRow, effective) == 128);
+    CHECK(offsetof(LimitsRow, soft) == 320);
+    CHECK(sizeof(LimitsRow) == 512);
+    CHECK(offsetof(Origin, own) == 24);
+    CHECK(offsetof(Origin, why) == 32);
+    CHECK(sizeof(OriginRow) == 24 * 128);
+    CHECK(limits_bytes(2, LimitsSegment::Parts::effective) == 1536);
+    CHECK(limits_bytes(2, LimitsSegment::Parts::all) == 1536 + 2 * 3072);
+    CHECK(static_cast<int>(Reason::upgrade) == 3);
+    CHECK(static_cast<int>(Scope::tenant) == 1);
+    CHECK(static_cast<int>(Mode::off) == 2);
+}
+
+TEST_CASE("the layout of the sidecar's part is version 4") {
     CHECK(offsetof(CompiledSidecar, backstop) == 8);
     CHECK(offsetof(CompiledSidecar, rules) == 264);
     CHECK(offsetof(CompiledRule, watch) == 64);
     CHECK(offsetof(CompiledRule, factor) == 88);
     CHECK(offsetof(CompiledRule, capacity) == 96);
     CHECK(offsetof(CompiledRule, floor) == 104);
-    CHECK(sizeof(CompiledRule) == 128);
-    CHECK(sizeof(PolicyImage) == 320 + 68 * 256 + 264 + 64 * 128);
+    CHECK(offsetof(CompiledRule, tenant) == 128);
+    CHECK(sizeof(CompiledRule) == 256);
     CHECK(static_cast<int>(CapacityOf::amount) == 3);
-    CHECK(static_cast<int>(Scope::tenant) == 1);
-    CHECK(offsetof(PolicyRow, limits) == 64);
-    CHECK(static_cast<int>(Mode::off) == 2);
 }
 
 TEST_CASE("the resources keep their places") {
@@ -99,7 +123,7 @@ TEST_CASE("the resources keep their places") {
 
 TEST_CASE("Boost finds the ledger by name where everyone else looks for it") {
     const TemporaryDirectory directory;
-    REQUIRE(create_ledger_file(directory / "ledger", 0600));
+    REQUIRE(create_ledger_file(directory / "ledger"));
     using Segment = boost::interprocess::managed_mapped_file;
     Segment segment(boost::interprocess::open_only, (directory / "ledger").c_str());
     const auto found = segment.find_no_lock<Segment::handle_t>(ledger_object_name);

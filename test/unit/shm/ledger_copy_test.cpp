@@ -41,6 +41,33 @@ TEST_CASE_METHOD(Copying, "a copy says what the ledger says") {
     CHECK(copy.peak(device, Resource::qp) == 7);
 }
 
+TEST_CASE_METHOD(Copying, "a copy has the right rows of many devices, and of slots with gaps between them") {
+    std::vector<std::uint32_t> devices;
+    for (int i = 0; i < 3; ++i) devices.push_back(*ledger.device_index("rxe" + std::to_string(i)));
+    const std::uint32_t slots[] = {0, 63, 130, 200, 3000, owner_slots - 1};
+    auto& data = ledger.data();
+    store(data.header.slots_used, std::uint64_t{owner_slots});
+    for (const auto slot : slots) {
+        store(data.states[slot], SlotState::live);
+        for (const auto device : devices) {
+            data.usage[device][slot][index(Resource::qp)] = 10'000 * (device + 1) + slot;
+            data.activity[device][slot].cq_events = 20'000 * (device + 1) + slot;
+        }
+    }
+    read(LedgerCopy::Parts::usage_and_activity);
+    CHECK(copy.owners().size() == std::size(slots));
+    for (const auto device : devices) {
+        for (const auto slot : slots) {
+            CHECK(copy.usage(slot, device, Resource::qp) == 10'000 * (device + 1) + slot);
+            CHECK(copy.activity(slot, device).cq_events == 20'000 * (device + 1) + slot);
+        }
+        CHECK(copy.tenant_usage(device, Resource::qp) == ledger.tenant_usage(device, Resource::qp));
+        CHECK(copy.tenant_activity(device).cq_events == ledger.tenant_activity(device).cq_events);
+    }
+    CHECK(copy.usage(0, 3, Resource::qp) == 0);
+    CHECK(copy.activity(0, device_slots).cq_events == 0);
+}
+
 TEST_CASE_METHOD(Copying, "activity is copied when it is asked for") {
     const auto owner = claim(ledger);
     const auto device = *ledger.device_index("rxe0");
@@ -56,7 +83,7 @@ TEST_CASE_METHOD(Copying, "activity is copied when it is asked for") {
 TEST_CASE_METHOD(Copying, "a slot that is free is not in the copy, whatever it holds") {
     auto owner = claim(ledger);
     const auto device = *ledger.device_index("rxe0");
-    store(ledger.data().slots[owner.slot() + 1].usage[device][index(Resource::qp)], std::uint64_t{5});
+    store(ledger.data().usage[device][owner.slot() + 1][index(Resource::qp)], std::uint64_t{5});
     read();
     CHECK(copy.tenant_usage(device, Resource::qp) == 0);
     ledger.retire(owner);
@@ -71,10 +98,18 @@ TEST_CASE_METHOD(Copying, "events are read as the ledger has them") {
         event.pid = pid;
         ledger.record(event);
     }
-    const auto events = read_events(path, 1);
-    REQUIRE(events.size() == 2);
+    event.kind = EventKind::reaped;
+    event.pid = 4;
+    ledger.record(event);
+    EventCursor cursor{1, 0};
+    const auto events = read_events(path, cursor);
+    REQUIRE(events.size() == 3);
     CHECK(events[0].first == 1);
     CHECK(events[1].second.pid == 3);
+    CHECK(events[2].first == 0);
+    CHECK(events[2].second.pid == 4);
+    CHECK(cursor == ledger.event_cursor());
+    CHECK(read_events(path, cursor).empty());
 }
 
 TEST_CASE_METHOD(Copying, "a ledger that cannot be read, or is cut short, is an empty one") {
@@ -100,6 +135,7 @@ TEST_CASE_METHOD(Copying, "copying a ledger full of holes allocates none of them
     const auto before = blocks();
     read(LedgerCopy::Parts::usage_and_activity);
     CHECK(copy.owners().size() == owner_slots);
-    CHECK(read_events(path, 0).empty());
+    EventCursor cursor;
+    CHECK(read_events(path, cursor).empty());
     CHECK(blocks() == before);
 }

@@ -13,7 +13,7 @@ struct LedgerFixture {
     TemporaryDirectory directory;
     std::string path = directory / "default";
 
-    LedgerFixture() { REQUIRE(Ledger::create(path, false)); }
+    LedgerFixture() { REQUIRE(Ledger::create(path, {})); }
 
     Ledger open() {
         auto ledger = Ledger::open(path);

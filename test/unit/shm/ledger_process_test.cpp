@@ -248,7 +248,7 @@ TEST_CASE_METHOD(LedgerFixture, "counts stop at their largest value") {
     auto ledger = open();
     const auto device = *ledger.device_index("rxe0");
     auto owner = claim(ledger);
-    ledger.data().activity[owner.slot()][device].qp_to[3] = UINT32_MAX - 1;
+    ledger.data().activity[device][owner.slot()].qp_to[3] = UINT32_MAX - 1;
     ledger.count_qp_change(owner, device, 3, false);
     ledger.count_qp_change(owner, device, 3, false);
     CHECK(ledger.activity(owner.slot(), device).qp_to[3] == UINT32_MAX);

@@ -165,13 +165,30 @@ TEST_CASE_METHOD(LedgerFixture, "threads that race for the last units never get 
     CHECK(ledger.usage(owner.slot(), device, Resource::qp) == 0);
 }
 
-TEST_CASE_METHOD(LedgerFixture, "devices get an index each, up to 32") {
+TEST_CASE_METHOD(LedgerFixture, "devices get an index each, up to 64") {
     auto ledger = open();
     for (std::uint32_t i = 0; i < device_slots; ++i) CHECK(*ledger.device_index("d" + std::to_string(i)) == i);
     CHECK(*ledger.device_index("d7") == 7);
     CHECK_FALSE(ledger.device_index("one more"));
     CHECK(ledger.devices().size() == device_slots);
-    CHECK(ledger.devices()[31].second == "d31");
+    CHECK(ledger.devices()[63].second == "d63");
+}
+
+TEST_CASE_METHOD(LedgerFixture, "the last of 64 devices is charged, denied and reaped like the first") {
+    auto ledger = open();
+    for (std::uint32_t i = 0; i < device_slots; ++i) REQUIRE(ledger.device_index("d" + std::to_string(i)));
+    const auto last = device_slots - 1;
+    const auto limit = tenant_limit(2);
+    {
+        const auto dies = claim(ledger);
+        REQUIRE_FALSE(ledger.charge(dies, last, qps(2), &limit));
+    }
+    const auto owner = claim(ledger);
+    CHECK_FALSE(ledger.charge(owner, last, qps(2), &limit));
+    const auto denial = ledger.charge(owner, last, qps(1), &limit);
+    REQUIRE(denial);
+    CHECK(denial->proved);
+    CHECK(ledger.tenant_usage(last, Resource::qp) == 2);
 }
 
 TEST_CASE_METHOD(LedgerFixture, "events come back in order, and the ring keeps the last 1024") {
@@ -182,21 +199,48 @@ TEST_CASE_METHOD(LedgerFixture, "events come back in order, and the ring keeps t
         event.requested = i;
         ledger.record(event);
     }
-    const auto events = ledger.events(0);
+    const auto events = ledger.events();
     REQUIRE(events.size() == event_slots);
     CHECK(events.front().first == 3000 - event_slots);
     for (const auto& [number, e] : events) CHECK(e.requested == number);
-    CHECK(ledger.events(2999).size() == 1);
-    CHECK(ledger.events(3000).empty());
+    EventCursor cursor{2999, 0};
+    CHECK(ledger.events(cursor).size() == 1);
+    CHECK(cursor.denials == 3000);
+    CHECK(ledger.events(cursor).empty());
 
     ledger.data().events[2999 % event_slots].sequence = 2 * 2999 + 1;  // its writer died
-    CHECK(ledger.events(0).size() == event_slots - 1);
+    CHECK(ledger.events().size() == event_slots - 1);
+}
+
+TEST_CASE_METHOD(LedgerFixture, "denials do not push out repairs, nor repairs denials, and they come back by time") {
+    auto ledger = open();
+    Event denied{}, reaped{};
+    denied.kind = EventKind::denied;
+    reaped.kind = EventKind::reaped;
+    ledger.record(reaped);
+    for (int i = 0; i < 2000; ++i) ledger.record(denied);
+    auto events = ledger.events();
+    REQUIRE(events.size() == event_slots + 1);
+    CHECK(events.front().second.kind == EventKind::reaped);
+    for (std::uint64_t i = 0; i < 300; ++i) {
+        reaped.kind = i % 2 ? EventKind::reaped : EventKind::reconciled;
+        ledger.record(reaped);
+    }
+    EventCursor cursor;
+    events = ledger.events(cursor);
+    REQUIRE(events.size() == event_slots + repair_slots);
+    CHECK(events.front().second.kind == EventKind::denied);
+    CHECK(events.back().first == 300);
+    for (std::size_t i = 1; i < events.size(); ++i)
+        CHECK(events[i - 1].second.time_ns <= events[i].second.time_ns);
+    CHECK(cursor == EventCursor{2000, 301});
+    CHECK(cursor == ledger.event_cursor());
 }
 
 TEST_CASE_METHOD(LedgerFixture, "creating twice keeps the first ledger") {
     auto ledger = open();
     REQUIRE(ledger.device_index("rxe0"));
-    REQUIRE(Ledger::create(path, false));
+    REQUIRE(Ledger::create(path, {}));
     CHECK(open().devices().size() == 1);
     struct stat status {};
     REQUIRE(stat(path.c_str(), &status) == 0);
@@ -228,7 +272,7 @@ TEST_CASE_METHOD(LedgerFixture, "a ledger that cannot be used is refused with on
     }
     SECTION("another layout version") {
         open().data().header.layout_version = 9;
-        CHECK_THAT(refusal(), Catch::Contains("layout version is 9, this rdmaquota needs 2"));
+        CHECK_THAT(refusal(), Catch::Contains("layout version is 9, this rdmaquota needs 4"));
     }
     SECTION("other sizes") {
         open().data().header.owner_slots = 1 << 30;
@@ -248,7 +292,7 @@ TEST_CASE_METHOD(LedgerFixture, "a ledger that cannot be used is refused with on
 }
 
 TEST_CASE("a ledger cannot be made where there is no directory") {
-    const auto made = Ledger::create("/nonexistent/rdmaquota/default", true);
+    const auto made = Ledger::create("/nonexistent/rdmaquota/default", LedgerAccess::everyone());
     REQUIRE_FALSE(made);
     CHECK_THAT(made.error(), Catch::Contains("/nonexistent/rdmaquota/default"));
 }

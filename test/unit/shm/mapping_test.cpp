@@ -13,7 +13,7 @@
 
 #include "shm/mapping.hpp"
 #include "shm/paths.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "test/processes.hpp"
 #include "test/unit/shm/ledger_fixture.hpp"
 
@@ -59,21 +59,21 @@ TEST_CASE_METHOD(LedgerFixture, "a ledger that is cut short under a charge is lo
               ledger->reap();
               ledger->reconcile(device, Resource::qp);
               ledger->retire(*owner);
-              return ledger->events(0).size() <= event_slots ? 0 : 4;
+              return ledger->events().size() <= event_slots ? 0 : 4;
           }) == 0);
 }
 
 TEST_CASE_METHOD(LedgerFixture, "a lost ledger's path can hold a new one") {
     REQUIRE(truncate(data_path(path).c_str(), 100) == 0);
-    const auto aside = Ledger::replace_unusable(path, false);
+    const auto aside = Ledger::replace_unusable(path, {});
     REQUIRE(aside);
     CHECK_FALSE(aside.value().empty());
     REQUIRE(truncate(data_path(path).c_str(), 100) == 0);
-    const auto again = Ledger::replace_unusable(path, false);  // within the same second
+    const auto again = Ledger::replace_unusable(path, {});  // within the same second
     REQUIRE(again);
     CHECK(again.value() != aside.value());
     CHECK(Ledger::open(path));
-    const auto usable = Ledger::replace_unusable(path, false);
+    const auto usable = Ledger::replace_unusable(path, {});
     REQUIRE(usable);
     CHECK(usable.value().empty());
     Ledger::remove(*aside);
@@ -81,16 +81,16 @@ TEST_CASE_METHOD(LedgerFixture, "a lost ledger's path can hold a new one") {
     CHECK(access(again->c_str(), F_OK) == 0);
 }
 
-TEST_CASE("a policy that is cut short keeps its limits and counts as superseded") {
+TEST_CASE("a file of limits that is cut short keeps them and counts as superseded") {
     const TemporaryDirectory directory;
-    Policy policy;
-    row_for(policy.tenant, "*")[index(Resource::qp)] = 7;
-    REQUIRE(PolicyWriter::publish(directory / "policy", policy));
+    TenantLimits limits;
+    row_for(limits.limits[index(Scope::tenant)], "*")[index(Resource::qp)] = 7;
+    REQUIRE(LimitsWriter::publish(directory / "policy", limits));
     CHECK(outcome([&] {
-              auto segment = PolicySegment::open(directory / "policy");
+              auto segment = LimitsSegment::open(directory / "policy");
               if (truncate((directory / "policy").c_str(), 0) != 0) return 1;
               if (segment->limit(Scope::tenant, "rxe0", Resource::qp) != 7) return 2;
-              return segment->superseded() && segment->generation() == PolicySegment::lost_generation ? 0 : 3;
+              return segment->superseded() && segment->generation() == LimitsSegment::lost_generation ? 0 : 3;
           }) == 0);
 }
 

@@ -38,22 +38,45 @@ struct Detecting : LedgerFixture {
     BypassDetector detector;
     std::vector<KernelUse> uses;
     std::set<std::string> devices{device};
+    SlotHolders holders;
+    Mode mode = Mode::enforce;  // of both tenants
+    bool fresh = true;          // the second ledger was read at this look
+    std::string second_path;    // of the ledger of another tenant, if there is one
+    LedgerCopy second;
     const std::uint32_t own_pid = identity_of_self().pid;
     std::chrono::steady_clock::time_point now;
 
     // 200 ms after the look before it.
     std::vector<BypassReport> look(unsigned times = 1) {
         std::vector<BypassReport> all;
-        std::array<bool, resource_count> known;
-        known.fill(true);
         for (unsigned i = 0; i < times; ++i) {
             now += std::chrono::milliseconds(BypassDetector::look_interval_ms);
-            REQUIRE(copy.read(path));
-            for (auto& report : detector.look({now, uses, known, true, 0, copy, path, devices, true}))
-                all.push_back(std::move(report));
+            for (auto& report : detector.look(observe())) all.push_back(std::move(report));
         }
         return all;
     }
+
+    Observation observe() {
+        REQUIRE(copy.read(path));
+        slots = slot_uses(copy, devices);
+        Observation observation{now, uses, {}, true, 0, {{"default", 1, true, slots}}, {}, true,
+                                [](std::uint32_t) { return "default"; },
+                                [this](const std::string&) { return mode != Mode::off; }};
+        observation.known.fill(true);
+        std::map<std::uint32_t, std::string> paths{{1, path}};
+        if (!second_path.empty()) {
+            REQUIRE(second.read(second_path));
+            second_slots = slot_uses(second, devices);
+            observation.ledgers.push_back({"physics", 2, fresh, second_slots});
+            paths[2] = second_path;
+        }
+        holders.follow(paths);
+        observation.held = holders.find(openings_by_process(uses), copy.claims() + second.claims());
+        return observation;
+    }
+
+private:
+    std::vector<SlotUse> slots, second_slots;
 };
 
 std::vector<std::string> resources_of(const BypassReport& report) {
@@ -195,8 +218,8 @@ struct Garbage : Detecting {
         std::uint64_t noise = 1;
         for (std::uint32_t slot = 0; slot < owner_slots; ++slot) {
             store(data.states[slot], SlotState::live);
-            for (auto& row : data.slots[slot].usage)
-                for (auto& word : row) word = (noise = noise * 6364136223846793005 + 1442695040888963407) >> 20;
+            for (auto& of_device : data.usage)
+                for (auto& word : of_device[slot]) word = (noise = noise * 6364136223846793005 + 1442695040888963407) >> 20;
         }
         for (auto& row : data.gates)
             for (auto& word : row) word = 1;
@@ -234,4 +257,63 @@ TEST_CASE_METHOD(Detecting, "a gate that stays too high is corrected, of devices
     CHECK(ledger.gate(*ledger.device_index(device), Resource::qp) == 0);
     CHECK(ledger.gate(*ledger.device_index("rxe0/1"), Resource::qp) == 0);
     CHECK(ledger.gate(*ledger.device_index("invented"), Resource::qp) == 3);
+}
+
+namespace {
+
+// A process with slots in two tenants, as one that moved between them.
+struct InTwoTenants : Detecting {
+    Ledger physics = make();
+    Owner in_default = claim(ledger), in_physics = claim(physics);
+
+    Ledger make() {
+        second_path = directory / "physics";
+        REQUIRE(Ledger::create(second_path, {}));
+        auto ledger = Ledger::open(second_path);
+        REQUIRE(ledger);
+        return std::move(*ledger);
+    }
+    static void charge(Ledger& ledger, const Owner& owner, std::uint64_t pds) {
+        const Limits none[Amounts::capacity];
+        REQUIRE_FALSE(ledger.charge(owner, *ledger.device_index(device),
+                                    Amounts{}.add(Resource::pd, pds).add(Resource::hca_object, pds), none));
+    }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(InTwoTenants, "what a process has in several tenants is added up") {
+    charge(ledger, in_default, 2);
+    charge(physics, in_physics, 3);
+    uses = {use_of(own_pid, 5)};
+    uses[0].live[index(Resource::hca_handle)] = 0;
+    CHECK(look(20).empty());
+    uses[0].live[index(Resource::pd)] = 9;
+    const auto reports = look(20);
+    REQUIRE(reports.size() == 1);
+    CHECK(resources_of(reports[0]) == std::vector<std::string>{"pd"});
+    CHECK(reports[0].difference.amounts[0].ledger == 5);
+}
+
+TEST_CASE_METHOD(InTwoTenants, "nobody is judged by a ledger that was not read") {
+    charge(physics, in_physics, 3);
+    uses = {use_of(own_pid, 9)};
+    fresh = false;
+    CHECK(look(20).empty());
+    fresh = true;
+    const auto reports = look(20);
+    REQUIRE(reports.size() == 1);
+    CHECK(reports[0].kind == BypassReport::Kind::bypass);
+}
+
+TEST_CASE_METHOD(Detecting, "nor in a tenant that is not charged, and what was reported there ends") {
+    uses = {use_of(own_pid, 5)};
+    mode = Mode::off;
+    CHECK(look(20).empty());
+    mode = Mode::enforce;
+    REQUIRE(look(3).size() == 1);
+    mode = Mode::off;
+    const auto ended = look(40);
+    REQUIRE(ended.size() == 1);
+    CHECK(ended[0].kind == BypassReport::Kind::bypass_ended);
 }

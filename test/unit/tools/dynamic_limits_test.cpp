@@ -4,30 +4,26 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
-#include "tools/common/set_limits.hpp"
 #include "tools/rdmaquotad/dynamic/dynamic_limits.hpp"
 
 using namespace rdmaquota;
 
 namespace {
 
-// A quota directory in which each process may have 100 QPs, and a rule that halves that from 900 bytes on.
+// A directory of one tenant, in which each process may have 100 QPs, and a rule that halves that from 900 bytes on.
 struct Fixture {
     TemporaryDirectory directory;
-    std::uint64_t used = 0;
-    QuotaDirectory node{directory.path()};
+    Node node{directory.path()};
     NodeEvents events;
-    DynamicLimits limits{node, events, [this](const std::string&, Resource) { return used; },
-                         [](CapacityOf, const std::string&, Resource) { return 0; }};
+    DynamicLimits limits{node, events, [](CapacityOf, const std::string&, Resource) { return 0; }};
     DynamicRule rule;
 
     Fixture() {
-        REQUIRE(Ledger::create(ledger_path(directory.path()), false));
-        Policy policy;
-        row_for(policy.process, "*")[index(Resource::qp)] = 100;
-        REQUIRE(PolicyWriter::publish(policy_path(directory.path()), policy));
+        REQUIRE(std::filesystem::create_directory(directory / "ledgers"));
+        REQUIRE(Ledger::create(ledger_path(directory.path()), {}));
+        publish();
         REQUIRE(node.refresh());
         rule.device = "rxe0";
         rule.watch = Resource::mr_bytes;
@@ -38,136 +34,103 @@ struct Fixture {
         rule.floor = 4;
         limits.start({rule});
     }
-    std::uint64_t now() { return node.policy().limit(Scope::process, "rxe0", Resource::qp); }
-    std::uint64_t cell() { return load_limit(node.policy().row(Scope::process, "rxe0"), Resource::qp); }
-    void apply(std::uint64_t usage) {
-        used = usage;
-        limits.apply();
+    void publish() {
+        TenantLimits of_tenant;
+        row_for(of_tenant.limits[index(Scope::process)], "*")[index(Resource::qp)] = 100;
+        REQUIRE(LimitsWriter::publish(limits_path(directory.path()), of_tenant));
     }
-    std::vector<ChangedLimit> recorded() { return limit_changes(directory.path(), node.policy()); }
+    Tenant& tenant() { return node.tenants().begin()->second; }
+    std::uint64_t now() {
+        node.refresh();
+        return tenant().limits()->limit(Scope::process, "rxe0", Resource::qp);
+    }
+    void apply(DynamicLimits& by, std::uint64_t usage) {
+        KernelUse use;
+        use.device = "rxe0";
+        use.live[index(Resource::mr_bytes)] = usage;
+        node.refresh();
+        by.apply({"rxe0"}, NodeUsage(node, {use}));
+    }
+    void apply(std::uint64_t usage) { apply(limits, usage); }
+    void set(std::string_view device, std::uint64_t limit) {
+        const Setting setting{Resource::qp, limit};
+        auto writer = tenant().writer();
+        REQUIRE(writer);
+        REQUIRE(writer->set(Scope::process, device, {&setting, 1}));
+    }
 };
-
-ChangedLimit change(std::uint64_t from, std::uint64_t limit) {
-    ChangedLimit change;
-    change.scope = Scope::process;
-    change.device = "rxe0";
-    change.resource = Resource::qp;
-    change.limit = limit;
-    change.from = from;
-    return change;
-}
 
 }  // namespace
 
-TEST_CASE("a changed limit is in force, recorded and told, and goes back to the row that decided before") {
+TEST_CASE("a changed limit is in force and told, and goes back to the row that decided before") {
     Fixture f;
     f.apply(900);
     CHECK(f.now() == 50);
-    REQUIRE(f.recorded().size() == 1);
-    CHECK(configured_limit(f.node.policy(), f.recorded()[0]) == 100);
+    REQUIRE(f.tenant().held().size() == 1);
+    CHECK(f.tenant().held()[0].configured == 100);
     REQUIRE(f.events.all().size() == 1);
     CHECK(f.events.all()[0].kind == "tightened");
+    CHECK(f.events.all()[0].fields["tenant"] == "default");
     f.apply(950);
     CHECK(f.events.all().size() == 1);
     f.apply(100);
     CHECK(f.now() == 100);
-    CHECK(f.cell() == unset);
-    CHECK(f.recorded().empty());
-    CHECK_FALSE(std::filesystem::exists(f.directory / "changed.json"));
+    CHECK(f.tenant().held().empty());
     CHECK(f.events.all().back().kind == "restored");
+    f.set("*", 70);
+    CHECK(f.now() == 70);
 }
 
-TEST_CASE("an orderly end puts the configured limit back") {
+TEST_CASE("an orderly end releases what rules hold") {
     Fixture f;
     f.apply(900);
     f.limits.restore();
-    CHECK(f.cell() == unset);
-    CHECK(f.recorded().empty());
-}
-
-TEST_CASE("a successor goes on from the record, whenever its predecessor died") {
-    Fixture f;
-    SECTION("before the limit was set") {
-        REQUIRE(write_limit_changes(f.directory.path(), f.node.policy(), {change(unset, 50)}));
-        CHECK(f.recorded().empty());
-    }
-    SECTION("after it was set") {
-        REQUIRE(write_limit_changes(f.directory.path(), f.node.policy(), {change(unset, 50)}));
-        REQUIRE(f.node.policy_writer()->set(Scope::process, "rxe0", Resource::qp, 50));
-        CHECK(f.recorded().size() == 1);
-    }
-    SECTION("between two tightened limits") {
-        REQUIRE(write_limit_changes(f.directory.path(), f.node.policy(), {change(50, 25)}));
-        REQUIRE(f.node.policy_writer()->set(Scope::process, "rxe0", Resource::qp, 50));
-        CHECK(f.recorded().size() == 1);
-    }
-    SECTION("after it was put back") {
-        REQUIRE(write_limit_changes(f.directory.path(), f.node.policy(), {change(50, 50)}));
-        CHECK(f.recorded().empty());
-    }
-    f.limits.start({f.rule});
-    f.apply(900);
-    CHECK(f.now() == 50);
-    f.apply(0);
-    CHECK(f.cell() == unset);
-    CHECK(f.recorded().empty());
-}
-
-TEST_CASE("what an administrator sets meanwhile is not undone") {
-    Fixture f;
-    f.apply(900);
-    REQUIRE(f.node.policy_writer()->set(Scope::process, "rxe0", Resource::qp, 30));
-    f.apply(900);
-    CHECK(f.now() == 15);
-    f.apply(0);
-    CHECK(f.now() == 30);
-}
-
-TEST_CASE("nor is it when it is what the rule has set") {
-    Fixture f;
-    f.apply(900);
-    REQUIRE(set_limits(*f.node.policy_writer(), {Scope::process, "rxe0", {{Resource::qp, 50}}}));
-    SECTION("seen at once") { f.apply(800); }
-    SECTION("seen by the next daemon") { f.limits.start({f.rule}); }
-    f.apply(0);
-    CHECK(f.now() == 50);
-    CHECK(f.recorded().empty());
-    f.apply(900);
-    CHECK(f.now() == 25);
-    f.apply(0);
-    CHECK(f.now() == 50);
-}
-
-TEST_CASE("what an administrator set before a rule changed it is put back") {
-    Fixture f;
-    REQUIRE(set_limits(*f.node.policy_writer(), {Scope::process, "rxe0", {{Resource::qp, 60}}}));
-    f.apply(900);
-    f.apply(900);
-    CHECK(f.now() == 30);
-    f.apply(0);
-    CHECK(f.now() == 60);
-}
-
-TEST_CASE("a record of another policy counts for nothing, and is removed") {
-    Fixture f;
-    f.apply(900);
-    auto policy = f.node.policy().decompile();
-    REQUIRE(PolicyWriter::publish(policy_path(f.directory.path()), policy));
-    CHECK(f.recorded().size() == 1);  // what the old one says
-    REQUIRE(f.node.refresh());
-    CHECK(f.recorded().empty());
-    f.limits.start({});
-    CHECK_FALSE(std::filesystem::exists(f.directory / "changed.json"));
-    f.apply(0);
-    CHECK(f.now() == 50);
-}
-
-TEST_CASE("no limit changes when that cannot be recorded") {
-    Fixture f;
-    std::filesystem::create_directory(f.directory / "changed.json");
-    std::filesystem::create_directory(f.directory / "changed.json/full");
-    f.apply(900);
     CHECK(f.now() == 100);
+    CHECK(f.tenant().held().empty());
+}
+
+TEST_CASE("a successor goes on from what its predecessor held") {
+    Fixture f;
+    f.apply(900);
+    DynamicLimits next(f.node, f.events, [](CapacityOf, const std::string&, Resource) { return 0; });
+    next.start({f.rule});
+    f.apply(next, 800);
+    CHECK(f.now() == 50);
+    CHECK(f.events.all().size() == 1);
+    f.apply(next, 600);
+    CHECK(f.now() == 100);
+}
+
+TEST_CASE("what another reason holds is left alone") {
+    Fixture f;
+    REQUIRE(f.tenant().writer()->hold(Scope::process, "rxe0", Resource::qp, 7, Reason::upgrade, "old programs"));
+    f.apply(900);
+    CHECK(f.now() == 7);
+    CHECK(f.events.all().empty());
+    f.apply(0);
+    f.limits.restore();
+    CHECK(f.now() == 7);
+}
+
+TEST_CASE("what an administrator sets meanwhile counts as configured") {
+    Fixture f;
+    f.apply(900);
+    SECTION("for the device") { f.set("rxe0", 30); }
+    SECTION("what the rule has computed") { f.set("rxe0", 50); }
+    const auto set = f.tenant().limits()->configured(Scope::process, "rxe0", Resource::qp);
+    f.apply(900);
+    CHECK(f.now() == set / 2);
+    f.apply(0);
+    CHECK(f.now() == set);
+}
+
+TEST_CASE("a new policy begins with its own limits") {
+    Fixture f;
+    f.apply(900);
+    f.publish();
+    CHECK(f.now() == 100);
+    f.apply(900);
+    CHECK(f.now() == 50);
 }
 
 TEST_CASE("a rule that the policy no longer has leaves nothing changed") {
@@ -175,5 +138,6 @@ TEST_CASE("a rule that the policy no longer has leaves nothing changed") {
     f.apply(900);
     f.limits.start({});
     f.apply(900);
-    CHECK(f.cell() == unset);
+    CHECK(f.now() == 100);
+    CHECK(f.tenant().held().empty());
 }

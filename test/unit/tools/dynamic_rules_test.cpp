@@ -8,20 +8,30 @@ using namespace rdmaquota;
 
 namespace {
 
+const LimitKey qps_of_default{"default", Scope::process, "rxe0", Resource::qp};
+
 // mr_bytes of rxe0 in a node of 1000 bytes; each process may have 100 QPs.
 struct State {
     std::uint64_t used = 0;
+    std::map<std::string, std::uint64_t> used_by{{"default", 0}};  // tenants, those that there are
     std::uint64_t configured = 100;
     std::uint64_t capacity = 1000;
-    bool changed = false;
+    bool held = false;
 
-    std::vector<WantedLimit> look(DynamicRules& rules) const {
+    WantedLimits look(DynamicRules& rules) const {
         Surroundings now;
         now.devices = {"rxe0"};
+        now.tenants = [this](const std::string& of) {
+            std::vector<std::string> keys;
+            for (const auto& [key, usage] : used_by)
+                if (of == "*" || of == key) keys.push_back(key);
+            return keys;
+        };
         now.usage = [this](const std::string&, Resource) { return used; };
-        now.configured = [this](Scope, const std::string&, Resource) { return configured; };
+        now.tenant_usage = [this](const std::string& tenant, const std::string&, Resource) { return used_by.at(tenant); };
+        now.configured = [this](const LimitKey&) { return configured; };
         now.capacity = [this](CapacityOf, const std::string&, Resource) { return capacity; };
-        now.changed = [this](Scope, const std::string&, Resource) { return changed; };
+        now.held = [this](const LimitKey&) { return held; };
         return rules.evaluate(now);
     }
 };
@@ -49,11 +59,9 @@ TEST_CASE("a rule tightens from above until below, and not in between") {
     state.used = 900;
     auto wanted = state.look(rules);
     REQUIRE(wanted.size() == 1);
-    CHECK(wanted[0].scope == Scope::process);
-    CHECK(wanted[0].device == "rxe0");
-    CHECK(wanted[0].resource == Resource::qp);
-    CHECK(wanted[0].limit == 50);
-    CHECK(wanted[0].reason == "mr_bytes at 90 % of 1000, tightened from 90 % until 70 %");
+    CHECK(wanted.begin()->first == qps_of_default);
+    CHECK(wanted.begin()->second.limit == 50);
+    CHECK(wanted.begin()->second.reason == "mr_bytes at 90 % of 1000, tightened from 90 % until 70 %");
     state.used = 701;
     CHECK(state.look(rules).size() == 1);
     state.used = 700;
@@ -68,7 +76,7 @@ TEST_CASE("a limit is never tightened below the floor, nor loosened by it") {
     state.used = 1000;
     state.configured = 10;
     REQUIRE(state.look(rules).size() == 1);
-    CHECK(state.look(rules)[0].limit == 8);
+    CHECK(state.look(rules).begin()->second.limit == 8);
     state.configured = 5;
     CHECK(state.look(rules).empty());
 }
@@ -79,7 +87,7 @@ TEST_CASE("where no limit is configured, the floor holds while it is tight") {
     state.used = 1000;
     state.configured = unlimited;
     REQUIRE(state.look(rules).size() == 1);
-    CHECK(state.look(rules)[0].limit == 8);
+    CHECK(state.look(rules).begin()->second.limit == 8);
 }
 
 TEST_CASE("a factor over 100 relaxes while there is room") {
@@ -91,7 +99,7 @@ TEST_CASE("a factor over 100 relaxes while there is room") {
     CHECK(state.look(rules).empty());
     state.used = 700;
     REQUIRE(state.look(rules).size() == 1);
-    CHECK(state.look(rules)[0].limit == 200);
+    CHECK(state.look(rules).begin()->second.limit == 200);
     state.used = 899;
     CHECK(state.look(rules).size() == 1);
     state.used = 900;
@@ -101,7 +109,7 @@ TEST_CASE("a factor over 100 relaxes while there is room") {
 TEST_CASE("a daemon that is started again keeps in between what its predecessor changed") {
     State state;
     state.used = 800;
-    state.changed = true;
+    state.held = true;
     DynamicRules tight({tightening()});
     CHECK(state.look(tight).size() == 1);
     state.used = 600;
@@ -115,7 +123,7 @@ TEST_CASE("where rules meet, the smallest limit holds") {
     State state;
     state.used = 950;
     REQUIRE(state.look(rules).size() == 1);
-    CHECK(state.look(rules)[0].limit == 20);
+    CHECK(state.look(rules).begin()->second.limit == 20);
 }
 
 TEST_CASE("a rule whose capacity is not known does nothing") {
@@ -133,5 +141,34 @@ TEST_CASE("a rule for one device watches that one alone, one for each device the
     State state;
     state.used = 1000;
     REQUIRE(state.look(rules).size() == 1);
-    CHECK(state.look(rules)[0].device == "mlx5_7");
+    CHECK(state.look(rules).begin()->first.device == "mlx5_7");
+}
+
+TEST_CASE("a rule is for the tenant that it names, or for each one") {
+    State state;
+    state.used = 950;
+    state.used_by = {{"default", 0}, {"physics", 0}};
+    DynamicRules all({tightening()});
+    CHECK(state.look(all).size() == 2);
+    auto for_one = tightening();
+    for_one.tenant = "physics";
+    DynamicRules one({for_one});
+    REQUIRE(state.look(one).size() == 1);
+    CHECK(state.look(one).begin()->first.tenant == "physics");
+}
+
+TEST_CASE("a rule that watches limits tightens for those tenants that are near theirs") {
+    auto rule = tightening();
+    rule.of = CapacityOf::limit;
+    DynamicRules rules({rule});
+    State state;
+    state.configured = 1000;
+    state.used_by = {{"default", 950}, {"physics", 100}};
+    REQUIRE(state.look(rules).size() == 1);
+    CHECK(state.look(rules).begin()->first.tenant == "default");
+    state.used_by = {{"default", 800}, {"physics", 900}};
+    CHECK(state.look(rules).size() == 2);
+    state.used_by["default"] = 700;
+    REQUIRE(state.look(rules).size() == 1);
+    CHECK(state.look(rules).begin()->first.tenant == "physics");
 }

@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <fmt/core.h>
+
 #include "tools/rdmaquotad/serve/metrics.hpp"
 
 using namespace rdmaquota;
@@ -15,13 +17,15 @@ bool has_line(const std::string& text, const std::string& line) {
 TEST_CASE("metrics have tenant, device and resource, and no limit where there is none") {
     MetricsInput input;
     input.tenants.push_back(
-        {"default", Mode::enforce, {{"rxe0", {{Resource::qp, 3, 10, 4}, {Resource::cq, 1, unlimited, 1}}}}, {}, {}});
+        {"default", {{"rxe0", {{Resource::qp, 3, 10, 4}, {Resource::cq, 1, unlimited, 1}}}}, 2, 1});
     input.events["tightened"] = 2;
     input.denied["rxe0"] = {1, 7};
     const auto text = metrics_text(input);
     CHECK(has_line(text, R"(rdmaquota_usage{tenant="default",device="rxe0",resource="qp"} 3)"));
     CHECK(has_line(text, R"(rdmaquota_limit{tenant="default",device="rxe0",resource="qp"} 10)"));
     CHECK(has_line(text, R"(rdmaquota_peak{tenant="default",device="rxe0",resource="qp"} 4)"));
+    CHECK(has_line(text, R"(rdmaquota_processes{tenant="default"} 2)"));
+    CHECK(has_line(text, R"(rdmaquota_changed_limits{tenant="default"} 1)"));
     CHECK(has_line(text, R"(rdmaquota_sidecar_events_total{kind="tightened"} 2)"));
     CHECK(has_line(text,
                    R"(rdmaquota_backstop_denials_total{tenant="default",device="rxe0",resource="hca_object"} 7)"));
@@ -30,7 +34,19 @@ TEST_CASE("metrics have tenant, device and resource, and no limit where there is
 
 TEST_CASE("names out of the ledger cannot break the format") {
     MetricsInput input;
-    input.tenants.push_back({"default", Mode::enforce, {{"a\"b\\c\nd", {{Resource::qp, 1, unlimited, 1}}}}, {}, {}});
+    input.tenants.push_back({"default", {{"a\"b\\c\nd", {{Resource::qp, 1, unlimited, 1}}}}, 0, 0});
     const auto text = metrics_text(input);
     CHECK(text.find(R"(device="a\"b\\c\\x0ad")") != std::string::npos);
+}
+
+TEST_CASE("the first tenants have series of their own, the rest those of their templates") {
+    std::vector<NamedTenant> tenants;
+    for (std::size_t i = 0; i < most_own; ++i)
+        tenants.push_back({fmt::format("user/#{}", i), fmt::format("user/u{}", i), "user/{user}"});
+    tenants.push_back({"default", "default", ""});
+    const auto labels = metrics_labels(tenants);
+    CHECK(labels.back() == "default");
+    CHECK(labels.front() == "user/u0");
+    CHECK(labels[most_own - 2] == fmt::format("user/u{}", most_own - 2));
+    CHECK(labels[most_own - 1] == "user/{user}");
 }

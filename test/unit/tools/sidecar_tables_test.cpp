@@ -1,8 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "policy/file/policy_file.hpp"
-#include "shm/policy/policy_segment.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/node_policy.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -14,6 +13,13 @@ Result<Policy> parse(const std::string& text) { return parse_policy("version = 1
 std::string error_of(const std::string& text) {
     const auto policy = parse(text);
     return policy ? "" : policy.error();
+}
+
+Result<void> publish(const std::string& path, const Policy& policy) {
+    const auto lock = PolicyLock::take(path);
+    REQUIRE(lock);
+    const auto nobody = [](const std::string&) { return std::optional<uid_t>(); };
+    return publish_node_policy(*lock, path, policy, {nobody, nobody});
 }
 
 const std::string whole = R"(
@@ -83,8 +89,8 @@ TEST_CASE("the compiled policy has all of the sidecar's part") {
     TemporaryDirectory directory;
     const auto policy = parse(whole + "[tenant.default]\nbackstop = \"/slurm\"\n");
     REQUIRE(policy);
-    REQUIRE(PolicyWriter::publish(directory / "policy", *policy));
-    const auto compiled = PolicySegment::open(directory / "policy");
+    REQUIRE(publish(directory / "policy", *policy));
+    const auto compiled = NodePolicy::read(directory / "policy");
     REQUIRE(compiled);
     CHECK(compiled->decompile().dynamic == policy->dynamic);
     CHECK(compiled->decompile().sidecar == policy->sidecar);
@@ -99,8 +105,8 @@ TEST_CASE("more rules than there is room for are refused") {
     TemporaryDirectory directory;
     Policy policy;
     policy.dynamic.resize(most_dynamic_rules + 1);
-    CHECK(PolicyWriter::publish(directory / "policy", policy).error() == "65 dynamic rules; at most 64 are possible");
+    CHECK(publish(directory / "policy", policy).error() == "65 dynamic rules; at most 64 are possible");
     policy.dynamic.clear();
     policy.sidecar.backstop = "/" + std::string(255, 'x');
-    CHECK(PolicyWriter::publish(directory / "policy", policy).error() == "the backstop's path is longer than 255 bytes");
+    CHECK(publish(directory / "policy", policy).error() == "the backstop's path is longer than 255 bytes");
 }

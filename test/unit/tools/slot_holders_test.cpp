@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <sys/sysmacros.h>
+
 #include <fmt/core.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,7 +25,7 @@ std::uint32_t own_pid() { return static_cast<std::uint32_t>(getpid()); }
 struct Holding : LedgerFixture {
     Ledger ledger = open();
     SlotHolders holders;
-    Holding() { holders.follow(path, 1); }
+    Holding() { holders.follow({{1, path}}); }
 
     std::uint64_t claims() {
         LedgerCopy copy;
@@ -31,12 +33,12 @@ struct Holding : LedgerFixture {
         return copy.claims();
     }
 
-    // The slots of process `pid`, of all that are live.
+    // The slots of process `pid`.
     std::vector<std::uint32_t> of(std::uint32_t pid, std::uint64_t openings) {
-        std::vector<std::uint32_t> live, found;
-        for (const auto& owner : ledger.owners()) live.push_back(owner.slot);
-        for (const auto& [slot, pids] : holders.find({{pid, openings}}, live, claims()))
-            if (pids == std::vector{pid}) found.push_back(slot);
+        std::vector<std::uint32_t> found;
+        const auto held = holders.find({{pid, openings}}, claims());
+        if (const auto of_pid = held.find(pid); of_pid != held.end())
+            for (const auto& slot : of_pid->second) found.push_back(slot.slot);
         return found;
     }
 };
@@ -85,7 +87,7 @@ TEST_CASE_METHOD(Holding, "what was read counts until devices are opened or clos
     CHECK(of(own_pid(), 0).size() == 2);
     CHECK(of(own_pid(), 1).size() == 1);
     REQUIRE(Ledger::replace(path));
-    holders.follow(path, 2);
+    holders.follow({{2, path}});
     CHECK(of(own_pid(), 1).empty());
 }
 
@@ -108,5 +110,18 @@ TEST_CASE("of mappings only those of the ledger's lock files tell a slot") {
         "7f0000006000-7f0000007000 ---s ffff0000 00:19 77   /run/rdmaquota/default/owners/01\n"
         "7f0000008000-7f0000009000 rw-p 00000000 00:00 0\n"
         "/owners/\n";
-    CHECK(slots_in_maps(maps, {77}) == std::vector<std::uint32_t>{65});
+    CHECK(slots_in_maps(maps, {{{makedev(0, 0x19), 77}, 3}}) == std::vector{LedgerSlot{3, 65}});
+}
+
+TEST_CASE_METHOD(Holding, "slots of several ledgers are told apart") {
+    const auto other_path = directory / "other";
+    REQUIRE(Ledger::create(other_path, {}));
+    auto other = Ledger::open(other_path);
+    REQUIRE(other);
+    holders.follow({{1, path}, {2, other_path}});
+    const auto first = claim(ledger), second = claim(*other);
+    const auto held = holders.find({{own_pid(), 0}}, 2);
+    REQUIRE(held.contains(own_pid()));
+    CHECK_THAT(held.at(own_pid()), Catch::UnorderedEquals(std::vector{LedgerSlot{1, first.slot()}, {2, second.slot()}}));
+    CHECK(holders.ledgers_of(own_pid()) == std::set<std::uint32_t>{1, 2});
 }

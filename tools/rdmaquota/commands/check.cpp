@@ -1,17 +1,25 @@
 // rdmaquota check: whether a policy file is right, and what it means.
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <memory>
+#include <optional>
 
 #include <fmt/core.h>
 
 #include "policy/file/policy_file.hpp"
+#include "shm/policy/node_policy.hpp"
+#include "tools/common/match_text.hpp"
+#include "tools/common/names.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/terminal.hpp"
 
 namespace rdmaquota {
 namespace {
 
-std::string limits_of(const LimitRow& row) {
+std::string limits_text(const LimitRow& row) {
     std::string text;
     for (const auto& resource : resource_table)
         if (const auto limit = row[index(resource.id)]; limit != unset)
@@ -25,8 +33,18 @@ std::string device_words(const std::string& device) {
 }
 
 void add_scope(Table& table, const std::string& who, const ScopeLimits& scope) {
-    for (const auto& entry : scope) table.add({"  " + who, device_words(entry.device), limits_of(entry.limits)});
+    for (const auto& entry : scope) table.add({"  " + who, device_words(entry.device), limits_text(entry.limits)});
     if (scope.empty()) table.add({"  " + who, "", "no limits"});
+}
+
+void add_tenant(Table& table, const TenantPolicy& tenant) {
+    const auto who = (is_template(tenant.name) ? "template " : "tenant ") + tenant.name;
+    for (const auto& match : tenant.matches) table.add({"  " + who, "", printable("match " + match_words(match))});
+    if (tenant.mode) table.add({"  " + who, "", "mode " + std::string(name(*tenant.mode))});
+    if (tenant.deny_errno) table.add({"  " + who, "", "denial " + std::string(deny_errno_name(*tenant.deny_errno))});
+    add_scope(table, who, tenant.limits[index(Scope::tenant)]);
+    const auto& process = tenant.limits[index(Scope::process)];
+    if (!process.empty()) add_scope(table, "each process of " + who, process);
 }
 
 std::string log_words(const Policy& policy) {
@@ -48,11 +66,17 @@ std::string rule_words(const DynamicRule& rule) {
                        format_amount(rule.limit, rule.floor));
 }
 
+std::string rule_holder(const DynamicRule& rule) {
+    const auto tenant = rule.tenant == "*" ? std::string("each tenant") : "tenant " + rule.tenant;
+    if (rule.scope == Scope::tenant) return "  rule for " + tenant;
+    return rule.tenant == "*" ? "  rule for each process" : "  rule for each process of " + tenant;
+}
+
 void add_sidecar(Table& table, const Policy& policy) {
     if (!policy.sidecar.backstop.empty())
         table.add({"  backstop", "", "rdma.max of the cgroup " + printable(policy.sidecar.backstop)});
     for (const auto& rule : policy.dynamic)
-        table.add({rule.scope == Scope::process ? "  rule for each process" : "  rule for tenant default",
+        table.add({rule_holder(rule),
                    device_words(rule.device), rule_words(rule)});
     if (policy.sidecar.metrics_port != 0)
         table.add({"  metrics", "", fmt::format("http://127.0.0.1:{}/metrics", policy.sidecar.metrics_port)});
@@ -65,18 +89,56 @@ void print_policy(const Policy& policy) {
     if (policy.clamp_device_attr) table.add({"  device attributes", "", "no more than the quota leaves"});
     table.add({"  log", "", printable(log_words(policy))});
     add_scope(table, "each process", policy.process);
-    add_scope(table, "tenant default", policy.tenant);
+    if (!policy.node.empty()) add_scope(table, "the node", policy.node);
+    for (const auto& tenant : policy.tenants) add_tenant(table, tenant);
     add_sidecar(table, policy);
     table.print({});
 }
 
-int check(const std::string& file) {
-    const auto policy = load_policy(file);
+struct Options {
+    std::string file, user, cgroup;
+};
+
+// The policy's verdict about a process, by the policy compiled as `reload` would.
+Result<NodePolicy> compiled(const Policy& policy) {
+    char directory[] = "/tmp/rdmaquota-check.XXXXXX";
+    if (::mkdtemp(directory) == nullptr) return Error{fmt::format("cannot create {}: {}", directory, std::strerror(errno))};
+    const auto path = std::string(directory) + "/policy";
+    auto result = [&]() -> Result<NodePolicy> {
+        const auto lock = PolicyLock::take(path);
+        if (!lock) return Error{lock.error()};
+        if (const auto put = publish_node_policy(*lock, path, policy, name_lookup()); !put) return Error{put.error()};
+        return NodePolicy::read(path);
+    }();
+    std::error_code ignored;
+    std::filesystem::remove_all(directory, ignored);
+    return result;
+}
+
+int try_subject(const Policy& policy, const Options& options) {
+    const auto node = compiled(policy);
+    if (!node) return failed(node.error());
+    std::optional<UserIds> ids;
+    if (!options.user.empty()) ids = ids_of_user(options.user);
+    if (!options.user.empty() && !ids) return failed(fmt::format("there is no user '{}'", options.user));
+    Subject subject;
+    if (ids) subject = {ids->user, ids->group, ids->groups, {}};
+    subject.cgroup = options.cgroup;
+    const auto verdict = node->find(subject);
+    fmt::print("{}{}{}: tenant {}, {}\n", options.user.empty() ? "a process" : "user " + options.user,
+               options.cgroup.empty() ? "" : " in cgroup ", printable(options.cgroup), printable(verdict.tenant),
+               printable(match_words(policy, verdict)));
+    return status_done;
+}
+
+int check(const Options& options) {
+    const auto policy = load_policy(options.file);
     if (!policy) return failed(policy.error());
-    const auto fragments = policy_fragments(file);
+    const auto fragments = policy_fragments(options.file);
     if (!fragments) return failed(fragments.error());
     for (const auto& warning : policy->warnings) warn("warning: " + warning);
-    fmt::print("{}: ok\n", printable(file));
+    if (!options.user.empty() || !options.cgroup.empty()) return try_subject(*policy, options);
+    fmt::print("{}: ok\n", printable(options.file));
     for (const auto& fragment : fragments.value()) fmt::print("{}: ok, merged\n", printable(fragment));
 
     print_policy(policy.value());
@@ -86,10 +148,12 @@ int check(const std::string& file) {
 }  // namespace
 
 void add_check(CommandLine& line) {
-    const auto file = std::make_shared<std::string>();
+    const auto options = std::make_shared<Options>();
     auto command = line.command("check", "Check a policy file and say what it means; changes nothing");
-    command.word("FILE", *file, "Policy file; the files conf.d/*.toml beside it are merged");
-    command.action([file] { return check(*file); });
+    command.word("FILE", options->file, "Policy file; the files conf.d/*.toml beside it are merged");
+    command.option("--as", "USER", options->user, "Say in which tenant a process of this user would be");
+    command.option("--cgroup", "PATH", options->cgroup, "Likewise for a process in this cgroup, with or without --as");
+    command.action([options] { return check(*options); });
 }
 
 }  // namespace rdmaquota

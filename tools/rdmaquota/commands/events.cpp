@@ -1,21 +1,25 @@
 // rdmaquota events: what was denied and repaired, oldest first.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <fmt/core.h>
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
+#include "shm/policy/limits_segment.hpp"
 #include "tools/common/json.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/control_client.hpp"
 #include "tools/common/event_text.hpp"
+#include "tools/common/tenants.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -27,38 +31,87 @@ struct Options {
 
 constexpr long poll_interval_ns = 100'000'000;
 
-// The events of a directory's ledger, and of its sidecar.
-class Source {
+using Lines = std::multimap<std::string, std::string>;  // by time
+
+// The events of one tenant's ledger.
+class LedgerEvents {
 public:
-    explicit Source(const std::string& directory) : directory_(directory), path_(ledger_path(directory)) {}
+    explicit LedgerEvents(const TenantPlace& place) : place_(place) {}
 
     Result<void> open() {
         inode_ = inode_now();
-        auto ledger = Ledger::open(path_);
+        auto ledger = Ledger::open(ledger_path(place_.here));
         if (!ledger) return Error{ledger.error()};
         ledger_.emplace(std::move(ledger.value()));
-        next_ = 0;
+        if (const auto limits = LimitsSegment::open(limits_path(place_.here))) tenant_ = limits->tenant();
+        next_ = {};
         return {};
     }
+
+    const std::string& key() const noexcept { return place_.key; }
 
     // Whether another ledger has taken the place of the one that is open. While there is none, the old one goes on.
     bool replaced() const { return inode_now() != 0 && inode_now() != inode_; }
 
+    void add_new(bool json, Lines& lines) {
+        const auto devices = ledger_->devices();
+        for (const auto& [number, event] : ledger_->events(next_))
+            lines.emplace(event_time(event.time_ns, false), json ? dump(event_json(number, event, devices, tenant_))
+                                                                 : event_line(event, devices, tenant_));
+    }
+
+private:
+    ino_t inode_now() const {
+        struct stat status {};
+        return ::stat(ledger_path(place_.here).c_str(), &status) == 0 ? status.st_ino : 0;
+    }
+
+    TenantPlace place_;
+    std::string tenant_;
+    std::optional<Ledger> ledger_;
+    EventCursor next_;
+    ino_t inode_ = 0;
+};
+
+// The events of all ledgers that this user may read, and of the sidecar.
+class Source {
+public:
+    explicit Source(const std::string& directory) : directory_(directory) {}
+
+    // Opens what is new or was replaced. An error when there is nothing to read.
+    Result<void> open() {
+        std::string error;
+        for (const auto& place : tenant_places(directory_)) {
+            const auto known = std::find_if(ledgers_.begin(), ledgers_.end(),
+                                            [&](const LedgerEvents& one) { return one.key() == place.key; });
+            if (known != ledgers_.end() ? !known->replaced() : !place.has_ledger()) continue;
+            LedgerEvents ledger(place);
+            const auto opened = ledger.open();
+            if (!opened) error = opened.error();
+            else if (known != ledgers_.end()) *known = std::move(ledger);
+            else ledgers_.push_back(std::move(ledger));
+        }
+        if (!ledgers_.empty() || error.empty()) return ledgers_.empty() ? nothing() : Result<void>();
+        return Error{error};
+    }
+
     // Prints what came since the last call, with the events of the sidecar where one runs, sorted by time.
     void print_new(bool json) {
-        std::multimap<std::string, std::string> lines;
-        const auto devices = ledger_->devices();
-        for (const auto& [number, event] : ledger_->events(next_)) {
-            next_ = number + 1;
-            lines.emplace(event_time(event.time_ns, false),
-                          json ? dump(event_json(number, event, devices)) : event_line(event, devices));
-        }
+        Lines lines;
+        for (auto& ledger : ledgers_) ledger.add_new(json, lines);
         add_sidecar(json, lines);
         for (const auto& [time, line] : lines) fmt::print("{}\n", line);
     }
 
 private:
-    void add_sidecar(bool json, std::multimap<std::string, std::string>& lines) {
+    Result<void> nothing() const {
+        const auto place = find_tenant(directory_, "");
+        if (!place) return Error{place.error()};
+        const auto ledger = Ledger::open(ledger_path(place->here));
+        return ledger ? Result<void>() : Error{ledger.error()};
+    }
+
+    void add_sidecar(bool json, Lines& lines) {
         const auto now = std::time(nullptr);
         if (now == asked_) return;
         asked_ = now;
@@ -70,16 +123,8 @@ private:
         next_of_sidecar_ = next < next_of_sidecar_ ? 0 : next;  // a new sidecar counts from 0
     }
 
-    ino_t inode_now() const {
-        struct stat status {};
-        return ::stat(path_.c_str(), &status) == 0 ? status.st_ino : 0;
-    }
-
     std::string directory_;
-    std::string path_;
-    std::optional<Ledger> ledger_;
-    std::uint64_t next_ = 0;
-    ino_t inode_ = 0;
+    std::vector<LedgerEvents> ledgers_;
     std::uint64_t next_of_sidecar_ = 0;
     std::time_t asked_ = 0;
 };
@@ -96,11 +141,11 @@ int follow(Source& source, const Options& options) {
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+    std::string said;
     do {
         source.print_new(options.json);
         if (std::fflush(stdout) != 0) return failed("cannot write the output");
-        if (!source.replaced()) continue;
-        if (const auto opened = source.open(); !opened) warn(opened.error());
+        if (const auto opened = source.open(); !opened && opened.error() != said) warn(said = opened.error());
     } while (!wait_for_interrupt(signals));
     return status_done;
 }
@@ -117,7 +162,7 @@ int events(const Options& options, const Session& session) {
 
 void add_events(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    auto command = line.command("events", "List denials and repairs, oldest first; the last 1024 are kept");
+    auto command = line.command("events", "List denials and repairs, oldest first; the last 1,024 denials and 256 repairs are kept");
     command.flag("-f,--follow", options->follow, "Go on and print what comes, until interrupted");
     command.flag("--json", options->json, "Write one JSON object per line");
     command.action([options, &session] { return events(*options, session); });

@@ -12,7 +12,8 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
-#include "shm/policy/policy_writer.hpp"
+#include "shm/policy/limits_writer.hpp"
+#include "tools/common/tenant_files.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -26,30 +27,26 @@ std::string base_directory() {
     return usable ? runtime : "/tmp";
 }
 
-Result<void> fill(const std::string& directory, const Policy& policy) {
-    if (auto made = Ledger::create(ledger_path(directory), false); !made) return made;
-    return PolicyWriter::publish(policy_path(directory), policy);
+Result<void> fill(const std::string& directory, const TenantLimits& limits) {
+    if (auto made = make_directory(directory + "/ledgers", 0700); !made) return made;
+    if (auto made = Ledger::create(ledger_path(directory), LedgerAccess{}); !made) return made;
+    return LimitsWriter::publish(limits_path(directory), limits);
 }
 
 }  // namespace
 
-Result<std::string> make_private_directory(const Policy& policy) {
+Result<std::string> make_private_directory(const TenantLimits& limits) {
     auto path = base_directory() + "/rdmaquota-run.XXXXXX";
     if (::mkdtemp(path.data()) == nullptr)  // with mode 0700
         return Error{fmt::format("cannot create {}: {}", path, std::strerror(errno))};
-    if (const auto filled = fill(path, policy); !filled) {
+    if (const auto filled = fill(path, limits); !filled) {
         remove_private_directory(path);
         return Error{filled.error()};
     }
     return path;
 }
 
-bool has_owners(const std::string& directory) {
-    auto ledger = Ledger::open(ledger_path(directory));
-    if (!ledger) return false;
-    ledger->reap();
-    return !ledger->owners().empty();
-}
+bool has_owners(const std::string& directory) { return has_owners(TenantPlace{"", directory}); }
 
 void remove_private_directory(const std::string& directory) {
     std::error_code ignored;

@@ -8,6 +8,7 @@
 #include "policy/printable.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
+#include "tools/common/tenants.hpp"
 #include "tools/rdmaquota/command.hpp"
 
 namespace rdmaquota {
@@ -38,6 +39,11 @@ void name_programs(const Ledger& ledger) {
                    printable(owner.identity.comm));
 }
 
+struct Options {
+    std::string tenant;
+    bool fresh = false;
+};
+
 int replace(const std::string& path) {
     auto old = Ledger::open(path);
     if (old) old->reap();
@@ -57,12 +63,14 @@ int report(const Repaired& done) {
                               "it and try again", done.busy));
 }
 
-int run(bool fresh, const Session& session) {
-    const auto path = ledger_path(session.directory);
+int run(const TenantPlace& place, const Options& options) {
+    const auto path = ledger_path(place.here);
     if (::access(path.c_str(), F_OK) != 0)
         return failed(fmt::format("there is no ledger {}: run 'rdmaquota reload' to make it", path));
-    if (fresh) return replace(path);
-    const auto aside = Ledger::replace_unusable(path, true);
+    if (options.fresh) return replace(path);
+    // Of a ledger whose rights cannot be read, root's alone; `reload` gives it to the tenant's members.
+    const bool everyones = place.key == default_tenant || place.key.empty();
+    const auto aside = Ledger::replace_unusable(path, everyones ? LedgerAccess::everyone() : LedgerAccess{});
     if (!aside) return failed(aside.error());
     if (!aside->empty()) {
         fmt::print("the ledger could not be used; it was moved to {} and a new one made\n", *aside);
@@ -74,13 +82,20 @@ int run(bool fresh, const Session& session) {
     return ledger->lost() ? failed(fmt::format("{} was cut short just now; try again", path)) : report(done);
 }
 
+int run(const Options& options, const Session& session) {
+    const auto place = find_tenant(session.directory, options.tenant);
+    if (!place) return failed(place.error());
+    return run(*place, options);
+}
+
 }  // namespace
 
 void add_repair(CommandLine& line, const Session& session) {
-    const auto fresh = std::make_shared<bool>(false);
+    const auto options = std::make_shared<Options>();
     auto command = line.command("repair", "Uncharge what the dead held, correct sums, replace a broken ledger");
-    command.flag("--new", *fresh, "Replace the ledger even if it can be used, such as when its figures are falsified");
-    command.action([fresh, &session] { return run(*fresh, session); });
+    command.optional_word("TENANT", options->tenant, "Whose ledger; that of the tenant 'default' unless named");
+    command.flag("--new", options->fresh, "Replace the ledger even if it can be used, such as when its figures are falsified");
+    command.action([options, &session] { return run(*options, session); });
 }
 
 }  // namespace rdmaquota

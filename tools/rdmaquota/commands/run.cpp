@@ -42,22 +42,22 @@ Result<void> add_limits(ScopeLimits& scope, const std::vector<std::string>& sett
     return {};
 }
 
-Result<Policy> policy_of(const Options& options) {
-    Policy policy;
-    if (const auto added = add_limits(policy.process, options.process_limits); !added) return Error{added.error()};
-    if (const auto added = add_limits(policy.tenant, options.tenant_limits); !added) return Error{added.error()};
+Result<TenantLimits> limits_of(const Options& options) {
+    TenantLimits limits;
+    if (const auto added = add_limits(limits.limits[index(Scope::process)], options.process_limits); !added) return Error{added.error()};
+    if (const auto added = add_limits(limits.limits[index(Scope::tenant)], options.tenant_limits); !added) return Error{added.error()};
     if (!options.mode.empty()) {
         const auto mode = parse_mode(options.mode);
         if (!mode) return Error{mode.error()};
-        policy.mode = mode.value();
+        limits.mode = mode.value();
     }
     if (!options.deny_errno.empty()) {
         const auto number = parse_deny_errno(options.deny_errno);
         if (!number) return Error{number.error()};
-        policy.deny_errno = number.value();
+        limits.deny_errno = number.value();
     }
-    policy.clamp_device_attr = options.clamp_device_attr;
-    return policy;
+    limits.clamp_device_attr = options.clamp_device_attr;
+    return limits;
 }
 
 // Whether a file BASE-rdmavNN.so exists.
@@ -110,9 +110,9 @@ void clean_up(const std::string& directory, bool descendants_live) {
 int run(const Options& options) {
     if (options.program.empty())
         return wrong_usage("no program is given; write it after --, see 'rdmaquota run --help'");
-    const auto policy = policy_of(options);
-    if (!policy) return wrong_usage(policy.error());
-    const auto directory = make_private_directory(*policy);
+    const auto limits = limits_of(options);
+    if (!limits) return wrong_usage(limits.error());
+    const auto directory = make_private_directory(*limits);
     if (!directory) return failed(directory.error());
     if (const auto set = set_environment(*directory); !set) {
         remove_private_directory(*directory);

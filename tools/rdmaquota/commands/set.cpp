@@ -1,4 +1,4 @@
-// rdmaquota set: changes limits of the running policy and, with --persist, of the policy file.
+// rdmaquota set and unset: change limits of the running policy and, with --persist, of the policy file.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -9,61 +9,80 @@
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "tools/rdmaquota/command.hpp"
+#include "tools/common/change_limits.hpp"
 #include "tools/common/devices.hpp"
-#include "tools/common/set_limits.hpp"
+#include "tools/common/tenants.hpp"
 
 namespace rdmaquota {
 namespace {
 
 struct Options {
-    std::vector<std::string> words;  // [TENANT] DEVICE RES=N...
+    std::vector<std::string> words;  // [TENANT] DEVICE RES=N...; for unset, RES...
     bool process = false;
     bool persist = false;
     std::string file;
 };
 
-struct Request {
-    std::string tenant = std::string(default_tenant);
-    std::string device;
-    std::vector<Setting> settings;
-};
+using Words = std::vector<std::string>;
+
+// What all limits of one command have in common: the first words. A tenant that is not named is `default`, or, for limits of
+// processes, every tenant.
+Result<LimitKey> read_key(const Words& names, const Options& options) {
+    if (names.empty()) return Error{"no device is given; write its name before the limits, or '*' for each, or total"};
+    LimitKey key;
+    key.scope = options.process ? Scope::process : Scope::tenant;
+    if (names.size() == 2) key.tenant = names[0];
+    else if (!options.process) key.tenant = default_tenant;
+    key.device = names.back();
+    if (!valid_device(key.device)) return Error{fmt::format("'{}' is no device name", key.device)};
+    return key;
+}
 
 bool is_setting(const std::string& word) { return word.find('=') != std::string::npos; }
 
-Result<Request> read_names(const std::vector<std::string>& words) {
-    Request request;
-    const auto settings = std::find_if(words.begin(), words.end(), is_setting);
-    const auto names = settings - words.begin();
-    if (settings == words.end()) return Error{"no limit is given; write RESOURCE=N, for example rxe0 qp=10"};
-    if (names == 0) return Error{"no device is given; write its name before the limits, or '*' for each, or total"};
-    if (names > 2) return Error{fmt::format("'{}' is no limit: write RESOURCE=N, for example qp=10", words[2])};
-    if (names == 2) request.tenant = words[0];
-    request.device = *(settings - 1);
-    if (!valid_device(request.device)) return Error{fmt::format("'{}' is no device name", request.device)};
-    return request;
-}
-
-Result<Request> read_request(const std::vector<std::string>& words) {
-    auto request = read_names(words);
-    if (!request) return request;
-    for (auto word = std::find_if(words.begin(), words.end(), is_setting); word != words.end(); ++word) {
+Result<std::vector<LimitChange>> read_changes(const Options& options) {
+    const auto settings = std::find_if(options.words.begin(), options.words.end(), is_setting);
+    if (settings == options.words.end()) return Error{"no limit is given; write RESOURCE=N, for example rxe0 qp=10"};
+    const Words names(options.words.begin(), settings);
+    if (names.size() > 2) return Error{fmt::format("'{}' is no limit: write RESOURCE=N, for example qp=10", names[2])};
+    auto key = read_key(names, options);
+    if (!key) return Error{key.error()};
+    std::vector<LimitChange> changes;
+    for (auto word = settings; word != options.words.end(); ++word) {
         const auto setting = parse_setting(*word);
         if (!setting) return Error{setting.error()};
-        const auto limitable = check_limitable(request->device, setting->resource);
-        if (!limitable) return Error{limitable.error()};
-        request->settings.push_back(setting.value());
+        if (auto limitable = check_limitable(key->device, setting->resource); !limitable)
+            return Error{limitable.error()};
+        key->resource = setting->resource;
+        changes.push_back({*key, setting->limit});
     }
-    return request;
+    return changes;
 }
 
-Result<void> persist(const Options& options, const Request& request, const Session& session) {
+Result<std::vector<LimitKey>> read_keys(const Options& options) {
+    const auto resource = std::find_if(options.words.begin(), options.words.end(),
+                                       [](const std::string& word) { return find_resource(word).has_value(); });
+    if (resource == options.words.end())
+        return Error{"no resource is given; write the limit's resource without a value, for example rxe0 qp"};
+    const Words names(options.words.begin(), resource);
+    if (names.size() > 2)
+        return Error{fmt::format("'{}' is no resource; choose of {}", names[2], resource_names())};
+    auto key = read_key(names, options);
+    if (!key) return Error{key.error()};
+    std::vector<LimitKey> keys;
+    for (auto word = resource; word != options.words.end(); ++word) {
+        const auto found = find_resource(*word);
+        if (!found) return Error{fmt::format("'{}' is no resource; choose of {}", *word, resource_names())};
+        key->resource = *found;
+        keys.push_back(*key);
+    }
+    return keys;
+}
+
+Result<void> persist(const Options& options, const std::vector<LimitChange>& changes, const Session& session) {
     if (options.file.empty() && session.directory != system_directory)
         return Error{fmt::format("{} does not come from {}; name its policy file with --file", session.directory,
                                  default_policy_file())};
-    std::vector<LimitChange> changes;
-    for (const auto& setting : request.settings)
-        changes.push_back({options.process ? Scope::process : Scope::tenant, request.device,
-                           setting.resource, setting.limit});
     return persist_policy(options.file.empty() ? default_policy_file() : options.file, changes);
 }
 
@@ -71,8 +90,9 @@ Result<void> persist(const Options& options, const Request& request, const Sessi
 void warn_of_unknown_device(const std::string& device, const Session& session) {
     if (device == any_device || device == total_device) return;
     auto known = machine_devices();
-    if (const auto ledger = Ledger::open(ledger_path(session.directory)))
-        for (const auto& [number, name] : ledger.value().devices()) known.push_back(name);
+    if (const auto place = find_tenant(session.directory, ""))
+        if (const auto ledger = Ledger::open(ledger_path(place->here)))
+            for (const auto& [number, name] : ledger.value().devices()) known.push_back(name);
     if (std::find(known.begin(), known.end(), device.substr(0, device.find('/'))) != known.end()) return;
     std::sort(known.begin(), known.end());
     known.erase(std::unique(known.begin(), known.end()), known.end());
@@ -83,29 +103,40 @@ void warn_of_unknown_device(const std::string& device, const Session& session) {
                      names.empty() ? "" : ", only ", names));
 }
 
-void print_changes(const LimitRequest& request, const std::string& tenant, const std::vector<LimitDone>& done) {
-    const auto who = request.scope == Scope::process ? std::string("each process") : "tenant " + tenant;
+std::string held_words(const LimitDone& done) {
+    if (done.reason == Reason::configured || done.in_force == done.after) return {};
+    const auto why = done.reason == Reason::rule ? "a dynamic rule holds it" : "see rdmaquota show";
+    return fmt::format("; {} in force: {}", format_amount(done.key.resource, done.in_force), why);
+}
+
+void print_changes(const std::vector<LimitDone>& done) {
     for (const auto& change : done)
-        fmt::print("{} {}: {} -> {} ({})\n", request.device, info(change.resource).name,
-                   format_amount(change.resource, change.before), format_amount(change.resource, change.after), who);
+        fmt::print("{} {}: {} -> {} ({}){}\n", change.key.device, info(change.key.resource).name,
+                   format_amount(change.key.resource, change.before), format_amount(change.key.resource, change.after),
+                   holder_of(change.key), held_words(change));
 }
 
 int set(const Options& options, const Session& session) {
-    const auto request = read_request(options.words);
-    if (!request) return wrong_usage(request.error());
-    if (const auto known = check_tenant(request.value().tenant); !known) return failed(known.error());
-    const auto scope = options.process ? Scope::process : Scope::tenant;
-    auto writer = open_for_change(session.directory);
-    if (!writer) return failed(writer.error());
-    if (const auto room = check_room(writer->policy(), scope, request->device); !room) return failed(room.error());
+    const auto changes = read_changes(options);
+    if (!changes) return wrong_usage(changes.error());
+    if (const auto possible = check_changeable(session.directory, changes->front().key); !possible)
+        return failed(possible.error());
     if (options.persist)
-        if (const auto saved = persist(options, request.value(), session); !saved) return failed(saved.error());
-    warn_of_unknown_device(request.value().device, session);
-    const LimitRequest change{scope, request->device, request->settings};
-    const auto done = set_limits(*writer, change);
+        if (const auto saved = persist(options, *changes, session); !saved) return failed(saved.error());
+    warn_of_unknown_device(changes->front().key.device, session);
+    const auto done = set_limits(session.directory, *changes);
     if (!done) return failed(done.error());
-    print_changes(change, request->tenant, *done);
+    print_changes(*done);
     if (options.persist) fmt::print("saved in {}\n", options.file.empty() ? default_policy_file() : options.file);
+    return status_done;
+}
+
+int take_back(const Options& options, const Session& session) {
+    const auto keys = read_keys(options);
+    if (!keys) return wrong_usage(keys.error());
+    const auto done = unset_limits(session.directory, *keys);
+    if (!done) return failed(done.error());
+    print_changes(*done);
     return status_done;
 }
 
@@ -121,6 +152,14 @@ void add_set(CommandLine& line, const Session& session) {
     command.flag("--persist", options->persist, "Change the policy file too, so that the limit outlives a reload");
     command.option("--file", "FILE", options->file, "Policy file for --persist instead of " + default_policy_file());
     command.action([options, &session] { return set(*options, session); });
+}
+
+void add_unset(CommandLine& line, const Session& session) {
+    const auto options = std::make_shared<Options>();
+    auto command = line.command("unset", "Take back what `set` changed: what the policy file said holds again");
+    command.words("[TENANT] DEVICE RESOURCE", options->words, "Whose limit, on which device, of which resources");
+    command.flag("--process", options->process, "The limit of each process instead of the tenant's as a whole");
+    command.action([options, &session] { return take_back(*options, session); });
 }
 
 }  // namespace rdmaquota

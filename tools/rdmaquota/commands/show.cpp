@@ -1,19 +1,21 @@
 // rdmaquota show: usage, limits and peaks, and which process uses what.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include <fmt/core.h>
 
-#include "shm/paths.hpp"
 #include "tools/common/bypasses.hpp"
 #include "tools/common/json.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/control_client.hpp"
 #include "tools/common/event_text.hpp"
 #include "tools/rdmaquota/view/show_history.hpp"
-#include "tools/common/limit_changes.hpp"
+#include "tools/common/read_tenants.hpp"
 #include "tools/common/snapshot_json.hpp"
 #include "tools/common/terminal.hpp"
+#include "tools/common/upgrade/old_tenant.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -25,7 +27,10 @@ struct Options {
 };
 
 void print_title(const Terminal& terminal, const TenantView& tenant) {
-    fmt::print("{}", coloured(terminal, Colour::bold, "tenant " + tenant.name));
+    const bool node = tenant.name == node_tenant;
+    const auto who = node ? std::string("the node, all tenants together") : "tenant " + printable(tenant.name);
+    fmt::print("{}", coloured(terminal, Colour::bold, who));
+    if (node) fmt::print("  (its bounds are watched, not enforced)");
     if (tenant.mode == Mode::audit) fmt::print("  (mode audit: limits are watched, nothing is denied)");
     if (tenant.mode == Mode::off) fmt::print("  (mode off: nothing is counted or denied)");
     fmt::print("\n\n");
@@ -84,15 +89,14 @@ void print_bypasses(const Terminal& terminal, const std::vector<BypassView>& vie
     table.print(terminal);
 }
 
-// Limits that the sidecar changed by a rule of the policy.
-void print_changes(const PolicySegment& policy, const std::vector<ChangedLimit>& changes) {
-    if (!changes.empty()) fmt::print("\nat present not as configured\n");
-    for (const auto& change : changes)
-        fmt::print("  {} {} of {}: {} instead of {} since {}; {}\n", printable(change.device),
-                   info(change.resource).name, change.scope == Scope::process ? "each process" : "the tenant",
-                   format_amount(change.resource, change.limit),
-                   format_amount(change.resource, configured_limit(policy, change)),
-                   event_time(change.since_s * 1'000'000'000, true).substr(0, 19), printable(change.reason));
+// Limits that a reason holds at present.
+void print_held(const std::vector<LimitsWriter::Held>& limits) {
+    if (!limits.empty()) fmt::print("\nat present not as configured\n");
+    for (const auto& held : limits)
+        fmt::print("  {} {} of {}: {} instead of {} since {}; {}\n", printable(held.device), info(held.resource).name,
+                   held.scope == Scope::process ? "each process" : "the tenant",
+                   format_amount(held.resource, held.limit), format_amount(held.resource, held.configured),
+                   event_time(held.since_s * 1'000'000'000, true).substr(0, 19), printable(held.why));
 }
 
 int history(const Options& options, const Session& session) {
@@ -105,29 +109,66 @@ int history(const Options& options, const Session& session) {
     return status_done;
 }
 
+void print_tenant(const Terminal& terminal, const TenantReading& tenant) {
+    print_title(terminal, tenant.view);
+    print_devices(terminal, tenant.view);
+    print_held(tenant.held);
+    if (tenant.place.has_ledger() || !tenant.view.processes.empty()) print_processes(terminal, tenant.view);
+}
+
+bool uses_something(const TenantReading& tenant) {
+    return !tenant.view.processes.empty() || std::any_of(tenant.view.devices.begin(), tenant.view.devices.end(),
+                                                         [](const DeviceView& device) { return is_used(device); });
+}
+
+// Where none is named: `default`, and of the others those that use something.
+void print_tenants(const Terminal& terminal, const std::vector<TenantReading>& tenants, bool named) {
+    std::size_t idle = 0;
+    bool first = true;
+    for (const auto& tenant : tenants) {
+        if (!named && tenants.size() > 1 && !uses_something(tenant) && tenant.view.name != default_tenant) {
+            ++idle;
+            continue;
+        }
+        if (!std::exchange(first, false)) fmt::print("\n");
+        print_tenant(terminal, tenant);
+    }
+    if (idle != 0)
+        fmt::print("{}{} other tenant{} use{} nothing; 'rdmaquota tenant list' names all\n", first ? "" : "\n", idle,
+                   idle == 1 ? "" : "s", idle == 1 ? "s" : "");
+}
+
+Json to_json(const std::vector<TenantReading>& tenants, const Json& around) {
+    Json list = Json::array();
+    for (const auto& tenant : tenants) {
+        auto json = tenant_json(tenant.view);
+        json["changed_limits"] = held_json(tenant.held);
+        json["bypasses"] = tenant.view.name == default_tenant ? around : Json::array();
+        list.push_back(std::move(json));
+    }
+    return list;
+}
+
+// Programs that run with an older rdmaquota come behind `default`, whose limits they share.
+void add_old_tenant(std::vector<TenantReading>& tenants, const std::string& directory) {
+    const auto after = std::find_if(tenants.begin(), tenants.end(),
+                                    [](const TenantReading& tenant) { return tenant.place.key == default_tenant; });
+    if (after == tenants.end()) return;
+    if (auto old = read_old_tenant(directory)) tenants.insert(after + 1, TenantReading{{}, std::move(*old), {}});
+}
+
 int show(const Options& options, const Session& session) {
-    if (const auto known = check_tenant(options.tenant); !known) return failed(known.error());
     if (options.history) return history(options, session);
-    const auto policy = PolicySegment::open(policy_path(session.directory));
-    if (!policy) return failed(policy.error());
-    auto ledger = Ledger::open(ledger_path(session.directory));
-    if (!ledger) return failed(ledger.error());
-    ledger->reap();
-    const auto tenant = take_snapshot(ledger.value(), policy.value());
-    const auto changes = limit_changes(session.directory, *policy);
+    auto tenants = read_tenants(session.directory, options.tenant);
+    if (!tenants) return failed(tenants.error());
+    add_old_tenant(*tenants, session.directory);
     const auto around = bypasses(session.directory);
     if (options.json) {
-        auto json = tenant_json(tenant);
-        json["changed_limits"] = changes_json(*policy, changes);
-        json["bypasses"] = around;
-        fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", Json::array({std::move(json)})}}));
+        fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", to_json(*tenants, around)}}));
         return status_done;
     }
     const auto terminal = standard_output();
-    print_title(terminal, tenant);
-    print_devices(terminal, tenant);
-    print_changes(*policy, changes);
-    print_processes(terminal, tenant);
+    print_tenants(terminal, *tenants, !options.tenant.empty());
     print_bypasses(terminal, bypass_views(around));
     return status_done;
 }
@@ -136,9 +177,8 @@ int show(const Options& options, const Session& session) {
 
 void add_show(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    options->tenant = default_tenant;
     auto command = line.command("show", "Show usage, limits and peaks, and the processes behind them");
-    command.optional_word("TENANT", options->tenant, "Tenant; the only one of this version is 'default'");
+    command.optional_word("TENANT", options->tenant, "Tenant instead of all that use something");
     command.flag("--json", options->json, "Write JSON");
     command.flag("--history", options->history, "Show how usage went, as rdmaquotad has seen it");
     command.action([options, &session] { return show(*options, session); });

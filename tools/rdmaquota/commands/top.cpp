@@ -1,4 +1,4 @@
-// rdmaquota top: who uses what, live. Reads the ledger, so that it needs no sidecar; where one runs, the title also
+// rdmaquota top: who uses what, live. Reads the ledgers, so that it needs no sidecar; where one runs, the title also
 // counts the processes that go around the quota.
 #include <unistd.h>
 
@@ -6,17 +6,15 @@
 #include <array>
 #include <ctime>
 #include <memory>
-#include <optional>
 
 #include <fmt/core.h>
 
-#include "shm/paths.hpp"
 #include "tools/common/bypasses.hpp"
 #include "tools/common/json.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/event_text.hpp"
 #include "tools/rdmaquota/view/screen.hpp"
-#include "tools/common/limit_changes.hpp"
+#include "tools/common/read_tenants.hpp"
 #include "tools/rdmaquota/view/top_view.hpp"
 
 namespace rdmaquota {
@@ -37,11 +35,11 @@ public:
     }
 
     Result<void> run(int delay_ms) {
-        if (const auto opened = open(); !opened) return opened;
+        if (const auto done = read(); !done) return done;
         Screen screen;
         const auto terminal = standard_output();
         for (;;) {
-            if (const auto opened = open(); !opened) return opened;
+            if (const auto done = read(); !done) return done;
             screen.draw(frame(screen, terminal));
             char character = 0;
             const auto key = screen.wait(delay_ms, character);
@@ -51,22 +49,19 @@ public:
     }
 
 private:
-    // Done for each frame: either may be replaced, and opening them costs microseconds.
-    Result<void> open() {
-        auto policy = PolicySegment::open(policy_path(directory_));
-        if (!policy) return Error{policy.error()};
-        auto ledger = Ledger::open(ledger_path(directory_));
-        if (!ledger) return Error{ledger.error()};
-        policy_.emplace(std::move(*policy));
-        ledger_.emplace(std::move(*ledger));
+    // Done for each frame: tenants come and go, and opening their files costs microseconds.
+    Result<void> read() {
+        auto tenants = read_tenants(directory_);
+        if (!tenants) return Error{tenants.error()};
+        tenants_ = std::move(*tenants);
         return {};
     }
 
     std::vector<std::string> frame(const Screen& screen, const Terminal& terminal) {
-        ledger_->reap();
-        const auto tenant = take_snapshot(*ledger_, *policy_);
-        auto table = top_table(tenant, view_);
-        std::vector<std::string> lines{title(tenant).substr(0, screen.width()), ""};
+        std::vector<TenantView> views;
+        for (const auto& tenant : tenants_) views.push_back(tenant.view);
+        auto table = top_table(views, view_);
+        std::vector<std::string> lines{title().substr(0, screen.width()), ""};
         const auto room = screen.height() > 4 ? screen.height() - 3 : 1;
         for (auto& line : lay_out(table, state_, screen.width(), room, terminal)) lines.push_back(std::move(line));
         while (lines.size() + 1 < screen.height()) lines.emplace_back();
@@ -74,13 +69,26 @@ private:
         return lines;
     }
 
-    std::string title(const TenantView& tenant) const {
+    // The mode that all tenants have.
+    std::string_view mode() const {
+        const auto first = tenants_.front().view.mode;
+        const bool same = std::all_of(tenants_.begin(), tenants_.end(),
+                                      [first](const TenantReading& tenant) { return tenant.view.mode == first; });
+        return same ? name(first) : "differs";
+    }
+
+    std::string title() const {
+        std::size_t processes = 0, changed = 0;
+        for (const auto& tenant : tenants_) {
+            processes += tenant.view.processes.size();
+            changed += tenant.held.size();
+        }
         timespec now{};
         ::clock_gettime(CLOCK_REALTIME, &now);
         const auto time = event_time(static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000, true).substr(11, 8);
         auto text = fmt::format("{}  by {}  mode {}  {} processes", time, views[static_cast<std::size_t>(view_)],
-                                name(tenant.mode), tenant.processes.size());
-        const auto around = bypasses(directory_).size(), changed = limit_changes(directory_, *policy_).size();
+                                mode(), processes);
+        const auto around = bypasses(directory_).size();
         if (around != 0) text += fmt::format("  {} around the quota", around);
         if (changed != 0) text += fmt::format("  {} limits not as configured", changed);
         if (around + changed != 0) text += "  (see rdmaquota show)";
@@ -106,8 +114,7 @@ private:
     std::string directory_;
     TopView view_;
     TopState state_;
-    std::optional<PolicySegment> policy_;
-    std::optional<Ledger> ledger_;
+    std::vector<TenantReading> tenants_;
 };
 
 int top(const Options& options, const Session& session) {

@@ -15,7 +15,8 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
-#include "shm/policy/policy_segment.hpp"
+#include "shm/policy/limits_segment.hpp"
+#include "shm/policy/node_policy.hpp"
 #include "policy/file/policy_file.hpp"
 #include "tools/common/config.hpp"
 #include "tools/common/devices.hpp"
@@ -24,12 +25,16 @@
 #include "tools/rdmaquota/doctor/findings.hpp"
 #include "tools/common/probe.hpp"
 #include "tools/common/reload.hpp"
+#include "tools/common/tenants.hpp"
+#include "tools/common/upgrade/old_tenant.hpp"
 #include "tools/rdmaquota/doctor/verbs_memory.hpp"
 
 namespace rdmaquota {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t most_tenants = 16;  // of which findings are shown
 
 std::string resolved(const std::string& path) {
     std::error_code error;
@@ -229,35 +234,67 @@ void examine_policy(Findings& findings, const std::string& directory) {
         findings.push_back({Level::problem, "policy file", policy.error()});
     else
         findings.push_back({Level::ok, "policy file", file + " is valid"});
-    const auto path = policy_path(directory);
-    const auto running = PolicySegment::open(path);
-    if (!running) return findings.push_back({Level::problem, "policy", running.error()});
+    const auto path = is_own_directory(directory) ? limits_path(directory) : node_policy_path(directory);
     struct stat status {};
+    if (!is_own_directory(directory))
+        if (const auto running = NodePolicy::read(path); !running)
+            return findings.push_back({Level::problem, "policy", running.error()});
     if (::stat(path.c_str(), &status) == 0 && directory == system_directory &&
         (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0))
         findings.push_back(
             {Level::problem, "policy", path + " can be written by others than root: chown root, chmod 644"});
-    else if (running->mode() != Mode::enforce)
-        findings.push_back(
-            {Level::warning, "policy",
-             fmt::format("{} is in force with mode {}: nothing is denied", path, name(running->mode()))});
     else
         findings.push_back({Level::ok, "policy", fmt::format("{} is in force", path)});
 }
 
-void examine_ledger(Findings& findings, const std::string& directory) {
-    const auto path = ledger_path(directory);
+void examine_mode(Findings& findings, const std::string& who, const TenantPlace& place) {
+    const auto limits = LimitsSegment::open(limits_path(place.here));
+    if (!limits) return findings.push_back({Level::problem, who, limits.error()});
+    if (limits->mode() != Mode::enforce)
+        findings.push_back({Level::warning, who, fmt::format("its mode is {}: nothing is denied", name(limits->mode()))});
+}
+
+void examine_ledger(Findings& findings, const std::string& who, const TenantPlace& place, bool for_everyone) {
+    const auto path = ledger_path(place.here);
     const auto ledger = Ledger::open(path);
     struct stat status {};
     if (!ledger)
-        findings.push_back({Level::problem, "ledger", ledger.error()});
-    else if (directory == system_directory && ::stat(data_path(path).c_str(), &status) == 0 &&
-             (status.st_mode & 0666) != 0666)
-        findings.push_back({Level::problem, "ledger",
+        findings.push_back({Level::problem, who, ledger.error()});
+    else if (for_everyone && ::stat(data_path(path).c_str(), &status) == 0 && (status.st_mode & 0666) != 0666)
+        findings.push_back({Level::problem, who,
                             data_path(path) + " cannot be written by every user: run 'rdmaquota repair --new'"});
     else
         findings.push_back(
-            {Level::ok, "ledger", fmt::format("{} is usable, {} processes are in it", path, ledger->owners().size())});
+            {Level::ok, who, fmt::format("{} is usable, {} processes are in it", path, ledger->owners().size())});
+}
+
+// Others than `default` are named only when something is wrong with them: there may be hundreds.
+void examine_tenants(Findings& findings, const std::string& directory) {
+    std::size_t others = 0, shown = 0;
+    for (const auto& place : tenant_places(directory)) {
+        const bool main = place.key.empty() || place.key == default_tenant;
+        if (!place.has_ledger() && !main) continue;
+        Findings found;
+        const auto who = main ? std::string("ledger") : "tenant " + place.key;
+        examine_mode(found, who, place);
+        examine_ledger(found, who, place, main && directory == system_directory);
+        if (!main && ++others && found.back().level == Level::ok) found.pop_back();
+        if (!main && !found.empty() && ++shown > most_tenants) continue;
+        findings.insert(findings.end(), found.begin(), found.end());
+    }
+    if (others != 0) findings.push_back({Level::ok, "tenants", fmt::format("{} besides {}", others, default_tenant)});
+    if (shown > most_tenants)
+        findings.push_back({Level::warning, "tenants", fmt::format("findings for {} more are not shown", shown - most_tenants)});
+}
+
+void examine_old_programs(Findings& findings, const std::string& directory) {
+    const auto old = read_old_tenant(directory);
+    if (!old) return;
+    const auto count = old->processes.size();
+    findings.push_back({Level::warning, "older rdmaquota",
+                        fmt::format("{} program{} still run{} with it: they keep what they have, which counts in {}, and "
+                                    "get nothing more until they are started again",
+                                    count, count == 1 ? "" : "s", count == 1 ? "s" : "", default_tenant)});
 }
 
 bool has_word(const std::string& path, std::string_view wanted) {
@@ -288,7 +325,8 @@ Findings examine_node(const std::string& directory) {
     examine_libibverbs(findings);
     examine_shadows(findings);
     examine_policy(findings, directory);
-    examine_ledger(findings, directory);
+    examine_tenants(findings, directory);
+    examine_old_programs(findings, directory);
     examine_kernel(findings);
     return findings;
 }

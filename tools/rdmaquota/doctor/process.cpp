@@ -18,6 +18,7 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
+#include "tools/common/tenants.hpp"
 #include "tools/common/config.hpp"
 #include "tools/rdmaquota/doctor/elf_file.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
@@ -179,18 +180,28 @@ void compare(Findings& findings, const Ledger& ledger, std::uint32_t slot, int p
          "ledger/kernel: " + text + (more ? "; some were made by calls that are not counted, or by others" : "")});
 }
 
-void examine_account(Findings& findings, int pid, const std::string& directory, const std::set<std::string>& devices) {
-    const auto ledger = Ledger::open(ledger_path(directory));
-    if (!ledger) return findings.push_back({Level::problem, "ledger", ledger.error()});
+// False when the process has no slot in this ledger.
+bool examine_ledger(Findings& findings, int pid, const std::string& path, const std::set<std::string>& devices) {
+    const auto ledger = Ledger::open(path);
+    if (!ledger) return false;
     const auto owners = ledger->owners();
     const auto owner = std::find_if(owners.begin(), owners.end(), [pid](const OwnerView& one) {
         return one.identity.pid == static_cast<std::uint32_t>(pid);
     });
-    if (owner == owners.end())
-        return findings.push_back({Level::problem, "owner slot",
-                                   "none in " + ledger_path(directory) + ": nothing of this process is counted"});
-    findings.push_back({Level::ok, "owner slot", fmt::format("{} of {}", owner->slot, ledger_path(directory))});
+    if (owner == owners.end()) return false;
+    findings.push_back({Level::ok, "owner slot", fmt::format("{} of {}", owner->slot, path)});
     for (const auto& device : devices) compare(findings, *ledger, owner->slot, pid, device);
+    return true;
+}
+
+// It may have slots with several tenants.
+void examine_accounts(Findings& findings, int pid, const std::string& directory, const std::set<std::string>& devices) {
+    bool counted = false;
+    for (const auto& place : tenant_places(directory))
+        counted |= examine_ledger(findings, pid, ledger_path(place.here), devices);
+    if (!counted)
+        findings.push_back({Level::problem, "owner slot",
+                            fmt::format("none in the ledgers of {}: nothing of this process is counted", directory)});
 }
 
 }  // namespace
@@ -207,7 +218,7 @@ Findings examine_process(int pid, const std::string& directory) {
     if (names.empty())
         findings.push_back({Level::ok, "devices", "it has none open"});
     else
-        examine_account(findings, pid, directory, names);
+        examine_accounts(findings, pid, directory, names);
     return findings;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <functional>
+#include <map>
 
 #include <fmt/core.h>
 
@@ -33,12 +34,6 @@ double fullest(const DeviceView& device) {
     return most;
 }
 
-std::uint64_t usage(const DeviceView& device, Resource resource) {
-    for (const auto& view : device.resources)
-        if (view.resource == resource) return view.usage;
-    return 0;
-}
-
 void add_main_columns(TopTable& table) {
     table.columns.push_back({"FULL%", Align::right});
     for (const auto resource : main_resources) {
@@ -49,52 +44,80 @@ void add_main_columns(TopTable& table) {
     }
 }
 
-void add_main_cells(std::vector<TopCell>& row, const DeviceView& device) {
-    row.push_back(per_cent(fullest(device)));
-    for (const auto resource : main_resources) row.push_back(number(resource, usage(device, resource)));
-}
-
-TopTable by_tenant(const TenantView& tenant) {
+TopTable by_tenant(const std::vector<TenantView>& tenants) {
     TopTable table;
     table.columns = {{"TENANT", Align::left}, {"DEVICE", Align::left}, {"RESOURCE", Align::left},
                      {"USAGE", Align::right}, {"LIMIT", Align::right}, {"FULL%", Align::right},
                      {"PEAK", Align::right}};
-    for (const auto& device : tenant.devices)
-        for (const auto& view : device.resources)
-            table.rows.push_back({word(tenant.name), word(device.name), word(info(view.resource).name),
+    for (const auto& tenant : tenants)
+        for (const auto& device : tenant.devices)
+            for (const auto& view : device.resources)
+                table.rows.push_back({word(tenant.name), word(device.name), word(info(view.resource).name),
                                   number(view.resource, view.usage), number(view.resource, view.limit),
                                   per_cent(fullness(view)),
                                   view.peak ? number(view.resource, *view.peak) : TopCell{"-", -1}});
     return table;
 }
 
-TopTable by_device(const TenantView& tenant) {
+// The sum of all tenants that have processes; FULL% is of the tenant that is fullest.
+struct DeviceSum {
+    std::size_t holders = 0;
+    double fullest = -1;
+    std::array<std::uint64_t, resource_count> usage{};
+};
+
+std::size_t holders_of(const TenantView& tenant, const std::string& device) {
+    return static_cast<std::size_t>(
+        std::count_if(tenant.processes.begin(), tenant.processes.end(), [&](const ProcessView& process) {
+            return std::any_of(process.devices.begin(), process.devices.end(),
+                               [&](const DeviceView& held) { return held.name == device; });
+        }));
+}
+
+std::map<std::string, DeviceSum> add_up(const std::vector<TenantView>& tenants) {
+    std::map<std::string, DeviceSum> sums;
+    for (const auto& tenant : tenants)
+        for (const auto& device : tenant.devices) {
+            auto& sum = sums[device.name];
+            sum.fullest = std::max(sum.fullest, fullest(device));
+            sum.holders += holders_of(tenant, device.name);
+            if (tenant.is_sum) continue;
+            for (const auto& view : device.resources) sum.usage[index(view.resource)] += view.usage;
+        }
+    return sums;
+}
+
+void add_main_cells(std::vector<TopCell>& row, double full, const std::array<std::uint64_t, resource_count>& usage) {
+    row.push_back(per_cent(full));
+    for (const auto resource : main_resources) row.push_back(number(resource, usage[index(resource)]));
+}
+
+TopTable by_device(const std::vector<TenantView>& tenants) {
     TopTable table;
     table.columns = {{"DEVICE", Align::left}, {"PROCS", Align::right}};
     add_main_columns(table);
-    for (const auto& device : tenant.devices) {
-        const auto holders = std::count_if(tenant.processes.begin(), tenant.processes.end(), [&](const auto& process) {
-            return std::any_of(process.devices.begin(), process.devices.end(),
-                               [&](const DeviceView& held) { return held.name == device.name; });
-        });
-        std::vector<TopCell> row{word(device.name), {std::to_string(holders), static_cast<double>(holders)}};
-        add_main_cells(row, device);
+    for (const auto& [name, sum] : add_up(tenants)) {
+        std::vector<TopCell> row{word(name), {std::to_string(sum.holders), static_cast<double>(sum.holders)}};
+        add_main_cells(row, sum.fullest, sum.usage);
         table.rows.push_back(std::move(row));
     }
     return table;
 }
 
-TopTable by_process(const TenantView& tenant) {
+TopTable by_process(const std::vector<TenantView>& tenants) {
     TopTable table;
-    table.columns = {{"PID", Align::right}, {"COMMAND", Align::left}, {"DEVICE", Align::left}};
+    table.columns = {{"PID", Align::right}, {"COMMAND", Align::left}, {"TENANT", Align::left}, {"DEVICE", Align::left}};
     add_main_columns(table);
-    for (const auto& process : tenant.processes)
-        for (const auto& device : process.devices) {
-            std::vector<TopCell> row{{std::to_string(process.pid), static_cast<double>(process.pid)},
-                                     word(process.comm), word(device.name)};
-            add_main_cells(row, device);
-            table.rows.push_back(std::move(row));
-        }
+    for (const auto& tenant : tenants)
+        for (const auto& process : tenant.processes)
+            for (const auto& device : process.devices) {
+                std::vector<TopCell> row{{std::to_string(process.pid), static_cast<double>(process.pid)},
+                                         word(process.comm), word(tenant.name), word(device.name)};
+                std::array<std::uint64_t, resource_count> used{};
+                for (const auto& view : device.resources) used[index(view.resource)] = view.usage;
+                add_main_cells(row, fullest(device), used);
+                table.rows.push_back(std::move(row));
+            }
     return table;
 }
 
@@ -135,14 +158,14 @@ std::string line(const TopTable& table, const std::vector<std::size_t>& widths, 
 
 }  // namespace
 
-TopTable top_table(const TenantView& tenant, TopView view) {
-    if (view == TopView::tenant) return by_tenant(tenant);
-    return view == TopView::device ? by_device(tenant) : by_process(tenant);
+TopTable top_table(const std::vector<TenantView>& tenants, TopView view) {
+    if (view == TopView::tenant) return by_tenant(tenants);
+    return view == TopView::device ? by_device(tenants) : by_process(tenants);
 }
 
 std::size_t first_sort(TopView view) {
     if (view == TopView::tenant) return 5;
-    return view == TopView::device ? 2 : 3;
+    return view == TopView::device ? 2 : 4;
 }
 
 std::vector<std::string> lay_out(TopTable& table, TopState& state, std::size_t width, std::size_t height,

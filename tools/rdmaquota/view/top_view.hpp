@@ -27,7 +27,7 @@ struct TopTable {
 
 enum class TopView { tenant, device, process };
 
-TopTable top_table(const TenantView& tenant, TopView view);
+TopTable top_table(const std::vector<TenantView>& tenants, TopView view);
 
 // The column that a view is sorted by at first: how full the limit is, or what is held.
 std::size_t first_sort(TopView view);

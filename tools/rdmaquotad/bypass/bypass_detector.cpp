@@ -54,6 +54,7 @@ void BypassDetector::add_look(Watched& watched, const GroupCounts& counts, const
     watched.activity = counts.activity;
     watched.difference.pid = counts.pid;
     watched.difference.comm = counts.comm;
+    watched.difference.tenant = counts.tenant;
     watched.kernel = counts.kernel;
     watched.ledger = counts.ledger;
     add_amounts(watched, counts, observation);
@@ -109,17 +110,17 @@ void BypassDetector::judge(Watched& watched, std::vector<BypassReport>& reports)
         reports.push_back({BypassReport::Kind::leak_ended, watched.difference});
 }
 
-std::vector<BypassReport> BypassDetector::look_at(const std::map<ProcessDevice, GroupCounts>& counts,
-                                                  const Observation* observation, Clock::time_point at) {
+std::vector<BypassReport> BypassDetector::look(const Observation& observation) {
+    const auto counts = groups_.read(observation);
     for (auto& [place, watched] : watched_) watched.seen = false;
     for (const auto& [place, of_group] : counts) {
         auto& watched = watched_[place];
         watched.difference.device = place.second;
-        add_look(watched, of_group, *observation);
+        add_look(watched, of_group, observation);
     }
     std::vector<BypassReport> reports;
     for (auto& [place, watched] : watched_) {
-        if (!watched.seen) watched.window.begin(at, false);
+        if (!watched.seen) watched.window.begin(observation.at, false);
         if (reports.size() < most_reports) judge(watched, reports);
     }
     std::erase_if(watched_, [](const auto& entry) {
@@ -128,12 +129,6 @@ std::vector<BypassReport> BypassDetector::look_at(const std::map<ProcessDevice, 
     });
     return reports;
 }
-
-std::vector<BypassReport> BypassDetector::look(const Observation& observation) {
-    return look_at(groups_.read(observation), &observation, observation.at);
-}
-
-std::vector<BypassReport> BypassDetector::look_at_nothing() { return look_at({}, nullptr, Clock::now()); }
 
 std::vector<Difference> BypassDetector::bypasses() const {
     std::vector<Difference> now;

@@ -29,10 +29,9 @@ public:
     // Call `look` this often, and twice when a device is opened. A bypass is reported after three looks.
     static constexpr unsigned look_interval_ms = 200;
 
-    // At most 32 reports; the others come with the next look.
+    // At most 32 reports; the others come with the next look. What was reported of a process ends once its tenant is not
+    // charged any more.
     std::vector<BypassReport> look(const Observation& observation);
-    // Nothing is charged, so that nothing can be compared. What was reported ends.
-    std::vector<BypassReport> look_at_nothing();
 
     std::vector<Difference> bypasses() const;  // at present
 
@@ -49,9 +48,6 @@ private:
         bool seen = false;
     };
 
-    using Clock = std::chrono::steady_clock;
-    std::vector<BypassReport> look_at(const std::map<ProcessDevice, GroupCounts>& counts, const Observation* observation,
-                                      Clock::time_point at);
     static void add_look(Watched& watched, const GroupCounts& counts, const Observation& observation);
     static void add_amounts(Watched& watched, const GroupCounts& counts, const Observation& observation);
     static Difference difference(const Watched& watched, bool bypass);

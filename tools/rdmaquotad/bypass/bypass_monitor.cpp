@@ -14,7 +14,9 @@
 namespace rdmaquota {
 namespace {
 
-constexpr auto rest_after_look = std::chrono::milliseconds(50);
+constexpr std::chrono::steady_clock::duration rest_after_look = std::chrono::milliseconds(50);
+constexpr int rest_for_each = 4;  // times as long as the look took, where that is more
+constexpr auto time_for_ledgers = std::chrono::milliseconds(50);  // of one look
 
 std::string words(const Difference& difference) {
     std::string text = fmt::format("pid {} ({}) on {}", difference.pid,
@@ -44,12 +46,13 @@ bool is_system(const std::string& directory) {
 
 }  // namespace
 
-Json to_json(const Difference& difference) {
+Json to_json(const Difference& difference, const std::string& tenant) {
     Json resources = Json::object();
     for (const auto& [resource, kernel, ledger] : difference.amounts)
         resources[std::string(info(resource).name)] = {{"kernel", kernel}, {"ledger", ledger}};
     return Json{{"pid", difference.pid},
                 {"comm", difference.comm},
+                {"tenant", tenant},
                 {"device", difference.device},
                 {"cgroup", difference.cgroup},
                 {"resources", std::move(resources)}};
@@ -69,8 +72,8 @@ Json to_json(const KernelUse& use) {
                 {"partial", use.partial}};
 }
 
-BypassMonitor::BypassMonitor(Loop& loop, QuotaDirectory& node, NodeEvents& events)
-    : loop_(loop), node_(node), events_(events), backstop_(node.directory()) {}
+BypassMonitor::BypassMonitor(Loop& loop, Node& node, NodeEvents& events)
+    : loop_(loop), node_(node), events_(events), backstop_(node.directory()), tenants_(node) {}
 
 void BypassMonitor::start() {
     for_everyone_ = is_system(node_.directory());
@@ -103,20 +106,34 @@ void BypassMonitor::watch_events() {
 }
 
 void BypassMonitor::take_events() {
-    bool opened = false, ended = false;
+    bool opened = false;
+    std::set<std::uint32_t> ended;
     for (const auto& event : watch_->poll()) {
         opened |= event.kind == KernelEvent::Kind::opened;
-        ended |= event.kind == KernelEvent::Kind::ended;
+        if (event.kind == KernelEvent::Kind::ended) ended.insert(event.pid);
     }
-    if (ended && node_.usable()) node_.ledger().reap();
+    if (!ended.empty()) reap(ended);
     if (opened) look_soon();
+}
+
+// In the ledgers in which they were seen to have slots. Others are reaped at the next tick.
+void BypassMonitor::reap(const std::set<std::uint32_t>& pids) {
+    std::set<std::uint32_t> ledgers;
+    for (const auto pid : pids) ledgers.merge(holders_.ledgers_of(pid));
+    const auto& schedule = node_.schedule();
+    for (auto* tenant : node_.with_ledger()) {
+        auto& ledger = tenant->ledger();
+        if (ledgers.contains(ledger.number()) && schedule.is_due(ledger.reap_turn))
+            schedule.hasten(ledger.reap_turn, [&] { ledger.reap(); });
+    }
 }
 
 // Catches a process that goes around the quota for a moment only, without being kept busy by one that opens devices all
 // the time.
 void BypassMonitor::look_soon() {
     if (soon_) return;
-    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(looked_ + rest_after_look - Clock::now());
+    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(
+        looked_ + std::max(rest_after_look, rest_for_each * took_) - Clock::now());
     if (rest > rest.zero()) {
         soon_ = loop_.every(rest, [this] { look_twice(); }, Urgency::first);
         return;
@@ -153,35 +170,74 @@ bool BypassMonitor::compare() {
     }
     uses_ = std::move(*uses);
     looked_ = Clock::now();
-    // Nobody is judged by a policy that was replaced: the new one may have the mode off, in which nothing is charged.
-    if (!node_.usable() || node_.policy().superseded() || !node_.copy_ledger()) return false;
+    if (!node_.usable()) return false;
     const auto names = machine_devices();
     const std::set<std::string> devices(names.begin(), names.end());
-    gates_corrected_ += gates_.pass(node_.ledger(), node_.ledger_copy(), devices);
-    const bool off = node_.policy().mode() == Mode::off;
-    for (const auto& report : off ? detector_.look_at_nothing() : detector_.look(observe(devices))) emit(report);
+    node_.look(devices, time_for_ledgers);
+    for (const auto& report : detector_.look(observe(find_held(devices)))) emit(report);
+    took_ = Clock::now() - looked_;
     return true;
 }
 
-Observation BypassMonitor::observe(const std::set<std::string>& devices) const {
-    std::array<bool, resource_count> known{};
-    for (const auto& row : resource_table) known[index(row.id)] = watch_->knows(row.id);
-    return {looked_, uses_, known, watch_->attached(), watch_->since(), node_.ledger_copy(), node_.ledger().path(), devices,
-            for_everyone_};
+void BypassMonitor::follow_ledgers() {
+    std::vector<std::uint32_t> numbers;
+    for (const auto* tenant : node_.with_ledger()) numbers.push_back(tenant->ledger().number());
+    if (std::exchange(followed_, numbers) == numbers) return;
+    std::map<std::uint32_t, std::string> paths;
+    for (const auto* tenant : node_.with_ledger())
+        if (tenant->ledger().number() != 0) paths[tenant->ledger().number()] = tenant->ledger().path();
+    holders_.follow(paths);
+}
+
+// A ledger at rest may have got its first owner since it was checked last.
+SlotHolders::Held BypassMonitor::find_held(const std::set<std::string>& devices) {
+    follow_ledgers();
+    auto held = holders_.find(openings_by_process(uses_), node_.claims());
+    std::set<std::uint32_t> in_use;
+    for (const auto& [pid, slots] : held)
+        for (const auto& slot : slots) in_use.insert(slot.ledger);
+    for (auto* tenant : node_.with_ledger()) {
+        auto& ledger = tenant->ledger();
+        if (ledger.at_rest() && in_use.contains(ledger.number())) node_.look_at(ledger, devices);
+    }
+    return held;
+}
+
+Observation BypassMonitor::observe(SlotHolders::Held held) {
+    Observation observation{looked_, uses_, {}, watch_->attached(), watch_->since(), {}, std::move(held),
+                            for_everyone_, [this](std::uint32_t pid) { return tenants_.of(pid); },
+                            [this](const std::string& key) {
+                                const auto* tenant = node_.find(key);
+                                return tenant == nullptr || tenant->mode() != Mode::off;
+                            }};
+    for (const auto& row : resource_table) observation.known[index(row.id)] = watch_->knows(row.id);
+    for (const auto* tenant : node_.with_ledger()) {
+        const auto& ledger = tenant->ledger();
+        if (!ledger.slots().empty())
+            observation.ledgers.push_back({tenant->key(), ledger.number(), ledger.looked() >= looked_, ledger.slots()});
+    }
+    return observation;
+}
+
+std::string BypassMonitor::name_of(const std::string& key) const {
+    const auto* tenant = node_.find(key);
+    return tenant != nullptr ? tenant->name() : key;
 }
 
 void BypassMonitor::emit(const BypassReport& report) {
-    auto fields = to_json(report.difference);
-    fields["tenant"] = default_tenant;
-    events_.emit(priority_of(report.kind), name(report.kind), std::move(fields), words(report.difference));
+    events_.emit(priority_of(report.kind), name(report.kind),
+                 to_json(report.difference, name_of(report.difference.tenant)), words(report.difference));
 }
 
-// Makes rdma.max follow the tenant's limits.
+// Makes rdma.max follow the limits of `default`.
 void BypassMonitor::bound_tenant() {
-    if (asked_.backstop.empty()) return;
+    auto* tenant = node_.find(default_tenant);
+    if (asked_.backstop.empty() || tenant == nullptr) return;
+    tenant->refresh();  // another row means another file
+    if (tenant->limits() == nullptr) return;
     std::string failure;
     for (const auto& device : machine_devices()) {
-        const auto limit = [&](Resource resource) { return node_.policy().limit(Scope::tenant, device, resource); };
+        const auto limit = [&](Resource resource) { return tenant->limits()->limit(Scope::tenant, device, resource); };
         const HcaCounts bound{limit(Resource::hca_handle), limit(Resource::hca_object)};
         const bool bounded = backstop_.bounds(asked_.backstop, device);
         if (!bounded && bound == HcaCounts{}) continue;
@@ -205,8 +261,8 @@ void BypassMonitor::look_for_denials() {
             if (is <= was) return;
             const auto name = info(resource).name;
             events_.emit(Priority::warning, "backstop_denied",
-                         Json{{"cgroup", group}, {"device", device}, {"resource", name}, {"denied", is - was},
-                              {"total", is}},
+                         Json{{"tenant", default_tenant}, {"cgroup", group}, {"device", device}, {"resource", name},
+                              {"denied", is - was}, {"total", is}},
                          fmt::format("{} of cgroup {} on {}: {} more denied by rdma.max, {} in all", name, group,
                                      device, is - was, is));
         };
@@ -230,20 +286,23 @@ Json BypassMonitor::bound_json(const std::string& group, const std::string& devi
     return json;
 }
 
-Json BypassMonitor::bypasses_json() const {
+Json BypassMonitor::bypasses_json(const Sees& sees) const {
     Json json = Json::array();
-    for (const auto& bypass : detector_.bypasses()) json.push_back(to_json(bypass));
+    for (const auto& bypass : detector_.bypasses())
+        if (sees(bypass.tenant)) json.push_back(to_json(bypass, name_of(bypass.tenant)));
     return json;
 }
 
-Json BypassMonitor::status() const {
+Json BypassMonitor::status(const Sees& sees) const {
     Json bounds = Json::array();
     for (const auto& [group, device] : backstop_.all()) bounds.push_back(bound_json(group, device));
+    std::uint64_t corrected = 0;
+    for (const auto* tenant : node_.with_ledger()) corrected += tenant->ledger().gates_corrected();
     return Json{{"attached", watch_->attached()},
                 {"not_seen", watch_->blind()},
-                {"bypasses", bypasses_json()},
+                {"bypasses", bypasses_json(sees)},
                 {"bounded", std::move(bounds)},
-                {"gates_corrected", gates_corrected_}};
+                {"gates_corrected", corrected}};
 }
 
 }  // namespace rdmaquota

@@ -1,8 +1,9 @@
-// Everything that the daemon does with the kernel: reaps ended processes at once, compares ledger and kernel and reports
-// the differences, and bounds the tenant's cgroup where the policy asks for it.
+// Everything that the daemon does with the kernel: reaps ended processes at once, compares ledgers and kernel and reports
+// the differences, and bounds the cgroup of the tenant `default` where the policy asks for it.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,18 +14,19 @@
 #include "policy/sidecar.hpp"
 #include "tools/common/json_fwd.hpp"
 #include "tools/rdmaquotad/bypass/bypass_detector.hpp"
-#include "tools/rdmaquotad/bypass/gate_corrector.hpp"
+#include "tools/rdmaquotad/bypass/process_tenants.hpp"
+#include "tools/rdmaquotad/bypass/slot_holders.hpp"
 #include "tools/rdmaquotad/kernel/backstop.hpp"
 #include "tools/rdmaquotad/kernel/kernel_watch.hpp"
 #include "tools/rdmaquotad/core/loop.hpp"
-#include "tools/rdmaquotad/core/quota_directory.hpp"
+#include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"
 
 namespace rdmaquota {
 
 class BypassMonitor {
 public:
-    BypassMonitor(Loop& loop, QuotaDirectory& node, NodeEvents& events);
+    BypassMonitor(Loop& loop, Node& node, NodeEvents& events);
 
     void start();
     void new_policy(const Sidecar& asked);
@@ -32,10 +34,12 @@ public:
 
     const std::vector<KernelUse>& uses() const noexcept { return uses_; }  // of the last look
     std::vector<Difference> bypasses() const { return detector_.bypasses(); }
-    // The kernel's denials in the tenant's cgroup so far, by device; empty where the kernel does not count them.
+    // The kernel's denials in that cgroup so far, by device; empty where the kernel does not count them.
     std::map<std::string, HcaCounts> denied() const;
-    Json bypasses_json() const;
-    Json status() const;
+    // Of the tenants for which `sees`, asked by key, is true.
+    using Sees = std::function<bool(const std::string& tenant)>;
+    Json bypasses_json(const Sees& sees) const;
+    Json status(const Sees& sees) const;
 
 private:
     void watch_events();
@@ -44,7 +48,11 @@ private:
     void look_twice();
     void look();
     bool compare();  // false: there is nothing to compare
-    Observation observe(const std::set<std::string>& devices) const;
+    void follow_ledgers();
+    SlotHolders::Held find_held(const std::set<std::string>& devices);
+    Observation observe(SlotHolders::Held held);
+    void reap(const std::set<std::uint32_t>& pids);
+    std::string name_of(const std::string& tenant) const;
     void emit(const BypassReport& report);
     void bound_tenant();
     void look_for_denials();
@@ -52,17 +60,19 @@ private:
     Json bound_json(const std::string& group, const std::string& device) const;
 
     Loop& loop_;
-    QuotaDirectory& node_;
+    Node& node_;
     NodeEvents& events_;
     Sidecar asked_;
     std::optional<KernelWatch> watch_;  // from `start` on, since loading takes a while
     Backstop backstop_;
     BypassDetector detector_;
-    GateCorrector gates_;
-    std::uint64_t gates_corrected_ = 0;
+    SlotHolders holders_;
+    std::vector<std::uint32_t> followed_;  // ledgers
+    ProcessTenants tenants_;
     std::vector<KernelUse> uses_;
     using Clock = std::chrono::steady_clock;
     Clock::time_point looked_;
+    Clock::duration took_{};  // the last look
     std::map<std::pair<std::string, std::string>, HcaCounts> denied_;  // by bounded group and device
     bool for_everyone_ = false;  // programs charge this directory by default
     int fd_ = -1;
@@ -73,6 +83,7 @@ private:
 
 Json to_json(const HcaCounts& counts);
 Json to_json(const KernelUse& use);
-Json to_json(const Difference& difference);
+// `tenant` is the name that is shown.
+Json to_json(const Difference& difference, const std::string& tenant);
 
 }  // namespace rdmaquota

@@ -14,6 +14,7 @@ struct Difference {
     std::uint32_t pid = 0;
     std::string comm;  // not yet safe to print; empty when the process is gone
     std::string device;
+    std::string tenant;  // its key
     std::string cgroup;  // its path; empty when it is not known
     struct Amount {
         Resource resource;

@@ -13,15 +13,24 @@ std::uint64_t openings_of(const KernelUse& use) {
     return use.created[index(Resource::hca_handle)] + use.destroyed[index(Resource::hca_handle)];
 }
 
+// The processes that hold slots which are live by the ledgers' word.
+std::map<LedgerSlot, std::vector<std::uint32_t>> find_keepers(const Observation& observation) {
+    std::set<LedgerSlot> live;
+    for (const auto& ledger : observation.ledgers)
+        for (const auto& slot : ledger.slots) live.insert({ledger.number, slot.slot});
+    std::map<LedgerSlot, std::vector<std::uint32_t>> keepers;
+    for (const auto& [pid, slots] : observation.held)
+        for (const auto& slot : slots)
+            if (live.contains(slot)) keepers[slot].push_back(pid);
+    return keepers;
+}
+
 }  // namespace
 
-GroupReader::Keepers GroupReader::find_keepers(const Observation& observation, const std::vector<OwnerView>& owners) {
+std::map<std::uint32_t, std::uint64_t> openings_by_process(const std::vector<KernelUse>& uses) {
     std::map<std::uint32_t, std::uint64_t> openings;
-    for (const auto& use : observation.uses) openings[use.pid] += openings_of(use);
-    std::vector<std::uint32_t> slots;
-    for (const auto& owner : owners) slots.push_back(owner.slot);
-    holders_.follow(observation.ledger_path, observation.ledger.inode());
-    return holders_.find(openings, slots, observation.ledger.claims());
+    for (const auto& use : uses) openings[use.pid] += openings_of(use);
+    return openings;
 }
 
 // Those that have objects, but neither a slot nor memory.
@@ -37,12 +46,17 @@ void GroupReader::find_ending(const Observation& observation, const Keepers& kee
     }
 }
 
+void GroupReader::add_ending(const Observation& observation, Keepers& keepers) const {
+    for (const auto& ledger : observation.ledgers)
+        for (const auto& slot : ledger.slots)
+            if (ending_.contains(slot.identity.pid))
+                keepers[{ledger.number, slot.slot}].push_back(slot.identity.pid);
+}
+
 std::map<ProcessDevice, GroupCounts> GroupReader::read(const Observation& observation) {
-    const auto owners = observation.ledger.owners();
-    auto keepers = find_keepers(observation, owners);
+    auto keepers = find_keepers(observation);
     find_ending(observation, keepers);
-    for (const auto& owner : owners)
-        if (ending_.contains(owner.identity.pid)) keepers[owner.slot].push_back(owner.identity.pid);
+    add_ending(observation, keepers);
     ProcessGroups groups;
     for (const auto& use : observation.uses) groups.join(use.pid, use.opener);
     std::set<std::uint32_t> with_slot;
@@ -56,12 +70,8 @@ std::map<ProcessDevice, GroupCounts> GroupReader::read(const Observation& observ
         if (const bool has_slot = with_slot.contains(use.pid); has_slot || observation.everyone)
             add_kernel(counts[{groups.of(use.pid), use.device}], use, has_slot, observation.at);
     processes_.keep_only(groups.pids());
-    std::size_t unknown = 0;
-    for (const auto& owner : owners) {
-        const auto found = keepers.find(owner.slot);
-        const auto group = found == keepers.end() ? not_a_pid | owner.slot : groups.of(found->second.front());
-        add_slot(counts, group, owner, observation, unknown);
-    }
+    add_slots(counts, observation, keepers, groups);
+    leave_out(counts, observation);
     return counts;
 }
 
@@ -90,24 +100,52 @@ void GroupReader::add_kernel(GroupCounts& counts, const KernelUse& use, bool has
     }
 }
 
+void GroupReader::add_slots(Counts& counts, const Observation& observation, const Keepers& keepers,
+                            ProcessGroups& groups) {
+    unknown_ = 0;
+    uncharged_.clear();
+    for (const auto& ledger : observation.ledgers) {
+        const bool charges = observation.charges(ledger.tenant);
+        for (const auto& slot : ledger.slots) {
+            const auto found = keepers.find({ledger.number, slot.slot});
+            const bool known = found != keepers.end();
+            // One that stands for itself has the same name at each look, whatever other slots there are.
+            const auto number = ledger.number * owner_slots + slot.slot;
+            const auto group = known ? groups.of(found->second.front()) : not_a_pid | number;
+            if (!charges) uncharged_.insert(group);
+            if (known)  // a slot on a device without use says to which tenant the process belongs, too
+                for (auto at = counts.lower_bound({group, ""}); at != counts.end() && at->first.first == group; ++at) {
+                    if (at->second.tenant.empty()) at->second.tenant = ledger.tenant;
+                    at->second.stale |= !ledger.fresh;
+                }
+            add_slot(counts, group, slot, ledger);
+        }
+    }
+}
+
 // A slot's own word about its owner's age can only keep a leak of that owner from being reported.
-void GroupReader::add_slot(Counts& counts, std::uint32_t group, const OwnerView& owner, const Observation& observation,
-                           std::size_t& unknown) {
-    for (const auto& [number, device] : observation.ledger.devices()) {
-        if (!observation.devices.contains(device)) continue;
-        ResourceCounts used{};
-        for (const auto& row : resource_table) used[index(row.id)] = observation.ledger.usage(owner.slot, number, row.id);
-        if (used == ResourceCounts{}) continue;
+void GroupReader::add_slot(Counts& counts, std::uint32_t group, const SlotUse& slot, const ObservedLedger& ledger) {
+    for (const auto& [device, used] : slot.devices) {
         auto found = counts.find({group, device});
         if (found == counts.end()) {
-            if (++unknown > most_unknown) return;
+            if (++unknown_ > most_unknown) return;
             found = counts.try_emplace({group, device}).first;
-            found->second.pid = owner.identity.pid;
-            found->second.comm = owner.identity.comm;
+            found->second.pid = slot.identity.pid;
+            found->second.comm = slot.identity.comm;
+            found->second.tenant = ledger.tenant;
+            found->second.stale = !ledger.fresh;
         }
-        found->second.oldest = std::min(found->second.oldest, owner.identity.start_time);
+        found->second.oldest = std::min(found->second.oldest, slot.identity.start_time);
         for (std::size_t r = 0; r < resource_count; ++r) found->second.ledger[r] += used[r];
     }
+}
+
+void GroupReader::leave_out(Counts& counts, const Observation& observation) {
+    for (auto& [group, of_group] : counts)
+        if (of_group.tenant.empty()) of_group.tenant = observation.tenant_of(of_group.pid);
+    std::erase_if(counts, [&](const auto& entry) {
+        return uncharged_.contains(entry.first.first) || !observation.charges(entry.second.tenant);
+    });
 }
 
 }  // namespace rdmaquota

@@ -1,20 +1,29 @@
-// What kernel and ledger say at one look. The two are read one after the other.
+// What kernel and ledgers say at one look. They are read one after the other.
 #pragma once
 
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <set>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "shm/ledger/ledger_copy.hpp"
+#include "tools/rdmaquotad/bypass/slot_holders.hpp"
+#include "tools/rdmaquotad/core/figures.hpp"
 #include "tools/rdmaquotad/kernel/kernel_watch.hpp"
 
 namespace rdmaquota {
 
 using ProcessDevice = std::pair<std::uint32_t, std::string>;
+
+// The ledger of one tenant, that has owners.
+struct ObservedLedger {
+    std::string tenant;    // its key
+    std::uint32_t number;  // as in LedgerSlot
+    bool fresh;            // read at this look, after the kernel
+    const std::vector<SlotUse>& slots;
+};
 
 struct Observation {
     std::chrono::steady_clock::time_point at;
@@ -24,11 +33,13 @@ struct Observation {
     // Of processes that started at this time or later, `uses` has everything; clock ticks since boot.
     std::uint64_t complete_since;
 
-    const LedgerCopy& ledger;
-    const std::string& ledger_path;
-    const std::set<std::string>& devices;  // of this machine; others in the ledger anyone may have invented
-    // Programs charge this ledger by default. Otherwise processes without a slot in it are not its concern.
+    std::vector<ObservedLedger> ledgers;
+    SlotHolders::Held held;  // by processes in `uses`
+    // Programs charge these ledgers by default. Otherwise processes without a slot in one are not their concern.
     bool everyone;
+    // The tenant of a process without a slot, and whether processes in a tenant are charged at all.
+    std::function<std::string(std::uint32_t pid)> tenant_of;
+    std::function<bool(const std::string& tenant)> charges;
 };
 
 }  // namespace rdmaquota

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "shm/ledger/layout.hpp"
 #include "shm/lock_file.hpp"
@@ -20,33 +21,42 @@ constexpr int rest = 20;  // times as long as it took
 
 }  // namespace
 
-// A line is "begin-end rights offset device inode path", the offset in hexadecimal.
-std::vector<std::uint32_t> slots_in_maps(const std::string& maps, const std::set<ino_t>& lock_files) {
-    std::vector<std::uint32_t> slots;
+// A line is "begin-end rights offset device inode path", the offset in hexadecimal. The offset shows the slot's number
+// within the whole ledger.
+std::vector<LedgerSlot> slots_in_maps(const std::string& maps, const LockFiles& lock_files) {
+    std::vector<LedgerSlot> slots;
     std::istringstream lines(maps);
     for (std::string line; std::getline(lines, line);) {
         if (line.find("/owners/") == line.npos) continue;
         std::istringstream words(line);
-        std::string range, rights, device;
+        std::string range, rights;
         std::uint64_t offset = 0;
+        unsigned major = 0, minor = 0;
+        char colon = 0;
         ino_t inode = 0;
-        words >> range >> rights >> std::hex >> offset >> device >> std::dec >> inode;
+        words >> range >> rights >> std::hex >> offset >> major >> colon >> minor >> std::dec >> inode;
         const auto slot = offset / LockFile::hold_stride;
-        if (words && lock_files.contains(inode) && slot < owner_slots)
-            slots.push_back(static_cast<std::uint32_t>(slot));
+        const auto file = lock_files.find({makedev(major, minor), inode});
+        if (words && file != lock_files.end() && slot < owner_slots)
+            slots.push_back({file->second, static_cast<std::uint32_t>(slot)});
     }
     return slots;
 }
 
-void SlotHolders::follow(const std::string& ledger, ino_t inode) {
-    if (inode == inode_) return;
-    inode_ = inode;
-    known_.clear();
-    lock_files_.clear();
-    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) {
-        struct stat status {};
-        if (::stat(lock_path(ledger, slot).c_str(), &status) == 0) lock_files_.insert(status.st_ino);
+void SlotHolders::follow(const std::map<std::uint32_t, std::string>& ledgers) {
+    std::set<std::uint32_t> fresh;
+    for (const auto& [number, path] : ledgers) {
+        fresh.insert(number);
+        if (followed_.contains(number)) continue;
+        others_ = true;
+        for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) {
+            struct stat status {};
+            if (::stat(lock_path(path, slot).c_str(), &status) == 0) lock_files_[{status.st_dev, status.st_ino}] = number;
+        }
     }
+    if (fresh == followed_) return;
+    followed_ = std::move(fresh);
+    std::erase_if(lock_files_, [&](const auto& file) { return !followed_.contains(file.second); });
 }
 
 void SlotHolders::read(std::uint32_t pid, std::uint64_t openings, bool again) {
@@ -61,17 +71,24 @@ void SlotHolders::read(std::uint32_t pid, std::uint64_t openings, bool again) {
     held.due = took > cheap ? held.read + rest * took : held.read;
 }
 
-SlotHolders::Holders SlotHolders::find(const std::map<std::uint32_t, std::uint64_t>& openings,
-                                       const std::vector<std::uint32_t>& live, std::uint64_t claims) {
+SlotHolders::Held SlotHolders::find(const std::map<std::uint32_t, std::uint64_t>& openings, std::uint64_t claims) {
     std::erase_if(known_, [&](const auto& entry) { return !openings.contains(entry.first); });
-    const bool again = std::exchange(claims_, claims) != claims;
+    const bool others = std::exchange(others_, false);
+    const bool again = std::exchange(claims_, claims) != claims || others;
     for (const auto& [pid, count] : openings) read(pid, count, again);
-    const std::set<std::uint32_t> wanted(live.begin(), live.end());
-    Holders holders;
-    for (const auto& [pid, held] : known_)
-        for (const auto slot : held.slots)
-            if (wanted.contains(slot)) holders[slot].push_back(pid);
-    return holders;
+    Held held;
+    for (const auto& [pid, known] : known_)
+        for (const auto& slot : known.slots)
+            if (followed_.contains(slot.ledger)) held[pid].push_back(slot);
+    return held;
+}
+
+std::set<std::uint32_t> SlotHolders::ledgers_of(std::uint32_t pid) const {
+    std::set<std::uint32_t> ledgers;
+    const auto known = known_.find(pid);
+    if (known != known_.end())
+        for (const auto& slot : known->second.slots) ledgers.insert(slot.ledger);
+    return ledgers;
 }
 
 }  // namespace rdmaquota

@@ -1,4 +1,4 @@
-// Which processes hold which owner slots of a ledger, by the kernel's word: those that have the slot's byte of a lock
+// Which processes hold which owner slots of the ledgers, by the kernel's word: those that have the slot's byte of a lock
 // file mapped (shm/lock_file.hpp), of which there may be several after a fork. The pid and start time in a slot are
 // only its owner's word, in its own namespaces, and of a process that may have ended.
 //
@@ -6,47 +6,62 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
 
 namespace rdmaquota {
 
+// A slot of one of the ledgers, which their followers number.
+struct LedgerSlot {
+    std::uint32_t ledger;
+    std::uint32_t slot;
+    auto operator<=>(const LedgerSlot&) const = default;
+};
+
+// The lock files of all ledgers, by device and inode, since each ledger may have a file system of its own; and the ledger
+// of each.
+using LockFiles = std::map<std::pair<dev_t, ino_t>, std::uint32_t>;
+
+// The slots of the mappings in a text of /proc/PID/maps that are of these lock files.
+std::vector<LedgerSlot> slots_in_maps(const std::string& maps, const LockFiles& lock_files);
+
 class SlotHolders {
 public:
-    using Holders = std::map<std::uint32_t, std::vector<std::uint32_t>>;  // pids by slot; no slot without one
+    using Held = std::map<std::uint32_t, std::vector<LedgerSlot>>;  // by pid; no process without a slot
 
-    // The ledger that is meant from now on; it may be the same.
-    void follow(const std::string& ledger, ino_t inode);
+    // The ledgers that are meant from now on: their paths by number. Numbers are never used again.
+    void follow(const std::map<std::uint32_t, std::string>& ledgers);
 
-    // Who of the processes in `openings` holds which of the slots in `live`. `openings` says of each process, by its
-    // pid in this namespace, how often it opened and closed devices; `claims`, how many slots were ever claimed. What a
-    // process holds is read again when its openings are another number, while it holds nothing, every few seconds, and
-    // with the others when a slot was claimed, which may be one that another held before. Processes whose maps take
-    // long to read are read less often.
-    Holders find(const std::map<std::uint32_t, std::uint64_t>& openings, const std::vector<std::uint32_t>& live,
-                 std::uint64_t claims);
+    // What the processes in `openings` hold. `openings` says of each process, by its pid in this namespace, how often it
+    // opened and closed devices; `claims`, how many slots were ever claimed. What a process holds is read again when its
+    // openings are another number, while it holds nothing, every few seconds, and with the others when a slot was
+    // claimed, which may be one that another held before. Processes whose maps take long to read are read less often.
+    Held find(const std::map<std::uint32_t, std::uint64_t>& openings, std::uint64_t claims);
+
+    // The ledgers in which a process held a slot at the last look.
+    std::set<std::uint32_t> ledgers_of(std::uint32_t pid) const;
 
 private:
     using Clock = std::chrono::steady_clock;
-    struct Held {
-        std::vector<std::uint32_t> slots;
+    struct Known {
+        std::vector<LedgerSlot> slots;
         std::uint64_t openings = 0;
         Clock::time_point read, due;  // not read again before `due`
     };
     void read(std::uint32_t pid, std::uint64_t openings, bool again);
 
-    ino_t inode_ = 0;
-    std::set<ino_t> lock_files_;
-    std::map<std::uint32_t, Held> known_;  // by pid
+    std::set<std::uint32_t> followed_;
+    LockFiles lock_files_;
+    std::map<std::uint32_t, Known> known_;  // by pid
     std::uint64_t claims_ = 0;
+    bool others_ = false;  // a ledger came since the last look
 };
-
-// The slots of the mappings in a text of /proc/PID/maps that are of these lock files.
-std::vector<std::uint32_t> slots_in_maps(const std::string& maps, const std::set<ino_t>& lock_files);
 
 }  // namespace rdmaquota

@@ -1,28 +1,41 @@
 #include "tools/rdmaquotad/core/daemon.hpp"
 
-#include <algorithm>
 #include <csignal>
-#include <ctime>
+
+#include <sys/statvfs.h>
 
 #include <systemd/sd-daemon.h>
 
 #include <fmt/core.h>
 
-#include "tools/common/event_text.hpp"
+#include "tools/common/devices.hpp"
 #include "tools/common/reload.hpp"
-#include "tools/rdmaquotad/dynamic/capacity.hpp"
-#include "tools/rdmaquotad/history/history_file.hpp"
+#include "tools/common/upgrade/balance.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
+#include "tools/rdmaquotad/core/node_usage.hpp"
+#include "tools/rdmaquotad/dynamic/capacity.hpp"
 #include "tools/rdmaquotad/serve/metrics.hpp"
+#include "tools/rdmaquotad/serve/node_metrics.hpp"
 
 namespace rdmaquota {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t between_saves_s = 60;
+constexpr auto time_for_checks = 100ms, time_for_looks = 150ms;  // of one tick
+constexpr std::uint64_t ticks_between_removals = 30;
 
-std::uint64_t now_s() { return static_cast<std::uint64_t>(std::time(nullptr)); }
+// A tenant that the sidecar made shares a file system with others, which its members could fill.
+bool is_half_full(const std::string& directory) {
+    struct statvfs status {};
+    return ::statvfs(directory.c_str(), &status) == 0 &&
+           (status.f_bavail < status.f_blocks / 2 || status.f_favail < status.f_files / 2);
+}
+
+void say_once(std::string& said, const Result<void>& done) {
+    const auto error = done ? std::string() : done.error();
+    if (std::exchange(said, error) != error && !error.empty()) log(Priority::error, error);
+}
 
 }  // namespace
 
@@ -30,19 +43,22 @@ Daemon::Daemon(std::string directory, std::string policy_file)
     : policy_file_(std::move(policy_file)),
       node_(std::move(directory)),
       kernel_(loop_, node_, events_),
-      dynamic_(node_, events_, [this](const std::string& device, Resource resource) {
-          return usage(device, resource);
-      }, capacity),
-      answers_({node_, events_, [this] { return status(); }, [this] { return kernel_.bypasses_json(); },
-                [this](const Request& request) { return history(request); },
+      history_(node_),
+      dynamic_(node_, events_, capacity),
+      instances_(node_),
+      unknown_names_(node_),
+      views_(node_),
+      visibility_(node_),
+      answers_({node_, events_, views_, visibility_, instances_,
+                [this](const Answers::Sees& sees) { return status(sees); },
+                [this](const Answers::Sees& sees) { return kernel_.bypasses_json(sees); },
+                [this](const Request& request, const Answers::Sees& sees) { return history_.answer(request, sees); },
                 [this] { return reload(); }}),
       control_(loop_, node_.directory() + "/control.sock",
                [this](const Peer& peer, std::string_view line) { return answers_.answer(peer, line); }),
+      relay_events_(node_, visibility_, control_),
       metrics_(loop_, [this] { return metrics(); }) {
-    events_.on_event([this](const NodeEvent& event) {
-        control_.broadcast(std::make_shared<const std::string>(
-            dump(Json{{"version", control_version}, {"event", to_json(event)}}) + "\n"));
-    });
+    events_.on_event([this](const NodeEvent& event) { relay_events_.send(event); });
 }
 
 int Daemon::run() {
@@ -52,7 +68,7 @@ int Daemon::run() {
     ::sd_notify(0, "STOPPING=1");
     dynamic_.restore();
     kernel_.end();
-    save();
+    history_.save();
     log(Priority::info, "ended");
     return status;
 }
@@ -65,82 +81,41 @@ void Daemon::start() {
     });
     if (const auto listening = control_.listen(); !listening) log(Priority::error, listening.error());
     tick_ = loop_.every(1s, [this] { tick(); }, Urgency::first);
-    relay_ = loop_.every(100ms, [this] { relay_events(); });
+    relay_ = loop_.every(100ms, [this] { relay_events_.send_new(); });
     log(Priority::info, fmt::format("runs for {}", node_.directory()));
-    auto history = load_history(node_.directory(), now_s());
-    if (history) history_ = std::move(*history);
-    else log(Priority::warning, history.error() + "; history begins anew");
-    save_at_ = now_s() + between_saves_s;
+    if (const auto loaded = history_.load(); !loaded) log(Priority::warning, loaded.error());
     tick();
     kernel_.start();
-    if (node_.usable()) next_event_ = node_.ledger().event_head();
 }
 
 void Daemon::tick() {
-    policy_is_new_ = node_.refresh() || policy_is_new_;
-    if (const auto aside = node_.take_aside(); !aside.empty())
-        events_.emit(Priority::warning, "ledger_replaced", Json{{"aside", aside}},
-                     fmt::format("the ledger was cut short or overwritten; it was moved to {}, and a new one made: "
-                                 "on devices that are open now, nothing is counted in it", aside));
-    if (node_.missing() != said_missing_) {
-        said_missing_ = node_.missing();
-        const bool waits = !said_missing_.empty();
-        events_.emit(waits ? Priority::warning : Priority::info, waits ? "waiting" : "found",
-                     Json{{"missing", said_missing_}}, waits ? said_missing_ : "policy and ledger are there");
-    }
+    refresh();
     if (!node_.usable()) return;
-    if (policy_is_new_) new_policy();
-    policy_is_new_ = false;
-    node_.ledger().reap();
-    sample();
-    if (sampled_at_ >= save_at_) save();
-    dynamic_.apply();
+    const auto names = machine_devices();
+    node_.check(time_for_checks);
+    node_.look({names.begin(), names.end()}, time_for_looks);
+    tell_of_ledgers();
+    history_.sample();
+    dynamic_.apply(names, NodeUsage(node_, kernel_.uses()));
+    look_after_tenants();
     update_status();
 }
 
-void Daemon::sample() {
-    history_text_.reset();
-    const auto now = sampled_at_ = now_s();
-    if (!node_.copy_ledger()) return;
-    const auto& ledger = node_.ledger_copy();
-    for (const auto& [number, device] : ledger.devices())
-        for (const auto& row : resource_table)
-            history_.add({std::string(default_tenant), device, row.id}, now, ledger.tenant_usage(number, row.id),
-                         ledger.peak(number, row.id));
-}
-
-void Daemon::save() {
-    if (sampled_at_ == 0) return;
-    save_at_ = now_s() + between_saves_s;
-    const auto saved = save_history(node_.directory(), history_, sampled_at_);
-    const auto error = saved ? std::string() : saved.error();
-    if (std::exchange(said_unsaved_, error) != error && !error.empty()) log(Priority::error, error);
-}
-
-// Every user gets the same: all processes are in the one tenant.
-Text Daemon::history(const Request& request) {
-    if (!history_text_) history_text_.emplace(history_, now_s());
-    return history_text_->answer(request);
-}
-
-// The ledger's figure or the kernel's, whichever is higher: a program that goes around the quota fills a device too.
-std::uint64_t Daemon::usage(const std::string& device, Resource resource) const {
-    std::uint64_t live = 0;
-    for (const auto& use : kernel_.uses())
-        if (use.device == device) live += use.live[index(resource)];
-    return std::max(live, node_.usage(device, resource));
-}
-
-// What `systemctl status` shows.
-void Daemon::update_status() {
-    const auto status = fmt::format("STATUS={} around the quota, {} dynamic rules, {} limits not as configured",
-                                    kernel_.bypasses().size(), dynamic_.rules(), dynamic_.changes().size());
-    if (status != said_status_) ::sd_notify(0, status.c_str());
-    said_status_ = status;
+void Daemon::refresh() {
+    policy_is_new_ = node_.refresh() || policy_is_new_;
+    if (node_.missing() != said_missing_.value_or("")) {
+        const bool waits = !node_.missing().empty();
+        events_.emit(waits ? Priority::warning : Priority::info, waits ? "waiting" : "found",
+                     Json{{"missing", node_.missing()}}, waits ? node_.missing() : "policy and ledgers are there");
+    }
+    said_missing_ = node_.missing();
+    if (!policy_is_new_ || !node_.usable()) return;
+    policy_is_new_ = false;
+    new_policy();
 }
 
 void Daemon::new_policy() {
-    const auto policy = node_.policy().decompile();
+    const auto& policy = node_.decompiled();
     dynamic_.start(policy.dynamic);
     metrics_port_ = policy.sidecar.metrics_port;
     if (const auto listening = metrics_.listen(static_cast<std::uint16_t>(metrics_port_)); !listening)
@@ -149,24 +124,44 @@ void Daemon::new_policy() {
     if (!node_.writable()) log(Priority::warning, "limits can be watched but not changed: not run as root");
 }
 
-// Sends the ledger's events to subscribers.
-void Daemon::relay_events() {
-    if (!node_.usable()) return;
-    const auto& ledger = node_.ledger();
-    const auto head = ledger.event_head();
-    if (head < next_event_) next_event_ = 0;  // another ledger
-    if (head == next_event_) return;
-    if (control_.subscribers() == 0) {
-        next_event_ = head;
-        return;
+// Of ledgers that were replaced here, or cannot be used.
+void Daemon::tell_of_ledgers() {
+    for (auto* tenant : node_.with_ledger()) {
+        auto& ledger = tenant->ledger();
+        if (const auto aside = ledger.take_aside(); !aside.empty())
+            events_.emit(Priority::warning, "ledger_replaced", Json{{"tenant", tenant->name()}, {"aside", aside}},
+                         fmt::format("the ledger of tenant {} was cut short or overwritten; it was moved to {}, and a "
+                                     "new one made: on devices that are open now, nothing is counted in it",
+                                     tenant->name(), aside));
+        const auto said = said_unusable_.find(tenant->name());
+        if (ledger.missing() == (said == said_unusable_.end() ? "" : said->second)) continue;
+        const bool waits = !ledger.missing().empty();
+        events_.emit(waits ? Priority::warning : Priority::info, waits ? "waiting" : "found",
+                     Json{{"tenant", tenant->name()}, {"missing", ledger.missing()}},
+                     waits ? ledger.missing() : fmt::format("the ledger of tenant {} is there", tenant->name()));
+        if (waits) said_unusable_[tenant->name()] = ledger.missing();
+        else said_unusable_.erase(tenant->name());
     }
-    if (!node_.copy_ledger()) return;  // an event may name a device that is new
-    const auto devices = node_.ledger_copy().devices();
-    for (const auto& [number, event] : read_events(ledger.path(), next_event_)) {
-        next_event_ = number + 1;
-        control_.broadcast(std::make_shared<const std::string>(
-            dump(Json{{"version", control_version}, {"event", event_json(number, event, devices)}}) + "\n"));
-    }
+}
+
+void Daemon::look_after_tenants() {
+    const auto known = unknown_names_.try_again();
+    say_once(said_uncompiled_, known ? Result<void>() : Error{known.error()});
+    if (known)
+        for (const auto& name : *known) log(Priority::notice, fmt::format("{} is known now; its matches hold", name));
+    if (!node_.is_own() && node_.writable()) say_once(said_unbalanced_, balance_with_old(node_.directory()));
+    if (++ticks_ % ticks_between_removals == 0) instances_.remove_unused();
+    if (is_half_full(node_.directory()))
+        for (const auto* tenant : node_.with_ledger()) Ledger::cut_growth(tenant->ledger().path());
+}
+
+// What `systemctl status` shows.
+void Daemon::update_status() {
+    const auto status =
+        fmt::format("STATUS={} tenants, {} around the quota, {} dynamic rules, {} limits not as configured",
+                    node_.with_ledger().size(), kernel_.bypasses().size(), dynamic_.rules(), dynamic_.held());
+    if (status != said_status_) ::sd_notify(0, status.c_str());
+    said_status_ = status;
 }
 
 Result<std::string> Daemon::reload() {
@@ -183,31 +178,31 @@ Result<std::string> Daemon::reload() {
 
 std::string Daemon::metrics() {
     MetricsInput input;
-    if (node_.usable()) {
-        node_.copy_ledger(LedgerCopy::Parts::usage_and_activity);
-        input.tenants.push_back(take_snapshot(node_.ledger_copy(), node_.policy()));
-        input.ledger_events = node_.ledger().event_head();
-    }
+    input.tenants = tenant_metrics(node_, views_);
+    input.ledger_events = ledger_events(node_);
     input.events = events_.counts();
     input.denied = kernel_.denied();
     input.clients = control_.clients();
-    input.changed_limits = dynamic_.changes().size();
     return metrics_text(input);
 }
 
-Json Daemon::status() const {
+Json Daemon::status(const Answers::Sees& sees) const {
+    auto missing = node_.missing();
+    for (const auto* tenant : node_.with_ledger())
+        if (missing.empty() && sees(tenant->key())) missing = tenant->ledger().missing();
     return Json{{"version", control_version},
                 {"sidecar", {{"directory", node_.directory()},
-                             {"missing", node_.missing()},
+                             {"missing", missing},
+                             {"tenants", node_.with_ledger().size()},
                              {"may_change_limits", node_.writable()},
                              {"clients", control_.clients()},
                              {"subscribers", control_.subscribers()},
                              {"dropped_clients", control_.dropped()},
                              {"dynamic_rules", dynamic_.rules()},
-                             {"changed_limits", dynamic_.changes().size()},
+                             {"changed_limits", dynamic_.held()},
                              {"metrics_port", metrics_port_},
                              {"metrics_served", metrics_.listening()}}},
-                {"kernel", kernel_.status()}};
+                {"kernel", kernel_.status(sees)}};
 }
 
 }  // namespace rdmaquota

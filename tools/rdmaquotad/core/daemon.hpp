@@ -1,20 +1,23 @@
 // rdmaquotad as a whole: makes its parts, connects them, and runs the loop.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "tools/common/limit_changes.hpp"
+#include "tools/rdmaquotad/bypass/bypass_monitor.hpp"
+#include "tools/rdmaquotad/core/instances.hpp"
+#include "tools/rdmaquotad/core/loop.hpp"
+#include "tools/rdmaquotad/core/node.hpp"
+#include "tools/rdmaquotad/core/node_events.hpp"
+#include "tools/rdmaquotad/core/unknown_names.hpp"
+#include "tools/rdmaquotad/dynamic/dynamic_limits.hpp"
+#include "tools/rdmaquotad/history/history_keeper.hpp"
 #include "tools/rdmaquotad/serve/answers.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
-#include "tools/rdmaquotad/dynamic/dynamic_limits.hpp"
-#include "tools/rdmaquotad/history/history.hpp"
-#include "tools/rdmaquotad/history/history_json.hpp"
-#include "tools/rdmaquotad/bypass/bypass_monitor.hpp"
-#include "tools/rdmaquotad/core/loop.hpp"
+#include "tools/rdmaquotad/serve/event_relay.hpp"
 #include "tools/rdmaquotad/serve/metrics_server.hpp"
-#include "tools/rdmaquotad/core/quota_directory.hpp"
-#include "tools/rdmaquotad/core/node_events.hpp"
 
 namespace rdmaquota {
 
@@ -29,34 +32,35 @@ public:
 private:
     void start();
     void tick();
+    void refresh();
     void new_policy();
-    void sample();
-    void save();
-    Text history(const Request& request);
-    std::uint64_t usage(const std::string& device, Resource resource) const;
-    void relay_events();
+    void tell_of_ledgers();
+    void look_after_tenants();
     void update_status();
     std::string metrics();
     Result<std::string> reload();
-    Json status() const;
+    Json status(const Answers::Sees& sees) const;
 
     std::string policy_file_;
     Loop loop_;
-    QuotaDirectory node_;
+    Node node_;
     NodeEvents events_;
     BypassMonitor kernel_;
     std::uint32_t metrics_port_ = 0;  // as the policy has it
     bool policy_is_new_ = false;
-    std::string said_missing_;  // so that it is said once
-    std::uint64_t next_event_ = 0;
-    std::string said_status_;
-    History history_;
-    std::uint64_t sampled_at_ = 0, save_at_ = 0;  // CLOCK_REALTIME
-    std::string said_unsaved_;
-    std::optional<HistoryText> history_text_;  // until the next sample
+    std::optional<std::string> said_missing_;          // so that it is said once
+    std::map<std::string, std::string> said_unusable_;  // the same of ledgers, by their tenants' names
+    std::string said_status_, said_uncompiled_, said_unbalanced_;
+    HistoryKeeper history_;
     DynamicLimits dynamic_;
+    Instances instances_;
+    UnknownNames unknown_names_;
+    std::uint64_t ticks_ = 0;
+    TenantViews views_;
+    Visibility visibility_;
     Answers answers_;
     ControlSocket control_;
+    EventRelay relay_events_;
     MetricsServer metrics_;
     Loop::Source tick_;
     Loop::Source relay_;

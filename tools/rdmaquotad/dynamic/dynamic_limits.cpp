@@ -1,179 +1,137 @@
 #include "tools/rdmaquotad/dynamic/dynamic_limits.hpp"
 
 #include <algorithm>
-#include <ctime>
+#include <set>
 
 #include <fmt/core.h>
 
-#include "tools/common/devices.hpp"
-
 namespace rdmaquota {
-namespace {
 
-std::uint64_t cell(const PolicySegment& policy, const ChangedLimit& change) {
-    return load_limit(policy.row(change.scope, change.device), change.resource);
-}
-
-bool take_note(PolicyWriter& writer, const ChangedLimit& change) {
-    return writer.take_note(change.scope, change.device, change.resource);
-}
-
-bool same_cell(const ChangedLimit& change, Scope scope, const std::string& device, Resource resource) {
-    return change.scope == scope && change.device == device && change.resource == resource;
-}
-
-}  // namespace
-
-DynamicLimits::DynamicLimits(QuotaDirectory& node, NodeEvents& events, Usage usage, Capacity capacity)
-    : node_(node), events_(events), usage_(std::move(usage)), capacity_(std::move(capacity)) {}
+DynamicLimits::DynamicLimits(Node& node, NodeEvents& events, Capacity capacity)
+    : node_(node), events_(events), capacity_(std::move(capacity)) {}
 
 void DynamicLimits::start(std::vector<DynamicRule> rules) {
     rules_ = DynamicRules(std::move(rules));
-    changes_ = limit_changes(node_.directory(), node_.policy());
     said_unwritable_ = false;
-    if (changes_.empty() && node_.writable()) write_record();  // a record that is there belongs to another policy
 }
 
-ChangedLimit* DynamicLimits::find(Scope scope, const std::string& device, Resource resource) {
-    const auto found = std::find_if(changes_.begin(), changes_.end(), [&](const ChangedLimit& change) {
-        return same_cell(change, scope, device, resource);
-    });
-    return found == changes_.end() ? nullptr : &*found;
+DynamicLimits::Held DynamicLimits::find_held() {
+    Held all;
+    for (auto& [key, tenant] : node_.tenants())
+        for (const auto& held : tenant.held())
+            if (held.reason == Reason::rule) all[{key, held.scope, held.device, held.resource}] = held;
+    return all;
 }
 
-Surroundings DynamicLimits::surroundings() {
+// A rule for a template is for all its tenants.
+std::vector<std::string> DynamicLimits::tenants_of(const std::string& rule_tenant) const {
+    std::vector<std::string> keys;
+    for (const auto* tenant : node_.with_ledger())
+        if (rule_tenant == "*" || rule_tenant == tenant->key() || rule_tenant == tenant->name() ||
+            is_instance_of(tenant->key(), rule_tenant))
+            keys.push_back(tenant->key());
+    return keys;
+}
+
+std::uint64_t DynamicLimits::configured(const LimitKey& key) {
+    const auto* tenant = node_.find(key.tenant);
+    if (tenant == nullptr || tenant->limits() == nullptr) return unlimited;
+    return tenant->limits()->configured(key.scope, key.device, key.resource);
+}
+
+Surroundings DynamicLimits::surroundings(const std::vector<std::string>& devices, const NodeUsage& usage) {
     Surroundings now;
-    now.devices = machine_devices();
-    now.usage = usage_;
+    now.devices = devices;
+    now.tenants = [this](const std::string& tenant) { return tenants_of(tenant); };
+    now.usage = [&usage](const std::string& device, Resource resource) { return usage.of_node(device, resource); };
+    now.tenant_usage = [this, &usage](const std::string& key, const std::string& device, Resource resource) {
+        const auto* tenant = node_.find(key);
+        return tenant == nullptr ? 0 : usage.of_tenant(*tenant, device, resource);
+    };
     now.capacity = capacity_;
-    now.configured = [this](Scope scope, const std::string& device, Resource resource) {
-        const auto* change = find(scope, device, resource);
-        return change == nullptr ? node_.policy().limit(scope, device, resource)
-                                 : configured_limit(node_.policy(), *change);
-    };
-    now.changed = [this](Scope scope, const std::string& device, Resource resource) {
-        return find(scope, device, resource) != nullptr;
-    };
+    now.configured = [this](const LimitKey& key) { return configured(key); };
+    now.held = [this](const LimitKey& key) { return held_.contains(key); };
     return now;
 }
 
-// A limit that an administrator set meanwhile is not restored, even when it equals the one that was set here.
-void DynamicLimits::forget_foreign(PolicyWriter& writer) {
-    const auto forgotten = std::erase_if(changes_, [&writer](const ChangedLimit& change) {
-        const auto now = cell(writer.policy(), change);
-        return take_note(writer, change) || (now != change.limit && now != change.from);
-    });
-    if (forgotten != 0) write_record();
-}
-
-void DynamicLimits::write_record() {
-    if (const auto written = write_limit_changes(node_.directory(), node_.policy(), changes_); !written)
-        log(Priority::error, written.error());
-}
-
-void DynamicLimits::apply() {
-    if (rules_.size() == 0 && changes_.empty()) return;
+void DynamicLimits::apply(const std::vector<std::string>& devices, const NodeUsage& usage) {
+    held_ = find_held();
+    if (rules_.size() == 0 && held_.empty()) return;
     if (!node_.writable()) {
         if (!said_unwritable_)
             log(Priority::warning, "the policy has dynamic rules, but limits cannot be changed from here");
         said_unwritable_ = true;
         return;
     }
-    auto writer = policy_writer();
-    if (!writer) return;
-    forget_foreign(*writer);
-    change_to(rules_.evaluate(surroundings()), *writer);
-}
-
-// None for a policy that was just published: rules and record belong to the one before.
-std::optional<PolicyWriter> DynamicLimits::policy_writer() {
-    auto writer = node_.policy_writer();
-    if (!writer) log(Priority::warning, writer.error());
-    if (!writer || node_.policy().superseded()) return std::nullopt;
-    return std::move(*writer);
-}
-
-void DynamicLimits::change_to(const std::vector<WantedLimit>& wanted, PolicyWriter& writer) {
-    std::vector<ChangedLimit> record;
-    for (const auto& limit : wanted) {
-        const auto* was = find(limit.scope, limit.device, limit.resource);
-        auto change = was != nullptr ? *was : ChangedLimit{};
-        change.scope = limit.scope;
-        change.device = limit.device;
-        change.resource = limit.resource;
-        change.from = cell(node_.policy(), change);
-        if (was == nullptr) change.configured = change.from;
-        change.limit = limit.limit;
-        if (change.from != change.limit) {
-            change.reason = limit.reason;
-            change.since_s = static_cast<std::uint64_t>(std::time(nullptr));
-        }
-        record.push_back(std::move(change));
-    }
-    std::vector<ChangedLimit> back;
-    for (const auto& change : changes_)
-        if (std::none_of(record.begin(), record.end(), [&change](const ChangedLimit& kept) {
-                return same_cell(kept, change.scope, change.device, change.resource);
-            }))
-            back.push_back(change);
-    put(std::move(record), back, writer);
-}
-
-// Sets the limits of `record` and restores those of `back`. False when that could not be recorded first.
-bool DynamicLimits::put(std::vector<ChangedLimit> record, const std::vector<ChangedLimit>& back, PolicyWriter& writer) {
-    const bool nothing = back.empty() && std::all_of(record.begin(), record.end(), [](const ChangedLimit& change) {
-                             return change.from == change.limit;
-                         });
-    if (nothing) return true;
-    auto both = record;
-    both.insert(both.end(), back.begin(), back.end());
-    if (const auto written = write_limit_changes(node_.directory(), node_.policy(), both); !written) {
-        log(Priority::error, "no limit is changed: " + written.error());
-        return false;
-    }
-    const auto& policy = writer.policy();
-    const auto set = [&writer](const ChangedLimit& change, std::uint64_t limit) {
-        const auto done = writer.set(change.scope, change.device, change.resource, limit);
-        if (!done) log(Priority::error, done.error());
-        return static_cast<bool>(done);
-    };
-    for (const auto& change : back) {
-        const auto before = cell(policy, change);
-        if (set(change, change.configured)) emit("restored", change, before, configured_limit(policy, change));
-    }
-    for (auto& change : record) {
-        if (change.from == change.limit) continue;
-        const auto before = change.from == unset ? configured_limit(policy, change) : change.from;
-        take_note(writer, change);  // an earlier note was dealt with in forget_foreign
-        if (set(change, change.limit))
-            emit(change.limit < before ? "tightened" : "relaxed", change, before, change.limit);
-        change.from = change.limit;
-    }
-    changes_ = std::move(record);
-    write_record();
-    return true;
+    change_to(rules_.evaluate(surroundings(devices, usage)));
 }
 
 void DynamicLimits::restore() {
-    if (!node_.usable() || !node_.writable()) return;
-    auto writer = policy_writer();
-    if (!writer) return;
-    forget_foreign(*writer);
-    put({}, std::vector(changes_), *writer);
+    for (auto& [key, tenant] : node_.tenants()) tenant.refresh();
+    held_ = find_held();
+    if (node_.writable()) change_to({});
 }
 
-void DynamicLimits::emit(std::string_view kind, const ChangedLimit& change, std::uint64_t before, std::uint64_t after) {
-    const auto who = change.scope == Scope::process ? "each process" : "the tenant";
-    const auto why = kind == "restored" ? std::string("as configured") : change.reason;
+// Opens the limits only of tenants for which something changes.
+void DynamicLimits::change_to(const WantedLimits& wanted) {
+    std::set<std::string> tenants;
+    for (const auto& [key, limit] : wanted) {
+        const auto held = held_.find(key);
+        if (held == held_.end() || held->second.limit != limit.limit) tenants.insert(key.tenant);
+    }
+    for (const auto& [key, held] : held_)
+        if (!wanted.contains(key)) tenants.insert(key.tenant);
+    for (const auto& key : tenants)
+        if (auto* tenant = node_.find(key)) change(*tenant, wanted);
+    if (!tenants.empty()) held_ = find_held();
+}
+
+// Not the limits that were just published: rules and holds belong to those before.
+void DynamicLimits::change(Tenant& tenant, const WantedLimits& wanted) {
+    auto writer = tenant.writer();
+    if (!writer) return log(Priority::warning, writer.error());
+    if (tenant.limits() == nullptr || tenant.limits()->superseded()) return;
+    const auto of_tenant = [&](const LimitKey& key) { return key.tenant == tenant.key(); };
+    for (const auto& [key, held] : held_)
+        if (of_tenant(key) && !wanted.contains(key)) release(tenant, *writer, key);
+    for (const auto& [key, limit] : wanted)
+        if (of_tenant(key)) hold(tenant, *writer, key, limit);
+    tenant.refresh();
+}
+
+// What another reason holds stays where it is less.
+void DynamicLimits::hold(Tenant& tenant, LimitsWriter& writer, const LimitKey& key, const WantedLimit& wanted) {
+    const auto before = writer.limits().limit(key.scope, key.device, key.resource);
+    const auto reason = load_reason(writer.limits().row(key.scope, key.device), key.resource);
+    if (reason == Reason::rule && before == wanted.limit) return;
+    if (reason != Reason::rule && reason != Reason::configured && before <= wanted.limit) return;
+    const auto done = writer.hold(key.scope, key.device, key.resource, wanted.limit, Reason::rule, wanted.reason);
+    if (!done) return log(Priority::error, done.error());
+    if (before != wanted.limit)
+        emit(wanted.limit < before ? "tightened" : "relaxed", tenant, key, before, wanted.limit, wanted.reason);
+}
+
+void DynamicLimits::release(Tenant& tenant, LimitsWriter& writer, const LimitKey& key) {
+    if (load_reason(writer.limits().row(key.scope, key.device), key.resource) != Reason::rule) return;
+    const auto before = writer.limits().limit(key.scope, key.device, key.resource);
+    writer.release(key.scope, key.device, key.resource);
+    emit("restored", tenant, key, before, writer.limits().limit(key.scope, key.device, key.resource), "as configured");
+}
+
+void DynamicLimits::emit(std::string_view kind, const Tenant& tenant, const LimitKey& key, std::uint64_t before,
+                         std::uint64_t after, const std::string& why) {
+    auto holder = key;
+    holder.tenant = tenant.name();
     events_.emit(Priority::notice, kind,
-                 Json{{"scope", name(change.scope)},
-                      {"device", change.device},
-                      {"resource", info(change.resource).name},
+                 Json{{"tenant", tenant.name()},
+                      {"scope", name(key.scope)},
+                      {"device", key.device},
+                      {"resource", info(key.resource).name},
                       {"before", limit_json(before)},
                       {"limit", limit_json(after)},
                       {"reason", why}},
-                 fmt::format("{} of {} on {}: {} -> {}; {}", info(change.resource).name, who, change.device,
-                             format_amount(change.resource, before), format_amount(change.resource, after), why));
+                 fmt::format("{} of {} on {}: {} -> {}; {}", info(key.resource).name, holder_of(holder), key.device,
+                             format_amount(key.resource, before), format_amount(key.resource, after), why));
 }
 
 }  // namespace rdmaquota

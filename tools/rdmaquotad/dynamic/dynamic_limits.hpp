@@ -1,56 +1,59 @@
-// Limits that follow the node's state: writes the limits that the rules ask for into the running policy, and records
-// them in changed.json (tools/common/limit_changes.hpp).
+// Limits that follow the node's state: holds the limits that the rules ask for (LimitsWriter::hold), and releases them.
 //
-// A limit is one word, so none is ever half set. The record is written before a limit leaves its configured value and
-// again after it is restored. A daemon that dies leaves limits as they are, and its successor goes on from the record.
-// A limit that somebody else sets counts as configured from then on.
+// A limit is one word, so none is ever half set. What is configured stays beside it, and what rules hold stands in the
+// file of limits itself, with the reason: a daemon that dies leaves limits as they are, and its successor goes on from
+// there. What an administrator sets meanwhile is what a rule computes from then on.
 #pragma once
 
 #include <functional>
-#include <optional>
+#include <map>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "tools/common/limit_changes.hpp"
-#include "tools/rdmaquotad/dynamic/dynamic_rules.hpp"
-#include "tools/rdmaquotad/core/quota_directory.hpp"
+#include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"
+#include "tools/rdmaquotad/core/node_usage.hpp"
+#include "tools/rdmaquotad/dynamic/dynamic_rules.hpp"
 
 namespace rdmaquota {
 
 class DynamicLimits {
 public:
-    // Capacity and usage of a device; 0 when unknown.
+    // Capacity of a device; 0 when unknown.
     using Capacity = std::function<std::uint64_t(CapacityOf, const std::string& device, Resource)>;
-    using Usage = std::function<std::uint64_t(const std::string& device, Resource)>;
 
-    DynamicLimits(QuotaDirectory& node, NodeEvents& events, Usage usage, Capacity capacity);
+    DynamicLimits(Node& node, NodeEvents& events, Capacity capacity);
 
     // Call it when the running policy was replaced: these are its rules.
     void start(std::vector<DynamicRule> rules);
-    // Evaluates the rules and changes limits accordingly. Needs a usable quota directory.
-    void apply();
-    // Restores all limits to the configured ones; for an orderly end.
+    // Evaluates the rules and changes limits accordingly. `devices` are those of the machine.
+    void apply(const std::vector<std::string>& devices, const NodeUsage& usage);
+    // Releases all that rules hold; for an orderly end.
     void restore();
 
     std::size_t rules() const noexcept { return rules_.size(); }
-    const std::vector<ChangedLimit>& changes() const noexcept { return changes_; }
+    std::size_t held() const noexcept { return held_.size(); }  // limits, as of the last `apply`
 
 private:
-    ChangedLimit* find(Scope scope, const std::string& device, Resource resource);
-    std::optional<PolicyWriter> policy_writer();
-    void forget_foreign(PolicyWriter& writer);
-    void write_record();
-    void change_to(const std::vector<WantedLimit>& wanted, PolicyWriter& writer);
-    bool put(std::vector<ChangedLimit> record, const std::vector<ChangedLimit>& back, PolicyWriter& writer);
-    void emit(std::string_view kind, const ChangedLimit& change, std::uint64_t before, std::uint64_t after);
-    Surroundings surroundings();
+    using Held = std::map<LimitKey, LimitsWriter::Held>;
 
-    QuotaDirectory& node_;
+    Held find_held();
+    Surroundings surroundings(const std::vector<std::string>& devices, const NodeUsage& usage);
+    std::vector<std::string> tenants_of(const std::string& rule_tenant) const;
+    std::uint64_t configured(const LimitKey& key);
+    void change_to(const WantedLimits& wanted);
+    void change(Tenant& tenant, const WantedLimits& wanted);
+    void hold(Tenant& tenant, LimitsWriter& writer, const LimitKey& key, const WantedLimit& wanted);
+    void release(Tenant& tenant, LimitsWriter& writer, const LimitKey& key);
+    void emit(std::string_view kind, const Tenant& tenant, const LimitKey& key, std::uint64_t before,
+              std::uint64_t after, const std::string& why);
+
+    Node& node_;
     NodeEvents& events_;
-    Usage usage_;
     Capacity capacity_;
     DynamicRules rules_;
-    std::vector<ChangedLimit> changes_;
+    Held held_;
     bool said_unwritable_ = false;
 };
 

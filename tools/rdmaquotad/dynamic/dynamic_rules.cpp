@@ -4,16 +4,10 @@
 
 #include <fmt/core.h>
 
+#include "policy/policy.hpp"
+
 namespace rdmaquota {
 namespace {
-
-// 0: unknown, or none.
-std::uint64_t capacity_of(const DynamicRule& rule, const std::string& device, const Surroundings& now) {
-    if (rule.of == CapacityOf::amount) return rule.capacity;
-    if (rule.of != CapacityOf::limit) return now.capacity(rule.of, device, rule.watch);
-    const auto limit = now.configured(Scope::tenant, device, rule.watch);
-    return limit == unlimited ? 0 : limit;
-}
 
 // `configured` itself where the rule changes nothing.
 std::uint64_t limit_by(const DynamicRule& rule, std::uint64_t configured) {
@@ -30,20 +24,18 @@ std::string reason(const DynamicRule& rule, double per_cent, std::uint64_t capac
                        turn);
 }
 
-void add(std::vector<WantedLimit>& wanted, WantedLimit limit) {
-    const auto same = std::find_if(wanted.begin(), wanted.end(), [&limit](const WantedLimit& other) {
-        return other.scope == limit.scope && other.device == limit.device && other.resource == limit.resource;
-    });
-    if (same == wanted.end())
-        wanted.push_back(std::move(limit));
-    else if (limit.limit < same->limit)
-        *same = std::move(limit);
+void want(WantedLimits& wanted, const DynamicRule& rule, LimitKey key, std::uint64_t configured,
+          const std::string& reason) {
+    const auto limit = limit_by(rule, configured);
+    if (limit == configured) return;
+    const auto [same, is_new] = wanted.try_emplace(std::move(key), WantedLimit{limit, reason});
+    if (!is_new && limit < same->second.limit) same->second = {limit, reason};
 }
 
 }  // namespace
 
-std::vector<WantedLimit> DynamicRules::evaluate(const Surroundings& now) {
-    std::vector<WantedLimit> wanted;
+WantedLimits DynamicRules::evaluate(const Surroundings& now) {
+    WantedLimits wanted;
     for (std::size_t i = 0; i < rules_.size(); ++i) {
         if (rules_[i].device != any_device) evaluate(i, rules_[i].device, now, wanted);
         if (rules_[i].device == any_device)
@@ -52,22 +44,40 @@ std::vector<WantedLimit> DynamicRules::evaluate(const Surroundings& now) {
     return wanted;
 }
 
-void DynamicRules::evaluate(std::size_t number, const std::string& device, const Surroundings& now,
-                        std::vector<WantedLimit>& wanted) {
-    const auto& rule = rules_[number];
-    const auto capacity = capacity_of(rule, device, now);
-    if (capacity == 0) return;
-    const auto per_cent = 100.0 * static_cast<double>(now.usage(device, rule.watch)) / static_cast<double>(capacity);
-    const auto known = above_.find({number, device});
-    const bool changed = known == above_.end() && now.changed(rule.scope, device, rule.limit);
-    bool above = known != above_.end() ? known->second : changed == rule.tightens();
+// Why the rule changes limits at present; empty: it does not.
+std::string DynamicRules::reason_to_change(const Watched& watched, std::uint64_t usage, std::uint64_t capacity,
+                                           bool held) {
+    const auto& rule = rules_[watched.rule];
+    if (capacity == 0) return {};  // unknown, or none
+    const auto per_cent = 100.0 * static_cast<double>(usage) / static_cast<double>(capacity);
+    const auto known = above_.find(watched);
+    bool above = known != above_.end() ? known->second : held == rule.tightens();
     if (per_cent >= rule.above) above = true;
     if (per_cent <= rule.below) above = false;
-    above_[{number, device}] = above;
-    if (above != rule.tightens()) return;
-    const auto configured = now.configured(rule.scope, device, rule.limit);
-    const auto limit = limit_by(rule, configured);
-    if (limit != configured) add(wanted, {rule.scope, device, rule.limit, limit, reason(rule, per_cent, capacity)});
+    above_[watched] = above;
+    return above == rule.tightens() ? reason(rule, per_cent, capacity) : std::string();
+}
+
+void DynamicRules::evaluate(std::size_t number, const std::string& device, const Surroundings& now,
+                            WantedLimits& wanted) {
+    const auto& rule = rules_[number];
+    const auto tenants = now.tenants(rule.tenant);
+    const auto limited = [&](const std::string& tenant) { return LimitKey{tenant, rule.scope, device, rule.limit}; };
+    if (rule.of == CapacityOf::limit) {
+        for (const auto& tenant : tenants) {
+            const auto limit = now.configured({tenant, Scope::tenant, device, rule.watch});
+            const auto why = reason_to_change({number, tenant, device}, now.tenant_usage(tenant, device, rule.watch),
+                                              limit == unlimited ? 0 : limit, now.held(limited(tenant)));
+            if (!why.empty()) want(wanted, rule, limited(tenant), now.configured(limited(tenant)), why);
+        }
+        return;
+    }
+    const auto capacity = rule.of == CapacityOf::amount ? rule.capacity : now.capacity(rule.of, device, rule.watch);
+    const bool held = std::any_of(tenants.begin(), tenants.end(),
+                                  [&](const std::string& tenant) { return now.held(limited(tenant)); });
+    const auto why = reason_to_change({number, {}, device}, now.usage(device, rule.watch), capacity, held);
+    if (why.empty()) return;
+    for (const auto& tenant : tenants) want(wanted, rule, limited(tenant), now.configured(limited(tenant)), why);
 }
 
 }  // namespace rdmaquota

@@ -5,50 +5,58 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
+#include "policy/limit_key.hpp"
 #include "policy/sidecar.hpp"
-#include "shm/policy/policy_segment.hpp"
 
 namespace rdmaquota {
 
-// What the rules depend on.
+// What the rules depend on. Tenants are named by their keys.
 struct Surroundings {
     // Those that "*" stands for: the machine's, not the ledger's, which tenants can invent.
     std::vector<std::string> devices;
+    // Those that a rule's `tenant` stands for.
+    std::function<std::vector<std::string>(const std::string& tenant)> tenants;
+    // What all tenants use, and one of them.
     std::function<std::uint64_t(const std::string& device, Resource)> usage;
+    std::function<std::uint64_t(const std::string& tenant, const std::string& device, Resource)> tenant_usage;
     // The limit as configured; `unlimited` where there is none.
-    std::function<std::uint64_t(Scope, const std::string& device, Resource)> configured;
+    std::function<std::uint64_t(const LimitKey&)> configured;
     // For CapacityOf::node and ::device; 0 when unknown.
     std::function<std::uint64_t(CapacityOf, const std::string& device, Resource)> capacity;
-    // Whether an earlier daemon changed the limit already.
-    std::function<bool(Scope, const std::string& device, Resource)> changed;
+    // Whether a rule holds the limit already, of this daemon or an earlier one.
+    std::function<bool(const LimitKey&)> held;
 };
 
 struct WantedLimit {
-    Scope scope;
-    std::string device;
-    Resource resource;
     std::uint64_t limit;
     std::string reason;  // "mr_bytes at 92 % of 100 GiB, tightened from 90 % until 70 %"
 };
+using WantedLimits = std::map<LimitKey, WantedLimit>;
 
 class DynamicRules {
 public:
     explicit DynamicRules(std::vector<DynamicRule> rules = {}) : rules_(std::move(rules)) {}
 
-    // The limits that are to differ from the configured ones, at most one per cell; where rules meet, the smallest.
-    // All others are to be as configured.
-    std::vector<WantedLimit> evaluate(const Surroundings& now);
+    // The limits that are to differ from the configured ones; where rules meet, the smallest. All others are to be as
+    // configured.
+    WantedLimits evaluate(const Surroundings& now);
     std::size_t size() const noexcept { return rules_.size(); }
 
 private:
-    void evaluate(std::size_t number, const std::string& device, const Surroundings& now, std::vector<WantedLimit>& wanted);
+    // Of what a rule watches: a tenant's use of a device, or the node's, for which the tenant is empty.
+    struct Watched {
+        std::size_t rule;
+        std::string tenant, device;
+        auto operator<=>(const Watched&) const = default;
+    };
+    void evaluate(std::size_t number, const std::string& device, const Surroundings& now, WantedLimits& wanted);
+    std::string reason_to_change(const Watched& watched, std::uint64_t usage, std::uint64_t capacity, bool held);
 
     std::vector<DynamicRule> rules_;
-    // By rule and device: whether usage was last seen above, and not yet below.
-    std::map<std::pair<std::size_t, std::string>, bool> above_;
+    std::map<Watched, bool> above_;  // whether usage was last seen above, and not yet below
 };
 
 }  // namespace rdmaquota

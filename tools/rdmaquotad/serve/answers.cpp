@@ -2,14 +2,13 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/limit_changes.hpp"
+#include "tools/common/change_limits.hpp"
 #include "tools/common/snapshot_json.hpp"
 
 namespace rdmaquota {
 namespace {
 
-// A snapshot looks at every slot. Sharing it makes many clients cost no more than one.
-constexpr std::chrono::milliseconds snapshot_age{100};
+constexpr std::size_t most_processes = 131'072;  // in one answer
 
 Text line(Json json) {
     json["version"] = control_version;
@@ -20,106 +19,169 @@ Text refusal(const std::string& why) { return line(Json{{"version", control_vers
 
 Json start() { return Json{{"version", control_version}}; }
 
+bool works_without_tenants(RequestKind kind) {
+    return kind == RequestKind::status || kind == RequestKind::events || kind == RequestKind::reload;
+}
+
+Json changes_json(const std::vector<LimitDone>& done) {
+    Json limits = Json::object();
+    for (const auto& change : done)
+        limits[std::string(info(change.key.resource).name)] = {{"before", limit_json(change.before)},
+                                                               {"after", limit_json(change.after)},
+                                                               {"in_force", limit_json(change.in_force)},
+                                                               {"reason", name(change.reason)}};
+    return limits;
+}
+
+// What changes are of, for the log.
+std::string words(const LimitKey& key) {
+    const auto holder = key.tenant.empty() && key.scope == Scope::tenant ? fmt::format("tenant {}", default_tenant)
+                                                                         : holder_of(key);
+    return fmt::format("limits of {} on {}", holder, key.device);
+}
+
 }  // namespace
 
-// Every user may read: all are in the one tenant.
 Answer Answers::answer(const Peer& peer, std::string_view text) {
     const auto request = parse_request(text);
     if (!request) return {refusal(request.error())};
     const auto kind = request->kind;
     if (needs_privilege(kind) && !peer.privileged)
         return {refusal(fmt::format("only root may ask for \"{}\"", name(kind)))};
-    const bool works_without =
-        kind == RequestKind::status || kind == RequestKind::events || kind == RequestKind::reload;
-    if (!works_without && !sources_.node.usable()) return {refusal(sources_.node.missing())};
-    if (kind == RequestKind::stats) return {cached_stats()};
-    if (kind == RequestKind::history) return {sources_.history(*request)};
+    if (!works_without_tenants(kind) && !sources_.node.usable()) return {refusal(sources_.node.missing())};
+    if (kind == RequestKind::stats) return {cached_stats(peer)};
+    if (kind == RequestKind::history) {
+        const auto by_name = [&](const std::string& name) { return sources_.visibility.sees_name(peer, name); };
+        return {sources_.history(*request, peer.privileged ? Sees() : by_name)};
+    }
     const auto json = give(peer, *request);
     if (!json) return {refusal(json.error())};
     return {line(*json), kind == RequestKind::subscribe};
 }
 
 Result<Json> Answers::give(const Peer& peer, const Request& request) {
+    auto json = start();
     switch (request.kind) {
         case RequestKind::status:
-            return sources_.status();
+            return sources_.status(by_key(peer));
         case RequestKind::process:
-            return process(request.pid);
+            return process(peer, request.pid);
         case RequestKind::events:
-            return events(request.since);
+            return events(peer, request.since);
         case RequestKind::set:
-            return set(peer, request);
+        case RequestKind::unset:
+            return change(peer, request);
+        case RequestKind::instance:
+            return instance(peer);
         case RequestKind::reload: {
             const auto done = sources_.reload();
             if (!done) return Error{done.error()};
-            auto json = start();
             json["done"] = *done;
             return json;
         }
-        default: {
-            auto json = start();
+        default:
             json["subscribed"] = true;
             return json;
-        }
     }
 }
 
-const TenantView& Answers::snapshot() {
-    const auto now = std::chrono::steady_clock::now();
-    if (snapshot_ && now - snapshot_time_ <= snapshot_age) return *snapshot_;
-    stats_.reset();
-    snapshot_time_ = now;
-    sources_.node.copy_ledger(LedgerCopy::Parts::usage_and_activity);
-    return snapshot_.emplace(take_snapshot(sources_.node.ledger_copy(), sources_.node.policy()));
+Answers::Sees Answers::by_key(const Peer& peer) {
+    return [this, &peer](const std::string& key) { return sources_.visibility.sees_key(peer, key); };
 }
 
-Json Answers::stats() {
-    auto& node = sources_.node;
+std::vector<Tenant*> Answers::seen_by(const Peer& peer) {
+    std::vector<Tenant*> seen;
+    for (auto& [key, tenant] : sources_.node.tenants())
+        if (tenant.limits() != nullptr && !is_template(key) && sources_.visibility.sees(peer, tenant))
+            seen.push_back(&tenant);
+    return seen;
+}
+
+Json Answers::stats(const Peer& peer, const std::vector<Tenant*>& tenants) {
     auto json = start();
-    auto tenant = tenant_json(snapshot());
-    tenant["changed_limits"] = changes_json(node.policy(), limit_changes(node.directory(), node.policy()));
-    tenant["bypasses"] = sources_.bypasses();
-    json["tenants"] = Json::array({std::move(tenant)});
+    json["tenants"] = Json::array();
+    const auto bypasses = sources_.bypasses(by_key(peer));
+    const auto views = sources_.views.of(tenants);
+    std::size_t processes = 0;
+    for (std::size_t i = 0; i < tenants.size(); ++i) {
+        auto& tenant = *tenants[i];
+        processes += views[i]->processes.size();
+        auto of_tenant = tenant_json(processes <= most_processes ? *views[i] : sum_of({views[i]}, *tenant.limits()));
+        of_tenant["changed_limits"] = held_json(tenant.held());
+        of_tenant["bypasses"] = Json::array();
+        for (const auto& bypass : bypasses)
+            if (bypass["tenant"] == tenant.name()) of_tenant["bypasses"].push_back(bypass);
+        if (!tenant.ledger().missing().empty()) of_tenant["error"] = tenant.ledger().missing();
+        json["tenants"].push_back(std::move(of_tenant));
+    }
     return json;
 }
 
-Text Answers::cached_stats() {
-    snapshot();
-    if (!stats_) stats_ = line(stats());
-    return stats_;
+Text Answers::cached_stats(const Peer& peer) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - stats_time_ > TenantViews::age) {
+        stats_.clear();
+        stats_time_ = now;
+    }
+    const auto tenants = seen_by(peer);
+    std::string keys;
+    for (const auto* tenant : tenants) keys += tenant->key() + '\n';
+    auto& text = stats_[keys];
+    if (!text) text = line(stats(peer, tenants));
+    return text;
 }
 
-Result<Json> Answers::process(std::uint32_t pid) {
-    const auto& tenant = snapshot();
+Result<Json> Answers::process(const Peer& peer, std::uint32_t pid) {
+    const auto tenants = seen_by(peer);
+    const auto views = sources_.views.of(tenants);
     auto json = start();
     json["processes"] = Json::array();
-    for (const auto& process : tenant.processes)
-        if (process.pid == pid) json["processes"].push_back(process_json(process));
+    for (const auto* view : views)
+        for (const auto& process : view->processes) {
+            if (process.pid != pid) continue;
+            auto of_process = process_json(process);
+            of_process["tenant"] = view->name;
+            json["processes"].push_back(std::move(of_process));
+        }
     if (json["processes"].empty()) return Error{fmt::format("no process {} is in the ledger", pid)};
     return json;
 }
 
-Json Answers::events(std::uint64_t since) const {
+Json Answers::events(const Peer& peer, std::uint64_t since) {
     auto json = start();
     json["events"] = Json::array();
-    for (const auto& event : sources_.events.all())
-        if (event.number >= since) json["events"].push_back(to_json(event));
+    for (const auto& event : sources_.events.all()) {
+        const auto tenant = event.fields.value("tenant", "");
+        if (event.number >= since && (tenant.empty() || sources_.visibility.sees_name(peer, tenant)))
+            json["events"].push_back(to_json(event));
+    }
     json["next"] = sources_.events.next();
     return json;
 }
 
-Result<Json> Answers::set(const Peer& peer, const Request& request) {
+Result<Json> Answers::change(const Peer& peer, const Request& request) {
     if (!sources_.node.writable()) return Error{"this rdmaquotad may not change limits; run it as root"};
-    auto writer = sources_.node.policy_writer();
-    if (!writer) return Error{writer.error()};
-    const auto done = set_limits(*writer, request.limits);
+    std::vector<LimitKey> keys;
+    for (const auto& change : request.changes) keys.push_back(change.key);
+    const bool sets = request.kind == RequestKind::set;
+    const auto& directory = sources_.node.directory();
+    const auto done = sets ? set_limits(directory, request.changes) : unset_limits(directory, keys);
     if (!done) return Error{done.error()};
-    snapshot_.reset();
+    stats_.clear();
     auto json = start();
-    for (const auto& change : *done)
-        json["limits"][std::string(info(change.resource).name)] = {{"before", limit_json(change.before)},
-                                                                   {"after", limit_json(change.after)}};
-    log(Priority::notice, fmt::format("limits of {} set by uid {} pid {}", request.limits.device, peer.uid, peer.pid));
+    json["limits"] = changes_json(*done);
+    log(Priority::notice,
+        fmt::format("{} {} by uid {} pid {}", words(keys.front()), sets ? "set" : "unset", peer.uid, peer.pid));
+    return json;
+}
+
+Result<Json> Answers::instance(const Peer& peer) {
+    const auto made = sources_.instances.make_for(peer.pid, peer.uid);
+    if (!made) return Error{made.error()};
+    auto json = start();
+    json["tenant"] = made->tenant;
+    json["made"] = made->made;
+    if (made->made) log(Priority::info, fmt::format("tenant {} made for uid {}", made->tenant, peer.uid));
     return json;
 }
 

@@ -3,27 +3,36 @@
 
 #include <chrono>
 #include <functional>
-#include <optional>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "tools/common/json_fwd.hpp"
-#include "tools/common/snapshot.hpp"
-#include "tools/rdmaquotad/serve/control_socket.hpp"
-#include "tools/rdmaquotad/core/quota_directory.hpp"
+#include "tools/rdmaquotad/core/instances.hpp"
+#include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"
+#include "tools/rdmaquotad/serve/control_socket.hpp"
 #include "tools/rdmaquotad/serve/request.hpp"
+#include "tools/rdmaquotad/serve/tenant_views.hpp"
+#include "tools/rdmaquotad/serve/visibility.hpp"
 
 namespace rdmaquota {
 
 class Answers {
 public:
+    // Whether the one who asks sees a tenant: by its key, or the name that is shown.
+    using Sees = std::function<bool(const std::string& tenant)>;
+
     // Where the answers come from. All of it outlives this.
     struct Sources {
-        QuotaDirectory& node;
+        Node& node;
         const NodeEvents& events;
-        std::function<Json()> status;            // of the daemon
-        std::function<Json()> bypasses;          // at present
-        std::function<Text(const Request&)> history;
+        TenantViews& views;
+        Visibility& visibility;
+        Instances& instances;
+        std::function<Json(const Sees& by_key)> status;    // of the daemon
+        std::function<Json(const Sees& by_key)> bypasses;  // at present, each with the name of its tenant
+        std::function<Text(const Request&, const Sees& by_name)> history;  // an empty `by_name`: sees all
         std::function<Result<std::string>()> reload;  // returns what it did
     };
     explicit Answers(Sources sources) : sources_(std::move(sources)) {}
@@ -32,17 +41,19 @@ public:
 
 private:
     Result<Json> give(const Peer& peer, const Request& request);
-    const TenantView& snapshot();
-    Json stats();
-    Result<Json> process(std::uint32_t pid);
-    Json events(std::uint64_t since) const;
-    Result<Json> set(const Peer& peer, const Request& request);
-    Text cached_stats();
+    std::vector<Tenant*> seen_by(const Peer& peer);
+    Sees by_key(const Peer& peer);
+    Json stats(const Peer& peer, const std::vector<Tenant*>& tenants);
+    Text cached_stats(const Peer& peer);
+    Result<Json> process(const Peer& peer, std::uint32_t pid);
+    Json events(const Peer& peer, std::uint64_t since);
+    Result<Json> change(const Peer& peer, const Request& request);
+    Result<Json> instance(const Peer& peer);
 
     Sources sources_;
-    std::optional<TenantView> snapshot_;
-    Text stats_;  // of the snapshot
-    std::chrono::steady_clock::time_point snapshot_time_;
+    // By the tenants in it, so that many clients cost no more than one.
+    std::map<std::string, Text> stats_;
+    std::chrono::steady_clock::time_point stats_time_;
 };
 
 }  // namespace rdmaquota

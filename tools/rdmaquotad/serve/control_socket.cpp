@@ -30,6 +30,18 @@ std::size_t places_for(std::size_t most) {
     return limit.rlim_cur < fewest_places + other_descriptors ? fewest_places : limit.rlim_cur - other_descriptors;
 }
 
+// unix(7), SO_PEERGROUPS: the supplementary ones.
+std::vector<gid_t> groups_of(int fd, gid_t primary) {
+    std::vector<gid_t> groups(64);
+    auto bytes = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    int status = ::getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &bytes);
+    groups.resize(bytes / sizeof(gid_t));
+    if (status != 0 && errno == ERANGE) status = ::getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &bytes);
+    if (status != 0) groups.clear();
+    groups.push_back(primary);
+    return groups;
+}
+
 Text refusal(std::string_view why) {
     return std::make_shared<const std::string>(fmt::format("{{\"version\":1,\"error\":\"{}\"}}\n", why));
 }
@@ -108,7 +120,7 @@ void ControlSocket::accept_clients() {
         ucred who{};
         socklen_t size = sizeof who;
         if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0)
-            admit(fd, {who.uid, who.pid, who.uid == 0 || who.uid == ::geteuid()});
+            admit(fd, {who.uid, who.pid, who.uid == 0 || who.uid == ::geteuid(), groups_of(fd, who.gid)});
         else
             ::close(fd);
     }
@@ -272,9 +284,9 @@ void ControlSocket::tick() {
 }
 
 // Only queues, since it may be called while a client is being served.
-void ControlSocket::broadcast(const Text& event) {
+void ControlSocket::broadcast(const Text& event, const std::function<bool(const Peer&)>& sees) {
     for (const auto& [fd, client] : clients_) {
-        if (!client->subscribed || client->closing || client->slow) continue;
+        if (!client->subscribed || client->closing || client->slow || !sees(client->peer)) continue;
         client->queue(event);
         client->slow = client->backlog > longest_backlog;
         update(*client);

@@ -21,6 +21,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -33,7 +34,8 @@ namespace rdmaquota {
 struct Peer {
     uid_t uid;
     pid_t pid;
-    bool privileged;  // root, or the user that the daemon runs as
+    bool privileged;            // root, or the user that the daemon runs as
+    std::vector<gid_t> groups;  // the primary one, too
 };
 
 // One or more whole lines, shared by all clients that get the same.
@@ -67,7 +69,8 @@ public:
     ~ControlSocket();
     Result<void> listen();
 
-    void broadcast(const Text& event);  // to all subscribers
+    // To all subscribers for which `sees` is true.
+    void broadcast(const Text& event, const std::function<bool(const Peer&)>& sees);
     std::size_t clients() const noexcept { return clients_.size(); }
     std::size_t subscribers() const noexcept;
     std::uint64_t dropped() const noexcept { return dropped_; }  // for not reading

@@ -34,13 +34,14 @@ void cells(std::string& text, const MetricsInput& input, std::string_view name, 
             for (const auto& view : device.resources)
                 if (const auto value = read(view))
                     text += fmt::format("{}{{tenant=\"{}\",device=\"{}\",resource=\"{}\"}} {}\n", name,
-                                        label(tenant.name), label(device.name), info(view.resource).name, *value);
+                                        label(tenant.label), label(device.name), info(view.resource).name, *value);
 }
 
-void processes(std::string& text, const MetricsInput& input) {
-    head(text, "rdmaquota_processes", "gauge", "Processes that have a device open.");
+void of_tenants(std::string& text, const MetricsInput& input, std::string_view name, std::string_view help,
+                std::size_t TenantMetrics::* figure) {
+    head(text, name, "gauge", help);
     for (const auto& tenant : input.tenants)
-        text += fmt::format("rdmaquota_processes{{tenant=\"{}\"}} {}\n", label(tenant.name), tenant.processes.size());
+        text += fmt::format("{}{{tenant=\"{}\"}} {}\n", name, label(tenant.label), tenant.*figure);
 }
 
 void denials(std::string& text, const MetricsInput& input) {
@@ -68,17 +69,30 @@ std::string metrics_text(const MetricsInput& input) {
     cells(text, input, "rdmaquota_limit", "The limit that holds at present; no sample where there is none.",
           [](const ResourceView& view) { return view.limit == unlimited ? std::nullopt : std::optional(view.limit); });
     cells(text, input, "rdmaquota_peak", "The highest usage ever.", [](const ResourceView& view) { return view.peak; });
-    processes(text, input);
-    single(text, "rdmaquota_ledger_events_total", "counter", "Denials and repairs recorded in the ledger.",
+    of_tenants(text, input, "rdmaquota_processes", "Processes that have a device open.", &TenantMetrics::processes);
+    of_tenants(text, input, "rdmaquota_changed_limits", "Limits that are at present not the configured ones.",
+               &TenantMetrics::changed_limits);
+    single(text, "rdmaquota_ledger_events_total", "counter", "Denials and repairs recorded in the ledgers.",
            input.ledger_events);
     head(text, "rdmaquota_sidecar_events_total", "counter", "What the sidecar did or found since it started.");
     for (const auto& [kind, count] : input.events)
         text += fmt::format("rdmaquota_sidecar_events_total{{kind=\"{}\"}} {}\n", label(kind), count);
     denials(text, input);
-    single(text, "rdmaquota_changed_limits", "gauge", "Limits that are at present not the configured ones.",
-           input.changed_limits);
     single(text, "rdmaquota_clients", "gauge", "Clients of the control socket.", input.clients);
     return text;
+}
+
+std::vector<std::string> metrics_labels(const std::vector<NamedTenant>& tenants) {
+    std::vector<std::string> labels(tenants.size());
+    std::size_t own = 0;
+    for (const bool instances : {false, true})
+        for (std::size_t i = 0; i < tenants.size(); ++i) {
+            const auto& tenant = tenants[i];
+            if (tenant.from.empty() == instances) continue;
+            if (own++ < most_own) labels[i] = tenant.name;
+            else labels[i] = instances ? tenant.from : "other";
+        }
+    return labels;
 }
 
 }  // namespace rdmaquota

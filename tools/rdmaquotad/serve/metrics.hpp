@@ -1,5 +1,6 @@
 // The node's figures as Prometheus text (version 0.0.4 of the format). The labels are tenant, device and resource, never
-// a process, so there are no more series than the ledger has cells.
+// a process. The first 200 tenants have series of their own, those that people named before those of templates; the
+// others are summed up under their template's name, without limits and peaks.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,30 @@
 
 namespace rdmaquota {
 
+struct TenantMetrics {
+    std::string label;
+    std::vector<DeviceView> devices;
+    std::size_t processes = 0;
+    std::size_t changed_limits = 0;
+};
+
 struct MetricsInput {
-    std::vector<TenantView> tenants;
+    std::vector<TenantMetrics> tenants;
     std::map<std::string, std::uint64_t> events;  // of the sidecar, by kind, since it started
     std::uint64_t ledger_events = 0;              // denials and repairs ever recorded
     std::map<std::string, HcaCounts> denied;      // by the kernel, in the default tenant's cgroup; by device
     std::size_t clients = 0;
-    std::size_t changed_limits = 0;
 };
 
 std::string metrics_text(const MetricsInput& input);
+
+// The label of each of these tenants, given by their keys: a name of its own for at most `most_own`, else that of its
+// template, or "other".
+inline constexpr std::size_t most_own = 200;
+struct NamedTenant {
+    std::string key, name;
+    std::string from;  // its template; empty: none
+};
+std::vector<std::string> metrics_labels(const std::vector<NamedTenant>& tenants);
 
 }  // namespace rdmaquota

@@ -5,14 +5,15 @@
 
 #include <fmt/format.h>
 
+#include "policy/policy.hpp"
 #include "policy/printable.hpp"
 #include "tools/common/json.hpp"
 
 namespace rdmaquota {
 namespace {
 
-constexpr std::array<std::string_view, 8> names{"status",    "stats",   "process", "events",
-                                                "subscribe", "history", "set",     "reload"};
+constexpr std::array<std::string_view, 10> names{"status",  "stats", "process", "events",   "subscribe",
+                                                 "history", "set",   "unset",   "instance", "reload"};
 
 Error wrong(std::string_view what) { return {std::string(what)}; }
 
@@ -45,6 +46,7 @@ Result<void> read_events(const Json& json, Request& request) {
 }
 
 Result<void> read_history(const Json& json, Request& request) {
+    if (const auto* tenant = text_of(json, "tenant")) request.tenant = *tenant;
     if (const auto* device = text_of(json, "device")) request.device = *device;
     if (const auto* resource = text_of(json, "resource")) request.resource = *resource;
     if (request.resource.empty() || find_resource(request.resource)) return {};
@@ -64,23 +66,54 @@ Result<Setting> read_setting(const std::string& resource, const Json& value) {
     return Setting{*known, *limit};
 }
 
-Result<void> read_set(const Json& json, Request& request) {
+// What the limits of `set` and `unset` have in common; the resource is still to be filled in.
+Result<LimitKey> read_key(const Json& json, RequestKind kind) {
+    LimitKey key;
     const auto* device = text_of(json, "device");
     if (device == nullptr || !valid_device(*device))
-        return wrong("\"set\" needs a \"device\": a name, \"*\" or \"total\"");
-    request.limits.device = *device;
+        return wrong(fmt::format("\"{}\" needs a \"device\": a name, \"*\" or \"total\"", name(kind)));
+    key.device = *device;
+    if (const auto* tenant = text_of(json, "tenant")) key.tenant = *tenant;
+    else if (json.contains("tenant")) return wrong("\"tenant\" must be the name of one");
+    const auto scope = json.value("scope", Json("tenant"));
+    if (scope != "tenant" && scope != "process") return wrong("\"scope\" must be \"tenant\" or \"process\"");
+    key.scope = scope == "process" ? Scope::process : Scope::tenant;
+    return key;
+}
+
+Result<void> add_change(Request& request, const LimitKey& key, const Setting& setting) {
+    if (auto limitable = check_limitable(key.device, setting.resource); !limitable) return limitable;
+    request.changes.push_back({key, setting.limit});
+    request.changes.back().key.resource = setting.resource;
+    return {};
+}
+
+Result<void> read_set(const Json& json, Request& request) {
+    const auto key = read_key(json, request.kind);
+    if (!key) return Error{key.error()};
     const auto limits = json.find("limits");
     if (limits == json.end() || !limits->is_object() || limits->empty())
         return wrong("\"set\" needs \"limits\", an object such as {\"qp\":10}");
     for (const auto& [resource, value] : limits->items()) {
         const auto setting = read_setting(resource, value);
         if (!setting) return Error{setting.error()};
-        if (const auto limitable = check_limitable(*device, setting->resource); !limitable) return limitable;
-        request.limits.settings.push_back(*setting);
+        if (auto added = add_change(request, *key, *setting); !added) return added;
     }
-    const auto scope = json.value("scope", Json("tenant"));
-    if (scope != "tenant" && scope != "process") return wrong("\"scope\" must be \"tenant\" or \"process\"");
-    request.limits.scope = scope == "process" ? Scope::process : Scope::tenant;
+    return {};
+}
+
+Result<void> read_unset(const Json& json, Request& request) {
+    const auto key = read_key(json, request.kind);
+    if (!key) return Error{key.error()};
+    const auto resources = json.find("resources");
+    if (resources == json.end() || !resources->is_array() || resources->empty())
+        return wrong("\"unset\" needs \"resources\", a list such as [\"qp\"]");
+    for (const auto& resource : *resources) {
+        const auto* word = resource.get_ptr<const std::string*>();
+        const auto known = word == nullptr ? std::nullopt : find_resource(*word);
+        if (!known) return wrong(fmt::format("there is no resource {}", printable(dump(resource))));
+        if (auto added = add_change(request, *key, {*known, unset}); !added) return added;
+    }
     return {};
 }
 
@@ -94,6 +127,8 @@ Result<void> read_rest(const Json& json, Request& request) {
             return read_history(json, request);
         case RequestKind::set:
             return read_set(json, request);
+        case RequestKind::unset:
+            return read_unset(json, request);
         default:
             return {};
     }

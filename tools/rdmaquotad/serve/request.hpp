@@ -6,23 +6,34 @@
 #include <string_view>
 #include <vector>
 
-#include "policy/limit.hpp"
+#include "policy/limit_key.hpp"
 #include "policy/result.hpp"
-#include "tools/common/set_limits.hpp"
 
 namespace rdmaquota {
 
 inline constexpr int control_version = 1;
 
-enum class RequestKind : std::uint8_t { status, stats, process, events, subscribe, history, set, reload };
+enum class RequestKind : std::uint8_t {
+    status,
+    stats,
+    process,
+    events,
+    subscribe,
+    history,
+    set,
+    unset,
+    instance,
+    reload,
+};
 
 struct Request {
     RequestKind kind{};
     std::uint32_t pid = 0;   // of `process`
     std::uint64_t since = 0;  // of `events`: the first number that is wanted
-    LimitRequest limits;     // of `set`
-    std::string device;      // of `history`; empty: every one
-    std::string resource;    // of `history`; empty: every one
+    // Of `set` and, without limits, of `unset`; all of one tenant, scope and device.
+    std::vector<LimitChange> changes;
+    // Of `history`; empty: every one.
+    std::string tenant, device, resource;
 };
 
 // The error says what is wrong with the line and is fit to be sent back.
@@ -30,7 +41,7 @@ Result<Request> parse_request(std::string_view line);
 
 // Whether only root, or the daemon's own user, may ask it.
 constexpr bool needs_privilege(RequestKind kind) noexcept {
-    return kind == RequestKind::set || kind == RequestKind::reload;
+    return kind == RequestKind::set || kind == RequestKind::unset || kind == RequestKind::reload;
 }
 
 std::string_view name(RequestKind kind) noexcept;

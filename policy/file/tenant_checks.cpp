@@ -1,0 +1,112 @@
+// What can only be said of tenants when all files are read.
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "policy/file/tenant_tables.hpp"
+
+namespace rdmaquota {
+namespace {
+
+// All tenants that lie above another one.
+class InnerTenants {
+public:
+    explicit InnerTenants(const Policy& policy) {
+        for (const auto& tenant : policy.tenants)
+            for (std::string_view below = tenant.name; parent_of(below) != node_tenant; below = parent_of(below))
+                add(parent_of(below), tenant.name);
+    }
+
+    // Of a tenant below `tenant`, or below some instance of it; empty: there is none.
+    std::string_view below(std::string_view tenant) const {
+        if (const auto found = below_.find(tenant); found != below_.end()) return found->second;
+        if (is_template(tenant)) return first(below_, tenant, true);
+        return first(templates_, tenant, false);
+    }
+
+private:
+    using Names = std::map<std::string_view, std::string_view>;
+
+    void add(std::string_view inner, std::string_view below) {
+        below_.emplace(inner, below);
+        if (is_template(inner)) templates_.emplace(inner, below);
+    }
+
+    static std::string_view first(const Names& names, std::string_view tenant, bool instances) {
+        for (const auto& [inner, below] : names)
+            if (instances ? is_instance(inner, tenant) : is_instance(tenant, inner)) return below;
+        return "";
+    }
+
+    Names below_, templates_;
+};
+
+Result<void> check_inner(const TenantPolicy& tenant, std::string_view below, const TenantLocations& at) {
+    if (!tenant.matches.empty())
+        return Error{
+            fmt::format("{}tenant '{}' has no processes, since '{}' lies below it; move match to a tenant of "
+                        "its own, such as '{}/other'",
+                        at.matches.front(), tenant.name, below, tenant.name)};
+    if (!tenant.limits[index(Scope::process)].empty())
+        return Error{
+            fmt::format("{}tenant '{}' has no processes, since '{}' lies below it; move process to the tenants "
+                        "below it",
+                        at.process, tenant.name, below)};
+    return {};
+}
+
+// Finds entries that hold only where an entry before them holds, too.
+class Shadows {
+public:
+    // The location of such an entry before `match`; empty: there is none.
+    std::string find(const Match& match) const {
+        for (unsigned keys = 1; keys < 16; ++keys)
+            if (const auto found = seen_.find(parts(match, keys)); found != seen_.end()) return found->second;
+        return "";
+    }
+
+    void add(const Match& match, const std::string& location) { seen_.emplace(parts(match, 15), location); }
+
+private:
+    using Parts = std::array<std::string, 4>;
+
+    static Parts parts(const Match& match, unsigned keys) {
+        Parts all{match.user, match.group, match.cgroup, match.unit};
+        for (unsigned i = 0; i < all.size(); ++i)
+            if ((keys >> i & 1U) == 0) all[i].clear();
+        return all;
+    }
+
+    std::map<Parts, std::string> seen_;
+};
+
+}  // namespace
+
+Result<void> check_tenants(Policy& policy, const LocationsByTenant& locations) {
+    const InnerTenants inner(policy);
+    Shadows shadows;
+    for (const auto& tenant : policy.tenants) {
+        const auto found = locations.find(tenant.name);
+        if (found == locations.end()) continue;
+        const auto& at = found->second;
+        const auto below = inner.below(tenant.name);
+        if (!below.empty())
+            if (const auto good = check_inner(tenant, below, at); !good) return good;
+        if (below.empty() && tenant.matches.empty() && is_template(tenant.name))
+            policy.warnings.push_back(
+                fmt::format("{}template '{}' has no match, so no process is in it; add match", at.name, tenant.name));
+        for (std::size_t i = 0; i < tenant.matches.size(); ++i) {
+            const auto earlier = shadows.find(tenant.matches[i]);
+            if (!earlier.empty())
+                policy.warnings.push_back(
+                    fmt::format("{}this entry of tenant '{}' never decides: the one at {} holds "
+                                "first; move or remove one of the two",
+                                at.matches[i], tenant.name, earlier.substr(0, earlier.size() - 2)));
+            else if (!is_template(tenant.name))  // a template passes over values that make no name
+                shadows.add(tenant.matches[i], at.matches[i]);
+        }
+    }
+    return {};
+}
+
+}  // namespace rdmaquota

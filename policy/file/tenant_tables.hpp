@@ -1,0 +1,30 @@
+// [tenant.NAME] in the policy file.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "policy/file/table_reader.hpp"
+#include "policy/policy.hpp"
+
+namespace rdmaquota {
+
+// Where the files say what check_tenants looks at, each "FILE:LINE:COL: "; empty: nowhere.
+struct TenantLocations {
+    std::string name, process;
+    std::vector<std::string> matches;  // of each entry
+};
+using LocationsByTenant = std::map<std::string, TenantLocations, std::less<>>;
+
+// Reads the table of all tenants of one file. A tenant stands behind those whose `match` stands before its own, or,
+// where no file gives it one, which are named before it.
+void read_tenants(TableReader& reader, const toml::key& key, const toml::node& node, Policy& policy,
+                  LocationsByTenant& locations);
+
+// What can only be said when all files are read: tenants that have tenants below them have no processes; `match`
+// entries that never decide are warned of.
+Result<void> check_tenants(Policy& policy, const LocationsByTenant& locations);
+
+}  // namespace rdmaquota

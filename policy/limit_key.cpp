@@ -1,0 +1,15 @@
+#include "policy/limit_key.hpp"
+
+#include <fmt/core.h>
+
+#include "policy/tenant.hpp"
+
+namespace rdmaquota {
+
+std::string holder_of(const LimitKey& key) {
+    if (key.tenant == node_tenant) return "the node";
+    if (key.tenant.empty()) return "each process";
+    return fmt::format("{}tenant {}", key.scope == Scope::process ? "each process of " : "", key.tenant);
+}
+
+}  // namespace rdmaquota

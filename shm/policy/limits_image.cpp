@@ -1,0 +1,175 @@
+#include "shm/policy/limits_image.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "policy/printable.hpp"
+#include "shm/atomic.hpp"
+#include "shm/layout_version.hpp"
+
+namespace rdmaquota {
+namespace {
+
+std::uint64_t new_id() {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+Result<void> fill_header(const TenantLimits& limits, LimitsHeader& header) {
+    if (limits.log_file.size() >= sizeof header.log_file)
+        return Error{fmt::format("the log file's name is longer than {} bytes", sizeof header.log_file - 1)};
+    if (limits.tenant.size() >= sizeof header.tenant)
+        return Error{fmt::format("the tenant's name is longer than {} bytes", sizeof header.tenant - 1)};
+    header.magic = limits_magic;
+    header.layout_version = layout_version;
+    header.generation = 1;
+    header.id = new_id();
+    header.mode = static_cast<std::uint32_t>(limits.mode);
+    header.on_unavailable = static_cast<std::uint32_t>(limits.on_unavailable);
+    header.deny_errno = static_cast<std::uint32_t>(limits.deny_errno ? limits.deny_errno : EDQUOT);
+    header.log_level = static_cast<std::uint32_t>(limits.log_level);
+    header.log_target = static_cast<std::uint32_t>(limits.log_target);
+    header.clamp_device_attr = limits.clamp_device_attr ? 1 : 0;
+    header.weight = limits.weight;
+    header.grace_s = limits.grace_s;
+    limits.tenant.copy(header.tenant, sizeof header.tenant - 1);
+    limits.log_file.copy(header.log_file, sizeof header.log_file - 1);
+    return {};
+}
+
+template <class T>
+std::string_view bytes_of(const T& data, std::size_t count) {
+    return {reinterpret_cast<const char*>(&data), count * sizeof(T)};
+}
+
+}  // namespace
+
+void LimitsImage::add_row(Scope scope, std::string_view device) {
+    auto& row = rows_.emplace_back();
+    row = {};
+    device.copy(row.device, sizeof row.device - 1);
+    row.scope = static_cast<std::uint32_t>(scope);
+    std::fill(std::begin(row.effective), std::end(row.effective), unset);
+    std::fill(std::begin(row.soft), std::end(row.soft), unset);
+    auto& origins = origins_.emplace_back();
+    origins = {};
+    for (auto& origin : origins.of) origin.configured = origin.file = unset;
+    header_.row_count = static_cast<std::uint32_t>(rows_.size());
+}
+
+void LimitsImage::fill_last(const LimitRow* own, const LimitRow* for_everyone) {
+    for (std::size_t r = 0; r < resource_count; ++r) {
+        const bool is_own = own && (*own)[r] != unset;
+        const auto limit = is_own ? (*own)[r] : for_everyone ? (*for_everyone)[r] : unset;
+        auto& origin = origins_.back().of[r];
+        origin.own = is_own ? own_in_file : 0;
+        rows_.back().effective[r] = origin.configured = origin.file = limit;
+    }
+}
+
+Result<void> LimitsImage::add_scope(Scope scope, const ScopeLimits& own, const ScopeLimits& for_everyone) {
+    std::vector<std::string> devices;
+    for (const auto* list : {&own, &for_everyone})
+        for (const auto& entry : *list)
+            if (std::find(devices.begin(), devices.end(), entry.device) == devices.end()) devices.push_back(entry.device);
+    if (devices.size() > most_limit_rows)
+        return Error{fmt::format("too many devices in one scope of tenant {}: {} of at most {}", header_.tenant,
+                                 devices.size(), most_limit_rows)};
+    for (const auto& device : devices) {
+        if (!valid_device(device)) return Error{fmt::format("'{}' is no device name", printable(device))};
+        add_row(scope, device);
+        fill_last(find_row(own, device), find_row(for_everyone, device));
+    }
+    return {};
+}
+
+Result<LimitsImage> LimitsImage::compile(const TenantLimits& limits) {
+    LimitsImage image;
+    if (auto filled = fill_header(limits, image.header_); !filled) return Error{filled.error()};
+    if (auto added = image.add_scope(Scope::process, limits.limits[index(Scope::process)], limits.for_everyone); !added)
+        return Error{added.error()};
+    if (auto added = image.add_scope(Scope::tenant, limits.limits[index(Scope::tenant)], {}); !added)
+        return Error{added.error()};
+    return image;
+}
+
+LimitsImage LimitsImage::copy(const LimitsHeader& header, const LimitsRow* rows, const OriginRow* origins,
+                              std::size_t count) {
+    LimitsImage image;
+    image.header_ = header;
+    image.header_.id = new_id();
+    image.header_.superseded = 0;
+    image.rows_.assign(rows, rows + count);
+    image.origins_.assign(origins, origins + count);
+    return image;
+}
+
+std::optional<std::size_t> LimitsImage::find(Scope scope, std::string_view device) const {
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+        if (rows_[i].scope == static_cast<std::uint32_t>(scope) && device_of(rows_[i]) == device) return i;
+    return std::nullopt;
+}
+
+std::uint64_t LimitsImage::configured(Scope scope, std::string_view device, Resource resource) const {
+    const bool under_any = !is_port(device) && device != total_device;
+    for (const auto name : {device, any_device}) {
+        const auto row = name == device || under_any ? find(scope, name) : std::nullopt;
+        if (row && origins_[*row].of[index(resource)].configured != unset)
+            return origins_[*row].of[index(resource)].configured;
+    }
+    return unlimited;
+}
+
+Result<void> LimitsImage::hold(const LimitsWriter::Held& held) {
+    auto row = find(held.scope, held.device);
+    if (!row) {
+        const auto in_scope = std::count_if(rows_.begin(), rows_.end(), [&](const LimitsRow& other) {
+            return other.scope == static_cast<std::uint32_t>(held.scope);
+        });
+        if (in_scope == static_cast<std::ptrdiff_t>(most_limit_rows))
+            return Error{fmt::format("no room for limits of {}: tenant {} has limits for {} devices already",
+                                     printable(held.device), header_.tenant, most_limit_rows)};
+        row = rows_.size();
+        add_row(held.scope, held.device);
+    }
+    rows_[*row].effective[index(held.resource)] = held.limit;
+    rows_[*row].reason[index(held.resource)] = static_cast<std::uint8_t>(held.reason);
+    auto& origin = origins_[*row].of[index(held.resource)];
+    origin.since_s = held.since_s;
+    held.why.copy(origin.why, sizeof origin.why - 1);
+    return {};
+}
+
+std::string LimitsImage::bytes() const {
+    std::string all(bytes_of(header_, 1));
+    if (rows_.empty()) return all;
+    return all.append(bytes_of(rows_.front(), rows_.size())).append(bytes_of(origins_.front(), origins_.size()));
+}
+
+void mark_superseded(const std::string& path) noexcept {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return;
+    struct stat status {};
+    void* memory = MAP_FAILED;
+    if (fstat(fd, &status) == 0 && status.st_size >= static_cast<off_t>(sizeof(LimitsHeader)))
+        memory = mmap(nullptr, sizeof(LimitsHeader), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (memory == MAP_FAILED) return;
+    auto& header = *static_cast<LimitsHeader*>(memory);
+    if (header.magic == limits_magic) {
+        store(header.superseded, 1U);
+        store(header.generation, LimitsSegment::lost_generation);
+    }
+    munmap(memory, sizeof(LimitsHeader));
+}
+
+}  // namespace rdmaquota

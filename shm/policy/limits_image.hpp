@@ -1,0 +1,47 @@
+// A file of limits while it is made; for limits_writer.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/policy.hpp"
+#include "policy/result.hpp"
+#include "shm/policy/limits_segment.hpp"
+#include "shm/policy/limits_writer.hpp"
+
+namespace rdmaquota {
+
+class LimitsImage {
+public:
+    // The error says what there is no room for.
+    static Result<LimitsImage> compile(const TenantLimits& limits);
+    // What is in a mapped file, with another id.
+    static LimitsImage copy(const LimitsHeader& header, const LimitsRow* rows, const OriginRow* origins,
+                            std::size_t count);
+
+    // Adds a row that says nothing. The name is a device's.
+    void add_row(Scope scope, std::string_view device);
+
+    // What would be in force without any reason, as LimitsSegment::configured.
+    std::uint64_t configured(Scope scope, std::string_view device, Resource resource) const;
+    // Makes another limit effective; an error when there is no room for its device.
+    Result<void> hold(const LimitsWriter::Held& held);
+
+    std::string bytes() const;
+
+private:
+    Result<void> add_scope(Scope scope, const ScopeLimits& own, const ScopeLimits& for_everyone);
+    std::optional<std::size_t> find(Scope scope, std::string_view device) const;
+    void fill_last(const LimitRow* own, const LimitRow* for_everyone);
+
+    LimitsHeader header_{};
+    std::vector<LimitsRow> rows_;
+    std::vector<OriginRow> origins_;
+};
+
+// Tells the readers of the file at `path`, which another one has replaced.
+void mark_superseded(const std::string& path) noexcept;
+
+}  // namespace rdmaquota

@@ -1,0 +1,149 @@
+#include "shm/policy/limits_segment.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "shm/layout_version.hpp"
+
+namespace rdmaquota {
+namespace {
+
+Error no_limits(const std::string& path, const std::string& why) {
+    return {fmt::format("cannot use the limits {}: {}; run 'rdmaquota reload' as root to write them", path, why)};
+}
+
+template <std::size_t N>
+std::string text_of(const char (&field)[N]) {
+    return {field, strnlen(field, N)};
+}
+
+Result<void> check(const std::string& path, int fd, LimitsHeader& header) {
+    struct stat status {};
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return no_limits(path, "it is no file");
+    if (pread(fd, &header, sizeof header, 0) != static_cast<ssize_t>(sizeof header) || header.magic != limits_magic)
+        return no_limits(path, "it is no file of limits");
+    if (header.layout_version != layout_version)
+        return no_limits(path, fmt::format("its layout version is {}, this rdmaquota needs {}", header.layout_version,
+                                           layout_version));
+    const auto wanted = limits_bytes(header.row_count, LimitsSegment::Parts::all);
+    if (header.row_count > scope_count * most_limit_rows || static_cast<std::size_t>(status.st_size) != wanted)
+        return no_limits(path, fmt::format("it has {} bytes instead of {}", status.st_size, wanted));
+    return {};
+}
+
+}  // namespace
+
+std::string_view device_of(const LimitsRow& row) noexcept {
+    return {row.device, strnlen(row.device, sizeof row.device)};
+}
+
+std::uint64_t load_limit(const LimitsRow* row, Resource resource) noexcept {
+    return row ? std::atomic_ref<std::uint64_t>(const_cast<LimitsRow*>(row)->effective[index(resource)])
+                     .load(std::memory_order_relaxed)
+               : unset;
+}
+
+Reason load_reason(const LimitsRow* row, Resource resource) noexcept {
+    if (!row) return Reason::configured;
+    const auto reason = load(row->reason[index(resource)]);
+    return reason < static_cast<std::uint8_t>(Reason::other) ? static_cast<Reason>(reason) : Reason::other;
+}
+
+Result<LimitsSegment> LimitsSegment::open(const std::string& path, Parts parts, bool writable) {
+    const int fd = ::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return no_limits(path, std::strerror(errno));
+    LimitsHeader header;
+    auto checked = check(path, fd, header);
+    Mapping mapping;
+    if (checked)
+        mapping = Mapping::map(fd, limits_bytes(header.row_count, parts), writable, Mapping::AfterLoss::as_mapped);
+    const int error = errno;
+    close(fd);
+    if (!checked) return Error{checked.error()};
+    if (!mapping) return no_limits(path, std::strerror(error));
+    LimitsSegment segment(std::move(mapping), parts == Parts::all);
+    segment.row_count_ = header.row_count;
+    if (auto* copy = static_cast<LimitsHeader*>(segment.mapping_.shown_after_loss())) copy->generation = lost_generation;
+    return segment;
+}
+
+Unavailable LimitsSegment::on_unavailable() const noexcept {
+    return load(header().on_unavailable) == static_cast<std::uint32_t>(Unavailable::deny) ? Unavailable::deny
+                                                                                          : Unavailable::allow;
+}
+
+int LimitsSegment::deny_errno() const noexcept {
+    const auto number = static_cast<int>(load(header().deny_errno));
+    return number == EAGAIN || number == ENOMEM ? number : EDQUOT;
+}
+
+bool LimitsSegment::clamp_device_attr() const noexcept { return load(header().clamp_device_attr) != 0; }
+
+LogLevel LimitsSegment::log_level() const noexcept {
+    return static_cast<LogLevel>(std::min(load(header().log_level), static_cast<std::uint32_t>(LogLevel::debug)));
+}
+
+LogTarget LimitsSegment::log_target() const noexcept {
+    return static_cast<LogTarget>(std::min(load(header().log_target), static_cast<std::uint32_t>(LogTarget::file)));
+}
+
+std::string LimitsSegment::log_file() const { return text_of(header().log_file); }
+
+std::string LimitsSegment::tenant() const { return text_of(header().tenant); }
+
+const LimitsRow* LimitsSegment::row(Scope scope, std::string_view device) const noexcept {
+    for (std::uint32_t i = 0; i < row_count_; ++i)
+        if (rows()[i].scope == static_cast<std::uint32_t>(scope) && device_of(rows()[i]) == device) return rows() + i;
+    return nullptr;
+}
+
+std::vector<std::string> LimitsSegment::devices(Scope scope) const {
+    std::vector<std::string> names;
+    for (std::uint32_t i = 0; i < row_count_; ++i)
+        if (rows()[i].scope == static_cast<std::uint32_t>(scope)) names.emplace_back(device_of(rows()[i]));
+    return names;
+}
+
+std::uint64_t LimitsSegment::limit(Scope scope, std::string_view device, Resource resource) const noexcept {
+    const auto own = load_limit(row(scope, device), resource);
+    if (own != unset) return own;
+    if (is_port(device) || device == total_device) return unlimited;
+    const auto any = load_limit(row(scope, any_device), resource);
+    return any != unset ? any : unlimited;
+}
+
+Reason LimitsSegment::reason(Scope scope, std::string_view device, Resource resource) const noexcept {
+    const auto* own = row(scope, device);
+    if (is_port(device) || device == total_device || load_limit(own, resource) != unset)
+        return load_reason(own, resource);
+    return load_reason(row(scope, any_device), resource);
+}
+
+const OriginRow* LimitsSegment::origins() const noexcept {
+    return reinterpret_cast<const OriginRow*>(rows() + row_count_);
+}
+
+const Origin* LimitsSegment::origin(Scope scope, std::string_view device, Resource resource) const noexcept {
+    const auto* found = all_ ? row(scope, device) : nullptr;
+    return found ? &origins()[found - rows()].of[index(resource)] : nullptr;
+}
+
+std::uint64_t LimitsSegment::configured(Scope scope, std::string_view device, Resource resource) const noexcept {
+    const auto of = [&](std::string_view name) {
+        const auto* found = origin(scope, name, resource);
+        return found ? load(found->configured) : unset;
+    };
+    const auto own = of(device);
+    if (own != unset) return own;
+    const auto any = is_port(device) || device == total_device ? unset : of(any_device);
+    return any != unset ? any : unlimited;
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,164 @@
+// A tenant's limits: one file that root writes and the tenant's programs map read-only.
+//
+//   +0      LimitsHeader            what else holds for programs: mode, errno, log
+//   +512    LimitsRow[row_count]    what holds now: effective and soft limits, and why
+//   then    OriginRow[row_count]    where it comes from: for tools only, and not mapped by programs
+//
+// A row is a scope, a device name and one limit per resource. A limit has two values. What is *configured* comes from
+// the policy file or from `rdmaquota set`. What is *effective* holds now: the same, unless a reason (a dynamic rule, an
+// upgrade) makes it another one meanwhile. So what is configured is never forgotten, and a denial can say why a limit holds.
+// `generation` goes up after each change: readers look at it at every charge, so that a change is live at once, and at
+// nothing else meanwhile. All words are single atomics.
+// Where a change needs another row or another header, a new file with another `id` is renamed over the old one, whose
+// `superseded` word then becomes 1, and its generation one that no other has: readers open the path again.
+// This header is the readers' side; shm/policy/limits_writer.hpp changes and replaces.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "policy/policy.hpp"
+#include "policy/result.hpp"
+#include "shm/atomic.hpp"
+#include "shm/mapping.hpp"
+
+namespace rdmaquota {
+
+inline constexpr std::uint64_t limits_magic = 0x314d494c'51414d52;  // "RMAQLIM1", little-endian
+inline constexpr std::size_t resource_slots = 24;  // room for resources in every row, 3 cache lines
+static_assert(resource_count <= resource_slots);
+inline constexpr std::size_t most_limit_rows = 66;  // of a scope: 64 devices and ports, "*" and "total"
+
+struct LimitsHeader {
+    std::uint64_t magic;
+    std::uint32_t layout_version;
+    std::uint32_t row_count;
+    std::uint64_t generation;
+    std::uint64_t id;
+    std::uint32_t superseded;
+    std::uint32_t mode;
+    std::uint32_t on_unavailable;
+    std::uint32_t deny_errno;
+    std::uint32_t log_level;
+    std::uint32_t log_target;
+    std::uint32_t clamp_device_attr;
+    std::uint32_t weight;
+    std::uint32_t grace_s;
+    std::uint32_t reserved0;
+    char tenant[tenant_name_bytes];  // as it is shown, NUL-terminated
+    char log_file[256];
+    std::uint64_t reserved[7];
+};
+static_assert(sizeof(LimitsHeader) == 512);
+
+struct LimitsRow {
+    char device[device_name_bytes];  // NUL-terminated
+    std::uint32_t scope;             // Scope
+    std::uint32_t reserved0;
+    std::uint8_t reason[resource_slots];     // Reason
+    std::uint64_t reserved[4];
+    std::uint64_t effective[resource_slots];  // `unset` where this row says nothing
+    std::uint64_t soft[resource_slots];
+};
+static_assert(sizeof(LimitsRow) == 512);
+
+// Where one limit comes from.
+struct Origin {
+    std::uint64_t configured;  // `unset` where this row says nothing
+    std::uint64_t file;        // what it was when the policy was published, and is again after `rdmaquota unset`
+    std::uint64_t since_s;     // CLOCK_REALTIME; since when the reason has held
+    std::uint32_t own;         // whose it is, see own_in_file; 0: from [process], or of nobody
+    std::uint32_t reserved;
+    char why[96];  // the reason in words, NUL-terminated; not yet safe to print
+};
+static_assert(sizeof(Origin) == 128);
+
+// Bits: the tenant's own tables say it; it was set for this tenant since.
+inline constexpr std::uint32_t own_in_file = 1, own_by_set = 2;
+
+struct OriginRow {
+    Origin of[resource_slots];
+};
+
+// A file of limits, mapped for reading. Move-only; unmaps when destroyed.
+class LimitsSegment {
+public:
+    enum class Parts : std::uint8_t { effective, all };
+
+    // Maps `path` read-only; without its origins unless asked for. Refuses what is not a file of limits of this layout
+    // version, with the path and the remedy in the message.
+    static Result<LimitsSegment> open(const std::string& path, Parts parts = Parts::effective) {
+        return open(path, parts, false);
+    }
+
+    const LimitsHeader& header() const noexcept { return *static_cast<const LimitsHeader*>(mapping_.address()); }
+
+    // Goes up with every change of limits; `lost_generation` once the file was replaced or cut short.
+    static constexpr std::uint64_t lost_generation = UINT64_MAX;
+    const std::uint64_t& generation_word() const noexcept { return header().generation; }
+    std::uint64_t generation() const noexcept { return load(header().generation); }
+    // Differs between any two published files.
+    std::uint64_t id() const noexcept { return header().id; }
+    // True when there may be another file at the path: this one was replaced, or cut short. The limits of a file that
+    // was cut short stay as they were when it was opened.
+    bool superseded() const noexcept { return load(header().superseded) != 0 || mapping_.lost(); }
+    // Values that this version does not know read as enforce.
+    Mode mode() const noexcept {
+        const auto mode = load(header().mode);
+        return mode <= static_cast<std::uint32_t>(Mode::off) ? static_cast<Mode>(mode) : Mode::enforce;
+    }
+    Unavailable on_unavailable() const noexcept;
+    // Whether an object that cannot be counted is denied; only while limits are enforced.
+    bool denies_uncounted() const noexcept { return on_unavailable() == Unavailable::deny && mode() == Mode::enforce; }
+    int deny_errno() const noexcept;  // always one of EDQUOT, EAGAIN, ENOMEM
+    bool clamp_device_attr() const noexcept;
+    LogLevel log_level() const noexcept;
+    LogTarget log_target() const noexcept;
+    std::string log_file() const;
+    std::string tenant() const;
+    std::uint32_t weight() const noexcept { return header().weight; }
+
+    // The row of exactly this name, or nullptr. Valid while the segment is mapped.
+    const LimitsRow* row(Scope scope, std::string_view device) const noexcept;
+    std::vector<std::string> devices(Scope scope) const;  // of all rows, in their order
+
+    // The limit that holds for `device`: its own row's, else that of the row "*" unless `device` is a port or "total",
+    // else unlimited.
+    std::uint64_t limit(Scope scope, std::string_view device, Resource resource) const noexcept;
+    // Why that limit holds.
+    Reason reason(Scope scope, std::string_view device, Resource resource) const noexcept;
+    // What would be in force without any reason. Needs Parts::all, as the next.
+    std::uint64_t configured(Scope scope, std::string_view device, Resource resource) const noexcept;
+    const Origin* origin(Scope scope, std::string_view device, Resource resource) const noexcept;
+
+private:
+    friend class LimitsWriter;
+    static Result<LimitsSegment> open(const std::string& path, Parts parts, bool writable);
+    explicit LimitsSegment(Mapping mapping, bool all) noexcept : mapping_(std::move(mapping)), all_(all) {}
+    const LimitsRow* rows() const noexcept { return reinterpret_cast<const LimitsRow*>(&header() + 1); }
+    const OriginRow* origins() const noexcept;
+    std::uint32_t row_count() const noexcept { return row_count_; }
+
+    Mapping mapping_;
+    std::uint32_t row_count_ = 0;  // read once
+    bool all_ = false;
+};
+
+constexpr std::size_t limits_bytes(std::size_t rows, LimitsSegment::Parts parts) noexcept {
+    return sizeof(LimitsHeader) +
+           rows * (sizeof(LimitsRow) + (parts == LimitsSegment::Parts::all ? sizeof(OriginRow) : 0));
+}
+
+// The device name of a row.
+std::string_view device_of(const LimitsRow& row) noexcept;
+
+// One effective limit of a mapped row, read as an atomic; `unset` for a null row.
+std::uint64_t load_limit(const LimitsRow* row, Resource resource) noexcept;
+// Why it is what it is. Values that this version does not know read as Reason::other.
+Reason load_reason(const LimitsRow* row, Resource resource) noexcept;
+
+}  // namespace rdmaquota

@@ -1,0 +1,262 @@
+#include "shm/policy/limits_writer.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "policy/printable.hpp"
+#include "shm/atomic.hpp"
+#include "shm/layout_version.hpp"
+#include "shm/policy/limits_image.hpp"
+
+namespace rdmaquota {
+namespace {
+
+bool same_file(const std::string& a, const std::string& b) noexcept {
+    struct stat first {
+    }, second{};
+    return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+// A file has this second name while it is replaced.
+std::string old_path(const std::string& path) { return path + ".old"; }
+
+Result<void> write_file(const std::string& path, const LimitsImage& image) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    const auto bytes = image.bytes();
+    bool written = fd >= 0 && fchmod(fd, 0644) == 0;
+    written = written && write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    if (!written) return Error{fmt::format("cannot write {}: {}", path, std::strerror(error))};
+    return {};
+}
+
+// Marks the file that was replaced last as superseded, if the process that replaced it was killed before it did.
+void complete_replacement(const std::string& path) {
+    const auto old = old_path(path);
+    if (access(old.c_str(), F_OK) != 0) return;
+    if (!same_file(old, path)) mark_superseded(old);
+    unlink(old.c_str());
+}
+
+Result<void> replace(const std::string& path, const LimitsImage& image) {
+    complete_replacement(path);
+    const auto temporary = path + ".tmp";
+    if (auto written = write_file(temporary, image); !written) return written;
+    const bool kept = link(path.c_str(), old_path(path).c_str()) == 0 || errno == ENOENT;
+    if (!kept || std::rename(temporary.c_str(), path.c_str()) != 0) {
+        const int error = errno;
+        unlink(temporary.c_str());
+        unlink(old_path(path).c_str());
+        return Error{fmt::format("cannot replace {}: {}", path, std::strerror(error))};
+    }
+    complete_replacement(path);
+    return {};
+}
+
+// What stays effective of a limit that is held because others have the rest, once another limit is configured: their share
+// is what it was. It is never raised here.
+std::uint64_t left_of(Reason reason, std::uint64_t held, std::uint64_t before, std::uint64_t now) noexcept {
+    const auto share = reason == Reason::upgrade ? before - std::min(before, held) : 0;
+    return now == unlimited ? held : std::min(held, now - std::min(now, share));
+}
+
+Result<void> keep_held(const LimitsSegment& before, LimitsImage& image) {
+    for (auto held : held_limits(before)) {
+        if (held.reason != Reason::upgrade && held.reason != Reason::grant) continue;
+        const auto now = image.configured(held.scope, held.device, held.resource);
+        held.limit = left_of(held.reason, held.limit, held.configured, now);
+        if (auto kept = image.hold(held); !kept) return kept;
+    }
+    return {};
+}
+
+Result<void> check_device(std::string_view name) {
+    if (valid_device(name)) return {};
+    return Error{fmt::format("'{}' is no device name: write a name such as mlx5_0, a port such as mlx5_0/1, \"*\" or total",
+                             printable(name))};
+}
+
+}  // namespace
+
+Result<LimitsWriter> LimitsWriter::open(const std::string& path, std::chrono::milliseconds patience) {
+    auto lock = PolicyLock::take(path, patience);
+    if (!lock) {
+        const auto usable = LimitsSegment::open(path);  // where there is no file, say how to get one
+        return Error{usable ? lock.error() : usable.error()};
+    }
+    complete_replacement(path);
+    auto limits = LimitsSegment::open(path, LimitsSegment::Parts::all, true);
+    if (!limits) return Error{limits.error()};
+    return LimitsWriter(std::move(*lock), path, std::move(*limits));
+}
+
+Result<void> LimitsWriter::publish(const std::string& path, const TenantLimits& limits) {
+    const auto lock = PolicyLock::take(path);
+    if (!lock) return Error{lock.error()};
+    auto image = LimitsImage::compile(limits);
+    if (!image) return Error{image.error()};
+    if (const auto before = LimitsSegment::open(path, LimitsSegment::Parts::all))
+        if (auto kept = keep_held(*before, *image); !kept) return kept;
+    return replace(path, *image);
+}
+
+Origin& LimitsWriter::origin(std::size_t row, Resource resource) noexcept {
+    return const_cast<Origin&>(limits_.origins()[row].of[index(resource)]);
+}
+
+void LimitsWriter::changed() noexcept { add(const_cast<std::uint64_t&>(limits_.header().generation), 1); }
+
+Result<void> LimitsWriter::add_row(Scope scope, std::string_view device) {
+    if (limits_.devices(scope).size() == most_limit_rows)
+        return Error{fmt::format("no room for limits of another device: tenant {} has limits for {} already",
+                                 limits_.tenant(), most_limit_rows)};
+    auto image = LimitsImage::copy(limits_.header(), limits_.rows(), limits_.origins(), limits_.row_count());
+    image.add_row(scope, device);
+    if (auto replaced = replace(path_, image); !replaced) return replaced;
+    auto fresh = LimitsSegment::open(path_, LimitsSegment::Parts::all, true);
+    if (!fresh) return Error{fresh.error()};
+    limits_ = std::move(*fresh);
+    return {};
+}
+
+// The number of the device's row, which is made when there is none.
+Result<std::size_t> LimitsWriter::row_to_write(Scope scope, std::string_view device) {
+    if (auto valid = check_device(device); !valid) return Error{valid.error()};
+    if (limits_.row(scope, device) == nullptr)
+        if (auto added = add_row(scope, device); !added) return Error{added.error()};
+    return static_cast<std::size_t>(limits_.row(scope, device) - limits_.rows());
+}
+
+// Lowers what is held because older programs have the rest, before `limit` is configured in a row: in this row, and where
+// the row "*" stands for others, in theirs.
+void LimitsWriter::keep_shares(std::size_t row, Resource resource, std::uint64_t limit) noexcept {
+    const auto scope = static_cast<Scope>(rows()[row].scope);
+    const bool any = device_of(rows()[row]) == any_device;
+    for (std::size_t i = 0; i < limits_.row_count(); ++i) {
+        auto& held = rows()[i];
+        const auto device = device_of(held);
+        const bool stands_for =
+            any && load(origin(i, resource).configured) == rdmaquota::unset && !is_port(device) && device != total_device;
+        if (held.scope != rows()[row].scope || load_reason(&held, resource) != Reason::upgrade) continue;
+        if (i != row && !stands_for) continue;
+        auto now = limit;
+        if (limit == rdmaquota::unset) now = any || is_port(device) || device == total_device ? unlimited
+                                             : limits_.configured(scope, any_device, resource);
+        auto& effective = held.effective[index(resource)];
+        store(effective, left_of(Reason::upgrade, load(effective), limits_.configured(scope, device, resource), now));
+    }
+}
+
+// A limit that a reason holds stays, but is never above what is configured now, unless it was meant to be above.
+void LimitsWriter::configure(std::size_t row, Resource resource, std::uint64_t limit) noexcept {
+    keep_shares(row, resource, limit);
+    auto& effective = rows()[row].effective[index(resource)];
+    auto& configured = origin(row, resource).configured;
+    const bool held = load_reason(&rows()[row], resource) != Reason::configured;
+    const bool above = held && load(effective) > load(configured);
+    store(configured, limit);
+    if (!held || (limit != rdmaquota::unset && !above)) store(effective, held ? std::min(load(effective), limit) : limit);
+}
+
+Result<void> LimitsWriter::set(Scope scope, std::string_view device, std::span<const Setting> settings, Whose whose) {
+    const auto row = row_to_write(scope, device);
+    if (!row) return Error{row.error()};
+    for (const auto& [resource, limit] : settings) {
+        auto& from = origin(*row, resource);
+        if (whose == Whose::everyone && from.own != 0) continue;
+        if (whose == Whose::tenant) store(from.own, from.own | own_by_set);
+        configure(*row, resource, limit);
+    }
+    changed();
+    return {};
+}
+
+Result<void> LimitsWriter::set(Scope scope, std::string_view device, Resource resource, std::uint64_t limit) {
+    const Setting setting{resource, limit};
+    return set(scope, device, std::span(&setting, 1));
+}
+
+Result<void> LimitsWriter::unset(Scope scope, std::string_view device, std::span<const Resource> resources,
+                                 Whose whose) {
+    if (auto valid = check_device(device); !valid) return valid;
+    const auto* found = limits_.row(scope, device);
+    if (found == nullptr) return {};
+    const auto row = static_cast<std::size_t>(found - limits_.rows());
+    for (const auto resource : resources) {
+        auto& from = origin(row, resource);
+        if (whose == Whose::everyone && from.own != 0) continue;
+        store(from.own, from.own & ~own_by_set);
+        configure(row, resource, load(from.file));
+    }
+    changed();
+    return {};
+}
+
+Result<void> LimitsWriter::hold(Scope scope, std::string_view device, Resource resource, std::uint64_t limit,
+                                Reason reason, std::string_view why) {
+    const auto row = row_to_write(scope, device);
+    if (!row) return Error{row.error()};
+    const auto& now = rows()[*row];
+    if (reason != Reason::upgrade && load_reason(&now, resource) == Reason::upgrade &&
+        load(now.effective[index(resource)]) <= limit)
+        return {};
+    auto& from = origin(*row, resource);
+    std::fill(std::begin(from.why), std::end(from.why), '\0');
+    why.substr(0, sizeof from.why - 1).copy(from.why, sizeof from.why - 1);
+    store(from.since_s, static_cast<std::uint64_t>(std::time(nullptr)));
+    store(rows()[*row].reason[index(resource)], static_cast<std::uint8_t>(reason));
+    store(rows()[*row].effective[index(resource)], limit);
+    changed();
+    return {};
+}
+
+void LimitsWriter::release(Scope scope, std::string_view device, Resource resource) noexcept {
+    const auto* found = limits_.row(scope, device);
+    if (found == nullptr || load_reason(found, resource) == Reason::configured) return;
+    const auto row = static_cast<std::size_t>(found - limits_.rows());
+    store(rows()[row].effective[index(resource)], load(origin(row, resource).configured));
+    store(rows()[row].reason[index(resource)], static_cast<std::uint8_t>(Reason::configured));
+    changed();
+}
+
+std::vector<LimitsWriter::Held> held_limits(const LimitsSegment& limits) {
+    std::vector<LimitsWriter::Held> held;
+    for (const auto scope : {Scope::process, Scope::tenant})
+        for (const auto& device : limits.devices(scope))
+            for (const auto& row : resource_table) {
+                const auto reason = load_reason(limits.row(scope, device), row.id);
+                if (reason == Reason::configured) continue;
+                const auto& from = *limits.origin(scope, device, row.id);
+                held.push_back({scope, device, row.id, reason, limits.limit(scope, device, row.id),
+                                limits.configured(scope, device, row.id),
+                                std::string(from.why, strnlen(from.why, sizeof from.why)), load(from.since_s)});
+            }
+    return held;
+}
+
+LimitsByScope configured_limits(const LimitsSegment& limits) {
+    LimitsByScope all;
+    for (const auto scope : {Scope::process, Scope::tenant})
+        for (const auto& device : limits.devices(scope)) {
+            auto& row = row_for(all[index(scope)], device);
+            for (const auto& resource : resource_table)
+                if (const auto& from = *limits.origin(scope, device, resource.id); from.own != 0 || scope == Scope::tenant)
+                    row[index(resource.id)] = load(from.configured);
+        }
+    return all;
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,88 @@
+// Changes of a tenant's limits, by root: `rdmaquota set`, `unset` and `reload`, and the sidecar. One writer at a time, see
+// shm/policy/policy_lock.hpp; readers never wait.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "policy/limit.hpp"
+#include "policy/result.hpp"
+#include "shm/policy/limits_segment.hpp"
+#include "shm/policy/policy_lock.hpp"
+
+namespace rdmaquota {
+
+// The limits at a path, opened for changes. Holds the lock while it lives, so what it reads and then writes is one
+// change to all other writers, and no new file takes the place of this one meanwhile. Keep it briefly.
+class LimitsWriter {
+public:
+    static Result<LimitsWriter> open(const std::string& path,
+                                     std::chrono::milliseconds patience = PolicyLock::default_patience);
+
+    // Renames a file with `limits` over `path`; the one that was there becomes superseded. Nothing of what `set` or
+    // `hold` changed before is kept, except that others keep their share: a limit that is held for Reason::upgrade or
+    // Reason::grant stays held, never above what is configured now. Needs write permission on the directory.
+    static Result<void> publish(const std::string& path, const TenantLimits& limits);
+
+    // Of all parts.
+    const LimitsSegment& limits() const noexcept { return limits_; }
+
+    // Whose limits are set: the tenant's, or those that all processes have and the tenant's own tables do not say.
+    enum class Whose : std::uint8_t { tenant, everyone };
+
+    // Changes what is configured for one device; all of it, or none and an error: when the name is no device's or there
+    // is no room for it. Programs see the change at their next charge, unless a reason holds a limit that is lower.
+    Result<void> set(Scope scope, std::string_view device, std::span<const Setting> settings,
+                     Whose whose = Whose::tenant);
+    Result<void> set(Scope scope, std::string_view device, Resource resource, std::uint64_t limit);
+    // Back to what the policy file said when it was published.
+    Result<void> unset(Scope scope, std::string_view device, std::span<const Resource> resources,
+                       Whose whose = Whose::tenant);
+
+    // Makes another limit effective, for a reason other than Reason::configured, until `release`. While one is held for
+    // Reason::upgrade, other reasons can only lower it.
+    Result<void> hold(Scope scope, std::string_view device, Resource resource, std::uint64_t limit, Reason reason,
+                      std::string_view why);
+    // What is configured holds again.
+    void release(Scope scope, std::string_view device, Resource resource) noexcept;
+
+    // One limit that is held by a reason at present.
+    struct Held {
+        Scope scope;
+        std::string device;
+        Resource resource;
+        Reason reason;
+        std::uint64_t limit;
+        std::uint64_t configured;  // what would be in force
+        std::string why;           // not yet safe to print
+        std::uint64_t since_s;     // CLOCK_REALTIME
+    };
+
+private:
+    LimitsWriter(PolicyLock lock, std::string path, LimitsSegment limits) noexcept
+        : lock_(std::move(lock)), path_(std::move(path)), limits_(std::move(limits)) {}
+    LimitsRow* rows() noexcept { return const_cast<LimitsRow*>(limits_.rows()); }
+    Result<std::size_t> row_to_write(Scope scope, std::string_view device);
+    Result<void> add_row(Scope scope, std::string_view device);
+    Origin& origin(std::size_t row, Resource resource) noexcept;
+    void keep_shares(std::size_t row, Resource resource, std::uint64_t limit) noexcept;
+    void configure(std::size_t row, Resource resource, std::uint64_t limit) noexcept;
+    void changed() noexcept;
+
+    PolicyLock lock_;
+    std::string path_;
+    LimitsSegment limits_;
+};
+
+// All limits that are held, of a segment with all parts.
+std::vector<LimitsWriter::Held> held_limits(const LimitsSegment& limits);
+
+// What is configured at present for the tenant itself, of a segment with all parts.
+LimitsByScope configured_limits(const LimitsSegment& limits);
+
+}  // namespace rdmaquota

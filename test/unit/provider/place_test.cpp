@@ -1,0 +1,142 @@
+// Which tenant a device is charged to that is opened now, and accounts with several tenants.
+#include <catch2/catch.hpp>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "provider/charging/accounts.hpp"
+#include "provider/charging/context.hpp"
+#include "provider/charging/place.hpp"
+#include "shm/paths.hpp"
+#include "shm/policy/limits_writer.hpp"
+#include "shm/policy/node_policy.hpp"
+#include "test/unit/temporary_directory.hpp"
+
+using namespace rdmaquota;
+using namespace rdmaquota::provider;
+
+namespace {
+
+// A node's directory with the tenants `default` and `blue`, each with a ledger; nothing matches at first.
+struct Node {
+    TemporaryDirectory directory;
+
+    Node() {
+        REQUIRE(mkdir((directory / "tenants").c_str(), 0755) == 0);
+        make("default");
+        make("blue");
+        publish({});
+        setenv("RDMAQUOTA_DIR", directory.path().c_str(), 1);
+    }
+    ~Node() { unsetenv("RDMAQUOTA_DIR"); }
+
+    void make(const std::string& tenant) const {
+        const auto here = here_path(directory.path(), tenant);
+        for (const auto& path : {tenant_directory(directory.path(), tenant), here, here + "/ledgers"})
+            REQUIRE(mkdir(path.c_str(), 0755) == 0);
+        TenantLimits limits;
+        limits.tenant = tenant;
+        REQUIRE(LimitsWriter::publish(limits_path(here), limits));
+        REQUIRE(Ledger::create(ledger_path(here), {}));
+    }
+    // This user is in `tenant`; in none for the empty name.
+    void publish(const std::string& tenant) const {
+        Policy policy;
+        if (!tenant.empty()) policy.tenant(tenant).matches.push_back({std::to_string(geteuid()), {}, {}, {}, {}});
+        const auto path = node_policy_path(directory.path());
+        const auto lock = PolicyLock::take(path);
+        REQUIRE(lock);
+        const auto number = [](const std::string& name) { return std::optional(static_cast<uid_t>(std::stoul(name))); };
+        REQUIRE(publish_node_policy(*lock, path, policy, {number, number}));
+    }
+    std::string here(std::string_view tenant) const { return here_path(directory.path(), tenant); }
+    std::size_t owners(std::string_view tenant) const {
+        auto ledger = Ledger::open(ledger_path(here(tenant)));
+        REQUIRE(ledger);
+        return ledger->owners().size();
+    }
+    std::uint64_t devices_open(std::string_view tenant) const {
+        auto ledger = Ledger::open(ledger_path(here(tenant)));
+        REQUIRE(ledger);
+        const auto device = ledger->device_index("fake0");
+        return device ? ledger->tenant_usage(*device, Resource::pd) : 0;
+    }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Node, "a process that nothing matches is in default") {
+    const auto place = find_place(directory.path());
+    REQUIRE(place);
+    CHECK(place->here == here("default"));
+    CHECK(place->is_default);
+    CHECK(place->note.empty());
+}
+
+TEST_CASE_METHOD(Node, "a match decides") {
+    publish("blue");
+    const auto place = find_place(directory.path());
+    REQUIRE(place);
+    CHECK(place->here == here("blue"));
+    CHECK_FALSE(place->is_default);
+}
+
+TEST_CASE_METHOD(Node, "a tenant of a template that was not made yet is default, with a note") {
+    publish("user/{user}");
+    errno = 7;
+    const auto place = find_place(directory.path());
+    CHECK(errno == 7);
+    REQUIRE(place);
+    CHECK(place->here == here("default"));
+    CHECK_THAT(place->note, Catch::Contains("has not been made yet") && Catch::Contains("start rdmaquotad"));
+    make("user/" + user_element(geteuid()));
+    CHECK(find_place(directory.path())->here == here("user/" + user_element(geteuid())));
+}
+
+TEST_CASE_METHOD(Node, "a directory with limits at its top is one tenant's own, whatever matches") {
+    publish("blue");
+    const auto place = find_place(here("default"));
+    REQUIRE(place);
+    CHECK(place->here == here("default"));
+    CHECK(place->directory == here("default"));
+    CHECK_FALSE(place->is_default);
+}
+
+TEST_CASE_METHOD(Node, "a directory without a policy says what is missing") {
+    REQUIRE(unlink(node_policy_path(directory.path()).c_str()) == 0);
+    const auto place = find_place(directory.path());
+    REQUIRE_FALSE(place);
+    CHECK_THAT(place.error(), Catch::Contains(node_policy_path(directory.path())) && Catch::Contains("rdmaquota reload"));
+}
+
+TEST_CASE_METHOD(Node, "objects stay with the tenant in which their device was opened") {
+    auto first = std::make_unique<Context>("fake0");
+    const auto charged = first->charge(Kind::pd, 0);
+    REQUIRE(charged);
+    publish("blue");
+    auto second = std::make_unique<Context>("fake0");
+    REQUIRE(second->charge(Kind::pd, 0));
+    REQUIRE(second->charge(Kind::pd, 0));
+    CHECK(devices_open("default") == 1);
+    CHECK(devices_open("blue") == 2);
+    CHECK(owners("default") == 1);
+    CHECK(owners("blue") == 1);
+    Context third("fake0");
+    CHECK(owners("blue") == 1);  // one slot for all contexts of a tenant
+    first.reset();
+    CHECK(owners("default") == 0);
+    CHECK(owners("blue") == 1);
+}
+
+TEST_CASE_METHOD(Node, "what is opened after a ledger was replaced is charged in the new one") {
+    Context before("fake0");
+    REQUIRE(before.charge(Kind::pd, 0));
+    REQUIRE(Ledger::replace(ledger_path(here("default"))));
+    CHECK(devices_open("default") == 0);
+    Context after("fake0");
+    REQUIRE(after.charge(Kind::pd, 0));
+    CHECK(devices_open("default") == 1);
+}

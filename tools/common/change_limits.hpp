@@ -1,0 +1,34 @@
+// Live changes of limits: what `rdmaquota set` and `unset` and the control socket's "set" do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "policy/limit_key.hpp"
+#include "policy/result.hpp"
+#include "shm/policy/limits_writer.hpp"
+
+namespace rdmaquota {
+
+// One change: what was configured before, and is now; and what is in force, when a reason holds another limit.
+struct LimitDone {
+    LimitKey key;
+    std::uint64_t before;
+    std::uint64_t after;
+    std::uint64_t in_force;
+    Reason reason;
+};
+
+// Changes limits of one tenant, scope and device, which the changes have in common: all of them, or none and an error.
+// For a template those of its tenants, too; for the empty tenant, those of each. The first tenant's changes are
+// returned.
+Result<std::vector<LimitDone>> set_limits(const std::string& directory, const std::vector<LimitChange>& changes);
+
+// Back to what the policy file said when it was put in force.
+Result<std::vector<LimitDone>> unset_limits(const std::string& directory, const std::vector<LimitKey>& keys);
+
+// An error when the limits may not be changed by this user, or the tenant is not known.
+Result<void> check_changeable(const std::string& directory, const LimitKey& key);
+
+}  // namespace rdmaquota

@@ -1,0 +1,253 @@
+#include "tools/common/tenant_files.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/core.h>
+
+#include "shm/ledger/ledger.hpp"
+#include "shm/paths.hpp"
+#include "shm/policy/limits_writer.hpp"
+#include "tools/common/ledger_mount.hpp"
+#include "tools/common/names.hpp"
+
+namespace rdmaquota {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class Id>
+void add(std::vector<Id>& ids, const std::optional<Id>& id) {
+    if (id && std::find(ids.begin(), ids.end(), *id) == ids.end()) ids.push_back(*id);
+}
+
+// One group needs no list. No user becomes the owner, who could stop root's openings by leases (fcntl(2)) and give others
+// rights.
+LedgerAccess access_for(std::vector<uid_t> users, std::vector<gid_t> groups) {
+    LedgerAccess access;
+    if (groups.size() == 1 && users.empty()) {
+        access.group = groups.front();
+        access.mode = 0660;
+    } else {
+        access.users = std::move(users);
+        access.groups = std::move(groups);
+    }
+    return access;
+}
+
+// The user in a key such as "user/#1000".
+std::optional<uid_t> user_of(std::string_view key) {
+    const auto number = key.find('#');
+    if (number == key.npos) return std::nullopt;
+    return static_cast<uid_t>(std::strtoul(std::string(key.substr(number + 1)).c_str(), nullptr, 10));
+}
+
+// "user/alice" for "user/#1000".
+std::string shown_name(std::string_view key) {
+    const auto number = key.find('#');
+    if (number == key.npos) return std::string(key);
+    const auto end = std::min(key.find('/', number), key.size());
+    return fmt::format("{}{}{}", key.substr(0, number), user_name(*user_of(key)), key.substr(end));
+}
+
+bool in_policy(const Policy& policy, std::string_view key) {
+    if (policy.find(key)) return true;
+    if (key == node_tenant) return !policy.node.empty();
+    return std::any_of(policy.tenants.begin(), policy.tenants.end(),
+                       [&](const TenantPolicy& tenant) { return is_instance_of(key, tenant.name); });
+}
+
+}  // namespace
+
+Result<void> make_directory(const std::string& path, unsigned mode) {
+    if (::mkdir(path.c_str(), mode) == 0) {
+        if (::chmod(path.c_str(), mode) == 0) return {};  // whatever the umask left of it
+    } else if (errno == EEXIST) {
+        return {};
+    }
+    return Error{
+        fmt::format("cannot create {}: {}{}", path, std::strerror(errno), ::geteuid() == 0 ? "" : "; run as root")};
+}
+
+unsigned directory_mode_of(const TenantPolicy& tenant) {
+    return tenant.matches.empty() && tenant.name != default_tenant ? 0700 : 0755;
+}
+
+LedgerAccess access_of(const TenantPolicy& tenant, const NameLookup& names) {
+    // Who has a directory mounted that nobody else can enter may charge there.
+    if (tenant.name == default_tenant || tenant.matches.empty()) return LedgerAccess::everyone();
+    std::vector<uid_t> users;
+    std::vector<gid_t> groups;
+    for (const auto& match : tenant.matches) {
+        if (!match.user.empty()) add(users, names.user(match.user));
+        if (match.user.empty() && !match.group.empty()) add(groups, names.group(match.group));
+        for (const auto& member : match.members) {
+            if (member == "*") return LedgerAccess::everyone();
+            if (member.starts_with('@')) add(groups, names.group(member.substr(1)));
+            else add(users, names.user(member));
+        }
+    }
+    return access_for(std::move(users), std::move(groups));
+}
+
+LedgerAccess access_of_instance(const TenantPolicy& from, std::string_view key, const NameLookup& names) {
+    const auto user = user_of(key);
+    return user ? access_for({*user}, {}) : access_of(from, names);
+}
+
+std::string instance_of_user(std::string_view template_name, uid_t user) {
+    static constexpr std::string_view placeholder = "{user}";
+    std::string key(template_name);
+    const auto at = key.find(placeholder);
+    return at == key.npos ? key : key.replace(at, placeholder.size(), user_element(user));
+}
+
+Result<Policy> running_policy(const std::string& directory) {
+    const auto running = NodePolicy::read(node_policy_path(directory));
+    if (!running) return Error{running.error()};
+    auto policy = running->decompile();
+    TenantPolicy everyone, node;
+    everyone.name = everyone_key;
+    node.name = node_tenant;
+    fill_limits(directory, everyone);
+    fill_limits(directory, node);
+    policy.process = everyone.limits[index(Scope::process)];
+    policy.node = node.limits[index(Scope::tenant)];
+    return policy;
+}
+
+void fill_limits(const std::string& directory, TenantPolicy& tenant) {
+    const auto limits =
+        LimitsSegment::open(limits_path(here_path(directory, tenant.name)), LimitsSegment::Parts::all);
+    if (limits) tenant.limits = configured_limits(*limits);
+}
+
+namespace {
+
+// The directories of a tenant; one that is there gets the mode that the policy asks for now.
+Result<void> make_here(const std::string& directory, std::string_view key, unsigned mode = 0755) {
+    const auto own = tenant_directory(directory, key);
+    if (auto made = make_directory(tenants_directory(directory)); !made) return made;
+    if (auto made = make_directory(own, mode); !made) return made;
+    if (::chmod(own.c_str(), mode) != 0)
+        return Error{fmt::format("cannot set the permissions of {}: {}", own, std::strerror(errno))};
+    return make_directory(here_path(directory, key));
+}
+
+}  // namespace
+
+Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits,
+                        unsigned mode) {
+    if (auto made = make_here(directory, key, mode); !made) return made;
+    return LimitsWriter::publish(limits_path(here_path(directory, key)), limits);
+}
+
+namespace {
+
+// The directory of ledgers, on a node as a file system of its own. One with a ledger from before stays as it is.
+Result<void> make_room(const std::string& path, const std::string& ledger) {
+    if (auto made = make_directory(path); !made) return made;
+    if (!path.starts_with(std::string(system_directory) + "/") || ::access(ledger.c_str(), F_OK) == 0) return {};
+    return mount_ledgers(path);
+}
+
+// Ledgers that were moved aside may have taken all room. False when there is none.
+bool remove_asides(const std::string& path) {
+    std::vector<std::string> asides;
+    std::error_code error;
+    for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+        if (entry->path().filename().string().find(".unusable.") != std::string::npos)
+            asides.push_back(entry->path().string());
+    for (const auto& aside : asides) Ledger::remove(aside);
+    return !asides.empty();
+}
+
+// With a list, the mode shows the list's mask.
+bool same_rights(const FileRights& a, const FileRights& b) {
+    return a.owner == b.owner && a.group == b.group && a.acl == b.acl && (!a.acl.empty() || a.mode == b.mode);
+}
+
+// Of a ledger that was there already, whose tenant may have other members now.
+Result<void> give_rights(const std::string& ledger, const LedgerAccess& access) {
+    auto wanted = rights_for(access);
+    wanted.owner = wanted.owner.value_or(::geteuid());
+    wanted.group = wanted.group.value_or(::getegid());
+    if (const auto now = rights_of(data_path(ledger)); now && same_rights(*now, wanted)) return {};
+    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file)
+        if (auto set = set_rights(lock_path(ledger, slot), wanted); !set) return set;
+    return set_rights(data_path(ledger), wanted);
+}
+
+}  // namespace
+
+Result<std::string> put_ledger(const TenantPlace& place, const LedgerAccess& access) {
+    const auto path = ledger_path(place.here);
+    if (auto made = make_room(place.here + "/ledgers", path); !made) return Error{made.error()};
+    auto aside = Ledger::replace_unusable(path, access);
+    if (!aside && remove_asides(place.here + "/ledgers")) aside = Ledger::replace_unusable(path, access);
+    if (!aside) return aside;
+    if (auto given = give_rights(path, access); !given) return Error{given.error()};
+    return aside;
+}
+
+Result<void> make_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,
+                           std::string_view key, const LedgerAccess& access) {
+    const TenantPlace place{std::string(key), here_path(directory, key)};
+    auto limits = limits_of(policy, from);
+    limits.tenant = shown_name(key);
+    if (auto made = make_here(directory, key); !made) return made;
+    if (auto put = put_ledger(place, access); !put) return Error{put.error()};
+    return put_limits(directory, key, limits);
+}
+
+bool has_owners(const TenantPlace& place) {
+    const auto path = ledger_path(place.here);
+    Ledger::cut_growth(path);
+    auto ledger = Ledger::open(path);
+    if (!ledger) return ::access(data_path(path).c_str(), F_OK) == 0;  // nobody knows
+    ledger->reap();
+    return !ledger->owners().empty();
+}
+
+void remove_tenant_files(const std::string& directory, const TenantPlace& place) {
+    std::error_code ignored;
+    ::unlink(limits_path(place.here).c_str());  // first: nobody is sent there any more
+    unmount_ledgers(place.here + "/ledgers");
+    fs::remove_all(tenant_directory(directory, place.key), ignored);
+}
+
+namespace {
+
+// Directories without limits: what a process could not unmount, or was killed while it removed.
+void remove_remnants(const std::string& directory) {
+    std::vector<std::string> remnants;
+    std::error_code error;
+    for (fs::directory_iterator entry(tenants_directory(directory), error), end; !error && entry != end;
+         entry.increment(error))
+        if (::access(limits_path(entry->path().string() + "/here").c_str(), F_OK) != 0)
+            remnants.push_back(entry->path().filename().string());
+    for (auto& key : remnants) {
+        std::replace(key.begin(), key.end(), '+', '/');
+        remove_tenant_files(directory, {key, here_path(directory, key)});
+    }
+}
+
+}  // namespace
+
+std::vector<std::string> remove_ended(const std::string& directory, const Policy& policy) {
+    std::vector<std::string> in_use;
+    for (const auto& place : tenant_places(directory)) {
+        if (in_policy(policy, place.key)) continue;
+        if (has_owners(place)) in_use.push_back(place.key);
+        else remove_tenant_files(directory, place);
+    }
+    remove_remnants(directory);
+    return in_use;
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,58 @@
+// Makes and removes tenants' directories; by root, who holds the lock of the node's policy (PolicyLock).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/policy.hpp"
+#include "policy/result.hpp"
+#include "shm/ledger/access.hpp"
+#include "shm/policy/node_policy.hpp"
+#include "tools/common/tenants.hpp"
+
+namespace rdmaquota {
+
+Result<void> make_directory(const std::string& path, unsigned mode = 0755);
+
+// Who may charge a tenant: everyone for `default` and for one that nothing matches; else what its matches say of users, groups and members. Names that
+// are unknown are left out.
+LedgerAccess access_of(const TenantPolicy& tenant, const NameLookup& names);
+
+// Who may charge an instance: its user, or for one of a cgroup, what the template's matches say.
+LedgerAccess access_of_instance(const TenantPolicy& from, std::string_view key, const NameLookup& names);
+
+// "user/#1000" for the template "user/{user}".
+std::string instance_of_user(std::string_view template_name, uid_t user);
+
+// The policy in force, with the limits of [process] and [node] and without those of tenants, which `fill_limits` reads for one.
+Result<Policy> running_policy(const std::string& directory);
+void fill_limits(const std::string& directory, TenantPolicy& tenant);
+
+// 0700 for a tenant that nothing matches: only containers are in it, which have its `here` mounted.
+unsigned directory_mode_of(const TenantPolicy& tenant);
+
+// Puts limits in force at `here`, with the directories above it where they are missing; `mode` is that of the tenant's.
+Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits,
+                        unsigned mode = 0755);
+
+// Makes the ledger where there is none, and replaces one that is not usable. Returns the path to which that one was moved,
+// else the empty string.
+Result<std::string> put_ledger(const TenantPlace& place, const LedgerAccess& access);
+
+// Makes the tenant of a template for a key that NodePolicy::find gave: a user's, or that of a cgroup. One that is there
+// gets the template's limits anew.
+Result<void> make_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,
+                           std::string_view key, const LedgerAccess& access);
+
+// Whether a process still has a slot in the tenant's ledger. Reaps the dead first.
+bool has_owners(const TenantPlace& place);
+
+// Deletes a tenant's directory with everything in it.
+void remove_tenant_files(const std::string& directory, const TenantPlace& place);
+
+// Deletes the directories of tenants that `policy` does not have and no process uses; returns the keys of those that are
+// still in use.
+std::vector<std::string> remove_ended(const std::string& directory, const Policy& policy);
+
+}  // namespace rdmaquota

@@ -1,0 +1,76 @@
+#include "tools/common/tenants.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/core.h>
+
+#include "policy/policy.hpp"
+#include "policy/printable.hpp"
+#include "shm/paths.hpp"
+#include "shm/policy/limits_segment.hpp"
+
+namespace rdmaquota {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_named = 8;  // in an error
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+Error unknown(std::string_view name, const std::vector<TenantPlace>& places) {
+    std::string names;
+    for (std::size_t i = 0; i < std::min(places.size(), most_named); ++i)
+        names += (i == 0 ? "" : ", ") + printable(places[i].key);
+    return {fmt::format("there is no tenant '{}'{}{}{}", printable(name), names.empty() ? "" : "; there are ", names,
+                        places.size() > most_named ? ", ..." : "")};
+}
+
+}  // namespace
+
+bool TenantPlace::has_ledger() const { return exists(ledger_path(here)); }
+
+bool is_own_directory(const std::string& directory) { return exists(limits_path(directory)); }
+
+std::vector<TenantPlace> tenant_places(const std::string& directory) {
+    if (is_own_directory(directory)) return {{"", directory}};
+    std::vector<TenantPlace> places;
+    std::error_code error;
+    for (fs::directory_iterator entry(tenants_directory(directory), error), end; !error && entry != end;
+         entry.increment(error)) {
+        auto key = entry->path().filename().string();
+        std::replace(key.begin(), key.end(), '+', '/');
+        const auto here = entry->path().string() + "/here";
+        if (key != everyone_key && exists(limits_path(here))) places.push_back({std::move(key), here});
+    }
+    const auto rank = [](const TenantPlace& place) { return std::pair(place.key != default_tenant, std::string_view(place.key)); };
+    std::sort(places.begin(), places.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+    return places;
+}
+
+Result<TenantPlace> find_tenant(const std::string& directory, std::string_view name) {
+    if (is_own_directory(directory)) {
+        const auto limits = LimitsSegment::open(limits_path(directory));
+        if (name.empty() || (limits && limits->tenant() == name)) return TenantPlace{"", directory};
+        return Error{fmt::format("{} belongs to one tenant, which is not '{}'; leave the name out", directory,
+                                 printable(name))};
+    }
+    const auto key = name.empty() ? default_tenant : name;
+    const auto here = here_path(directory, key);
+    const bool is_path = key.find("..") != key.npos || key.find('+') != key.npos;
+    if (!is_path && (exists(limits_path(here)) || key == default_tenant)) return TenantPlace{std::string(key), here};
+    const auto places = tenant_places(directory);
+    for (const auto& place : places)
+        if (const auto limits = LimitsSegment::open(limits_path(place.here)); limits && limits->tenant() == key)
+            return place;
+    return unknown(key, places);
+}
+
+bool is_instance_of(std::string_view key, std::string_view template_name) {
+    return is_template(template_name) && !is_template(key) && is_instance(key, template_name);
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,135 @@
+#include "tools/common/transient.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <fmt/core.h>
+
+#include "policy/printable.hpp"
+#include "shm/paths.hpp"
+#include "shm/policy/node_policy.hpp"
+#include "shm/policy/policy_lock.hpp"
+#include "tools/common/names.hpp"
+#include "tools/common/tenant_files.hpp"
+
+namespace rdmaquota {
+namespace {
+
+Result<void> check_free(const Policy& policy, const std::string& name) {
+    if (const auto* there = policy.find(name))
+        return Error{fmt::format("there is a tenant '{}' already{}", name,
+                                 there->transient ? "; remove it first" : ", from the policy file")};
+    for (auto parent = parent_of(name); parent != node_tenant; parent = parent_of(parent))
+        if (const auto* above = policy.find(parent); above && !above->matches.empty())
+            return Error{fmt::format("'{}' cannot have tenants below it: processes are in it", parent)};
+    const bool has_children = std::any_of(policy.tenants.begin(), policy.tenants.end(), [&](const TenantPolicy& other) {
+        return other.name.starts_with(name + "/");
+    });
+    if (has_children) return Error{fmt::format("'{}' has tenants below it, so no process can be in it", name)};
+    return {};
+}
+
+Result<void> check_names(const TenantPolicy& tenant) {
+    const auto check = [](const std::string& name) -> Result<void> {
+        const bool group = name.starts_with('@');
+        if (name.empty() || name == "*" || (group ? group_id(name.substr(1)).has_value() : user_id(name).has_value()))
+            return {};
+        return Error{fmt::format("there is no {} '{}'", group ? "group" : "user", printable(group ? name.substr(1) : name))};
+    };
+    for (const auto& match : tenant.matches) {
+        if (auto known = check(match.user); !known) return known;
+        if (!match.group.empty())
+            if (auto known = check("@" + match.group); !known) return known;
+        for (const auto& member : match.members)
+            if (auto known = check(member); !known) return known;
+    }
+    return {};
+}
+
+// A name that was used before gets a fresh directory. What still lives of the old one keeps the name with a number.
+Result<void> make_room(const std::string& directory, const std::string& name) {
+    const TenantPlace old{name, here_path(directory, name)};
+    const auto path = tenant_directory(directory, name);
+    if (::access(path.c_str(), F_OK) != 0) return {};
+    if (!has_owners(old)) {
+        remove_tenant_files(directory, old);
+        return {};
+    }
+    for (int number = 1; number < 10'000; ++number) {
+        const auto aside = fmt::format("{}~{}", path, number);
+        if (::access(aside.c_str(), F_OK) == 0) continue;
+        if (std::rename(path.c_str(), aside.c_str()) == 0) return {};
+        return Error{fmt::format("cannot rename {}: {}", path, std::strerror(errno))};
+    }
+    return Error{fmt::format("too many ended tenants named '{}' are still in use", name)};
+}
+
+// The lock of the policy in force, and that policy.
+struct Running {
+    PolicyLock lock;
+    Policy policy;
+};
+
+Result<Running> open_running(const std::string& directory) {
+    if (is_own_directory(directory))
+        return Error{fmt::format("{} belongs to one tenant; tenants are added in the node's directory", directory)};
+    auto lock = PolicyLock::take(node_policy_path(directory));
+    if (!lock) return Error{lock.error()};
+    auto policy = running_policy(directory);
+    if (!policy) return Error{policy.error()};
+    return Running{std::move(*lock), std::move(*policy)};
+}
+
+}  // namespace
+
+Result<void> add_transient(const std::string& directory, TenantPolicy tenant) {
+    tenant.transient = true;
+    if (auto known = check_names(tenant); !known) return known;
+    auto running = open_running(directory);
+    if (!running) return Error{running.error()};
+    auto& [lock, policy] = *running;
+    if (auto is_free = check_free(policy, tenant.name); !is_free) return is_free;
+    if (auto room = make_room(directory, tenant.name); !room) return room;
+    (void)remove_ended(directory, policy);
+    const auto names = name_lookup();
+    if (auto put = put_limits(directory, tenant.name, limits_of(policy, tenant), directory_mode_of(tenant)); !put) return put;
+    const TenantPlace place{tenant.name, here_path(directory, tenant.name)};
+    if (auto put = put_ledger(place, access_of(tenant, names)); !put) return Error{put.error()};
+    policy.tenants.push_back(std::move(tenant));
+    return publish_node_policy(lock, node_policy_path(directory), policy, names);
+}
+
+Result<void> make_instance_of_key(const std::string& directory, std::string_view key) {
+    auto running = open_running(directory);
+    if (!running) return Error{running.error()};
+    const auto here = here_path(directory, key);
+    if (::access(limits_path(here).c_str(), F_OK) == 0 && TenantPlace{"", here}.has_ledger()) return {};
+    for (auto& tenant : running->policy.tenants) {
+        if (!is_instance_of(key, tenant.name) || running->policy.find(key)) continue;
+        fill_limits(directory, tenant);
+        return make_instance(directory, running->policy, tenant, key, access_of_instance(tenant, key, name_lookup()));
+    }
+    return Error{fmt::format("no template has a tenant '{}'", printable(key))};
+}
+
+Result<bool> remove_transient(const std::string& directory, std::string_view name) {
+    auto running = open_running(directory);
+    if (!running) return Error{running.error()};
+    auto& [lock, policy] = *running;
+    const auto* there = policy.find(name);
+    if (there == nullptr) return Error{fmt::format("there is no tenant '{}'", printable(name))};
+    if (!there->transient)
+        return Error{fmt::format("tenant '{}' comes from the policy file; take it out there and run 'rdmaquota reload'",
+                                 name)};
+    std::erase_if(policy.tenants, [&](const TenantPolicy& tenant) { return tenant.name == name; });
+    if (auto published = publish_node_policy(lock, node_policy_path(directory), policy, name_lookup()); !published)
+        return Error{published.error()};
+    const auto in_use = remove_ended(directory, policy);
+    return std::find(in_use.begin(), in_use.end(), name) == in_use.end();
+}
+
+}  // namespace rdmaquota

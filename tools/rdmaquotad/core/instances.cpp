@@ -1,0 +1,101 @@
+#include "tools/rdmaquotad/core/instances.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/core.h>
+
+#include "policy/printable.hpp"
+#include "shm/paths.hpp"
+#include "shm/policy/policy_lock.hpp"
+#include "tools/common/names.hpp"
+#include "tools/common/subject.hpp"
+#include "tools/common/tenant_files.hpp"
+
+namespace rdmaquota {
+namespace {
+
+constexpr auto patience = std::chrono::milliseconds(100);
+
+// The template that a tenant is of; null for any other tenant.
+const TenantPolicy* template_of(const Policy& policy, std::string_view key) {
+    for (const auto& tenant : policy.tenants)
+        if (is_template(tenant.name) && is_instance_of(key, tenant.name)) return &tenant;
+    return nullptr;
+}
+
+// A user stays; a job's cgroup does not.
+// One for each user, and nothing that a user could choose.
+bool is_of_users(const TenantPolicy& from) {
+    return from.name.find("{user}") != from.name.npos && std::count(from.name.begin(), from.name.end(), '{') == 1;
+}
+
+Result<void> make(const std::string& directory, const std::string& from, const std::string& key) {
+    const auto lock = PolicyLock::take(node_policy_path(directory), patience);
+    if (!lock) return Error{lock.error()};
+    const auto policy = running_policy(directory);
+    if (!policy) return Error{policy.error()};
+    const auto* there = policy->find(from);
+    if (there == nullptr) return Error{"the policy was just replaced; ask again"};
+    auto filled = *there;
+    fill_limits(directory, filled);
+    return make_instance(directory, *policy, filled, key, access_of_instance(filled, key, name_lookup()));
+}
+
+}  // namespace
+
+Result<void> Instances::check_room(uid_t user) {
+    const auto now = Clock::now();
+    std::erase_if(given_, [&](const auto& entry) { return now - entry.second.since > kept_at_rest; });
+    auto& given = given_.try_emplace(user, Given{0, now}).first->second;
+    if (++given.count > most_for_user) return Error{fmt::format("uid {} has asked for too many tenants; wait", user)};
+    if (node_.tenants().size() < most_tenants) return {};
+    return Error{fmt::format("there are {} tenants already", node_.tenants().size())};
+}
+
+Result<MadeInstance> Instances::make_for(pid_t pid, uid_t user) {
+    if (node_.policy() == nullptr) return Error{"this directory is one tenant's own"};
+    const auto subject = ProcessSubject::of(pid);
+    if (!subject) return Error{subject.error()};
+    if (subject->view().user != user) return Error{fmt::format("process {} is not uid {}'s", pid, user)};
+    const auto verdict = node_.policy()->find(subject->view());
+    const auto* there = node_.find(verdict.tenant);
+    const bool whole = there != nullptr && there->has_ledger();
+    if (whole || !is_template(verdict.from)) return MadeInstance{verdict.tenant, false};
+    if (!node_.writable()) return Error{"this rdmaquotad may not make tenants; run it as root"};
+    if (auto room = check_room(user); !room) return Error{room.error()};
+    if (auto made = make(node_.directory(), verdict.from, verdict.tenant); !made) return Error{made.error()};
+    node_.refresh();
+    return MadeInstance{verdict.tenant, true};
+}
+
+bool Instances::has_rested(const Tenant& tenant) {
+    const auto now = Clock::now();
+    const auto& ledger = tenant.ledger();
+    const auto [known, is_new] = rests_.try_emplace(tenant.key(), Rest{ledger.claims(), now});
+    if (!ledger.at_rest() || known->second.claims != ledger.claims()) known->second = {ledger.claims(), now};
+    return now - known->second.since >= kept_at_rest;
+}
+
+bool Instances::remove_unused() {
+    if (node_.policy() == nullptr || !node_.writable()) return false;
+    std::erase_if(rests_, [&](const auto& entry) { return node_.find(entry.first) == nullptr; });
+    std::vector<TenantPlace> unused;
+    bool ended = false;
+    for (const auto* tenant : node_.with_ledger()) {
+        const auto& policy = node_.decompiled();
+        const auto* from = policy.find(tenant->key()) ? nullptr : template_of(policy, tenant->key());
+        if (from == nullptr) ended |= policy.find(tenant->key()) == nullptr && tenant->ledger().at_rest();
+        else if (!is_of_users(*from) && has_rested(*tenant)) unused.push_back(tenant->place());
+    }
+    if (!ended && unused.empty()) return false;
+    const auto lock = PolicyLock::take(node_policy_path(node_.directory()), patience);
+    const auto policy = lock ? running_policy(node_.directory()) : Result<Policy>(Error{});
+    if (!policy) return false;  // another time
+    if (ended) (void)remove_ended(node_.directory(), *policy);
+    for (const auto& place : unused)
+        if (!has_owners(place)) remove_tenant_files(node_.directory(), place);
+    return node_.refresh(), true;
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,54 @@
+// Makes tenants of templates for those who ask for them, and removes those that nobody needs any more. By root, under the
+// lock of the node's policy.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "tools/rdmaquotad/core/node.hpp"
+
+namespace rdmaquota {
+
+struct MadeInstance {
+    std::string tenant;  // its key
+    bool made;           // false: it was there, or the process needs none
+};
+
+class Instances {
+public:
+    // A node has no more tenants than this, and a user gets no more in ten minutes: whoever may make cgroups could ask for
+    // any number.
+    static constexpr std::size_t most_tenants = 4096, most_for_user = 64;
+    // A tenant of a template for cgroups goes when it was at rest for so long.
+    static constexpr std::chrono::minutes kept_at_rest{10};
+
+    explicit Instances(Node& node) : node_(node) {}
+
+    // The tenant that process `pid` of `user` belongs to by the node's matches, made if it is one of a template and is
+    // missing. An error when the process is another user's, or gone.
+    Result<MadeInstance> make_for(pid_t pid, uid_t user);
+
+    // Removes what ended, and what has rested long. Call it now and then. Returns whether any went.
+    bool remove_unused();
+
+private:
+    using Clock = std::chrono::steady_clock;
+    struct Rest {
+        std::uint64_t claims;
+        Clock::time_point since;
+    };
+    struct Given {
+        std::size_t count = 0;
+        Clock::time_point since{};
+    };
+    Result<void> check_room(uid_t user);
+    bool has_rested(const Tenant& tenant);
+
+    Node& node_;
+    std::map<std::string, Rest> rests_;  // by key
+    std::map<uid_t, Given> given_;
+};
+
+}  // namespace rdmaquota

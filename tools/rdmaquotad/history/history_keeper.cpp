@@ -1,0 +1,49 @@
+#include "tools/rdmaquotad/history/history_keeper.hpp"
+
+#include <ctime>
+#include <utility>
+
+#include "tools/rdmaquotad/core/log.hpp"
+#include "tools/rdmaquotad/history/history_file.hpp"
+
+namespace rdmaquota {
+namespace {
+
+constexpr std::uint64_t between_saves_s = 60;
+
+std::uint64_t now_s() { return static_cast<std::uint64_t>(std::time(nullptr)); }
+
+}  // namespace
+
+Result<void> HistoryKeeper::load() {
+    save_at_ = now_s() + between_saves_s;
+    auto history = load_history(node_.directory(), now_s());
+    if (!history) return Error{history.error() + "; history begins anew"};
+    history_ = std::move(*history);
+    return {};
+}
+
+void HistoryKeeper::sample() {
+    text_.reset();
+    const auto now = sampled_at_ = now_s();
+    for (const auto* tenant : node_.with_ledger())
+        for (const auto& on : tenant->ledger().figures().devices)
+            for (const auto& row : resource_table)
+                history_.add({tenant->name(), on.device, row.id}, now, on.usage[index(row.id)], on.peak[index(row.id)]);
+    if (sampled_at_ >= save_at_) save();
+}
+
+void HistoryKeeper::save() {
+    if (sampled_at_ == 0) return;
+    save_at_ = now_s() + between_saves_s;
+    const auto saved = save_history(node_.directory(), history_, sampled_at_);
+    const auto error = saved ? std::string() : saved.error();
+    if (std::exchange(said_unsaved_, error) != error && !error.empty()) log(Priority::error, error);
+}
+
+Text HistoryKeeper::answer(const Request& request, const HistoryText::Sees& sees) {
+    if (!text_) text_.emplace(history_, now_s());
+    return text_->answer(request, sees);
+}
+
+}  // namespace rdmaquota
