@@ -128,11 +128,27 @@ void fill_limits(const std::string& directory, TenantPolicy& tenant) {
     if (limits) tenant.limits = configured_limits(*limits);
 }
 
+namespace {
+
+unsigned mode_of(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? status.st_mode & 07777U : 0U;
+}
+
+Result<void> set_mode(const std::string& path, unsigned mode) {
+    if (mode_of(path) == mode || ::chmod(path.c_str(), mode) == 0) return {};
+    return Error{fmt::format("cannot change the rights of {}: {}", path, std::strerror(errno))};
+}
+
+}  // namespace
+
 Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits,
                         unsigned mode) {
     const auto here = here_path(directory, key);
     if (auto made = make_directory(tenants_directory(directory)); !made) return made;
-    if (auto made = make_directory(tenant_directory(directory, key), mode); !made) return made;
+    const auto path = tenant_directory(directory, key);
+    if (auto made = make_directory(path, mode); !made) return made;
+    if (auto closed = set_mode(path, mode_of(path) & mode); !closed) return closed;
     if (auto made = make_directory(here); !made) return made;
     return LimitsWriter::publish(limits_path(here), limits);
 }
@@ -181,6 +197,17 @@ Result<void> make_instance(const std::string& directory, const Policy& policy, c
     if (auto put = put_limits(directory, key, limits); !put) return put;
     if (auto put = put_ledger(place, access); !put) return Error{put.error()};
     return {};
+}
+
+Result<void> open_directory(const std::string& directory, std::string_view key, unsigned mode) {
+    return set_mode(tenant_directory(directory, key), mode);
+}
+
+void remove_unused_ledger(const TenantPlace& place) {
+    if (!place.has_ledger() || has_owners(place)) return;
+    std::error_code ignored;
+    unmount_ledgers(place.here + "/ledgers");
+    fs::remove_all(place.here + "/ledgers", ignored);
 }
 
 bool has_owners(const TenantPlace& place) {

@@ -27,7 +27,7 @@ TEST_CASE("a denial says what, where, who, how much, and what allows it") {
           "to allow it: rdmaquota set rxe0 qp=3");
     CHECK(line({Resource::mr_bytes, Scope::process, false, 4096, 8192, 8192, true}) ==
           "mr_bytes on rxe0 denied (EDQUOT): this process uses 4 KiB of 8 KiB, 8 KiB more asked by pid 123 (perftest); "
-          "to allow it: rdmaquota set rxe0 mr_bytes=12KiB --process");
+          "to allow it: rdmaquota set default rxe0 mr_bytes=12KiB --process");
     CHECK(line({Resource::pd, Scope::tenant, true, 3, 3, 1, true}) ==
           "pd on rxe0 denied (EDQUOT): tenant default uses 3 of 3 over all devices, 1 more asked by "
           "pid 123 (perftest); to allow it: rdmaquota set total pd=4");
@@ -37,7 +37,7 @@ TEST_CASE("audit, other directories and unproved denials are named") {
     CHECK_THAT(line({Resource::qp, Scope::tenant, false, 2, 2, 1, true}, Mode::audit),
                Catch::StartsWith("qp on rxe0 would be denied (audit): "));
     CHECK_THAT(line({Resource::qp, Scope::process, false, 2, 2, 1, true}, Mode::enforce, "/tmp/q"),
-               Catch::EndsWith("to allow it: rdmaquota --dir /tmp/q set rxe0 qp=3 --process"));
+               Catch::EndsWith("to allow it: rdmaquota --dir /tmp/q set default rxe0 qp=3 --process"));
     CHECK_THAT(line({Resource::qp, Scope::tenant, false, 2, 2, 1, false}),
                Catch::EndsWith("(the ledger was too busy to prove it)"));
 }
