@@ -10,6 +10,8 @@ installed_files() {
     find /etc /usr/local /usr/lib/systemd /usr/lib/tmpfiles.d /usr/lib/*/libibverbs /run/rdmaquota ! -name ld.so.cache \
         2> /dev/null | LC_ALL=C sort
 }
+groupadd many
+useradd --no-create-home late
 files_before=$(installed_files)
 meson install -C "$1" --no-rebuild --quiet || exit 1
 # shellcheck source=test/integration/guest.sh
@@ -53,7 +55,7 @@ journal
 has "which is in the journal" "$(cat sidecar.log)" "sees what the kernel makes"
 has "and its state in the status" "$(shown StatusText)" "0 dynamic rules"
 is "it has the powers of the unit and no other" \
-    "$(sed -n 's/^CapEff:\t//p' "/proc/$(shown MainPID)/status")" 0000000000280002
+    "$(sed -n 's/^CapEff:\t//p' "/proc/$(shown MainPID)/status")" 000000000028000b
 
 start in_group "$programs/raw_uverbs" ioctl 5
 await_journal "bypass: pid $program "
@@ -70,6 +72,31 @@ sed -i 's/hca_object = 40/hca_object = 41/' /etc/rdmaquota/rdmaquota.toml
 succeeds "reload, when the policy has changed" systemctl reload rdmaquotad
 for _ in $(seq 50); do [ "$(limit_of ah)" = 41 ] && break; sleep 0.2; done
 is "puts it in force" "$(limit_of ah)" 41
+
+# --- tenants -----------------------------------------------------------------------------------------
+cat >> /etc/rdmaquota/rdmaquota.toml << 'END'
+[tenant.job]
+match = [{ unit = "rdma-job-*.service", members = ["*"] }]
+[tenant.job."*"]
+qp = 5
+[tenant."user/{user}"]
+match = [{ group = "many" }]
+[tenant."user/{user}"."*"]
+qp = 6
+END
+succeeds "the policy's unit puts tenants in force" systemctl reload rdmaquota
+out=$(systemd-run --quiet --wait --pipe --unit rdma-job-1 "$programs/verbs_objects" rc=9 2>&1)
+has "a program of a unit is held to its tenant's limit" "$out" "tenant job uses 5 of 5"
+systemd-run --quiet --unit rdma-job-2 sleep 600
+has "which names the unit" "$(rdmaquota which --pid "$(systemctl show --value -p MainPID rdma-job-2)")" \
+    "tenant job: match 1 of tenant job, unit rdma-job-*.service"
+systemctl stop rdma-job-2
+usermod -a -G many late
+out=$(setpriv --reuid=late --regid=late --init-groups "$programs/verbs_objects" rc=9 2>&1)
+has "the sidecar's unit lets it make a user's tenant on request" "$out" "tenant user/late uses 6 of 6"
+is "whose ledger is that user's" "$(stat -c %U /run/rdmaquota/tenants/user+*/here/ledgers/4/ledger)" late
+has "each tenant of the policy has a file system of its own" "$(findmnt --noheadings --output TARGET --list)" \
+    /run/rdmaquota/tenants/job/here/ledgers
 
 killed=$(shown MainPID)
 kill -9 "$killed"
@@ -90,6 +117,7 @@ succeeds "both units are enabled" systemctl is-enabled rdmaquota rdmaquotad
 succeeds "the units are stopped and disabled" systemctl disable --now rdmaquotad rdmaquota
 succeeds "what Meson installed is removed" ninja -C "$1" uninstall
 ldconfig
+umount -ql /run/rdmaquota/tenants/*/here/ledgers /run/rdmaquota
 succeeds "policy and ledgers are removed" rm -r /etc/rdmaquota /run/rdmaquota
 systemctl daemon-reload
 is "nothing is left" "$(diff <(echo "$files_before") <(installed_files))" ""

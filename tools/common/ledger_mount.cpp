@@ -51,7 +51,7 @@ Result<void> mount_node(const std::string& directory) {
 }
 
 void unmount_ledgers(const std::string& path) noexcept {
-    if (is_mount_point(path)) ::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+    if (is_mount_point(path) && mounts_are_seen()) ::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
 }
 
 }  // namespace rdmaquota

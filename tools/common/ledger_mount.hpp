@@ -21,7 +21,7 @@ Result<void> mount_node(const std::string& directory);
 // Whether something is mounted at `path`.
 bool is_mount_point(const std::string& path);
 
-// Unmounts it, also where it is in use; does nothing where nothing is mounted.
+// Unmounts it, also where it is in use; does nothing where nothing is mounted, or the node would not see it.
 void unmount_ledgers(const std::string& path) noexcept;
 
 }  // namespace rdmaquota

@@ -162,6 +162,17 @@ Result<void> make_room(const std::string& path, const std::string& ledger) {
     return mount_ledgers(path);
 }
 
+// Ledgers that were moved aside may have taken all room. False when there is none.
+bool remove_asides(const std::string& path) {
+    std::vector<std::string> asides;
+    std::error_code error;
+    for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+        if (entry->path().filename().string().find(".unusable.") != std::string::npos)
+            asides.push_back(entry->path().string());
+    for (const auto& aside : asides) Ledger::remove(aside);
+    return !asides.empty();
+}
+
 // With a list, the mode shows the list's mask.
 bool same_rights(const FileRights& a, const FileRights& b) {
     return a.owner == b.owner && a.group == b.group && a.acl == b.acl && (!a.acl.empty() || a.mode == b.mode);
@@ -183,7 +194,8 @@ Result<void> give_rights(const std::string& ledger, const LedgerAccess& access) 
 Result<std::string> put_ledger(const TenantPlace& place, const LedgerAccess& access) {
     const auto path = ledger_path(place.here);
     if (auto made = make_room(place.here + "/ledgers", path); !made) return Error{made.error()};
-    const auto aside = Ledger::replace_unusable(path, access);
+    auto aside = Ledger::replace_unusable(path, access);
+    if (!aside && remove_asides(place.here + "/ledgers")) aside = Ledger::replace_unusable(path, access);
     if (!aside) return aside;
     if (auto given = give_rights(path, access); !given) return Error{given.error()};
     return aside;
@@ -223,6 +235,24 @@ void remove_tenant_files(const std::string& directory, const TenantPlace& place)
     fs::remove_all(tenant_directory(directory, place.key), ignored);
 }
 
+namespace {
+
+// Directories without limits: what a process could not unmount, or was killed while it removed.
+void remove_remnants(const std::string& directory) {
+    std::vector<std::string> remnants;
+    std::error_code error;
+    for (fs::directory_iterator entry(tenants_directory(directory), error), end; !error && entry != end;
+         entry.increment(error))
+        if (::access(limits_path(entry->path().string() + "/here").c_str(), F_OK) != 0)
+            remnants.push_back(entry->path().filename().string());
+    for (auto& key : remnants) {
+        std::replace(key.begin(), key.end(), '+', '/');
+        remove_tenant_files(directory, {key, here_path(directory, key)});
+    }
+}
+
+}  // namespace
+
 std::vector<std::string> remove_ended(const std::string& directory, const Policy& policy) {
     std::vector<std::string> in_use;
     for (const auto& place : tenant_places(directory)) {
@@ -230,6 +260,7 @@ std::vector<std::string> remove_ended(const std::string& directory, const Policy
         if (has_owners(place)) in_use.push_back(place.key);
         else remove_tenant_files(directory, place);
     }
+    remove_remnants(directory);
     return in_use;
 }
 

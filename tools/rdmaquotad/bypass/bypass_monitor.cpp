@@ -123,8 +123,8 @@ void BypassMonitor::reap(const std::set<std::uint32_t>& pids) {
     const auto& schedule = node_.schedule();
     for (auto* tenant : node_.with_ledger()) {
         auto& ledger = tenant->ledger();
-        if (ledgers.contains(ledger.number()) && schedule.is_due(ledger.turn))
-            schedule.add(ledger.turn, [&] { ledger.reap(); });
+        if (ledgers.contains(ledger.number()) && schedule.is_due(ledger.reap_turn))
+            schedule.hasten(ledger.reap_turn, [&] { ledger.reap(); });
     }
 }
 

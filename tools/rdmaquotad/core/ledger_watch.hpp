@@ -58,7 +58,8 @@ public:
     EventCursor events() const noexcept { return ledger_ ? ledger_->event_cursor() : head_.events; }
     std::uint64_t gates_corrected() const noexcept { return gates_corrected_; }
 
-    LookSchedule::Turn turn;
+    LookSchedule::Turn turn;       // of looks
+    LookSchedule::Turn reap_turn;  // of reaps that cannot wait for one
 
 private:
     // After its last owner ended: for the gates.
