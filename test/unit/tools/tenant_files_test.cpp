@@ -1,6 +1,7 @@
 // Tenants' directories when a policy is replaced by another one.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include <catch2/catch.hpp>
@@ -39,7 +40,10 @@ struct Republished : TenantNode {
     std::uint64_t used(std::string_view tenant) const {
         const auto tenants = read_tenants(path, tenant);
         REQUIRE(tenants);
-        return usage_of(tenants->front().view.devices, "rxe0", Resource::qp);
+        const auto found = std::find_if(tenants->begin(), tenants->end(),
+                                        [&](const TenantReading& one) { return one.place.key == tenant; });
+        REQUIRE(found != tenants->end());
+        return usage_of(found->view.devices, "rxe0", Resource::qp);
     }
 };
 
