@@ -35,7 +35,7 @@ bool set_lock(int fd, struct flock request) noexcept {
 }  // namespace
 
 Result<LockFile> LockFile::open(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return Error{fmt::format("cannot open {}: {}", path, std::strerror(errno))};
     return LockFile(fd);
 }

@@ -15,6 +15,10 @@ namespace {
 
 bool has_limits(const std::string& here) { return access(limits_path(here).c_str(), F_OK) == 0; }
 
+bool is_made(const std::string& here) {
+    return has_limits(here) && access(data_path(ledger_path(here)).c_str(), F_OK) == 0;
+}
+
 }  // namespace
 
 Result<Place> find_place(const std::string& directory) {
@@ -25,9 +29,9 @@ Result<Place> find_place(const std::string& directory) {
     const OwnSubject subject(*policy);
     const auto found = policy->find(subject.view());
     Place place{directory, here_path(directory, found.tenant), found.tenant == default_tenant, {}};
-    if (place.is_default || has_limits(place.here)) return place;
-    if (is_template(found.from)) ask_for_tenant(directory);
-    if (has_limits(place.here)) return place;
+    if (place.is_default || !is_template(found.from) || is_made(place.here)) return place;
+    ask_for_tenant(directory);
+    if (is_made(place.here)) return place;
     place.note = fmt::format("tenant {} has not been made yet, so on devices that are opened now this program is charged "
                              "in tenant {}; start rdmaquotad, or run 'rdmaquota reload' as root",
                              found.tenant, default_tenant);

@@ -1,6 +1,8 @@
 #include "provider/host/sidecar_request.hpp"
 
+#include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <string_view>
 
 #include <poll.h>
@@ -16,6 +18,12 @@ namespace {
 constexpr int patience_ms = 200;
 constexpr std::string_view request = "{\"version\":1,\"request\":\"instance\"}\n";
 
+long now_ms() noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
 // False when the name is too long for a socket's.
 bool fill_address(sockaddr_un& address, const std::string& directory) noexcept {
     static constexpr std::string_view name = "/control.sock";
@@ -30,7 +38,9 @@ void ask(int fd, const sockaddr_un& address) noexcept {
     if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return;
     if (send(fd, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) return;
     pollfd readable{fd, POLLIN, 0};
-    poll(&readable, 1, patience_ms);
+    const auto end = now_ms() + patience_ms;
+    for (auto left = patience_ms; left > 0; left = static_cast<int>(end - now_ms()))
+        if (poll(&readable, 1, left) >= 0 || errno != EINTR) return;  // else a signal of the program's
 }
 
 }  // namespace

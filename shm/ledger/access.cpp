@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include <endian.h>
+#include <fcntl.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <sys/stat.h>
@@ -15,6 +16,8 @@
 #include <unistd.h>
 
 #include <fmt/core.h>
+
+#include "shm/open_inside.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -62,16 +65,16 @@ std::optional<std::string> read_acl(const std::string& path) {
     return std::nullopt;
 }
 
-bool remove_acl(const std::string& path) noexcept {
-    return lremovexattr(path.c_str(), acl_attribute) == 0 || errno == ENODATA || errno == EOPNOTSUPP;
+bool remove_acl(int fd) noexcept {
+    return fremovexattr(fd, acl_attribute) == 0 || errno == ENODATA || errno == EOPNOTSUPP;
 }
 
-bool give(const std::string& path, const FileRights& rights) {
+bool give(int fd, const FileRights& rights) {
     struct stat now {};
-    if (lstat(path.c_str(), &now) != 0) return false;
+    if (fstat(fd, &now) != 0) return false;
     const auto owner = rights.owner.value_or(now.st_uid);
     const auto group = rights.group.value_or(now.st_gid);
-    return (owner == now.st_uid && group == now.st_gid) || lchown(path.c_str(), owner, group) == 0;
+    return (owner == now.st_uid && group == now.st_gid) || fchown(fd, owner, group) == 0;
 }
 
 Error cannot(const char* what, const std::string& path) {
@@ -121,15 +124,23 @@ bool admits(const FileRights& rights, uid_t user, std::span<const gid_t> groups)
     return (rights.mode & 0020) != 0 && rights.group && is_one_of(*rights.group, groups);
 }
 
-// chmod(2) comes before the list, of which it would change the mask.
-Result<void> set_rights(const std::string& path, const FileRights& rights) {
-    if (!give(path, rights)) return cannot("owner", path);
-    if (!remove_acl(path)) return cannot("access control list", path);
-    if (chmod(path.c_str(), rights.mode) != 0) return cannot("permissions", path);
+// chmod(2) comes before the list, of which it would change the mask. Null on success.
+static const char* set_of(int fd, const FileRights& rights) {
     const auto& acl = rights.acl;
-    if (!acl.empty() && lsetxattr(path.c_str(), acl_attribute, acl.data(), acl.size(), 0) != 0)
-        return cannot("access control list", path);
-    return {};
+    if (!give(fd, rights)) return "owner";
+    if (!remove_acl(fd)) return "access control list";
+    if (fchmod(fd, rights.mode) != 0) return "permissions";
+    return acl.empty() || fsetxattr(fd, acl_attribute, acl.data(), acl.size(), 0) == 0 ? nullptr : "access control list";
+}
+
+Result<void> set_rights(const std::string& path, const FileRights& rights) {
+    const int fd = open_inside(path, O_RDONLY);
+    if (fd < 0) return cannot("rights", path);
+    const auto* failed = set_of(fd, rights);
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return failed ? Result<void>(cannot(failed, path)) : Result<void>();
 }
 
 unsigned directory_mode(const FileRights& rights) noexcept {

@@ -18,6 +18,7 @@
 
 #include "shm/atomic.hpp"
 #include "shm/lock_file.hpp"
+#include "shm/open_inside.hpp"
 #include "shm/paths.hpp"
 #include "shm/ledger/ledger_file.hpp"
 #include "shm/failpoint.hpp"
@@ -63,7 +64,7 @@ void remove_directory(const std::string& path) noexcept {
 
 // Lack of permission or of descriptors says nothing about the ledger.
 Result<bool> is_usable(const std::string& path) {
-    const int fd = ::open(data_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = ::open(data_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd >= 0) close(fd);
     else if (errno != ENOENT && errno != ELOOP && errno != EISDIR)
         return Error{fmt::format("cannot open {}: {}", data_path(path), std::strerror(errno))};
@@ -73,10 +74,12 @@ Result<bool> is_usable(const std::string& path) {
 // Whoever may write a file may have made it longer. What is beyond a ledger's length nobody reads, but it takes room.
 void trim(const std::string& path) noexcept {
     const auto cut = [](const std::string& file, std::size_t bytes) {
+        const int fd = open_inside(file, O_RDWR);
+        if (fd < 0) return;
         struct stat status {};
-        if (lstat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
-            static_cast<std::size_t>(status.st_size) > bytes)
-            (void)!truncate(file.c_str(), static_cast<off_t>(bytes));
+        if (fstat(fd, &status) == 0 && static_cast<std::size_t>(status.st_size) > bytes)
+            (void)!ftruncate(fd, static_cast<off_t>(bytes));
+        close(fd);
     };
     cut(data_path(path), ledger_file_bytes);
     for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) cut(lock_path(path, slot), 0);

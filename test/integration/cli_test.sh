@@ -451,7 +451,9 @@ try "$rdmaquota" set nobody '*' qp=1
 check "set of no tenant" refuses 1 "there is no tenant 'nobody'; there are default"
 try "$rdmaquota" tenant add jobs/one --cgroup /jobs/one --user daemon --limit qp=3 --process-limit rxe0:cq=2 --mode audit
 check "tenant add" says "tenant jobs/one is there"
-check "its ledger is its member's" test "$(stat -c %U:%a quota/tenants/jobs+one/here/ledgers/4/ledger)" = daemon:600
+chmod 755 "$work"
+check "its ledger is its member's, who does not own it" test "$(stat -c %U quota/tenants/jobs+one/here/ledgers/4/ledger) \
+$(setpriv --reuid daemon --clear-groups test -w quota/tenants/jobs+one/here/ledgers/4/ledger && echo writable)" = "root writable"
 try "$rdmaquota" tenant add jobs/one
 check "twice" refuses 1 "there is a tenant 'jobs/one' already"
 try "$rdmaquota" tenant add physics/atlas/x

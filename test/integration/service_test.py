@@ -682,6 +682,7 @@ def metrics():
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             return answer.headers["Content-Type"], answer.read().decode()
 
+    eventually(lambda: 'resource="qp"} 42\n' in scrape()[1])  # they may be a second old
     kind, text = scrape()
     check("metrics come as Prometheus text", kind.startswith("text/plain; version=0.0.4")
           and 'rdmaquota_usage{tenant="default",device="rxe0",resource="qp"} 42\n' in text

@@ -94,7 +94,7 @@ systemctl stop rdma-job-2
 usermod -a -G many late
 out=$(setpriv --reuid=late --regid=late --init-groups "$programs/verbs_objects" rc=9 2>&1)
 has "the sidecar's unit lets it make a user's tenant on request" "$out" "tenant user/late uses 6 of 6"
-is "whose ledger is that user's" "$(stat -c %U /run/rdmaquota/tenants/user+*/here/ledgers/4/ledger)" late
+succeeds "whose ledger is that user's" setpriv --reuid=late --clear-groups test -w /run/rdmaquota/tenants/user+*/here/ledgers/4/ledger
 has "each tenant of the policy has a file system of its own" "$(findmnt --noheadings --output TARGET --list)" \
     /run/rdmaquota/tenants/job/here/ledgers
 

@@ -17,11 +17,16 @@ install_from() {
 
 # launch NAME PROGRAM...: in the background until it waits, with its input from a pipe of its own
 declare -A pids=() inputs=()
+# What runs beside a program must not keep the program's input open.
+without_inputs() {
+    local input
+    for input in "${inputs[@]}"; do exec {input}>&-; done
+}
 launch() {
     local name=$1 input
     shift
     mkfifo "keys.$name"
-    "$@" < "keys.$name" > "out.$name" 2>&1 &
+    (without_inputs; exec "$@") < "keys.$name" > "out.$name" 2>&1 &
     pids[$name]=$!
     exec {input}> "keys.$name"
     inputs[$name]=$input
@@ -38,9 +43,11 @@ until_step() {
 go_on() { echo >&"${inputs[$1]}"; }
 close_input() {
     local input=${inputs[$1]}
+    unset "inputs[$1]"
     exec {input}>&-
 }
 end() {
+    go_on "$1"
     close_input "$1"
     wait "${pids[$1]}"
 }
@@ -48,9 +55,11 @@ end() {
 # The kernel's own count of user programs' QPs.
 qps() { rdma resource show qp | grep -c ' pid '; }
 # limit_now: what is effective for `default`
-limit_now() { rdmaquota show default --json | /usr/bin/python3 -c '
-import json, sys
-print(json.load(sys.stdin)["tenants"][0]["devices"]["rxe0"]["qp"]["limit"])'; }
+limit_now() {
+    local json
+    json=$(rdmaquota show default --json)
+    [[ $json =~ \"qp\":\{\"usage\":[0-9]+,\"limit\":([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
+}
 # old_files: those of the older one that are there
 old_files() {
     local name there=()
@@ -136,6 +145,7 @@ rdmaquota reload policy.toml > /dev/null
 launch churn1 "$programs/churn" -d rxe0 8
 launch churn2 "$programs/churn" -d rxe0 8
 (
+    without_inputs
     highest=0
     until [ -e churned ]; do
         now=$(qps)
@@ -156,7 +166,7 @@ for name in churn1 churn2 churn3 churn4; do close_input $name; done
 wait "${pids[churn1]}" "${pids[churn2]}" "${pids[churn3]}" "${pids[churn4]}"
 touch churned
 wait $sampler
-echo "# $(tail -qn 1 out.churn*)"
+tail -qn 1 out.churn* | sed "s/^/# /"
 read -r highest < sampled
 if [ "$highest" -le $limit ] && [ "$highest" -gt 4 ]; then
     ok "never are there more objects than the limit"

@@ -6,6 +6,10 @@ set -eu
 commit=c30499e
 repo=$(cd "$(dirname "$0")/../.." && pwd)
 older=$1/older
+# Both are installed to the same places.
+prefix=$(meson introspect "$1" --buildoptions | /usr/bin/python3 -c '
+import json, sys
+print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
 git -C "$repo" cat-file -e "$commit^{commit}" 2> /dev/null ||
     { echo "SKIP: the history lacks commit $commit, the last one before tenants (git fetch --unshallow)" >&2; exit 77; }
 mkdir -p "$older"
@@ -16,7 +20,7 @@ if [ ! -e "$older/stage/complete" ]; then
     mkdir "$older/source"
     git -C "$repo" archive "$commit" | tar -x -C "$older/source"
     {
-        meson setup "$older/build" "$older/source" --prefix=/usr -Dtests=false -Dsidecar=disabled
+        meson setup "$older/build" "$older/source" "--prefix=$prefix" -Dtests=false -Dsidecar=disabled
         ninja -C "$older/build"
         DESTDIR=$older/stage meson install -C "$older/build" --no-rebuild --strip
     } > "$older/log" 2>&1 9>&- || { tail -n 40 "$older/log" >&2; exit 1; }

@@ -5,10 +5,12 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <optional>
 
 #include <fmt/core.h>
 
 #include "shm/paths.hpp"
+#include "shm/policy/node_policy.hpp"
 #include "tools/common/tenants.hpp"
 #include "tools/common/upgrade/balance.hpp"
 
@@ -31,8 +33,11 @@ Result<std::vector<TenantPlace>> places_of(const std::string& directory, const L
     std::vector<TenantPlace> places{*named};
     if (everyone)
         places.push_back({std::string(everyone_key), here_path(directory, everyone_key)});
+    // A tenant that the policy names is none of a template's.
+    const auto running = NodePolicy::read(node_policy_path(directory));
+    const auto policy = running ? running->decompile() : Policy();
     for (auto& place : tenant_places(directory))
-        if (place.key != named->key && place.key != node_tenant && (everyone || is_instance_of(place.key, named->key)))
+        if (place.key != named->key && place.key != node_tenant && (everyone || (is_instance_of(place.key, named->key) && !policy.find(place.key))))
             places.push_back(std::move(place));
     return places;
 }
@@ -62,6 +67,13 @@ Result<void> change_for_new_tenants(const std::string& here, const Change& make)
 
 Result<std::vector<LimitDone>> change(const std::string& directory, const std::vector<LimitKey>& keys,
                                       const Change& make) {
+    // No tenant is made meanwhile with the limits from before. Who may not lock may not change either, and is told so below.
+    std::optional<PolicyLock> lock;
+    if (!is_own_directory(directory) && ::access(directory.c_str(), W_OK) == 0) {
+        auto taken = PolicyLock::take(node_policy_path(directory));
+        if (!taken) return Error{taken.error()};
+        lock.emplace(std::move(*taken));
+    }
     const auto places = places_of(directory, keys.front());
     if (!places) return Error{places.error()};
     const auto whose = is_for_everyone(directory, keys.front()) ? Whose::everyone : Whose::tenant;

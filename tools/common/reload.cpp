@@ -36,10 +36,10 @@ bool has_children(const Policy& policy, const TenantPolicy& tenant) {
 }
 
 // The users that the template is for as far as NSS lists them, and those that have a tenant of it already.
-std::set<std::string> instances_of(const std::string& directory, const TenantPolicy& from) {
+std::set<std::string> instances_of(const std::string& directory, const Policy& policy, const TenantPolicy& from) {
     std::set<std::string> keys;
     for (const auto& place : tenant_places(directory))
-        if (is_instance_of(place.key, from.name)) keys.insert(place.key);
+        if (is_instance_of(place.key, from.name) && !policy.find(place.key)) keys.insert(place.key);
     for (const auto& match : from.matches) {
         if (!match.cgroup.empty() || !match.unit.empty()) continue;
         for (const auto uid : enumerable_users(match)) keys.insert(instance_of_user(from.name, uid));
@@ -90,13 +90,17 @@ private:
         if (const auto put = put_limits(directory_, tenant.name, limits_of(policy_, tenant), mode); !put) return put;
         if (is_template(tenant.name)) return publish_instances(tenant);
         const TenantPlace place{tenant.name, here_path(directory_, tenant.name)};
-        if (inner) remove_unused_ledger(place);
-        else if (const auto made = ledger_of(place, access_of(tenant, names_)); !made) return made;
+        if (inner) {
+            remove_unused_ledger(place);
+            if (place.has_ledger()) return {};  // of other members, until it is unused
+        } else if (const auto made = ledger_of(place, access_of(tenant, names_)); !made) {
+            return made;
+        }
         return open_directory(directory_, tenant.name, mode);
     }
 
     Result<void> publish_instances(const TenantPolicy& from) {
-        for (const auto& key : instances_of(directory_, from))
+        for (const auto& key : instances_of(directory_, policy_, from))
             if (auto made = make_instance(directory_, policy_, from, key, access_of_instance(from, key, names_)); !made)
                 return made;
         return {};

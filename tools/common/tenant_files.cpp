@@ -26,12 +26,11 @@ void add(std::vector<Id>& ids, const std::optional<Id>& id) {
     if (id && std::find(ids.begin(), ids.end(), *id) == ids.end()) ids.push_back(*id);
 }
 
-// One user or one group needs no list.
+// One group needs no list. No user becomes the owner, who could stop root's openings by leases (fcntl(2)) and give others
+// rights.
 LedgerAccess access_for(std::vector<uid_t> users, std::vector<gid_t> groups) {
     LedgerAccess access;
-    if (users.size() == 1 && groups.empty()) {
-        access.owner = users.front();
-    } else if (groups.size() == 1 && users.empty()) {
+    if (groups.size() == 1 && users.empty()) {
         access.group = groups.front();
         access.mode = 0660;
     } else {
@@ -137,20 +136,24 @@ unsigned mode_of(const std::string& path) {
 
 Result<void> set_mode(const std::string& path, unsigned mode) {
     if (mode_of(path) == mode || ::chmod(path.c_str(), mode) == 0) return {};
-    return Error{fmt::format("cannot change the rights of {}: {}", path, std::strerror(errno))};
+    return Error{fmt::format("cannot set the permissions of {}: {}", path, std::strerror(errno))};
+}
+
+// The directories of a tenant. One that is there loses rights only, see open_directory.
+Result<void> make_here(const std::string& directory, std::string_view key, unsigned mode = 0755) {
+    const auto own = tenant_directory(directory, key);
+    if (auto made = make_directory(tenants_directory(directory)); !made) return made;
+    if (auto made = make_directory(own, mode); !made) return made;
+    if (auto closed = set_mode(own, mode_of(own) & mode); !closed) return closed;
+    return make_directory(here_path(directory, key));
 }
 
 }  // namespace
 
 Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits,
                         unsigned mode) {
-    const auto here = here_path(directory, key);
-    if (auto made = make_directory(tenants_directory(directory)); !made) return made;
-    const auto path = tenant_directory(directory, key);
-    if (auto made = make_directory(path, mode); !made) return made;
-    if (auto closed = set_mode(path, mode_of(path) & mode); !closed) return closed;
-    if (auto made = make_directory(here); !made) return made;
-    return LimitsWriter::publish(limits_path(here), limits);
+    if (auto made = make_here(directory, key, mode); !made) return made;
+    return LimitsWriter::publish(limits_path(here_path(directory, key)), limits);
 }
 
 namespace {
@@ -206,9 +209,10 @@ Result<void> make_instance(const std::string& directory, const Policy& policy, c
     const TenantPlace place{std::string(key), here_path(directory, key)};
     auto limits = limits_of(policy, from);
     limits.tenant = shown_name(key);
-    if (auto put = put_limits(directory, key, limits); !put) return put;
+    if (auto made = make_here(directory, key); !made) return made;
     if (auto put = put_ledger(place, access); !put) return Error{put.error()};
-    return {};
+    if (auto opened = open_directory(directory, key, 0755); !opened) return opened;
+    return put_limits(directory, key, limits);
 }
 
 Result<void> open_directory(const std::string& directory, std::string_view key, unsigned mode) {
@@ -223,14 +227,17 @@ void remove_unused_ledger(const TenantPlace& place) {
 }
 
 bool has_owners(const TenantPlace& place) {
-    auto ledger = Ledger::open(ledger_path(place.here));
-    if (!ledger) return false;
+    const auto path = ledger_path(place.here);
+    Ledger::cut_growth(path);
+    auto ledger = Ledger::open(path);
+    if (!ledger) return ::access(data_path(path).c_str(), F_OK) == 0;  // nobody knows
     ledger->reap();
     return !ledger->owners().empty();
 }
 
 void remove_tenant_files(const std::string& directory, const TenantPlace& place) {
     std::error_code ignored;
+    ::unlink(limits_path(place.here).c_str());  // first: nobody is sent there any more
     unmount_ledgers(place.here + "/ledgers");
     fs::remove_all(tenant_directory(directory, place.key), ignored);
 }

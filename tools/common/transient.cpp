@@ -109,7 +109,7 @@ Result<void> make_instance_of_key(const std::string& directory, std::string_view
     const auto here = here_path(directory, key);
     if (::access(limits_path(here).c_str(), F_OK) == 0 && TenantPlace{"", here}.has_ledger()) return {};
     for (auto& tenant : running->policy.tenants) {
-        if (!is_instance_of(key, tenant.name)) continue;
+        if (!is_instance_of(key, tenant.name) || running->policy.find(key)) continue;
         fill_limits(directory, tenant);
         return make_instance(directory, running->policy, tenant, key, access_of_instance(tenant, key, name_lookup()));
     }

@@ -297,8 +297,8 @@ TEST_CASE("a charge by the limits from before is in the old share, or is backed 
     CHECK_FALSE(program.charge("rxe0"));
 }
 
-// Old and new chargers go on while the limits are balanced. Each counts what it has once its charge holds, and takes that
-// off before it uncharges.
+// Old and new chargers go on while the limits are balanced. Each counts what it has once its charge holds, and takes
+// that off before it uncharges.
 TEST_CASE("old and new programs never have more than the limit together", "[upgrade]") {
     constexpr int limit = 8;
     OldNode node(limit);
@@ -329,8 +329,10 @@ TEST_CASE("old and new programs never have more than the limit together", "[upgr
             const auto bound = limits.limit(Scope::tenant, "rxe0", Resource::qp);
             auto word = load(gate);
             const bool fits = word + 1 <= bound && compare_exchange(gate, word, word + 1);
-            if (fits && limits.generation() == generation && !limits.superseded()) ++have, took();
-            else if (fits) subtract(gate, 1);
+            if (fits && limits.generation() == generation && !limits.superseded())
+                ++have, took();
+            else if (fits)
+                subtract(gate, 1);
             if (have > 2 || (have > 0 && !fits)) --have, --held, subtract(gate, 1);
         }
     };

@@ -18,7 +18,7 @@ struct Ward {
         LookSchedule::Turn turn;
     };
     LookSchedule::Clock::time_point time{1h};
-    LookSchedule schedule{[this] { return time; }};
+    LookSchedule schedule{[this] { return time; }, [this] { return time; }};
     std::deque<Item> items;
     std::vector<int> looked;  // in order
 

@@ -143,7 +143,9 @@ TEST_CASE_METHOD(NodeFixture, "a ledger is read while it is in use, and checked 
 TEST_CASE_METHOD(NodeFixture, "a damaged ledger is replaced with its members, and no other tenant's") {
     put("default");
     put("other");
-    REQUIRE(set_rights(data_path(ledger_of("other")), rights_for({.mode = 0660, .owner = {}, .group = {}, .users = {}, .groups = {}})));
+    LedgerAccess of_group;
+    of_group.mode = 0660;
+    REQUIRE(set_rights(data_path(ledger_of("other")), rights_for(of_group)));
     publish();
     come_to_rest();
     const auto number = watched("default").number();
@@ -192,7 +194,10 @@ TEST_CASE_METHOD(NodeFixture, "a tenant's use is its ledger's, or what the kerne
 TEST_CASE_METHOD(NodeFixture, "members see their tenant") {
     put("default");
     put("members");
-    REQUIRE(set_rights(data_path(ledger_of("members")), rights_for({.mode = 0600, .owner = {}, .group = {}, .users = {1000}, .groups = {50}})));
+    LedgerAccess access;
+    access.users = {1000};
+    access.groups = {50};
+    REQUIRE(set_rights(data_path(ledger_of("members")), rights_for(access)));
     publish();
     node.refresh();
     const std::vector<gid_t> group{50}, none;

@@ -114,7 +114,8 @@ struct OldNode {
 class OldProgram {
 public:
     OldProgram(OldNode& node, std::uint32_t slot)
-        : node_(node), slot_(slot),
+        : node_(node),
+          slot_(slot),
           lock_(std::move(*LockFile::open(old_lock_path(node.directory.path(), slot / old_owners_per_lock_file)))) {
         if (!lock_.try_reap(slot)) throw std::runtime_error("the slot is taken");
         lock_.own(slot);

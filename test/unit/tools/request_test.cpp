@@ -21,7 +21,8 @@ TEST_CASE("requests of each kind are read") {
     }
     CHECK(parse_request(R"({"version":1,"request":"process","pid":4711})")->pid == 4711);
     CHECK(parse_request(R"({"version":1,"request":"events","since":7})")->since == 7);
-    const auto history = parse_request(R"({"version":1,"request":"history","device":"rxe0","resource":"qp","tenant":"physics"})");
+    const auto history = parse_request(
+        R"({"version":1,"request":"history","device":"rxe0","resource":"qp","tenant":"physics"})");
     REQUIRE(history);
     CHECK(history->tenant == "physics");
     CHECK(history->device == "rxe0");

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <sys/sysmacros.h>
+
 #include <fmt/core.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -108,7 +110,7 @@ TEST_CASE("of mappings only those of the ledger's lock files tell a slot") {
         "7f0000006000-7f0000007000 ---s ffff0000 00:19 77   /run/rdmaquota/default/owners/01\n"
         "7f0000008000-7f0000009000 rw-p 00000000 00:00 0\n"
         "/owners/\n";
-    CHECK(slots_in_maps(maps, {{77, 3}}) == std::vector{LedgerSlot{3, 65}});
+    CHECK(slots_in_maps(maps, {{{makedev(0, 0x19), 77}, 3}}) == std::vector{LedgerSlot{3, 65}});
 }
 
 TEST_CASE_METHOD(Holding, "slots of several ledgers are told apart") {

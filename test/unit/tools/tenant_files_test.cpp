@@ -54,7 +54,8 @@ TEST_CASE_METHOD(Republished, "only root enters the directory of a tenant for co
     tenant.matches = {by_user("1234")};
     publish(policy);
     CHECK(mode_of("boxes") == 0755);
-    CHECK((rights("boxes").st_mode & 0777) == 0600);
+    CHECK(admits("boxes", 1234));
+    CHECK_FALSE(admits("boxes", 1235));
 
     tenant.matches.clear();
     publish(policy);
@@ -64,7 +65,21 @@ TEST_CASE_METHOD(Republished, "only root enters the directory of a tenant for co
     tenant.matches = {by_user("1234")};
     publish(policy);
     CHECK(mode_of("boxes") == 0755);
-    CHECK((rights("boxes").st_mode & 0777) == 0600);
+    CHECK_FALSE(admits("boxes", 1235));
+}
+
+TEST_CASE_METHOD(Republished, "a ledger that containers still use is closed to all others when its tenant becomes an inner one") {
+    policy.tenant("boxes");
+    publish(policy);
+    auto ledger = open("boxes");
+    auto owner = ledger.claim(identity_of_self());
+    REQUIRE(owner);
+    policy.tenant("boxes/one");
+    publish(policy);
+    CHECK(mode_of("boxes") == 0700);
+    ledger.retire(*owner);
+    publish(policy);
+    CHECK(mode_of("boxes") == 0755);
 }
 
 TEST_CASE_METHOD(Republished, "a directory that is put anew loses rights only") {
@@ -84,9 +99,10 @@ TEST_CASE_METHOD(Republished, "every lock file gets the new members") {
     policy.tenant("one").matches = {by_user("4321")};
     publish(policy);
     for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) {
-        struct stat status {};
-        REQUIRE(::stat(lock_path(ledger_path(here_path(path, "one")), slot).c_str(), &status) == 0);
-        CHECK(status.st_uid == 4321);
+        const auto given = rights_of(lock_path(ledger_path(here_path(path, "one")), slot));
+        REQUIRE(given);
+        CHECK(rdmaquota::admits(*given, 4321, {}));
+        CHECK_FALSE(rdmaquota::admits(*given, 1234, {}));
     }
 }
 
@@ -181,5 +197,5 @@ TEST_CASE_METHOD(Republished, "an unusable ledger is put aside, and its members 
     REQUIRE(aside);
     CHECK(std::filesystem::exists(*aside));
     CHECK(Ledger::open(ledger));
-    CHECK(rights("one").st_uid == 1234);
+    CHECK(admits("one", 1234));
 }

@@ -9,6 +9,7 @@
 
 #include <sys/stat.h>
 
+#include "shm/ledger/access.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "test/unit/temporary_directory.hpp"
@@ -35,6 +36,9 @@ struct TenantNode {
         struct stat status {};
         REQUIRE(::stat(data_path(ledger_path(here_path(path, tenant))).c_str(), &status) == 0);
         return status;
+    }
+    bool admits(std::string_view tenant, uid_t user) const {
+        return rdmaquota::admits(*rights_of(data_path(ledger_path(here_path(path, tenant)))), user, {});
     }
     Ledger open(std::string_view tenant) const { return std::move(*Ledger::open(ledger_path(here_path(path, tenant)))); }
 };

@@ -57,8 +57,10 @@ TEST_CASE_METHOD(TenantNode, "a ledger is its members'") {
     policy.tenant("all").matches = {by_cgroup({"*"})};
     policy.tenant("boxes");
     publish(policy);
-    CHECK(rights("one").st_uid == 1234);
-    CHECK((rights("one").st_mode & 0777) == 0600);
+    // No user owns a ledger.
+    CHECK(rights("one").st_uid == 0);
+    CHECK(admits("one", 1234));
+    CHECK_FALSE(admits("one", 1235));
     CHECK(rights("root").st_uid == 0);
     CHECK((rights("root").st_mode & 0777) == 0600);
     CHECK(rights("group").st_gid == 77);
@@ -75,7 +77,8 @@ TEST_CASE_METHOD(TenantNode, "a ledger is its members'") {
     policy.tenant("one").matches = {by_user("4321")};
     policy.tenant("several").matches = {by_cgroup({})};
     publish(policy);
-    CHECK(rights("one").st_uid == 4321);
+    CHECK(admits("one", 4321));
+    CHECK_FALSE(admits("one", 1234));
     CHECK((rights("several").st_mode & 0777) == 0600);
     CHECK(rights_of(data_path(ledger_path(here_path(path, "several"))))->acl.empty());
 }

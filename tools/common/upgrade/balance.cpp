@@ -81,10 +81,11 @@ std::uint64_t Balance::in_use(std::string_view device, Resource resource) const 
     return gate - std::min(gate, dead);
 }
 
-// Lowers the old limits to what is in use. Devices come before "*", which stands for all that may still appear: they get
-// nothing.
+// Lowers the old limits to what is in use. Devices come before "*", which stands for all that may still appear: they
+// get nothing.
 void Balance::freeze() {
-    for (const auto& list : {old_.devices(), fresh_.limits().devices(Scope::tenant)}) names_.insert(list.begin(), list.end());
+    for (const auto& list : {old_.devices(), fresh_.limits().devices(Scope::tenant)})
+        names_.insert(list.begin(), list.end());
     names_.insert(std::string(total_device));
     names_.erase(std::string(any_device));
     read_gates();
@@ -137,9 +138,9 @@ Result<void> Balance::hold(std::string_view device, Resource resource, std::uint
     const auto reason = load_reason(fresh_.limits().row(Scope::tenant, device), resource);
     if (reason == Reason::upgrade ? effective == rest : reason != Reason::configured && effective <= rest) return {};
     step("hold");
-    return fresh_.hold(Scope::tenant, device, resource, rest, Reason::upgrade,
-                       fmt::format("{} are used by programs that run with an older rdmaquota",
-                                   format_amount(resource, share)));
+    return fresh_.hold(
+        Scope::tenant, device, resource, rest, Reason::upgrade,
+        fmt::format("{} are used by programs that run with an older rdmaquota", format_amount(resource, share)));
 }
 
 // The policy goes last, since it says that there is something to do.

@@ -1,5 +1,5 @@
-// The shared files of the rdmaquota before tenants: compiled policy of layout 3, ledger of layout 2. Programs that loaded
-// that provider use them until they end. Data only; the numbers never change any more.
+// The shared files of the rdmaquota before tenants: compiled policy of layout 3, ledger of layout 2. Programs that
+// loaded that provider use them until they end. Data only; the numbers never change any more.
 //
 //   DIR/policy              the compiled policy
 //   DIR/policy.lock         locked while the policy is changed, as PolicyLock does

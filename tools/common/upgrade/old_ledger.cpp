@@ -101,8 +101,7 @@ UsageByDevice OldLedger::cells(std::size_t offset) const {
     copy(file_.fd(), offset, all, old_device_slots);
     for (const auto& [number, name] : known) {
         auto& amounts = result[name];
-        for (std::size_t r = 0; r < resource_count; ++r)
-            amounts[r] = sum(amounts[r], all[number][r] & old_gate_amount);
+        for (std::size_t r = 0; r < resource_count; ++r) amounts[r] = sum(amounts[r], all[number][r] & old_gate_amount);
     }
     return result;
 }
@@ -111,8 +110,8 @@ UsageByDevice OldLedger::gates() const { return cells(offsetof(OldLedgerData, ga
 
 UsageByDevice OldLedger::peaks() const { return cells(offsetof(OldLedgerData, peaks)); }
 
-// Calls visit(slot, lock file) for the slots that are taken, by whomever; the file is not open where that is not possible.
-// `visit` may keep the file: the next slot gets it opened again.
+// Calls visit(slot, lock file) for the slots that are taken, by whomever; the file is not open where that is not
+// possible. `visit` may keep the file: the next slot gets it opened again.
 template <class Visit>
 void OldLedger::for_each_live(Visit visit) const {
     std::uint64_t used = 0;
@@ -129,8 +128,7 @@ void OldLedger::for_each_live(Visit visit) const {
     }
 }
 
-OldOwner OldLedger::owner(std::uint32_t slot,
-                          const std::vector<std::pair<std::uint32_t, std::string>>& devices) const {
+OldOwner OldLedger::owner(std::uint32_t slot, const std::vector<std::pair<std::uint32_t, std::string>>& devices) const {
     OldSlot read;
     copy(file_.fd(), offsetof(OldLedgerData, slots) + slot * sizeof(OldSlot), &read, 1);
     OldOwner owner{read.pid, read.uid, std::string(read.comm, strnlen(read.comm, sizeof read.comm)), {}};

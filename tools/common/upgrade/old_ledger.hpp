@@ -44,8 +44,8 @@ using UsageByDevice = std::map<std::string, Amounts, std::less<>>;
 struct OldOwner {
     std::uint32_t pid;
     std::uint32_t uid;
-    std::string comm;      // not yet safe to print
-    UsageByDevice usage;   // devices and ports with any
+    std::string comm;     // not yet safe to print
+    UsageByDevice usage;  // devices and ports with any
 };
 
 class OldLedger {
@@ -69,7 +69,8 @@ public:
     Dead lock_dead() const;
 
 private:
-    OldLedger(std::string directory, OpenFile file) noexcept : directory_(std::move(directory)), file_(std::move(file)) {}
+    OldLedger(std::string directory, OpenFile file) noexcept
+        : directory_(std::move(directory)), file_(std::move(file)) {}
     UsageByDevice cells(std::size_t offset) const;
     std::vector<std::pair<std::uint32_t, std::string>> devices() const;
     template <class Visit>

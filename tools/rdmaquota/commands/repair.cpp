@@ -68,7 +68,9 @@ int run(const TenantPlace& place, const Options& options) {
     if (::access(path.c_str(), F_OK) != 0)
         return failed(fmt::format("there is no ledger {}: run 'rdmaquota reload' to make it", path));
     if (options.fresh) return replace(path);
-    const auto aside = Ledger::replace_unusable(path, LedgerAccess::everyone());
+    // Of a ledger whose rights cannot be read, root's alone; `reload` gives it to the tenant's members.
+    const bool everyones = place.key == default_tenant || place.key.empty();
+    const auto aside = Ledger::replace_unusable(path, everyones ? LedgerAccess::everyone() : LedgerAccess{});
     if (!aside) return failed(aside.error());
     if (!aside->empty()) {
         fmt::print("the ledger could not be used; it was moved to {} and a new one made\n", *aside);

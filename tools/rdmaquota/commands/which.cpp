@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -34,21 +35,26 @@ struct Found {
     std::vector<std::string> notes;
 };
 
-std::uint64_t file_id(const std::string& path) {
-    struct stat status {};
-    return ::stat(path.c_str(), &status) == 0 ? status.st_ino ^ (std::uint64_t{status.st_dev} << 32) : 0;
+bool same_directory(const std::string& a, const std::string& b) {
+    struct stat first {
+    }, second{};
+    return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
 }
 
-// The quota directory as the process sees it, which in a container may be one tenant's own.
-std::string seen_by(int pid, const std::string& directory) {
+// In a container, the quota directory that the process sees may be one tenant's own. What it shows is the process's word:
+// only which of this node's directories it is counts, and that one is read.
+std::optional<Result<Found>> find_mounted(int pid, const std::string& directory) {
     const auto seen = fmt::format("/proc/{}/root{}", pid, directory);
-    const bool other = is_own_directory(seen) && file_id(seen) != file_id(directory);
-    return other ? seen : directory;
+    if (!directory.starts_with('/') || !is_own_directory(seen) || same_directory(seen, directory)) return std::nullopt;
+    for (const auto& place : tenant_places(directory))
+        if (same_directory(place.here, seen)) return Found{place, "its directory is mounted there", {}};
+    return Error{fmt::format("the process has a {} of its own, which is none of this node's tenants", directory)};
 }
 
 Result<Found> find(int pid, const std::string& directory) {
-    const auto seen = directory.starts_with('/') ? seen_by(pid, directory) : directory;
-    if (is_own_directory(seen)) return Found{{"", seen}, seen == directory ? "the directory is its own" : "its directory is mounted there", {}};
+    if (is_own_directory(directory)) return Found{{"", directory}, "the directory is its own", {}};
+    if (auto mounted = find_mounted(pid, directory)) return *mounted;
     const auto policy = NodePolicy::read(node_policy_path(directory));
     if (!policy) return Error{policy.error()};
     const auto subject = ProcessSubject::of(pid);

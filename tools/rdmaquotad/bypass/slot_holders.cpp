@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "shm/ledger/layout.hpp"
 #include "shm/lock_file.hpp"
@@ -28,12 +29,14 @@ std::vector<LedgerSlot> slots_in_maps(const std::string& maps, const LockFiles& 
     for (std::string line; std::getline(lines, line);) {
         if (line.find("/owners/") == line.npos) continue;
         std::istringstream words(line);
-        std::string range, rights, device;
+        std::string range, rights;
         std::uint64_t offset = 0;
+        unsigned major = 0, minor = 0;
+        char colon = 0;
         ino_t inode = 0;
-        words >> range >> rights >> std::hex >> offset >> device >> std::dec >> inode;
+        words >> range >> rights >> std::hex >> offset >> major >> colon >> minor >> std::dec >> inode;
         const auto slot = offset / LockFile::hold_stride;
-        const auto file = lock_files.find(inode);
+        const auto file = lock_files.find({makedev(major, minor), inode});
         if (words && file != lock_files.end() && slot < owner_slots)
             slots.push_back({file->second, static_cast<std::uint32_t>(slot)});
     }
@@ -48,7 +51,7 @@ void SlotHolders::follow(const std::map<std::uint32_t, std::string>& ledgers) {
         others_ = true;
         for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) {
             struct stat status {};
-            if (::stat(lock_path(path, slot).c_str(), &status) == 0) lock_files_[status.st_ino] = number;
+            if (::stat(lock_path(path, slot).c_str(), &status) == 0) lock_files_[{status.st_dev, status.st_ino}] = number;
         }
     }
     if (fresh == followed_) return;

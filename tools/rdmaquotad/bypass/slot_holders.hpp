@@ -11,7 +11,7 @@
 #include <map>
 #include <set>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -25,8 +25,9 @@ struct LedgerSlot {
     auto operator<=>(const LedgerSlot&) const = default;
 };
 
-// The lock files of all ledgers, and the ledger of each.
-using LockFiles = std::unordered_map<ino_t, std::uint32_t>;
+// The lock files of all ledgers, by device and inode, since each ledger may have a file system of its own; and the ledger
+// of each.
+using LockFiles = std::map<std::pair<dev_t, ino_t>, std::uint32_t>;
 
 // The slots of the mappings in a text of /proc/PID/maps that are of these lock files.
 std::vector<LedgerSlot> slots_in_maps(const std::string& maps, const LockFiles& lock_files);

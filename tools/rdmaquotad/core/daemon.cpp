@@ -130,8 +130,8 @@ void Daemon::tell_of_ledgers() {
         auto& ledger = tenant->ledger();
         if (const auto aside = ledger.take_aside(); !aside.empty())
             events_.emit(Priority::warning, "ledger_replaced", Json{{"tenant", tenant->name()}, {"aside", aside}},
-                         fmt::format("the ledger of tenant {} was cut short or overwritten; it was moved to {}, and a new "
-                                     "one made: on devices that are open now, nothing is counted in it",
+                         fmt::format("the ledger of tenant {} was cut short or overwritten; it was moved to {}, and a "
+                                     "new one made: on devices that are open now, nothing is counted in it",
                                      tenant->name(), aside));
         const auto said = said_unusable_.find(tenant->name());
         if (ledger.missing() == (said == said_unusable_.end() ? "" : said->second)) continue;
@@ -149,8 +149,7 @@ void Daemon::look_after_tenants() {
     say_once(said_uncompiled_, known ? Result<void>() : Error{known.error()});
     if (known)
         for (const auto& name : *known) log(Priority::notice, fmt::format("{} is known now; its matches hold", name));
-    const bool alone = node_.is_own() || !node_.writable();
-    say_once(said_unbalanced_, alone ? Result<void>() : balance_with_old(node_.directory()));
+    if (!node_.is_own() && node_.writable()) say_once(said_unbalanced_, balance_with_old(node_.directory()));
     if (++ticks_ % ticks_between_removals == 0) instances_.remove_unused();
     if (is_half_full(node_.directory()))
         for (const auto* tenant : node_.with_ledger()) Ledger::cut_growth(tenant->ledger().path());
@@ -158,9 +157,9 @@ void Daemon::look_after_tenants() {
 
 // What `systemctl status` shows.
 void Daemon::update_status() {
-    const auto status = fmt::format("STATUS={} tenants, {} around the quota, {} dynamic rules, {} limits not as configured",
-                                    node_.with_ledger().size(), kernel_.bypasses().size(), dynamic_.rules(),
-                                    dynamic_.held());
+    const auto status =
+        fmt::format("STATUS={} tenants, {} around the quota, {} dynamic rules, {} limits not as configured",
+                    node_.with_ledger().size(), kernel_.bypasses().size(), dynamic_.rules(), dynamic_.held());
     if (status != said_status_) ::sd_notify(0, status.c_str());
     said_status_ = status;
 }

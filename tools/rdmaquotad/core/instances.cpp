@@ -25,7 +25,10 @@ const TenantPolicy* template_of(const Policy& policy, std::string_view key) {
 }
 
 // A user stays; a job's cgroup does not.
-bool is_of_users(const TenantPolicy& from) { return from.name.find("{user}") != from.name.npos; }
+// One for each user, and nothing that a user could choose.
+bool is_of_users(const TenantPolicy& from) {
+    return from.name.find("{user}") != from.name.npos && std::count(from.name.begin(), from.name.end(), '{') == 1;
+}
 
 Result<void> make(const std::string& directory, const std::string& from, const std::string& key) {
     const auto lock = PolicyLock::take(node_policy_path(directory), patience);
@@ -81,7 +84,7 @@ bool Instances::remove_unused() {
     bool ended = false;
     for (const auto* tenant : node_.with_ledger()) {
         const auto& policy = node_.decompiled();
-        const auto* from = template_of(policy, tenant->key());
+        const auto* from = policy.find(tenant->key()) ? nullptr : template_of(policy, tenant->key());
         if (from == nullptr) ended |= policy.find(tenant->key()) == nullptr && tenant->ledger().at_rest();
         else if (!is_of_users(*from) && has_rested(*tenant)) unused.push_back(tenant->place());
     }

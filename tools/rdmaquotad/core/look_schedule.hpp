@@ -1,15 +1,17 @@
 // When each tenant's ledger is read: who may charge a ledger can make reading it take long, and must not delay the
 // figures of others by that.
 //
-// A look that took long is repeated only after `rest` times as long, at most `longest_rest`. Those that are due are
+// A look that took long is repeated only after `rest` times as long, at most `longest_rest`. What counts is the time on a
+// CPU: on a busy node a look may be interrupted for long, which is nobody's fault. Those that are due are
 // looked at in the order of a call: first the cheap ones and those that have waited too long, then the others; among
 // these, those that have waited longest. A call ends when its time is over, and the next one comes to what was left.
 //
-// One thread. No system calls but the clock's.
+// One thread. No system calls but the clocks'.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <functional>
 #include <tuple>
 #include <utility>
@@ -25,13 +27,21 @@ public:
     static constexpr std::chrono::seconds longest_rest{20};
     static constexpr std::chrono::milliseconds cheap{1};
 
+    // On a CPU, by this thread, since some time.
+    static Clock::time_point thread_time() noexcept {
+        timespec used{};
+        ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+        return Clock::time_point(std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec));
+    }
+
     // Of one tenant.
     struct Turn {
         Clock::duration took{};   // the last look, and what was made of it since
         Clock::time_point due{};  // not before
     };
 
-    explicit LookSchedule(Now now = Clock::now) : now_(std::move(now)) {}
+    explicit LookSchedule(Now now = Clock::now, Now used = thread_time)
+        : now_(std::move(now)), used_(std::move(used)) {}
 
     Clock::time_point now() const { return now_(); }
     bool is_due(const Turn& turn) const { return now_() >= turn.due; }
@@ -55,11 +65,10 @@ public:
     // Does `work` that comes from the last look, such as writing its figures: the next look is later by it.
     template <class Work>
     void add(Turn& turn, Work work) const {
-        const auto begin = now_();
+        const auto begin = used_();
         work();
-        const auto end = now_();
-        turn.took += end - begin;
-        turn.due = end + std::min<Clock::duration>(rest * turn.took, longest_rest);
+        turn.took += used_() - begin;
+        turn.due = now_() + std::min<Clock::duration>(rest * turn.took, longest_rest);
     }
 
     // Looks at those of `all` that are due, until `budget` is over. True when it came to all of them.
@@ -84,7 +93,7 @@ private:
         return {last, turn.due};
     }
 
-    Now now_;
+    Now now_, used_;
 };
 
 }  // namespace rdmaquota

@@ -34,7 +34,8 @@ bool is_gone(const std::string& path) { return ::access(path.c_str(), F_OK) != 0
 
 }  // namespace
 
-Node::Node(std::string directory, LookSchedule::Now now) : directory_(std::move(directory)), schedule_(std::move(now)) {}
+Node::Node(std::string directory, LookSchedule::Now now)
+    : directory_(std::move(directory)), schedule_(std::move(now)) {}
 
 bool Node::refresh() {
     const bool was_own = std::exchange(own_, is_own_directory(directory_));
@@ -125,7 +126,7 @@ void Node::check(Clock::duration budget) {
     const auto count = with_ledger_.size();
     for (std::size_t i = 0; i < count && schedule_.now() - begin < budget; ++i) {
         auto& ledger = with_ledger_[next_check_++ % count]->ledger();
-        if (ledger.at_rest()) ledger.check();
+        if (ledger.at_rest() || !schedule_.is_due(ledger.turn)) ledger.check();
     }
 }
 

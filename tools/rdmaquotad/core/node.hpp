@@ -36,7 +36,7 @@ public:
     // Reads the ledgers in use that are due, until `budget` is over (see LookSchedule); at rest, checks are enough.
     // `devices` are those of the machine.
     void look(const std::set<std::string>& devices, Clock::duration budget);
-    // Sees which of the ledgers at rest are in use again, or damaged.
+    // Sees which of the ledgers that are not read now are in use again, or damaged.
     void check(Clock::duration budget);
     // Looks at one ledger now, unless its turn has not come yet.
     void look_at(LedgerWatch& ledger, const std::set<std::string>& devices);

@@ -27,7 +27,9 @@ LedgerAccess access_without_rights(const std::string& key) {
 }  // namespace
 
 Tenant::Tenant(TenantPlace place)
-    : place_(std::move(place)), name_(place_.key), ledger_(ledger_path(place_.here), access_without_rights(place_.key)) {
+    : place_(std::move(place)),
+      name_(place_.key),
+      ledger_(ledger_path(place_.here), access_without_rights(place_.key)) {
     reopen();
 }
 

@@ -56,19 +56,32 @@ HistoryText::HistoryText(const History& history, std::uint64_t time_s, bool whol
         if (!parts_.empty()) text += ',';
         const auto begin = text.size();
         add_series(text, name, series, time_s, whole);
+        tenants_.insert(name.tenant);
         parts_.push_back({name.tenant, name.device, info(name.resource).name, begin, text.size() - begin});
     }
     text += tail;
     all_ = std::make_shared<const std::string>(std::move(text));
 }
 
-std::shared_ptr<const std::string> HistoryText::answer(const Request& request, const Sees& sees) const {
-    if (!sees && request.tenant.empty() && request.device.empty() && request.resource.empty()) return all_;
+std::shared_ptr<const std::string> HistoryText::answer(const Request& request, const Sees& sees) {
+    std::set<std::string> hidden;
+    if (sees)
+        std::copy_if(tenants_.begin(), tenants_.end(), std::inserter(hidden, hidden.end()),
+                     [&](const std::string& tenant) { return !sees(tenant); });
+    if (hidden.empty() && request.tenant.empty() && request.device.empty() && request.resource.empty()) return all_;
+    const auto key = fmt::format("{}\n{}\n{}\n{}", request.tenant, request.device, request.resource,
+                                 fmt::join(hidden, "\n"));
+    if (const auto found = cut_.find(key); found != cut_.end()) return found->second;
+    if (cut_.size() >= most_cut) cut_.clear();
+    return cut_[key] = cut(request, hidden);
+}
+
+std::shared_ptr<const std::string> HistoryText::cut(const Request& request, const std::set<std::string>& hidden) const {
     const auto fits = [](const auto& asked, const auto& is) { return asked.empty() || asked == is; };
     auto text = all_->substr(0, head_);
     for (const auto& part : parts_) {
         if (!fits(request.tenant, part.tenant) || !fits(request.device, part.device) ||
-            !fits(request.resource, part.resource) || (sees && !sees(part.tenant)))
+            !fits(request.resource, part.resource) || hidden.contains(part.tenant))
             continue;
         if (text.size() > head_) text += ',';
         text.append(*all_, part.begin, part.size);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +24,8 @@ public:
 
     // The line with the series that the request asks for, of tenants for which `sees` is true; an empty `sees` is for all.
     using Sees = std::function<bool(const std::string& tenant)>;
-    std::shared_ptr<const std::string> answer(const Request& request, const Sees& sees) const;
+    // Those who ask for the same share one text.
+    std::shared_ptr<const std::string> answer(const Request& request, const Sees& sees);
 
 private:
     struct Part {
@@ -31,7 +34,12 @@ private:
         std::size_t begin;
         std::size_t size;
     };
-    std::size_t head_;  // bytes before the first series
+    std::shared_ptr<const std::string> cut(const Request& request, const std::set<std::string>& hidden) const;
+
+    static constexpr std::size_t most_cut = 16;  // texts that are kept
+    std::size_t head_;                           // bytes before the first series
+    std::set<std::string> tenants_;              // in the history
+    std::map<std::string, std::shared_ptr<const std::string>> cut_;
     std::vector<Part> parts_;
     std::shared_ptr<const std::string> all_;
 };

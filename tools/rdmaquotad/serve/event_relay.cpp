@@ -47,7 +47,8 @@ void EventRelay::send_new() {
 
 void EventRelay::send_new(Source& source) {
     auto& tenant = *source.tenant;
-    if (!tenant.ledger().copy(node_.scratch(), LedgerCopy::Parts::usage)) return;  // an event may name a device that is new
+    // An event may name a device that is new.
+    if (!tenant.ledger().copy(node_.scratch(), LedgerCopy::Parts::usage)) return;
     const auto devices = node_.scratch().devices();
     for (const auto& [number, event] : read_events(tenant.ledger().path(), source.next))
         control_.broadcast(text_of(event_json(number, event, devices, tenant.name())),

@@ -48,7 +48,8 @@ void add_to_sum(Tenant& tenant, TenantMetrics& sum) {
 std::vector<TenantMetrics> tenant_metrics(Node& node, TenantViews& views) {
     const auto tenants = shown(node);
     std::vector<NamedTenant> named;
-    for (const auto* tenant : tenants) named.push_back({tenant->key(), tenant->name(), template_of(node, tenant->key())});
+    for (const auto* tenant : tenants)
+        named.push_back({tenant->key(), tenant->name(), template_of(node, tenant->key())});
     const auto labels = metrics_labels(named);
     std::vector<Tenant*> own;
     std::map<std::string, TenantMetrics> sums;

@@ -15,7 +15,8 @@ std::size_t figures_of_processes(const TenantView& view) {
 }
 
 bool is_below(const std::string& key, const std::string& parent) {
-    return parent == node_tenant || (key.size() > parent.size() && key.starts_with(parent) && key[parent.size()] == '/');
+    if (parent == node_tenant) return true;
+    return key.size() > parent.size() && key.starts_with(parent) && key[parent.size()] == '/';
 }
 
 TenantView without_processes(const Figures& figures) {
@@ -37,7 +38,9 @@ bool TenantViews::is_current(const Kept& kept, const Tenant& tenant) const {
     const bool same = kept.limits == tenant.limits()->id() && kept.generation == tenant.limits()->generation() &&
                       kept.ledger == ledger.number() && kept.claims == ledger.claims();
     if (same && old < (tenant.has_ledger() && ledger.at_rest() ? age_at_rest : age)) return true;
-    return kept.ledger == ledger.number() && !node_.schedule().is_due(ledger.turn);
+    // One that takes long waits for its turn, and nobody has to wait for that.
+    const bool waits = ledger.turn.took > LookSchedule::cheap || old < age;
+    return kept.ledger == ledger.number() && waits && !node_.schedule().is_due(ledger.turn);
 }
 
 std::vector<const TenantView*> TenantViews::of(const std::vector<Tenant*>& tenants) {

@@ -5,7 +5,7 @@ namespace rdmaquota {
 bool Visibility::sees(const Peer& peer, Tenant& tenant) {
     if (peer.privileged || tenant.key() == default_tenant || node_.is_own()) return true;
     if (!tenant.has_ledger()) return false;
-    return tenant.admits(peer.uid, peer.groups) || tenants_.of(static_cast<std::uint32_t>(peer.pid)) == tenant.key();
+    return tenant.admits(peer.uid, peer.groups);
 }
 
 bool Visibility::sees_key(const Peer& peer, std::string_view key) {

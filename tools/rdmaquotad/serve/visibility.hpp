@@ -1,12 +1,10 @@
-// Which tenants a user sees over the control socket: `default`, those whose ledgers it may charge, and the one that it is
-// in by the node's matches. Root, and the user that the daemon runs as, see all.
+// Which tenants a user sees over the control socket: `default` and those whose ledgers it may charge. Root, and the user that the daemon runs as, see all.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <string_view>
 
-#include "tools/rdmaquotad/bypass/process_tenants.hpp"
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
 
@@ -14,7 +12,7 @@ namespace rdmaquota {
 
 class Visibility {
 public:
-    explicit Visibility(Node& node) : node_(node), tenants_(node) {}
+    explicit Visibility(Node& node) : node_(node) {}
 
     bool sees(const Peer& peer, Tenant& tenant);
     // By key, and by the name that is shown. Nobody but the privileged sees a tenant that is gone.
@@ -23,7 +21,6 @@ public:
 
 private:
     Node& node_;
-    ProcessTenants tenants_;
 };
 
 }  // namespace rdmaquota

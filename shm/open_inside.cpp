@@ -1,0 +1,60 @@
+#include "shm/open_inside.hpp"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace rdmaquota {
+namespace {
+
+constexpr int parts = 4;
+
+// Where the last parts begin.
+std::size_t split(const std::string& path) noexcept {
+    auto at = path.size();
+    for (int part = 0; part < parts && at != 0; ++part) {
+        const auto slash = path.rfind('/', at - 1);
+        if (slash == path.npos) return 0;
+        at = slash;
+    }
+    return at;
+}
+
+int open_without_links(const std::string& path, int flags) {
+    const auto at = split(path);
+    const auto base = at == 0 ? std::string(path.starts_with('/') ? "/" : ".") : path.substr(0, at);
+    const int directory = open(base.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return -1;
+    open_how how{};
+    how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH;
+    const auto rest = path.substr(path.find_first_not_of('/', at));
+    const auto fd = syscall(SYS_openat2, directory, rest.c_str(), &how, sizeof how);
+    const int error = errno;
+    close(directory);
+    errno = error;
+    return static_cast<int>(fd);
+}
+
+}  // namespace
+
+int open_inside(const std::string& path, int flags) noexcept try {
+    int fd = open_without_links(path, flags);
+    if (fd < 0 && errno == ENOSYS) fd = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);  // before 5.6
+    if (fd < 0) return -1;
+    struct stat status {};
+    const bool known = fstat(fd, &status) == 0;
+    if (known && (S_ISDIR(status.st_mode) || (S_ISREG(status.st_mode) && status.st_nlink == 1))) return fd;
+    close(fd);
+    errno = EINVAL;
+    return -1;
+} catch (...) {  // no memory
+    errno = ENOMEM;
+    return -1;
+}
+
+}  // namespace rdmaquota
