@@ -14,3 +14,5 @@ for root in / ${INSTALL_ROOT:+"$INSTALL_ROOT"}; do
     chroot "$root" /sbin/ldconfig
 done
 rdmaquota reload ${RDMAQUOTA_POLICY:+"$RDMAQUOTA_POLICY"}
+# It mounts file systems, which the other root does not see by itself.
+[ -z "${INSTALL_ROOT:-}" ] || mount --rbind /run/rdmaquota "$INSTALL_ROOT/run/rdmaquota"

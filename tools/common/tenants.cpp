@@ -46,7 +46,8 @@ std::vector<TenantPlace> tenant_places(const std::string& directory) {
         const auto here = entry->path().string() + "/here";
         if (key != everyone_key && exists(limits_path(here))) places.push_back({std::move(key), here});
     }
-    std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+    const auto rank = [](const TenantPlace& place) { return std::pair(place.key != default_tenant, std::string_view(place.key)); };
+    std::sort(places.begin(), places.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
     return places;
 }
 

@@ -26,7 +26,7 @@ struct TenantPlace {
 // Whether the directory is one tenant's own: what a container has mounted, or `rdmaquota run` has made.
 bool is_own_directory(const std::string& directory);
 
-// All that have limits, sorted by key. The node's own bound (node_tenant) is among them where there is one.
+// All that have limits: `default`, then the others sorted by key. The node's own bound (node_tenant) is among them where there is one.
 std::vector<TenantPlace> tenant_places(const std::string& directory);
 
 // A tenant by the name that people use ("user/alice") or its key; the empty name is `default`, and the tenant itself in a

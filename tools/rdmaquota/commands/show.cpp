@@ -27,7 +27,10 @@ struct Options {
 };
 
 void print_title(const Terminal& terminal, const TenantView& tenant) {
-    fmt::print("{}", coloured(terminal, Colour::bold, "tenant " + tenant.name));
+    const bool node = tenant.name == node_tenant;
+    const auto who = node ? std::string("the node, all tenants together") : "tenant " + printable(tenant.name);
+    fmt::print("{}", coloured(terminal, Colour::bold, who));
+    if (node) fmt::print("  (its bounds are watched, not enforced)");
     if (tenant.mode == Mode::audit) fmt::print("  (mode audit: limits are watched, nothing is denied)");
     if (tenant.mode == Mode::off) fmt::print("  (mode off: nothing is counted or denied)");
     fmt::print("\n\n");
