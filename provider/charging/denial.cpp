@@ -45,7 +45,8 @@ std::string remedy(std::string_view device, const Denial& denial, const std::str
     const auto needed = std::min(denial.used + denial.requested, max_amount);
     return fmt::format("to allow it: rdmaquota {}set {}{} {}={}{}",
                        node ? "" : fmt::format("--dir {} ", directory),
-                       tenant == default_tenant ? "" : tenant + " ", denial.total ? total_device : device,
+                       // Without a name, --process is for every tenant that says nothing else.
+                       tenant == default_tenant && !of_process(denial) ? "" : tenant + " ", denial.total ? total_device : device,
                        info(denial.resource).name, format_limit(denial.resource, needed),
                        of_process(denial) ? " --process" : "");
 }

@@ -140,35 +140,32 @@ Result<std::size_t> LimitsWriter::row_to_write(Scope scope, std::string_view dev
     return static_cast<std::size_t>(limits_.row(scope, device) - limits_.rows());
 }
 
-// Lowers what is held because older programs have the rest, before `limit` is configured in a row: in this row, and where
-// the row "*" stands for others, in theirs.
-void LimitsWriter::keep_shares(std::size_t row, Resource resource, std::uint64_t limit) noexcept {
+// Lowers what is held, before `limit` is configured in a row: in this row, and where the row "*" stands for others, in
+// theirs. What was meant to be above stays; what older programs have is taken off.
+void LimitsWriter::lower_held(std::size_t row, Resource resource, std::uint64_t limit) noexcept {
     const auto scope = static_cast<Scope>(rows()[row].scope);
     const bool any = device_of(rows()[row]) == any_device;
     for (std::size_t i = 0; i < limits_.row_count(); ++i) {
         auto& held = rows()[i];
         const auto device = device_of(held);
-        const bool stands_for =
-            any && load(origin(i, resource).configured) == rdmaquota::unset && !is_port(device) && device != total_device;
-        if (held.scope != rows()[row].scope || load_reason(&held, resource) != Reason::upgrade) continue;
-        if (i != row && !stands_for) continue;
+        const bool alone = is_port(device) || device == total_device;  // "*" does not stand for it
+        const bool stands_for = any && !alone && load(origin(i, resource).configured) == rdmaquota::unset;
+        const auto reason = load_reason(&held, resource);
+        if (held.scope != rows()[row].scope || reason == Reason::configured || (i != row && !stands_for)) continue;
         auto now = limit;
-        if (limit == rdmaquota::unset) now = any || is_port(device) || device == total_device ? unlimited
-                                             : limits_.configured(scope, any_device, resource);
+        if (limit == rdmaquota::unset) now = any || alone ? unlimited : limits_.configured(scope, any_device, resource);
         auto& effective = held.effective[index(resource)];
-        store(effective, left_of(Reason::upgrade, load(effective), limits_.configured(scope, device, resource), now));
+        const auto before = limits_.configured(scope, device, resource);
+        if (reason == Reason::upgrade || load(effective) <= before)
+            store(effective, left_of(reason, load(effective), before, now));
     }
 }
 
 // A limit that a reason holds stays, but is never above what is configured now, unless it was meant to be above.
 void LimitsWriter::configure(std::size_t row, Resource resource, std::uint64_t limit) noexcept {
-    keep_shares(row, resource, limit);
-    auto& effective = rows()[row].effective[index(resource)];
-    auto& configured = origin(row, resource).configured;
-    const bool held = load_reason(&rows()[row], resource) != Reason::configured;
-    const bool above = held && load(effective) > load(configured);
-    store(configured, limit);
-    if (!held || (limit != rdmaquota::unset && !above)) store(effective, held ? std::min(load(effective), limit) : limit);
+    lower_held(row, resource, limit);
+    store(origin(row, resource).configured, limit);
+    if (load_reason(&rows()[row], resource) == Reason::configured) store(rows()[row].effective[index(resource)], limit);
 }
 
 Result<void> LimitsWriter::set(Scope scope, std::string_view device, std::span<const Setting> settings, Whose whose) {

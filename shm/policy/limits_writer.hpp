@@ -70,7 +70,7 @@ private:
     Result<std::size_t> row_to_write(Scope scope, std::string_view device);
     Result<void> add_row(Scope scope, std::string_view device);
     Origin& origin(std::size_t row, Resource resource) noexcept;
-    void keep_shares(std::size_t row, Resource resource, std::uint64_t limit) noexcept;
+    void lower_held(std::size_t row, Resource resource, std::uint64_t limit) noexcept;
     void configure(std::size_t row, Resource resource, std::uint64_t limit) noexcept;
     void changed() noexcept;
 

@@ -1,5 +1,6 @@
 // Any text as a policy file: no crash, and an error is one line that begins with the file's name. A text that is
 // accepted can be edited and compiled.
+#include <algorithm>
 #include <fstream>
 
 #include "fuzz.hpp"
@@ -19,6 +20,33 @@ void check_error(const std::string& message, const std::string& file) {
     expect(message.starts_with(file + ":"), "an error begins with the file's name", message);
 }
 
+bool same(const ScopeLimits& a, const ScopeLimits& b) {
+    const auto in = [](const ScopeLimits& scope, const DeviceLimits& of) {
+        const auto* row = find_row(scope, of.device);
+        return row ? *row == of.limits : of.limits == unset_row();
+    };
+    return std::all_of(a.begin(), a.end(), [&](const DeviceLimits& of) { return in(b, of); }) &&
+           std::all_of(b.begin(), b.end(), [&](const DeviceLimits& of) { return in(a, of); });
+}
+
+// What is read back is what the policy says, for the tenant itself and of everyone.
+void expect_compiled(const Policy& policy, const TenantPolicy& tenant, const LimitsSegment& limits) {
+    const auto configured = configured_limits(limits);
+    for (const auto scope : {Scope::process, Scope::tenant})
+        expect(same(configured[index(scope)], tenant.limits[index(scope)]), "what is configured is what the file says");
+    for (const auto& [device, row] : tenant.limits[index(Scope::tenant)])
+        for (const auto& resource : resource_table)
+            if (const auto limit = row[index(resource.id)]; limit != unset)
+                expect(limits.limit(Scope::tenant, device, resource.id) == limit, "every limit is compiled");
+    for (const auto& [device, row] : policy.process)
+        for (const auto& resource : resource_table) {
+            const auto* own = find_row(tenant.limits[index(Scope::process)], device);
+            const auto limit = own && (*own)[index(resource.id)] != unset ? (*own)[index(resource.id)] : row[index(resource.id)];
+            if (limit != unset)
+                expect(limits.limit(Scope::process, device, resource.id) == limit, "everyone's limits hold where there are no own");
+        }
+}
+
 void read_from_file(const std::string& text) {
     static const TemporaryDirectory directory;
     const auto path = directory / "rdmaquota.toml";
@@ -33,10 +61,7 @@ void read_from_file(const std::string& text) {
         }
         const auto limits = LimitsSegment::open(compiled, LimitsSegment::Parts::all);
         expect(static_cast<bool>(limits), "what was published can be opened");
-        for (const auto& [device, row] : tenant.limits[index(Scope::tenant)])
-            for (const auto& resource : resource_table)
-                if (const auto limit = row[index(resource.id)]; limit != unset)
-                    expect(limits->limit(Scope::tenant, device, resource.id) == limit, "every limit is compiled");
+        expect_compiled(*policy, tenant, *limits);
     }
 }
 

@@ -84,7 +84,7 @@ has "per process: 3 of 5" "$(cat running)" "rc: 3 of 5, then EDQUOT"
 has "the process's own limit is named" "$(cat running)" "this process uses 3 of 3"
 run "$objects" rc=5
 is "two processes share the tenant's limit" "$out" "rc: 1 of 5, then EDQUOT"
-has "--process in the hint" "$(cat running)" "rdmaquota set rxe0 qp=4 --process"
+has "--process in the hint" "$(cat running)" "rdmaquota set default rxe0 qp=4 --process"
 run "$objects" pd=5
 is "pd per process" "$out" "pd: 3 of 5, then EDQUOT"
 run "$objects" mr=3

@@ -20,13 +20,18 @@ namespace {
 using Whose = LimitsWriter::Whose;
 using Change = std::function<Result<void>(LimitsWriter&, Whose)>;
 
+// In a directory that is one tenant's own there are no others.
+bool is_for_everyone(const std::string& directory, const LimitKey& key) {
+    return key.tenant.empty() && key.scope == Scope::process && !is_own_directory(directory);
+}
+
 // The tenant itself first.
 Result<std::vector<TenantPlace>> places_of(const std::string& directory, const LimitKey& key) {
-    const bool everyone = key.tenant.empty() && key.scope == Scope::process;
+    const bool everyone = is_for_everyone(directory, key);
     auto named = find_tenant(directory, key.tenant);
     if (!named) return Error{named.error()};
     std::vector<TenantPlace> places{*named};
-    if (everyone && !is_own_directory(directory))
+    if (everyone)
         places.push_back({std::string(everyone_key), here_path(directory, everyone_key)});
     // A tenant that the policy names is none of a template's.
     const auto running = NodePolicy::read(node_policy_path(directory));
@@ -49,7 +54,7 @@ void fill_after(std::vector<LimitDone>& done, const LimitsSegment& limits) {
     for (auto& [key, before, after, in_force, reason] : done) {
         after = limits.configured(key.scope, key.device, key.resource);
         in_force = limits.limit(key.scope, key.device, key.resource);
-        reason = load_reason(limits.row(key.scope, key.device), key.resource);
+        reason = limits.reason(key.scope, key.device, key.resource);
     }
 }
 
@@ -71,8 +76,7 @@ Result<std::vector<LimitDone>> change(const std::string& directory, const std::v
     }
     const auto places = places_of(directory, keys.front());
     if (!places) return Error{places.error()};
-    const bool everyone = keys.front().tenant.empty() && keys.front().scope == Scope::process;
-    const auto whose = everyone ? Whose::everyone : Whose::tenant;
+    const auto whose = is_for_everyone(directory, keys.front()) ? Whose::everyone : Whose::tenant;
     std::vector<LimitDone> done;
     for (const auto& place : *places) {
         if (place.key == everyone_key) {

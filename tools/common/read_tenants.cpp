@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "policy/tenant.hpp"
 #include "shm/ledger/ledger.hpp"
@@ -33,15 +34,23 @@ Result<TenantReading> read_place(const TenantPlace& place) {
 
 namespace {
 
-// Inner tenants have no ledger: what they use is the sum of those below.
+// Inner tenants have no ledger: what they use is the sum of those below. One that has become an inner one lately still has
+// its own, while it is in use.
 void add_up(std::vector<TenantReading>& tenants) {
+    std::vector<std::pair<TenantReading*, TenantView>> sums;
     for (auto& parent : tenants) {
-        if (parent.place.has_ledger() || parent.place.key.empty()) continue;
         std::vector<const TenantView*> below;
         for (const auto& tenant : tenants)
             if (tenant.place.has_ledger() && is_below(tenant.place.key, parent.place.key)) below.push_back(&tenant.view);
-        const auto limits = LimitsSegment::open(limits_path(parent.place.here), Parts::all);
-        if (limits) parent.view = sum_of(below, *limits);
+        if (parent.place.key.empty() || (parent.place.has_ledger() && below.empty())) continue;
+        if (parent.place.has_ledger()) below.push_back(&parent.view);
+        if (const auto limits = LimitsSegment::open(limits_path(parent.place.here), Parts::all))
+            sums.emplace_back(&parent, sum_of(below, *limits));
+    }
+    for (auto& [parent, sum] : sums) {
+        sum.activity = std::move(parent->view.activity);
+        sum.processes = std::move(parent->view.processes);
+        parent->view = std::move(sum);
     }
 }
 

@@ -18,8 +18,9 @@ struct TenantReading {
     std::vector<LimitsWriter::Held> held;
 };
 
-// The named tenant and those below it, or all for the empty name: in the order of tenant_places, a tenant before those below it. Reaps the
-// dead. Leaves out templates, and tenants whose ledger this user may not read; an error when nothing is left.
+// The named tenant and those below it, or all for the empty name: in the order of tenant_places, a tenant, but for the
+// node, before those below it. Reaps the dead. Leaves out templates, and tenants whose ledger this user may not read; an
+// error when nothing is left.
 Result<std::vector<TenantReading>> read_tenants(const std::string& directory, std::string_view name = {});
 
 // One tenant alone.

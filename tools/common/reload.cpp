@@ -89,8 +89,14 @@ private:
         const auto mode = inner ? 0755 : directory_mode_of(tenant);
         if (const auto put = put_limits(directory_, tenant.name, limits_of(policy_, tenant), mode); !put) return put;
         if (is_template(tenant.name)) return publish_instances(tenant);
-        if (inner) return {};
-        return ledger_of({tenant.name, here_path(directory_, tenant.name)}, access_of(tenant, names_));
+        const TenantPlace place{tenant.name, here_path(directory_, tenant.name)};
+        if (inner) {
+            remove_unused_ledger(place);
+            if (place.has_ledger()) return {};  // of other members, until it is unused
+        } else if (const auto made = ledger_of(place, access_of(tenant, names_)); !made) {
+            return made;
+        }
+        return open_directory(directory_, tenant.name, mode);
     }
 
     Result<void> publish_instances(const TenantPolicy& from) {

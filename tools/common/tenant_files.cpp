@@ -129,13 +129,22 @@ void fill_limits(const std::string& directory, TenantPolicy& tenant) {
 
 namespace {
 
-// The directories of a tenant; one that is there gets the mode that the policy asks for now.
+unsigned mode_of(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? status.st_mode & 07777U : 0U;
+}
+
+Result<void> set_mode(const std::string& path, unsigned mode) {
+    if (mode_of(path) == mode || ::chmod(path.c_str(), mode) == 0) return {};
+    return Error{fmt::format("cannot set the permissions of {}: {}", path, std::strerror(errno))};
+}
+
+// The directories of a tenant. One that is there loses rights only, see open_directory.
 Result<void> make_here(const std::string& directory, std::string_view key, unsigned mode = 0755) {
     const auto own = tenant_directory(directory, key);
     if (auto made = make_directory(tenants_directory(directory)); !made) return made;
     if (auto made = make_directory(own, mode); !made) return made;
-    if (::chmod(own.c_str(), mode) != 0)
-        return Error{fmt::format("cannot set the permissions of {}: {}", own, std::strerror(errno))};
+    if (auto closed = set_mode(own, mode_of(own) & mode); !closed) return closed;
     return make_directory(here_path(directory, key));
 }
 
@@ -202,7 +211,19 @@ Result<void> make_instance(const std::string& directory, const Policy& policy, c
     limits.tenant = shown_name(key);
     if (auto made = make_here(directory, key); !made) return made;
     if (auto put = put_ledger(place, access); !put) return Error{put.error()};
+    if (auto opened = open_directory(directory, key, 0755); !opened) return opened;
     return put_limits(directory, key, limits);
+}
+
+Result<void> open_directory(const std::string& directory, std::string_view key, unsigned mode) {
+    return set_mode(tenant_directory(directory, key), mode);
+}
+
+void remove_unused_ledger(const TenantPlace& place) {
+    if (!place.has_ledger() || has_owners(place)) return;
+    std::error_code ignored;
+    unmount_ledgers(place.here + "/ledgers");
+    fs::remove_all(place.here + "/ledgers", ignored);
 }
 
 bool has_owners(const TenantPlace& place) {

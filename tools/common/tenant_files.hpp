@@ -33,8 +33,11 @@ void fill_limits(const std::string& directory, TenantPolicy& tenant);
 unsigned directory_mode_of(const TenantPolicy& tenant);
 
 // Puts limits in force at `here`, with the directories above it where they are missing; `mode` is that of the tenant's.
+// One that is there loses rights only: `open_directory` gives it others once its ledger has the new members' rights.
 Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits,
                         unsigned mode = 0755);
+
+Result<void> open_directory(const std::string& directory, std::string_view key, unsigned mode);
 
 // Makes the ledger where there is none, and replaces one that is not usable. Returns the path to which that one was moved,
 // else the empty string.
@@ -47,6 +50,9 @@ Result<void> make_instance(const std::string& directory, const Policy& policy, c
 
 // Whether a process still has a slot in the tenant's ledger. Reaps the dead first.
 bool has_owners(const TenantPlace& place);
+
+// Deletes the ledger of a tenant that has become an inner one, unless a process still has a slot there.
+void remove_unused_ledger(const TenantPlace& place);
 
 // Deletes a tenant's directory with everything in it.
 void remove_tenant_files(const std::string& directory, const TenantPlace& place);

@@ -60,8 +60,8 @@ Result<TenantPlace> find_tenant(const std::string& directory, std::string_view n
     }
     const auto key = name.empty() ? default_tenant : name;
     const auto here = here_path(directory, key);
-    const bool is_path = key.find("..") != key.npos || key.find('+') != key.npos;
-    if (!is_path && (exists(limits_path(here)) || key == default_tenant)) return TenantPlace{std::string(key), here};
+    const bool is_key = key.find("..") == key.npos && key.find('+') == key.npos && key != everyone_key;
+    if (is_key && (exists(limits_path(here)) || key == default_tenant)) return TenantPlace{std::string(key), here};
     const auto places = tenant_places(directory);
     for (const auto& place : places)
         if (const auto limits = LimitsSegment::open(limits_path(place.here)); limits && limits->tenant() == key)
@@ -70,7 +70,8 @@ Result<TenantPlace> find_tenant(const std::string& directory, std::string_view n
 }
 
 bool is_instance_of(std::string_view key, std::string_view template_name) {
-    return is_template(template_name) && !is_template(key) && is_instance(key, template_name);
+    return is_template(template_name) && !is_template(key) && key.find(ended_mark) == key.npos &&
+           is_instance(key, template_name);
 }
 
 }  // namespace rdmaquota

@@ -12,6 +12,9 @@ namespace rdmaquota {
 // What [process] says is kept like a tenant's limits, for tenants that are made later. Not listed.
 inline constexpr std::string_view everyone_key = "#process";
 
+// Stands before the number in the key of a tenant that was removed in use and whose name is another's now: "job~1".
+inline constexpr char ended_mark = '~';
+
 struct TenantPlace {
     std::string key;   // "physics/atlas"; "user/#1000" for an instance; empty in a directory that is one tenant's own
     std::string here;

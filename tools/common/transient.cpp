@@ -60,7 +60,7 @@ Result<void> make_room(const std::string& directory, const std::string& name) {
         return {};
     }
     for (int number = 1; number < 10'000; ++number) {
-        const auto aside = fmt::format("{}~{}", path, number);
+        const auto aside = fmt::format("{}{}{}", path, ended_mark, number);
         if (::access(aside.c_str(), F_OK) == 0) continue;
         if (std::rename(path.c_str(), aside.c_str()) == 0) return {};
         return Error{fmt::format("cannot rename {}: {}", path, std::strerror(errno))};

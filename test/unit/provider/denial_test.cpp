@@ -1,9 +1,12 @@
 #include <catch2/catch.hpp>
 
 #include <cerrno>
+#include <fstream>
+#include <sstream>
 
 #include "provider/charging/denial.hpp"
 #include "shm/paths.hpp"
+#include "test/unit/provider/wrapped_context.hpp"
 
 using namespace rdmaquota;
 using namespace rdmaquota::provider;
@@ -27,7 +30,7 @@ TEST_CASE("a denial says what, where, who, how much, and what allows it") {
           "to allow it: rdmaquota set rxe0 qp=3");
     CHECK(line({Resource::mr_bytes, Scope::process, false, 4096, 8192, 8192, true}) ==
           "mr_bytes on rxe0 denied (EDQUOT): this process uses 4 KiB of 8 KiB, 8 KiB more asked by pid 123 (perftest); "
-          "to allow it: rdmaquota set rxe0 mr_bytes=12KiB --process");
+          "to allow it: rdmaquota set default rxe0 mr_bytes=12KiB --process");
     CHECK(line({Resource::pd, Scope::tenant, true, 3, 3, 1, true}) ==
           "pd on rxe0 denied (EDQUOT): tenant default uses 3 of 3 over all devices, 1 more asked by "
           "pid 123 (perftest); to allow it: rdmaquota set total pd=4");
@@ -37,7 +40,7 @@ TEST_CASE("audit, other directories and unproved denials are named") {
     CHECK_THAT(line({Resource::qp, Scope::tenant, false, 2, 2, 1, true}, Mode::audit),
                Catch::StartsWith("qp on rxe0 would be denied (audit): "));
     CHECK_THAT(line({Resource::qp, Scope::process, false, 2, 2, 1, true}, Mode::enforce, "/tmp/q"),
-               Catch::EndsWith("to allow it: rdmaquota --dir /tmp/q set rxe0 qp=3 --process"));
+               Catch::EndsWith("to allow it: rdmaquota --dir /tmp/q set default rxe0 qp=3 --process"));
     CHECK_THAT(line({Resource::qp, Scope::tenant, false, 2, 2, 1, false}),
                Catch::EndsWith("(the ledger was too busy to prove it)"));
 }
@@ -56,4 +59,36 @@ TEST_CASE("a limit that a reason holds is not to be set, and the line says what 
     CHECK_THAT(of(Reason::upgrade), Catch::Contains("programs that run with an older rdmaquota have the rest"));
     CHECK_THAT(of(Reason::grant), Catch::Contains("it is less than configured at present"));
     CHECK_THAT(of(Reason::rule), !Catch::Contains("rdmaquota set"));
+}
+
+TEST_CASE("a denial by a limit that is held names the reason, in the tenant's own words") {
+    const TemporaryDirectory logs;
+    TenantLimits limits;
+    limits.tenant = "physics/atlas";
+    limits.log_target = LogTarget::file;
+    limits.log_file = logs / "log";
+    row_for(limits.limits[index(Scope::tenant)], "*")[index(Resource::pd)] = 5;
+    WrappedContext context(limits);
+    const auto path = limits_path(context.directory.path());
+    const auto change = [&](auto make) {
+        auto writer = LimitsWriter::open(path);
+        REQUIRE(writer);
+        make(*writer);
+    };
+    const auto denied = [&] {
+        std::ofstream(logs / "log").close();
+        CHECK_FALSE(context.wrapped(Op::alloc_pd, +[](ibv_context*) -> ibv_pd* { return nullptr; })(&context.verbs));
+        CHECK(errno == EDQUOT);
+        std::ostringstream text;
+        text << std::ifstream(logs / "log").rdbuf();
+        return text.str();
+    };
+    change([](LimitsWriter& writer) { REQUIRE(writer.hold(Scope::tenant, "*", Resource::pd, 0, Reason::rule, "")); });
+    CHECK_THAT(denied(), Catch::Contains("tenant physics/atlas uses 0 of 0") && Catch::Contains("a dynamic rule holds"));
+    change([](LimitsWriter& writer) {
+        writer.release(Scope::tenant, "*", Resource::pd);
+        REQUIRE(writer.set(Scope::tenant, "fake0", Resource::pd, 0));
+    });
+    CHECK_THAT(denied(), Catch::EndsWith("to allow it: rdmaquota --dir " + context.directory.path() +
+                                         " set physics/atlas fake0 pd=1\n"));
 }

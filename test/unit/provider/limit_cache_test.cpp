@@ -70,3 +70,22 @@ TEST_CASE_METHOD(Caching, "where nothing is counted there is no view") {
     read(policy);
     CHECK_FALSE(cache.view(view));
 }
+
+TEST_CASE_METHOD(Caching, "a limit that is held, and one that is released, is in the next view") {
+    publish(Mode::enforce, 5);
+    const auto policy = open();
+    read(policy);
+    REQUIRE(cache.view(view));
+    const auto change = [&](auto make) {
+        auto writer = LimitsWriter::open(path);
+        REQUIRE(writer);
+        make(*writer);
+    };
+    change([](LimitsWriter& writer) { REQUIRE(writer.hold(Scope::tenant, "rxe0", Resource::qp, 2, Reason::rule, "")); });
+    CHECK_FALSE(view.holds());
+    CHECK(read(policy) == 2);
+    REQUIRE(cache.view(view));
+    change([](LimitsWriter& writer) { writer.release(Scope::tenant, "rxe0", Resource::qp); });
+    CHECK_FALSE(view.holds());
+    CHECK(read(policy) == 5);
+}

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "shm/paths.hpp"
 #include "shm/policy/limits_writer.hpp"
 #include "shm/policy/node_policy.hpp"
+#include "test/processes.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -56,6 +58,7 @@ struct Node {
     std::size_t owners(std::string_view tenant) const {
         auto ledger = Ledger::open(ledger_path(here(tenant)));
         REQUIRE(ledger);
+        ledger->reap();
         return ledger->owners().size();
     }
     std::uint64_t devices_open(std::string_view tenant) const {
@@ -139,4 +142,70 @@ TEST_CASE_METHOD(Node, "what is opened after a ledger was replaced is charged in
     Context after("fake0");
     REQUIRE(after.charge(Kind::pd, 0));
     CHECK(devices_open("default") == 1);
+}
+
+TEST_CASE_METHOD(Node, "a ledger that is missing is made for default only") {
+    std::error_code error;
+    for (const auto* tenant : {"default", "blue"}) std::filesystem::remove_all(ledger_path(here(tenant)), error);
+    Context in_default("fake0");
+    REQUIRE(in_default.charge(Kind::pd, 0));
+    CHECK(devices_open("default") == 1);
+
+    publish("blue");
+    Context in_blue("fake0");
+    CHECK(in_blue.charge(Kind::pd, 0));  // not counted
+    CHECK_FALSE(Ledger::open(ledger_path(here("blue"))));
+    const auto accounts = join_accounts();
+    CHECK(accounts.count == 0);
+    CHECK_FALSE(accounts.denied);
+    leave_accounts(accounts);
+}
+
+TEST_CASE_METHOD(Node, "where a ledger is missing, its tenant's policy may deny everything") {
+    publish("blue");
+    TenantLimits limits;
+    limits.on_unavailable = Unavailable::deny;
+    limits.deny_errno = ENOMEM;
+    REQUIRE(LimitsWriter::publish(limits_path(here("blue")), limits));
+    std::filesystem::remove_all(ledger_path(here("blue")));
+    const auto accounts = join_accounts();
+    CHECK(accounts.count == 0);
+    CHECK(accounts.denied);
+    CHECK(accounts.deny_errno == ENOMEM);
+    leave_accounts(accounts);
+}
+
+TEST_CASE_METHOD(Node, "a tenant's slot is shared, and freed once") {
+    const auto first = join_accounts(), second = join_accounts();
+    REQUIRE(first.count == 1);
+    CHECK(first.account[0] == second.account[0]);
+    CHECK(first.account[0]->tenant() == "default");
+    publish("blue");
+    const auto third = join_accounts();
+    REQUIRE(third.count == 1);
+    CHECK(third.account[0] != first.account[0]);
+    CHECK(third.account[0]->tenant() == "blue");
+    leave_accounts(first);
+    CHECK(owners("default") == 1);
+    leave_accounts(second);
+    CHECK(owners("default") == 0);
+    CHECK(owners("blue") == 1);
+    leave_accounts(third);
+    CHECK(owners("blue") == 0);
+}
+
+TEST_CASE_METHOD(Node, "a child has slots of its own, and leaves its parent's") {
+    publish("blue");
+    const auto accounts = join_accounts();
+    REQUIRE(accounts.count == 1);
+    ChildProcess child([&] {
+        leave_accounts(accounts);  // the parent's
+        const auto own = join_accounts();
+        const bool other = own.count == 1 && own.account[0] != accounts.account[0];
+        _exit(other && owners("blue") == 2 ? 0 : 1);
+    });
+    CHECK(child.wait() == 0);
+    CHECK(owners("blue") == 1);  // the child did not free it
+    leave_accounts(accounts);
+    CHECK(owners("blue") == 0);
 }

@@ -274,3 +274,81 @@ TEST_CASE_METHOD(Change, "a new row keeps all that was there") {
     REQUIRE(writer().unset(Scope::process, "*", resources));
     CHECK(all().limit(Scope::process, "rxe0", Resource::qp) == 9);
 }
+
+TEST_CASE_METHOD(Change, "a limit that is held is never above what \"*\" configures for its device") {
+    REQUIRE(writer().set(Scope::tenant, "*", Resource::cq, 30));
+    const auto hold_cq = [&](std::string_view device, std::uint64_t limit) {
+        REQUIRE(writer().hold(Scope::tenant, device, Resource::cq, limit, Reason::rule, ""));
+    };
+    const auto cqs = [&](std::string_view device) { return all().limit(Scope::tenant, device, Resource::cq); };
+    hold_cq("rxe0", 10);
+    hold_cq("above", 40);
+    hold_cq("total", 25);
+    REQUIRE(writer().set(Scope::tenant, "*", Resource::cq, 5));
+    CHECK(cqs("rxe0") == 5);
+    CHECK(cqs("above") == 40);
+    CHECK(cqs("total") == 25);  // "*" does not stand for it
+    writer().release(Scope::tenant, "rxe0", Resource::cq);
+    CHECK(cqs("rxe0") == 5);
+
+    REQUIRE(writer().set(Scope::tenant, "rxe0", Resource::cq, 20));
+    hold_cq("rxe0", 10);
+    const Resource resources[] = {Resource::cq};
+    REQUIRE(writer().unset(Scope::tenant, "rxe0", resources));
+    CHECK(cqs("rxe0") == 5);
+    REQUIRE(writer().unset(Scope::tenant, "*", resources));
+    CHECK(cqs("rxe0") == 5);
+    writer().release(Scope::tenant, "rxe0", Resource::cq);
+    CHECK(cqs("rxe0") == unlimited);
+}
+
+TEST_CASE_METHOD(Change, "a grant is still held when limits are published, a rule is not") {
+    const auto reason = GENERATE(Reason::grant, Reason::rule);
+    REQUIRE(writer().hold(Scope::tenant, "rxe0", Resource::qp, 10, reason, "why"));
+    REQUIRE(writer().hold(Scope::tenant, "mlx5_0", Resource::mr, 3, reason, "of a row of its own"));
+    TenantLimits limits;
+    row_for(limits.limits[index(Scope::tenant)], "rxe0")[index(Resource::qp)] = 8;
+    REQUIRE(LimitsWriter::publish(path, limits));
+    CHECK(configured() == 8);
+    CHECK(in_force() == 8);
+    const auto held = held_limits(all());
+    REQUIRE(held.size() == (reason == Reason::grant ? 2U : 0U));
+    if (held.empty()) return;
+    CHECK(held[0].why == "why");
+    CHECK(held[1].limit == 3);
+    CHECK(held[1].configured == unlimited);
+}
+
+TEST_CASE_METHOD(Change, "what older programs have can only be lowered by another reason") {
+    REQUIRE(writer().hold(Scope::tenant, "rxe0", Resource::qp, 10, Reason::upgrade, ""));
+    hold(15);
+    CHECK(in_force() == 10);
+    CHECK(all().reason(Scope::tenant, "rxe0", Resource::qp) == Reason::upgrade);
+    hold(6);
+    CHECK(in_force() == 6);
+    CHECK(all().reason(Scope::tenant, "rxe0", Resource::qp) == Reason::rule);
+}
+
+TEST_CASE_METHOD(Change, "every change is seen by the generation, and long words are cut") {
+    const auto opened = LimitsSegment::open(path, LimitsSegment::Parts::all);
+    REQUIRE(opened);
+    auto change = writer();
+    const Resource resources[] = {Resource::qp};
+    REQUIRE(change.hold(Scope::tenant, "rxe0", Resource::qp, 10, Reason::rule, std::string(200, 'y')));
+    CHECK(opened->generation() == 2);
+    CHECK(held_limits(*opened)[0].why == std::string(95, 'y'));
+    REQUIRE(change.hold(Scope::tenant, "rxe0", Resource::qp, 9, Reason::rule, "z"));
+    CHECK(opened->generation() == 3);
+    CHECK(held_limits(*opened)[0].why == "z");
+    change.release(Scope::tenant, "rxe0", Resource::qp);
+    CHECK(opened->generation() == 4);
+    change.release(Scope::tenant, "rxe0", Resource::qp);  // nothing is held
+    change.release(Scope::tenant, "rxe9", Resource::qp);
+    CHECK(opened->generation() == 4);
+    REQUIRE(change.unset(Scope::tenant, "rxe0", resources));
+    CHECK(opened->generation() == 5);
+    CHECK_FALSE(change.hold(Scope::tenant, "no/device", Resource::qp, 1, Reason::rule, ""));
+    CHECK_FALSE(change.unset(Scope::tenant, "no/device", resources));
+    CHECK(opened->generation() == 5);
+    CHECK_FALSE(opened->superseded());
+}

@@ -6,9 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shm/ledger/ledger.hpp"
-#include "shm/paths.hpp"
-#include "test/unit/temporary_directory.hpp"
+#include "test/unit/tools/tenant_node.hpp"
 #include "tools/common/change_limits.hpp"
 #include "tools/common/match_text.hpp"
 #include "tools/common/names.hpp"
@@ -20,38 +18,6 @@
 using namespace rdmaquota;
 
 namespace {
-
-struct Node {
-    TemporaryDirectory directory;
-    const std::string& path = directory.path();
-
-    void publish(const Policy& policy) const {
-        const auto lock = PolicyLock::take(node_policy_path(path));
-        REQUIRE(lock);
-        REQUIRE(publish_policy(*lock, path, policy));
-    }
-    std::vector<std::string> keys() const {
-        std::vector<std::string> names;
-        for (const auto& place : tenant_places(path)) names.push_back(place.key);
-        return names;
-    }
-    struct stat rights(std::string_view tenant) const {
-        struct stat status {};
-        REQUIRE(::stat(data_path(ledger_path(here_path(path, tenant))).c_str(), &status) == 0);
-        return status;
-    }
-    bool admits(std::string_view tenant, uid_t user) const {
-        return rdmaquota::admits(*rights_of(data_path(ledger_path(here_path(path, tenant)))), user, {});
-    }
-    Ledger open(std::string_view tenant) const { return std::move(*Ledger::open(ledger_path(here_path(path, tenant)))); }
-};
-
-void limit(TenantPolicy& tenant, std::uint64_t qps, const std::string& device = "*") {
-    row_for(tenant.limits[index(Scope::tenant)], device)[index(Resource::qp)] = qps;
-}
-
-Match by_user(const std::string& user) { return {user, {}, {}, {}, {}}; }
-Match by_cgroup(std::vector<std::string> members) { return {{}, {}, "/jobs", {}, std::move(members)}; }
 
 Policy sample() {
     Policy policy;
@@ -66,7 +32,7 @@ Policy sample() {
 
 }  // namespace
 
-TEST_CASE_METHOD(Node, "each tenant has limits, and those with processes a ledger") {
+TEST_CASE_METHOD(TenantNode, "each tenant has limits, and those with processes a ledger") {
     publish(sample());
     CHECK(keys() == std::vector<std::string>{"default", "node", "physics", "physics/atlas", "physics/cms"});
     for (const auto& place : tenant_places(path))
@@ -82,7 +48,7 @@ TEST_CASE_METHOD(Node, "each tenant has limits, and those with processes a ledge
     CHECK_FALSE(find_tenant(own, "default"));
 }
 
-TEST_CASE_METHOD(Node, "a ledger is its members'") {
+TEST_CASE_METHOD(TenantNode, "a ledger is its members'") {
     Policy policy;
     policy.tenant("one").matches = {by_user("1234")};
     policy.tenant("root").matches = {by_cgroup({})};
@@ -117,7 +83,7 @@ TEST_CASE_METHOD(Node, "a ledger is its members'") {
     CHECK(rights_of(data_path(ledger_path(here_path(path, "several"))))->acl.empty());
 }
 
-TEST_CASE_METHOD(Node, "an inner tenant and the node use the sum of those below them") {
+TEST_CASE_METHOD(TenantNode, "an inner tenant and the node use the sum of those below them") {
     publish(sample());
     auto atlas = open("physics/atlas"), cms = open("physics/cms");
     const auto first = atlas.claim(identity_of_self()), second = cms.claim(identity_of_self());
@@ -141,7 +107,7 @@ TEST_CASE_METHOD(Node, "an inner tenant and the node use the sum of those below 
     CHECK(read_tenants(path, "physics/cms")->size() == 1);
 }
 
-TEST_CASE_METHOD(Node, "limits are set for a tenant, a template's tenants, or everyone's processes") {
+TEST_CASE_METHOD(TenantNode, "limits are set for a tenant, a template's tenants, or everyone's processes") {
     auto policy = sample();
     auto& from = policy.tenant("user/{user}");
     from.matches = {by_user("1234")};
@@ -171,7 +137,7 @@ TEST_CASE_METHOD(Node, "limits are set for a tenant, a template's tenants, or ev
     CHECK(of(user, Scope::process) == 5);
 }
 
-TEST_CASE_METHOD(Node, "a transient tenant comes and goes") {
+TEST_CASE_METHOD(TenantNode, "a transient tenant comes and goes") {
     publish(sample());
     TenantPolicy job;
     job.name = "slurm/job-1";
@@ -192,7 +158,7 @@ TEST_CASE_METHOD(Node, "a transient tenant comes and goes") {
     CHECK_THAT(remove_transient(path, "physics").error(), Catch::Contains("comes from the policy file"));
 }
 
-TEST_CASE_METHOD(Node, "a name that is used again begins with an empty ledger, while the old one lives") {
+TEST_CASE_METHOD(TenantNode, "a name that is used again begins with an empty ledger, while the old one lives") {
     publish(sample());
     TenantPolicy job;
     job.name = "job";
@@ -206,7 +172,7 @@ TEST_CASE_METHOD(Node, "a name that is used again begins with an empty ledger, w
     CHECK(find_tenant(path, "job~1"));
 }
 
-TEST_CASE_METHOD(Node, "wrong transient tenants are refused") {
+TEST_CASE_METHOD(TenantNode, "wrong transient tenants are refused") {
     publish(sample());
     const auto refusal = [&](const std::string& name, std::vector<Match> matches = {}) {
         TenantPolicy tenant;
@@ -227,5 +193,11 @@ TEST_CASE_METHOD(Node, "wrong transient tenants are refused") {
 TEST_CASE("matches in words") {
     CHECK(match_words(by_user("alice")) == "user alice");
     CHECK(match_words({"", "hpc", "/slurm/**", "", {}}) == "group hpc and cgroup /slurm/**");
+    CHECK(match_words({"", "", "", "gpu.service", {"*"}}) == "unit gpu.service");
     CHECK(match_words(Policy{}, {"default", "default", std::nullopt, false}) == "no match holds");
+    Policy policy;
+    policy.tenant("blue").matches = {by_user("alice"), by_cgroup({})};
+    policy.tenant("user/{user}").matches = {{"", "users", "", "", {}}};
+    CHECK(match_words(policy, {"blue", "blue", 1, false}) == "match 2 of tenant blue, cgroup /jobs");
+    CHECK(match_words(policy, {"user/#7", "user/{user}", 0, false}) == "match 1 of template user/{user}, group users");
 }
