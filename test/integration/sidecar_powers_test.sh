@@ -73,9 +73,8 @@ abilities() {
 left_without() {
     case $1 in
         CAP_SYS_ADMIN) echo ' names backstop tenants' ;;
-        CAP_SYS_PTRACE) echo ' program backstop tenants' ;;
+        CAP_SYS_PTRACE) echo ' program backstop' ;;
         CAP_DAC_OVERRIDE) echo ' program names tenants' ;;
-        CAP_CHOWN | CAP_FOWNER) echo ' program names backstop' ;;
         *) echo ' program names backstop tenants' ;;
     esac
 }
