@@ -54,6 +54,16 @@ struct NodeFixture {
         REQUIRE(lock);
         REQUIRE(publish_node_policy(*lock, node_policy_path(directory.path()), policy, names));
     }
+    // One for each user, whichever.
+    void put_template() {
+        put("default");
+        TenantPolicy users;
+        users.name = "user/{user}";
+        users.matches.push_back({.user = {}, .group = {}, .cgroup = "/**", .unit = {}, .members = {"*"}});
+        policy.tenants.push_back(users);
+        publish();
+        node.refresh();
+    }
     std::string ledger_of(const std::string& key) { return ledger_path(here_path(directory.path(), key)); }
     Ledger open(const std::string& key) {
         auto ledger = Ledger::open(ledger_of(key));
@@ -209,15 +219,7 @@ TEST_CASE_METHOD(NodeFixture, "members see their tenant") {
 }
 
 TEST_CASE_METHOD(NodeFixture, "a user who asks gets the tenant of a template that the matches say") {
-    put("default");
-    TenantPolicy users;
-    users.name = "user/{user}";
-    users.matches.push_back({});
-    users.matches.back().cgroup = "/**";
-    users.matches.back().members = {"*"};
-    policy.tenants.push_back(users);
-    publish();
-    node.refresh();
+    put_template();
     Instances instances(node);
     const auto key = fmt::format("user/#{}", geteuid());
     const auto made = instances.make_for(getpid(), geteuid());
@@ -233,6 +235,24 @@ TEST_CASE_METHOD(NodeFixture, "a user who asks gets the tenant of a template tha
     come_to_rest();
     CHECK(instances.remove_unused());
     CHECK(node.find(key) == nullptr);
+}
+
+// A stand-in for a directory service that does not answer.
+TEST_CASE_METHOD(NodeFixture, "a tenant whose making takes long holds nobody up for long") {
+    put_template();
+    Instances instances(node, [](auto&&...) -> Result<void> { return ::pause(), Result<void>(); });
+    const auto began = std::chrono::steady_clock::now();
+    const auto first = instances.make_for(getpid(), geteuid());
+    CHECK_THAT(first.error(), Catch::Contains("it is still being made"));
+    const auto second = instances.make_for(getpid(), geteuid());
+    CHECK_THAT(second.error(), Catch::Contains("another tenant is still being made"));
+    CHECK(std::chrono::steady_clock::now() - began < 2 * Instances::answered_within);
+}
+
+TEST_CASE_METHOD(NodeFixture, "what was in the way of a tenant is said") {
+    put_template();
+    Instances instances(node, [](auto&&...) -> Result<void> { return Error{"no room"}; });
+    CHECK(instances.make_for(getpid(), geteuid()).error() == "no room");
 }
 
 TEST_CASE_METHOD(NodeFixture, "a thousand tenants at rest cost little, and one that is woken is seen at once") {
