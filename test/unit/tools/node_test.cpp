@@ -194,11 +194,35 @@ TEST_CASE_METHOD(NodeFixture, "a tenant's use is its ledger's, or what the kerne
     KernelUse use;
     use.device = device;
     use.live[index(Resource::qp)] = 20;
-    const NodeUsage usage(node, {use});
+    const auto none = [](Resource) { return false; };
+    const NodeUsage usage(node, {use}, none);
     CHECK(usage.of_node(device, Resource::qp) == 20);
     CHECK(usage.of_tenant(*node.find("default"), device, Resource::qp) == 13);
-    CHECK(NodeUsage(node, {}).of_node(device, Resource::qp) == 12);
-    CHECK(NodeUsage(node, {}).of_tenant(*node.find("other"), device, Resource::qp) == 7);
+    CHECK(NodeUsage(node, {}, none).of_node(device, Resource::qp) == 12);
+    CHECK(NodeUsage(node, {}, none).of_tenant(*node.find("other"), device, Resource::qp) == 7);
+}
+
+TEST_CASE_METHOD(NodeFixture, "a forged ledger says nothing of the node's use") {
+    TenantLimits limits;
+    limits.tenant = "liar";
+    const Setting ten{Resource::qp, 10};
+    REQUIRE(put_limits(directory.path(), "liar", limits));
+    REQUIRE(put_ledger({"liar", here_path(directory.path(), "liar")}, LedgerAccess::everyone()));
+    publish();
+    node.refresh();
+    REQUIRE(node.find("liar")->writer()->set(Scope::tenant, device, {&ten, 1}));
+    auto ledger = open("liar");
+    const auto owner = claim(ledger);
+    charge(ledger, owner, 900);
+    tick();
+    KernelUse use;
+    use.device = device;
+    use.live[index(Resource::qp)] = 3;
+    const auto all = [](Resource) { return true; };
+    CHECK(NodeUsage(node, {use}, all).of_node(device, Resource::qp) == 3);
+    CHECK(NodeUsage(node, {}, [](Resource) { return false; }).of_node(device, Resource::qp) == 10);
+    use.partial = true;
+    CHECK(NodeUsage(node, {use}, all).of_node(device, Resource::qp) == 10);
 }
 
 TEST_CASE_METHOD(NodeFixture, "members see their tenant") {
