@@ -98,10 +98,10 @@ def memory():
 
 
 class Client:
-    def __init__(self):
+    def __init__(self, path=None):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(30)
-        self.socket.connect(control)
+        self.socket.connect(path or control)
         self.file = self.socket.makefile("rb")
 
     def send(self, text):
@@ -800,6 +800,31 @@ def names(answer):
     return [tenant["name"] for tenant in answer["tenants"]]
 
 
+def sockets():
+    """What a container of `physics` asks, as its root: the directory `here` is all that it has."""
+    path = f"{directory}/tenants/physics/here/control.sock"
+    check("a tenant has a socket of its own", eventually(lambda: os.path.exists(path)))
+    inside = Client(path)
+    check("which shows it, and nothing else", names(inside.ask("stats")) == ["physics"])
+    past = inside.ask("history")
+    check("nor another's history", {series["tenant"] for series in past["history"]} <= {"physics"}, past)
+    events = inside.ask("events", since=0)["events"]
+    check("nor the node's events", all(event.get("tenant") == "physics" for event in events), events)
+    refused = [inside.ask("set", device="rxe0", limits={"qp": 900}), inside.ask("reload"), inside.ask("instance")]
+    check("root there changes nothing", all("error" in answer for answer in refused)
+          and "outside of the container" in refused[0]["error"], refused)
+    inside.close()
+    shown = subprocess.run([rdmaquota, "show", "--json"], env=dict(environment, RDMAQUOTA_DIR=os.path.dirname(path)),
+                           capture_output=True, text=True, timeout=60)
+    check("show works there", [tenant["name"] for tenant in json.loads(shown.stdout)["tenants"]] == ["physics"], shown)
+    stranger = subprocess.run(["setpriv", "--reuid=65531", "--regid=65531", "--clear-groups", "/usr/bin/python3", "-c",
+                               "import socket, sys; c = socket.socket(socket.AF_UNIX); c.connect(sys.argv[1]);"
+                               "c.sendall(b'{\"version\":1,\"request\":\"stats\"}\\n'); print(c.makefile().readline())",
+                               path], capture_output=True, text=True, timeout=60)
+    check("who does not belong to it does not get in", "physics" not in stranger.stdout, stranger)
+    check("the tenant of a template has none", not os.path.exists(f"{directory}/tenants/user+#65533/here/control.sock"))
+
+
 def tenants():
     if os.geteuid() != 0:
         return
@@ -835,6 +860,7 @@ def tenants():
     limits = {t["name"]: t["devices"].get("rxe0", {}).get("qp", {}).get("limit") for t in ask("stats")["tenants"]}
     check("limits are set of one tenant", answer["limits"]["qp"]["before"] == 500
           and (limits["physics"], limits["user/65533"]) == (11, 20) and limits["default"] in (1000, None), (answer, limits))
+    sockets()
     check("and not of one that is not there", "there is no tenant" in ask("set", tenant="fysics", device="rxe0",
                                                                        limits={"qp": 1})["error"])
     subscribers()

@@ -22,11 +22,11 @@ struct Options {
     std::string policy_file;
 };
 
-// Descriptors for all the clients that the control socket allows.
+// Descriptors for all the clients that the control sockets allow, and for these.
 void raise_descriptor_limit() {
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    constexpr rlim_t enough = ControlSocket::most_clients + 256;
+    constexpr rlim_t enough = ControlSocket::most_clients + TenantSockets::most + 256;
     limit.rlim_cur = limit.rlim_max < enough ? limit.rlim_max : std::max(limit.rlim_cur, enough);
     ::setrlimit(RLIMIT_NOFILE, &limit);
 }

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "tools/common/control_client.hpp"
 #include "tools/common/devices.hpp"
 #include "tools/common/reload.hpp"
 #include "tools/common/upgrade/balance.hpp"
@@ -54,8 +55,8 @@ Daemon::Daemon(std::string directory, std::string policy_file)
                 [this](const Answers::Sees& sees) { return kernel_.bypasses_json(sees); },
                 [this](const Request& request, const Answers::Sees& sees) { return history_.answer(request, sees); },
                 [this] { return reload(); }}),
-      control_(loop_, node_.directory() + "/control.sock",
-               [this](const Peer& peer, std::string_view line) { return answers_.answer(peer, line); }),
+      control_(loop_, [this](const Peer& peer, std::string_view line) { return answers_.answer(peer, line); }),
+      tenant_sockets_(node_, control_),
       relay_events_(node_, visibility_, control_),
       metrics_(loop_, [this] { return metrics(); }) {
     events_.on_event([this](const NodeEvent& event) { relay_events_.send(event); });
@@ -79,7 +80,7 @@ void Daemon::start() {
     signals_[2] = loop_.on_signal(SIGHUP, [this] {
         if (const auto done = reload(); !done) log(Priority::error, "reload: " + done.error());
     });
-    if (const auto listening = control_.listen(); !listening) log(Priority::error, listening.error());
+    if (const auto listening = control_.listen(control_path(node_.directory())); !listening) log(Priority::error, listening.error());
     tick_ = loop_.every(1s, [this] { tick(); }, Urgency::first);
     relay_ = loop_.every(100ms, [this] { relay_events_.send_new(); });
     log(Priority::info, fmt::format("runs for {}", node_.directory()));
@@ -150,6 +151,7 @@ void Daemon::look_after_tenants() {
     if (known)
         for (const auto& name : *known) log(Priority::notice, fmt::format("{} is known now; its matches hold", name));
     if (!node_.is_own() && node_.writable()) say_once(said_unbalanced_, balance_with_old(node_.directory()));
+    say_once(said_unheard_, tenant_sockets_.follow());
     if (++ticks_ % ticks_between_removals == 0) instances_.remove_unused();
     if (is_half_full(node_.directory()))
         for (const auto* tenant : node_.with_ledger()) Ledger::cut_growth(tenant->ledger().path());

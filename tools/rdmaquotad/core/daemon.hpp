@@ -16,6 +16,7 @@
 #include "tools/rdmaquotad/history/history_keeper.hpp"
 #include "tools/rdmaquotad/serve/answers.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
+#include "tools/rdmaquotad/serve/tenant_sockets.hpp"
 #include "tools/rdmaquotad/serve/event_relay.hpp"
 #include "tools/rdmaquotad/serve/metrics_server.hpp"
 
@@ -50,7 +51,7 @@ private:
     bool policy_is_new_ = false;
     std::optional<std::string> said_missing_;          // so that it is said once
     std::map<std::string, std::string> said_unusable_;  // the same of ledgers, by their tenants' names
-    std::string said_status_, said_uncompiled_, said_unbalanced_;
+    std::string said_status_, said_uncompiled_, said_unbalanced_, said_unheard_;
     HistoryKeeper history_;
     DynamicLimits dynamic_;
     Instances instances_;
@@ -60,6 +61,7 @@ private:
     Visibility visibility_;
     Answers answers_;
     ControlSocket control_;
+    TenantSockets tenant_sockets_;
     EventRelay relay_events_;
     MetricsServer metrics_;
     Loop::Source tick_;

@@ -67,13 +67,21 @@ const std::vector<LimitsWriter::Held>& Tenant::held() {
     return held_;
 }
 
-bool Tenant::admits(uid_t user, std::span<const gid_t> groups) {
+const Tenant::Members& Tenant::members() {
     if (!members_ || members_->ledger != ledger_.number()) {
         const auto directory = place_.here.substr(0, place_.here.rfind('/'));
         members_ = {ledger_.number(), rights_of(data_path(ledger_.path())),
                     (status_of(directory).st_mode & S_IXOTH) != 0};
     }
-    return members_->rights && members_->open && rdmaquota::admits(*members_->rights, user, groups);
+    return *members_;
+}
+
+bool Tenant::admits(uid_t user, std::span<const gid_t> groups) {
+    return members().open && members().rights && rdmaquota::admits(*members().rights, user, groups);
+}
+
+bool Tenant::admits_inside(uid_t user, std::span<const gid_t> groups) {
+    return user == 0 || (members().rights && rdmaquota::admits(*members().rights, user, groups));
 }
 
 }  // namespace rdmaquota

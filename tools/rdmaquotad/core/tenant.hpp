@@ -46,6 +46,8 @@ public:
 
     // Whether processes with these ids may charge it.
     bool admits(uid_t user, std::span<const gid_t> groups);
+    // The same for processes that have the tenant's directory mounted; root among them needs no rights.
+    bool admits_inside(uid_t user, std::span<const gid_t> groups);
 
 private:
     TenantPlace place_;
@@ -59,6 +61,7 @@ private:
         std::optional<FileRights> rights;
         bool open;  // others can enter the directory
     };
+    const Members& members();
     std::optional<Members> members_;
     std::vector<LimitsWriter::Held> held_;
     std::uint64_t held_at_ = LimitsSegment::lost_generation;  // generation

@@ -47,7 +47,8 @@ Answer Answers::answer(const Peer& peer, std::string_view text) {
     if (!request) return {refusal(request.error())};
     const auto kind = request->kind;
     if (needs_privilege(kind) && !peer.privileged)
-        return {refusal(fmt::format("only root may ask for \"{}\"", name(kind)))};
+        return {refusal(peer.tenant.empty() ? fmt::format("only root may ask for \"{}\"", name(kind))
+                                            : fmt::format("\"{}\" is asked outside of the container", name(kind)))};
     if (!works_without_tenants(kind) && !sources_.node.usable()) return {refusal(sources_.node.missing())};
     if (kind == RequestKind::stats) return {cached_stats(peer)};
     if (kind == RequestKind::history) {
@@ -152,7 +153,7 @@ Json Answers::events(const Peer& peer, std::uint64_t since) {
     json["events"] = Json::array();
     for (const auto& event : sources_.events.all()) {
         const auto tenant = event.fields.value("tenant", "");
-        if (event.number >= since && (tenant.empty() || sources_.visibility.sees_name(peer, tenant)))
+        if (event.number >= since && sources_.visibility.sees_event(peer, tenant))
             json["events"].push_back(to_json(event));
     }
     json["next"] = sources_.events.next();
@@ -176,6 +177,7 @@ Result<Json> Answers::change(const Peer& peer, const Request& request) {
 }
 
 Result<Json> Answers::instance(const Peer& peer) {
+    if (!peer.tenant.empty()) return Error{fmt::format("this directory is that of tenant {}", peer.tenant)};
     const auto made = sources_.instances.make_for(peer.pid, peer.uid);
     if (!made) return Error{made.error()};
     auto json = start();

@@ -3,13 +3,10 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <vector>
 
 #include <fmt/core.h>
@@ -21,7 +18,7 @@ constexpr std::chrono::milliseconds tick_interval{100};
 constexpr std::chrono::seconds pause_length{1};
 constexpr int accepted_at_once = 64;
 constexpr int send_buffer = 16 * 1024;         // the kernel's, for each client; it counts as the daemon's memory
-constexpr rlim_t other_descriptors = 160;      // for everything else in the daemon
+constexpr rlim_t other_descriptors = 416;      // for everything else in the daemon, with tenants' sockets
 constexpr std::size_t fewest_places = 16;
 
 std::size_t places_for(std::size_t most) {
@@ -80,67 +77,62 @@ struct ControlSocket::Client {
     }
 };
 
-ControlSocket::ControlSocket(Loop& loop, std::string path, Handler handler)
-    : loop_(loop), path_(std::move(path)), handler_(std::move(handler)), places_(places_for(most_clients)) {}
-
-ControlSocket::~ControlSocket() {
-    listener_ = {};
-    clients_.clear();
-    if (fd_ < 0) return;
-    ::unlink(path_.c_str());
-    ::close(fd_);
+ControlSocket::ControlSocket(Loop& loop, Handler handler)
+    : loop_(loop), handler_(std::move(handler)), places_(places_for(most_clients)) {
+    timer_ = loop_.every(tick_interval, [this] { tick(); });
 }
 
-Result<void> ControlSocket::listen() {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (path_.size() >= sizeof address.sun_path)
-        return Error{fmt::format("{} is too long for the name of a socket; there is no control socket", path_)};
-    path_.copy(address.sun_path, path_.size());
-    ::unlink(path_.c_str());
-    fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd_ < 0 || ::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-        ::chmod(path_.c_str(), 0666) != 0 || ::listen(fd_, SOMAXCONN) != 0) {
-        const Error error{fmt::format("cannot listen at {}: {}", path_, std::strerror(errno))};
-        if (fd_ >= 0) ::close(fd_);
-        fd_ = -1;
-        return error;
-    }
-    listener_ = loop_.watch(fd_, EPOLLIN, [this](std::uint32_t) { accept_clients(); }, Urgency::last);
-    timer_ = loop_.every(tick_interval, [this] { tick(); });
-    return {};
+ControlSocket::~ControlSocket() = default;
+
+Result<void> ControlSocket::listen(const std::string& path, const std::string& tenant) {
+    listeners_.erase(tenant);
+    auto& listener = listeners_.try_emplace(tenant, loop_, path, [this] { accept_clients(); }).first->second;
+    if (listener.error().empty()) return {};
+    const Error error{listener.error()};
+    listeners_.erase(tenant);
+    return error;
+}
+
+bool ControlSocket::listens(const std::string& tenant) const {
+    const auto found = listeners_.find(tenant);
+    return found != listeners_.end() && found->second.in_place();
 }
 
 void ControlSocket::accept_clients() {
+    for (auto& [tenant, listener] : listeners_) accept_from(listener, tenant);
+}
+
+void ControlSocket::accept_from(ListeningSocket& listener, const std::string& tenant) {
     for (int i = 0; i < accepted_at_once && !paused_; ++i) {
-        const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        const int fd = listener.accept();
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
         if (fd < 0 && errno != EAGAIN) return pause();
         if (fd < 0) return;
         ucred who{};
         socklen_t size = sizeof who;
-        if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0)
-            admit(fd, {who.uid, who.pid, who.uid == 0 || who.uid == ::geteuid(), groups_of(fd, who.gid)});
-        else
-            ::close(fd);
+        const bool known = ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0;
+        const bool privileged = tenant.empty() && (who.uid == 0 || who.uid == ::geteuid());
+        if (known) admit(fd, {who.uid, who.pid, privileged, groups_of(fd, who.gid), tenant});
+        else ::close(fd);
     }
 }
 
 void ControlSocket::pause() {
     paused_ = true;
     paused_at_ = Clock::now();
-    listener_.set_events(0);
+    for (auto& [tenant, listener] : listeners_) listener.pause();
 }
 
 void ControlSocket::resume() {
-    if (paused_) listener_.set_events(EPOLLIN);
+    if (paused_)
+        for (auto& [tenant, listener] : listeners_) listener.resume();
     paused_ = false;
 }
 
 bool ControlSocket::has_place(const Peer& peer) {
     if (peer.privileged) return clients_.size() < places_;
     const auto reserved = std::min(places_for_root, places_ / 4);
-    return clients_.size() < places_ - reserved && users_[peer.uid].clients < places_ / 2;
+    return clients_.size() < places_ - reserved && users_[who(peer)].clients < places_ / 2;
 }
 
 void ControlSocket::admit(int fd, const Peer& peer) {
@@ -150,7 +142,7 @@ void ControlSocket::admit(int fd, const Peer& peer) {
         ::close(fd);
         return;
     }
-    ++users_[peer.uid].clients;
+    ++users_[who(peer)].clients;
     ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
     auto client = std::make_unique<Client>();
     client->fd = fd;
@@ -192,8 +184,8 @@ void ControlSocket::answer_line(Client& client) {
     client.in.erase(0, end + 1);
     client.asked = Clock::now();
     client.subscribed = client.subscribed || answer.subscribe;
-    if (client.peer.uid != 0)
-        users_[client.peer.uid].tokens -= 1 + static_cast<double>(answer.text->size()) / token_bytes;
+    if (!client.peer.unbounded())
+        users_[who(client.peer)].tokens -= 1 + static_cast<double>(answer.text->size()) / token_bytes;
     client.turn = false;
     owe(client, answer.text->size());
     client.queue(std::move(answer.text));
@@ -201,15 +193,15 @@ void ControlSocket::answer_line(Client& client) {
 
 // Whether its user neither asks too fast nor leaves too much unread.
 bool ControlSocket::may_ask(const Client& client) {
-    if (client.peer.uid == 0) return true;
-    const auto& user = users_[client.peer.uid];
+    if (client.peer.unbounded()) return true;
+    const auto& user = users_[who(client.peer)];
     if (user.tokens < 1) return false;
     return client.peer.privileged || (user.unsent < most_unsent_by_user && unsent_ < most_unsent);
 }
 
 void ControlSocket::owe(Client& client, std::size_t bytes) {
     if (client.peer.privileged) return;
-    auto& user = users_[client.peer.uid];
+    auto& user = users_[who(client.peer)];
     user.unsent += bytes - client.owed;
     unsent_ += bytes - client.owed;
     client.owed = bytes;
@@ -259,7 +251,7 @@ bool ControlSocket::stuck(const Client& client) const {
 
 void ControlSocket::drop(Client& client) {
     owe(client, 0);
-    const auto user = users_.find(client.peer.uid);
+    const auto user = users_.find(who(client.peer));
     if (user != users_.end()) --user->second.clients;
     clients_.erase(client.fd);
     resume();
@@ -267,7 +259,7 @@ void ControlSocket::drop(Client& client) {
 
 // Serves clients that had to wait, drops those that are stuck, and admits new ones, however busy others keep the loop.
 void ControlSocket::tick() {
-    for (auto& [uid, user] : users_)
+    for (auto& [who, user] : users_)
         user.tokens = std::min(burst, user.tokens + rate * std::chrono::duration<double>(tick_interval).count());
     std::erase_if(users_, [](const auto& entry) { return entry.second.clients == 0 && entry.second.tokens >= burst; });
     std::vector<Client*> gone;

@@ -1,4 +1,5 @@
-// The daemon's Unix socket: many clients, one JSON line each way.
+// The daemon's Unix sockets: many clients, one JSON line each way. One is the node's. The others are of one tenant each,
+// in the directory that its containers get: who asks there sees that tenant alone, and is nobody's root.
 //
 // No client can make the daemon wait, exhaust its memory, or keep root out:
 //
@@ -21,12 +22,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
 
 #include "policy/result.hpp"
 #include "tools/rdmaquotad/core/loop.hpp"
+#include "tools/rdmaquotad/serve/listening_socket.hpp"
 
 namespace rdmaquota {
 
@@ -34,8 +37,11 @@ namespace rdmaquota {
 struct Peer {
     uid_t uid;
     pid_t pid;
-    bool privileged;            // root, or the user that the daemon runs as
+    bool privileged;            // root, or the user that the daemon runs as, at the node's socket
     std::vector<gid_t> groups;  // the primary one, too
+    std::string tenant;         // the key of the one at whose socket it asks; empty: at the node's
+
+    bool unbounded() const noexcept { return uid == 0 && tenant.empty(); }
 };
 
 // One or more whole lines, shared by all clients that get the same.
@@ -63,11 +69,16 @@ public:
 
     using Handler = std::function<Answer(const Peer&, std::string_view line)>;
 
-    // `listen` replaces whatever is at `path`. `handler` answers each request.
-    ControlSocket(Loop& loop, std::string path, Handler handler);
+    // `handler` answers each request.
+    ControlSocket(Loop& loop, Handler handler);
     ControlSocket(const ControlSocket&) = delete;
     ~ControlSocket();
-    Result<void> listen();
+    // Replaces whatever is at `path`. For the tenant with this key; for the node without one.
+    Result<void> listen(const std::string& path, const std::string& tenant = {});
+    // Whether the socket is where it was made.
+    bool listens(const std::string& tenant) const;
+    // Clients that a tenant's socket has let in stay.
+    void stop_listening(const std::string& tenant) { listeners_.erase(tenant); }
 
     // To all subscribers for which `sees` is true.
     void broadcast(const Text& event, const std::function<bool(const Peer&)>& sees);
@@ -84,7 +95,11 @@ private:
     };
     using Clock = std::chrono::steady_clock;
 
+    using Who = std::pair<std::string, uid_t>;  // at a tenant's socket, or the node's
+    static Who who(const Peer& peer) { return {peer.tenant, peer.uid}; }
+
     void accept_clients();
+    void accept_from(ListeningSocket& listener, const std::string& tenant);
     void pause();
     void resume();
     bool has_place(const Peer& peer);
@@ -101,16 +116,14 @@ private:
     void tick();
 
     Loop& loop_;
-    std::string path_;
     Handler handler_;
     std::size_t places_;  // at most `most_clients`; fewer when descriptors are scarce
-    int fd_ = -1;
     bool paused_ = false;  // no descriptor was left for a client
     Clock::time_point paused_at_;
-    Loop::Source listener_;
+    std::map<std::string, ListeningSocket> listeners_;  // by tenant
     Loop::Source timer_;
     std::map<int, std::unique_ptr<Client>> clients_;  // by descriptor
-    std::map<uid_t, User> users_;
+    std::map<Who, User> users_;
     std::size_t unsent_ = 0;  // to clients that are not privileged
     std::uint64_t dropped_ = 0;
 };

@@ -18,7 +18,7 @@ Text text_of(const Json& event) {
 void EventRelay::send(const NodeEvent& event) {
     const auto tenant = event.fields.value("tenant", "");
     control_.broadcast(text_of(to_json(event)), [&](const Peer& peer) {
-        return tenant.empty() || visibility_.sees_name(peer, tenant);
+        return visibility_.sees_event(peer, tenant);
     });
 }
 
