@@ -53,7 +53,7 @@ std::string denial_words(const Event& event, const std::string& tenant) {
     return fmt::format("{} of {} used, {} more asked  tenant {} ({})  {}{}", amount(event, event.used),
                        amount(event, event.limit), amount(event, event.requested), printable(tenant),
                        name_in(scope_words, event.scope), process_words(event),
-                       event.error == 0 ? "" : "  " + error_name(event.error));
+                       event.error == 0 ? std::string() : fmt::format("  {}", error_name(event.error)));
 }
 
 std::string words(const Event& event, const std::string& tenant) {
