@@ -26,7 +26,7 @@ def instructions(figures):
 
 def pairs(figures):
     for kind, most in (("pd", 420), ("qp", 600), ("mr_4k", 520)):
-        bare, ours = (figures.get(f"pairs.{kind}.{variant}", "instructions") for variant in ("bare", "ours"))
+        bare, ours = (figures.mean(f"pairs.{kind}.{variant}", "instructions") for variant in ("bare", "ours"))
         added = ours.beyond(bare)
         yield row(f"{OBJECTS[kind]} created and destroyed on a fake device, added", added,
                   [("whole with", ours), ("whole without", bare)], f"≤ {most}", added.median <= most)

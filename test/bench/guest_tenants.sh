@@ -10,13 +10,13 @@ here=$(dirname "$0")
 . "$here/guest_variants.sh"
 switch ours
 cd /run
-groupadd bench
-useradd --no-create-home --groups bench bench
+groupadd benchers
+useradd --no-create-home --groups benchers bench
 
 cp "$here/far_limits.toml" default.toml
 {
     cat default.toml
-    printf '[tenant."user/{user}"]\nmatch = [{ group = "bench" }]\n'
+    printf '[tenant."user/{user}"]\nmatch = [{ group = "benchers" }]\n'
     sed -n '/^\[tenant.default/,$ p' default.toml | sed 's|^\[tenant.default|[tenant."user/{user}"|'
 } >instance.toml
 {
