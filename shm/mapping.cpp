@@ -8,8 +8,20 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace rdmaquota {
+
+// Read in the handler: see BusErrorsAllowed::thread.
+[[gnu::tls_model("initial-exec")]] static constinit thread_local BusErrorsAbsorbed* absorbing = nullptr;
+
+bool absorb(void* address) noexcept {
+    if (!absorbing) return false;
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    auto* begin = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(address) & ~(page - 1));
+    absorbing->any_ = true;
+    return mmap(begin, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
 
 namespace {
 
@@ -58,9 +70,9 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
 void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
     const int saved = errno;
     auto* range = sent(*info) ? nullptr : range_of(info->si_addr);
-    const bool replaced = range && replace(*range);
+    const bool survived = range ? replace(*range) : !sent(*info) && absorb(info->si_addr);
     errno = saved;
-    if (!replaced) pass_on(signal, info, context);
+    if (!survived) pass_on(signal, info, context);
 }
 
 // Once per process; a forked child inherits it. Keeps flags and mask of the previous handler, such as SA_ONSTACK in a
@@ -169,5 +181,12 @@ void BusErrorsAllowed::block() noexcept {
     sigaddset(&bus_error, SIGBUS);
     pthread_sigmask(SIG_BLOCK, &bus_error, nullptr);
 }
+
+BusErrorsAbsorbed::BusErrorsAbsorbed() noexcept {
+    install_handler();
+    absorbing = this;
+}
+
+BusErrorsAbsorbed::~BusErrorsAbsorbed() { absorbing = nullptr; }
 
 }  // namespace rdmaquota

@@ -92,4 +92,21 @@ private:
     bool blocked_ = false;
 };
 
+// While it lives, this thread survives bus errors in mappings of others too: private memory takes the page's place. For
+// code that writes a new file through a mapping of its own, whose file system may be full by then.
+class BusErrorsAbsorbed {
+public:
+    BusErrorsAbsorbed() noexcept;
+    ~BusErrorsAbsorbed();
+    BusErrorsAbsorbed(const BusErrorsAbsorbed&) = delete;
+
+    // Whether there was one: what was written did not get to its file.
+    bool any() const noexcept { return any_; }
+
+private:
+    friend bool absorb(void* address) noexcept;  // the handler's
+    bool any_ = false;
+    BusErrorsAllowed allowed_;
+};
+
 }  // namespace rdmaquota

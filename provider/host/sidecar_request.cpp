@@ -15,7 +15,7 @@
 namespace rdmaquota::provider {
 namespace {
 
-constexpr int patience_ms = 200;
+constexpr int patience_ms = 2000;
 constexpr std::string_view request = "{\"version\":1,\"request\":\"instance\"}\n";
 
 long now_ms() noexcept {

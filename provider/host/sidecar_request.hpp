@@ -5,7 +5,7 @@
 
 namespace rdmaquota::provider {
 
-// Waits for its answer, a fifth of a second at most; returns at once where none runs. What came of it is to be seen in
+// Waits for its answer, two seconds at most; returns at once where none runs. What came of it is to be seen in
 // the directory. Opens a socket for that time. Keeps errno.
 void ask_for_tenant(const std::string& directory) noexcept;
 

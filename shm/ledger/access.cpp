@@ -85,7 +85,7 @@ Error cannot(const char* what, const std::string& path) {
 
 FileRights rights_for(const LedgerAccess& access) {
     const bool has_list = !access.users.empty() || !access.groups.empty();
-    return {access.mode & file_modes, access.owner, access.group, has_list ? acl_of(access) : std::string()};
+    return {access.mode & file_modes, {}, {}, has_list ? acl_of(access) : std::string()};
 }
 
 std::optional<FileRights> rights_of(const std::string& path) {

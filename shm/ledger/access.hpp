@@ -15,19 +15,17 @@
 
 namespace rdmaquota {
 
-// `owner`, and `group` with bits for it in `mode`, are the user and the group of the files; without them, those of the
-// process that makes the ledger. Only root can give files away.
+// The files stay with the user and the group of the process that makes the ledger, root on a node: a member who owned
+// them could stop root's openings by leases (fcntl(2)) and give others rights.
 struct LedgerAccess {
     unsigned mode = 0600;
-    std::optional<uid_t> owner;
-    std::optional<gid_t> group;
     std::vector<uid_t> users;   // further ones who may charge, by an access control list (acl(5))
     std::vector<gid_t> groups;
 
-    static LedgerAccess everyone() { return {.mode = 0666, .owner = {}, .group = {}, .users = {}, .groups = {}}; }
+    static LedgerAccess everyone() { return {.mode = 0666, .users = {}, .groups = {}}; }
 };
 
-// The same as the kernel takes it.
+// The same as the kernel takes it. A file that replaces another has that one's owner and group, which only root can give.
 struct FileRights {
     unsigned mode = 0600;
     std::optional<uid_t> owner;

@@ -102,8 +102,11 @@ std::string remedy_of_mapping(int error) {
 
 Result<void> create_ledger_file(const std::string& path) {
     try {
+        const BusErrorsAbsorbed absorbed;
         build(path);
-        return {};
+        if (!absorbed.any()) return {};
+        unlink(path.c_str());
+        return Error{fmt::format("cannot create {}: its file system is full", path)};
     } catch (const std::exception& failure) {
         unlink(path.c_str());
         return Error{fmt::format("cannot create {}: {}", path, failure.what())};

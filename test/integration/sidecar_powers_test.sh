@@ -15,14 +15,16 @@ make_group
 chown -R 65534 $group
 chmod 644 $group/rdma.max
 mount -o remount,hidepid=2,gid=1 /proc
+mount --bind /proc/$$ /proc/1 # the node's mounts are this test's
 chmod 711 "$work"
 
-# sidecar_with CAPABILITY...: started with these, as systemd does it; until it has said what it sees
+# sidecar_with CAPABILITY...: started with these and mounts of its own, as systemd does it; until it has said what it sees
 sidecar_with() {
     local set=-all power
     for power; do set+=,+${power#CAP_}; done
     : > sidecar.log
-    setpriv --no-new-privs --inh-caps -all --bounding-set "${set,,}" rdmaquotad 2>> sidecar.log &
+    unshare --mount --propagation slave \
+        setpriv --no-new-privs --inh-caps -all --bounding-set "${set,,}" rdmaquotad 2>> sidecar.log &
     sidecar=$!
     for _ in $(seq 600); do
         grep -q -e 'sees what' -e 'not seen' sidecar.log && return
@@ -41,7 +43,8 @@ match = [{ group = "65500" }]'
 # as_other PROGRAM...: as another user, in the cgroup
 as_other() { in_group setpriv --reuid=65534 --clear-groups "$@"; }
 
-# makes_a_tenant: whether a user who asks for the tenant that it belongs to gets one with a ledger of its own
+# makes_a_tenant: whether a user who asks for the tenant that it belongs to gets one with a ledger of its own, and
+# whether that has a file system of its own (`mounted`)
 makes_a_tenant() {
     local tenant="/run/rdmaquota/tenants/user+#65533" writable=''
     setpriv --reuid=65533 --regid=65500 --clear-groups /usr/bin/python3 -c 'import socket
@@ -50,6 +53,8 @@ control.connect("/run/rdmaquota/control.sock")
 control.sendall(b"{\"version\":1,\"request\":\"instance\"}\n")
 print("#", control.makefile().readline().strip())'
     setpriv --reuid=65533 --clear-groups test -w "$tenant"/here/ledgers/4/ledger && writable=yes
+    mounted=''
+    mountpoint -q "$tenant/here/ledgers" && mounted=yes
     umount -l "$tenant/here/ledgers" 2> /dev/null
     rm -rf "$tenant"
     [ -n "$writable" ]
@@ -66,6 +71,7 @@ abilities() {
     await 10 "bypass_ended"
     [ "$(bound)" = "rxe0 hca_handle=4 hca_object=40" ] && able+=' backstop'
     makes_a_tenant && able+=' tenants'
+    [ -n "$mounted" ] && able+=' mounts'
     stop_sidecar
 }
 
@@ -73,15 +79,15 @@ abilities() {
 left_without() {
     case $1 in
         CAP_SYS_ADMIN) echo ' names backstop tenants' ;;
-        CAP_SYS_PTRACE) echo ' program backstop tenants' ;;
-        CAP_DAC_OVERRIDE) echo ' program names tenants' ;;
-        CAP_CHOWN | CAP_FOWNER) echo ' program names backstop' ;;
-        *) echo ' program names backstop tenants' ;;
+        CAP_SYS_PTRACE) echo ' program backstop' ;;
+        CAP_SYS_CHROOT) echo ' program names backstop tenants' ;;
+        CAP_DAC_OVERRIDE) echo ' program names tenants mounts' ;;
+        *) echo ' program names backstop tenants mounts' ;;
     esac
 }
 
 abilities "${powers[@]}"
-is "with all that its unit leaves it, it can do everything" "$able" ' program names backstop tenants'
+is "with all that its unit leaves it, it can do everything" "$able" ' program names backstop tenants mounts'
 for power in "${powers[@]}"; do
     others=()
     for other in "${powers[@]}"; do [ "$other" = "$power" ] || others+=("$other"); done

@@ -55,7 +55,7 @@ journal
 has "which is in the journal" "$(cat sidecar.log)" "sees what the kernel makes"
 has "and its state in the status" "$(shown StatusText)" "0 dynamic rules"
 is "it has the powers of the unit and no other" \
-    "$(sed -n 's/^CapEff:\t//p' "/proc/$(shown MainPID)/status")" 000000000028000b
+    "$(sed -n 's/^CapEff:\t//p' "/proc/$(shown MainPID)/status")" 00000000002c0002
 
 start in_group "$programs/raw_uverbs" ioctl 5
 await_journal "bypass: pid $program "
@@ -98,8 +98,9 @@ usermod -a -G many late
 out=$(setpriv --reuid=late --regid=late --init-groups "$programs/verbs_objects" rc=9 2>&1)
 has "the sidecar's unit lets it make a user's tenant on request" "$out" "tenant user/late uses 6 of 6"
 succeeds "whose ledger is that user's" setpriv --reuid=late --clear-groups test -w /run/rdmaquota/tenants/user+*/here/ledgers/4/ledger
-has "each tenant of the policy has a file system of its own" "$(findmnt --noheadings --output TARGET --list)" \
-    /run/rdmaquota/tenants/job/here/ledgers
+mounted=$(findmnt --noheadings --output TARGET --list)
+has "each tenant of the policy has a file system of its own" "$mounted" /run/rdmaquota/tenants/job/here/ledgers
+has "and each that the sidecar makes" "$mounted" "/run/rdmaquota/tenants/user+#$(id -u late)/here/ledgers"
 
 killed=$(shown MainPID)
 kill -9 "$killed"

@@ -1,7 +1,11 @@
 #include "tools/common/ledger_mount.hpp"
 
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -19,19 +23,55 @@ constexpr const char* node_bounds = "size=1g,nr_inodes=1m,mode=755";
 
 bool same(const struct stat& a, const struct stat& b) noexcept { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
-// Whether the node sees what this process mounts. It does not where systemd gave a service mounts of its own.
-bool mounts_are_seen() {
+// Where the node sees what is mounted: in the first process's mounts. systemd gives a service mounts of its own.
+constexpr const char* node_mounts = "/proc/1/ns/mnt";
+
+bool has_node_mounts() {
     struct stat own {
     }, first{};
-    return ::stat("/proc/self/ns/mnt", &own) == 0 && ::stat("/proc/1/ns/mnt", &first) == 0 && same(own, first);
+    return ::stat("/proc/self/ns/mnt", &own) == 0 && ::stat(node_mounts, &first) == 0 && same(own, first);
 }
 
+// The exit status of a child; the child's end.
+template <class Call>
+[[noreturn]] void call_among_node_mounts(const Call& call) {
+    const int node = ::open(node_mounts, O_RDONLY | O_CLOEXEC);
+    if (node < 0 || ::setns(node, CLONE_NEWNS) != 0 || ::chdir("/") != 0) ::_exit(EPERM);
+    ::_exit(call());
+}
+
+// Calls a function that returns an errno, 0 for none, in a child where it has to change to the node's mounts, and returns
+// that. EPERM where this process cannot get there.
+template <class Call>
+int among_node_mounts(const Call& call) {
+    if (has_node_mounts()) return call();
+    const pid_t child = ::fork();
+    if (child == 0) call_among_node_mounts(call);
+    int status = 0;
+    while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
+}
+
+// What is mounted in it later is then seen in the mounts of services too. systemd makes all mounts so, others do not.
+int share(const std::string& path) {
+    return ::mount(nullptr, path.c_str(), nullptr, MS_SHARED, nullptr) == 0 ? 0 : errno;
+}
+
+int detach(const std::string& path) {
+    return among_node_mounts([&] { return ::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0 ? 0 : errno; });
+}
+
+// What is mounted for the node has to be seen here too, or this process would go on below it.
 Result<void> mount_tmpfs(const std::string& path, const char* options) {
-    if (is_mount_point(path) || !mounts_are_seen()) return {};
-    if (::mount("rdmaquota", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) == 0) return {};
-    if (errno == EPERM) return {};
+    if (is_mount_point(path)) return {};
+    const int error = among_node_mounts([&] {
+        return ::mount("rdmaquota", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) == 0 ? 0 : errno;
+    });
+    if (error == 0 && !is_mount_point(path)) detach(path);
+    if (error == 0 || error == EPERM) return {};
     return Error{fmt::format("cannot mount a tmpfs at {}: {}; until then a tenant can fill the file system of all", path,
-                             std::strerror(errno))};
+                             std::strerror(error))};
 }
 
 }  // namespace
@@ -46,12 +86,14 @@ Result<void> mount_ledgers(const std::string& path) { return mount_tmpfs(path, b
 
 Result<void> mount_node(const std::string& directory) {
     std::error_code unknown;
-    if (!std::filesystem::is_empty(directory, unknown) || unknown) return {};
-    return mount_tmpfs(directory, node_bounds);
+    if (std::filesystem::is_empty(directory, unknown) && !unknown)
+        if (auto mounted = mount_tmpfs(directory, node_bounds); !mounted) return mounted;
+    if (is_mount_point(directory)) among_node_mounts([&] { return share(directory); });
+    return {};
 }
 
 void unmount_ledgers(const std::string& path) noexcept {
-    if (is_mount_point(path) && mounts_are_seen()) ::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+    if (is_mount_point(path)) detach(path);
 }
 
 }  // namespace rdmaquota

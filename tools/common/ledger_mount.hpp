@@ -2,8 +2,9 @@
 //
 // Who may write a ledger may also grow its file, and tmpfs cannot forbid that. In one file system, a tenant could so take
 // the room from which all others' ledgers get their pages, and /run's. So each tenant has a tmpfs that bounds its bytes and
-// files. A sidecar that systemd gave mounts of its own cannot mount one for the tenants that it makes; their ledgers are
-// in the directory's tmpfs, and what they grow is cut off each second.
+// files. A process with mounts of its own, as systemd gives them to a service, mounts it in a child that goes to those of
+// the node's first process (setns(2): CAP_SYS_ADMIN, CAP_SYS_CHROOT and CAP_SYS_PTRACE). Where that is not possible, the
+// ledgers are in the directory's tmpfs, and the sidecar cuts off each second what was grown.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@
 
 namespace rdmaquota {
 
-// Mounts one at `path`, a directory, unless something is mounted there. Does nothing where this process may not mount, and
-// where the node would not see it. The error says what then does not hold.
+// Mounts one at `path`, a directory, unless something is mounted there. Does nothing where this process may not mount, or
+// does not see what the node has mounted. May fork, so call it in a process of one thread. The error says what then does not hold.
 Result<void> mount_ledgers(const std::string& path);
 // The same for a node's directory, as long as it is empty.
 Result<void> mount_node(const std::string& directory);
@@ -21,7 +22,7 @@ Result<void> mount_node(const std::string& directory);
 // Whether something is mounted at `path`.
 bool is_mount_point(const std::string& path);
 
-// Unmounts it, also where it is in use; does nothing where nothing is mounted, or the node would not see it.
+// Unmounts it, also where it is in use; does nothing where nothing is mounted.
 void unmount_ledgers(const std::string& path) noexcept;
 
 }  // namespace rdmaquota

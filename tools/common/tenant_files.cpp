@@ -26,20 +26,6 @@ void add(std::vector<Id>& ids, const std::optional<Id>& id) {
     if (id && std::find(ids.begin(), ids.end(), *id) == ids.end()) ids.push_back(*id);
 }
 
-// One group needs no list. No user becomes the owner, who could stop root's openings by leases (fcntl(2)) and give others
-// rights.
-LedgerAccess access_for(std::vector<uid_t> users, std::vector<gid_t> groups) {
-    LedgerAccess access;
-    if (groups.size() == 1 && users.empty()) {
-        access.group = groups.front();
-        access.mode = 0660;
-    } else {
-        access.users = std::move(users);
-        access.groups = std::move(groups);
-    }
-    return access;
-}
-
 // The user in a key such as "user/#1000".
 std::optional<uid_t> user_of(std::string_view key) {
     const auto number = key.find('#');
@@ -92,12 +78,13 @@ LedgerAccess access_of(const TenantPolicy& tenant, const NameLookup& names) {
             else add(users, names.user(member));
         }
     }
-    return access_for(std::move(users), std::move(groups));
+    return {.mode = 0600, .users = std::move(users), .groups = std::move(groups)};
 }
 
 LedgerAccess access_of_instance(const TenantPolicy& from, std::string_view key, const NameLookup& names) {
     const auto user = user_of(key);
-    return user ? access_for({*user}, {}) : access_of(from, names);
+    if (!user) return access_of(from, names);
+    return {.mode = 0600, .users = {*user}, .groups = {}};
 }
 
 std::string instance_of_user(std::string_view template_name, uid_t user) {

@@ -101,31 +101,6 @@ TEST_CASE_METHOD(Directory, "a private ledger is its owner's, one for everyone i
     CHECK_FALSE(can_remove(member));
 }
 
-TEST_CASE_METHOD(Directory, "a ledger can be one user's who does not own the directory") {
-    if (!is_root()) return;
-    LedgerAccess access;
-    access.owner = member;
-    REQUIRE(Ledger::create(path, access));
-    CHECK(mode_of(path) == 0755);
-    CHECK(status_of(path).st_uid == 0);
-    CHECK(status_of(lock_directory(path)).st_uid == 0);
-    CHECK(status_of(lock_path(path, 0)).st_uid == member);
-    CHECK(can_charge(member));
-    CHECK_FALSE(can_charge(member + 1));
-    CHECK_FALSE(can_remove(member));
-}
-
-TEST_CASE_METHOD(Directory, "a ledger can be a group's") {
-    if (!is_root()) return;
-    LedgerAccess access;
-    access.mode = 0660;
-    access.group = members;
-    REQUIRE(Ledger::create(path, access));
-    CHECK(can_charge(member, members));
-    CHECK_FALSE(can_charge(member));
-    CHECK_FALSE(can_remove(member));
-}
-
 TEST_CASE_METHOD(Directory, "further users and groups may charge by an access control list") {
     if (!is_root() || !has_acls()) return;
     LedgerAccess access;
@@ -142,25 +117,23 @@ TEST_CASE_METHOD(Directory, "further users and groups may charge by an access co
 
 TEST_CASE_METHOD(Directory, "the list of the parent directory does not count") {
     if (!is_root() || !has_acls()) return;
-    const auto list = rights_for({.mode = 0660, .owner = {}, .group = {}, .users = {member}, .groups = {}}).acl;
+    const auto list = rights_for({.mode = 0660, .users = {member}, .groups = {}}).acl;
     REQUIRE(::setxattr(directory.path().c_str(), "system.posix_acl_default", list.data(), list.size(), 0) == 0);
-    LedgerAccess access;
-    access.mode = 0660;
-    access.group = members;
-    REQUIRE(Ledger::create(path, access));
+    REQUIRE(Ledger::create(path, {}));
     CHECK(acl_of(data_path(path)).empty());
     CHECK_FALSE(can_charge(member));
-    CHECK(can_charge(member, members));
 }
 
 TEST_CASE_METHOD(Directory, "a new ledger has the rights of the one that it replaces") {
     if (!is_root() || !has_acls()) return;
     LedgerAccess access;
     access.mode = 0640;
-    access.owner = member;
-    access.group = members;
     access.users = {member + 1};
     REQUIRE(Ledger::create(path, access));
+    auto rights = *rights_of(data_path(path));
+    rights.owner = member;
+    rights.group = members;
+    REQUIRE(set_rights(data_path(path), rights));
     const auto before = status_of(data_path(path));
     const auto list = acl_of(data_path(path));
     CHECK_FALSE(list.empty());
@@ -191,7 +164,7 @@ TEST_CASE_METHOD(Directory, "where there is nothing to copy, a new ledger has th
         std::filesystem::remove(data_path(path));
         std::filesystem::create_symlink("/dev/null", data_path(path));
     }
-    const auto aside = Ledger::replace_unusable(path, {.mode = 0620, .owner = {}, .group = {}, .users = {}, .groups = {}});
+    const auto aside = Ledger::replace_unusable(path, {.mode = 0620, .users = {}, .groups = {}});
     REQUIRE(aside);
     CHECK_FALSE(aside->empty());
     CHECK(mode_of(data_path(path)) == 0620);

@@ -8,9 +8,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shm/ledger/ledger_file.hpp"
 #include "shm/mapping.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/limits_writer.hpp"
@@ -41,6 +43,20 @@ volatile char* foreign_page(const std::string& path) {
 void leave_with_42(int) { _exit(42); }
 
 }  // namespace
+
+TEST_CASE("a ledger made on a full file system is an error, not deadly") {
+    if (geteuid() != 0) return;  // mounts
+    const TemporaryDirectory directory;
+    CHECK(outcome([&] {
+              const auto* place = directory.path().c_str();
+              if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+                  mount("small", place, "tmpfs", 0, "size=4k") != 0)
+                  return 1;
+              const auto made = create_ledger_file(directory / "data");
+              if (made || made.error().find("is full") == std::string::npos) return 2;
+              return access((directory / "data").c_str(), F_OK) == 0 ? 3 : 0;
+          }) == 0);
+}
 
 TEST_CASE_METHOD(LedgerFixture, "a ledger that is cut short under a charge is lost, not deadly") {
     CHECK(outcome([&] {

@@ -49,7 +49,7 @@ struct Fixture {
         use.device = "rxe0";
         use.live[index(Resource::mr_bytes)] = usage;
         node.refresh();
-        by.apply({"rxe0"}, NodeUsage(node, {use}));
+        by.apply({"rxe0"}, NodeUsage(node, {use}, [](Resource) { return false; }));
     }
     void apply(std::uint64_t usage) { apply(limits, usage); }
     void set(std::string_view device, std::uint64_t limit) {

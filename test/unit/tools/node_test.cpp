@@ -54,6 +54,16 @@ struct NodeFixture {
         REQUIRE(lock);
         REQUIRE(publish_node_policy(*lock, node_policy_path(directory.path()), policy, names));
     }
+    // One for each user, whichever.
+    void put_template() {
+        put("default");
+        TenantPolicy users;
+        users.name = "user/{user}";
+        users.matches.push_back({.user = {}, .group = {}, .cgroup = "/**", .unit = {}, .members = {"*"}});
+        policy.tenants.push_back(users);
+        publish();
+        node.refresh();
+    }
     std::string ledger_of(const std::string& key) { return ledger_path(here_path(directory.path(), key)); }
     Ledger open(const std::string& key) {
         auto ledger = Ledger::open(ledger_of(key));
@@ -184,11 +194,35 @@ TEST_CASE_METHOD(NodeFixture, "a tenant's use is its ledger's, or what the kerne
     KernelUse use;
     use.device = device;
     use.live[index(Resource::qp)] = 20;
-    const NodeUsage usage(node, {use});
+    const auto none = [](Resource) { return false; };
+    const NodeUsage usage(node, {use}, none);
     CHECK(usage.of_node(device, Resource::qp) == 20);
     CHECK(usage.of_tenant(*node.find("default"), device, Resource::qp) == 13);
-    CHECK(NodeUsage(node, {}).of_node(device, Resource::qp) == 12);
-    CHECK(NodeUsage(node, {}).of_tenant(*node.find("other"), device, Resource::qp) == 7);
+    CHECK(NodeUsage(node, {}, none).of_node(device, Resource::qp) == 12);
+    CHECK(NodeUsage(node, {}, none).of_tenant(*node.find("other"), device, Resource::qp) == 7);
+}
+
+TEST_CASE_METHOD(NodeFixture, "a forged ledger says nothing of the node's use") {
+    TenantLimits limits;
+    limits.tenant = "liar";
+    const Setting ten{Resource::qp, 10};
+    REQUIRE(put_limits(directory.path(), "liar", limits));
+    REQUIRE(put_ledger({"liar", here_path(directory.path(), "liar")}, LedgerAccess::everyone()));
+    publish();
+    node.refresh();
+    REQUIRE(node.find("liar")->writer()->set(Scope::tenant, device, {&ten, 1}));
+    auto ledger = open("liar");
+    const auto owner = claim(ledger);
+    charge(ledger, owner, 900);
+    tick();
+    KernelUse use;
+    use.device = device;
+    use.live[index(Resource::qp)] = 3;
+    const auto all = [](Resource) { return true; };
+    CHECK(NodeUsage(node, {use}, all).of_node(device, Resource::qp) == 3);
+    CHECK(NodeUsage(node, {}, [](Resource) { return false; }).of_node(device, Resource::qp) == 10);
+    use.partial = true;
+    CHECK(NodeUsage(node, {use}, all).of_node(device, Resource::qp) == 10);
 }
 
 TEST_CASE_METHOD(NodeFixture, "members see their tenant") {
@@ -209,15 +243,7 @@ TEST_CASE_METHOD(NodeFixture, "members see their tenant") {
 }
 
 TEST_CASE_METHOD(NodeFixture, "a user who asks gets the tenant of a template that the matches say") {
-    put("default");
-    TenantPolicy users;
-    users.name = "user/{user}";
-    users.matches.push_back({});
-    users.matches.back().cgroup = "/**";
-    users.matches.back().members = {"*"};
-    policy.tenants.push_back(users);
-    publish();
-    node.refresh();
+    put_template();
     Instances instances(node);
     const auto key = fmt::format("user/#{}", geteuid());
     const auto made = instances.make_for(getpid(), geteuid());
@@ -233,6 +259,24 @@ TEST_CASE_METHOD(NodeFixture, "a user who asks gets the tenant of a template tha
     come_to_rest();
     CHECK(instances.remove_unused());
     CHECK(node.find(key) == nullptr);
+}
+
+// A stand-in for a directory service that does not answer.
+TEST_CASE_METHOD(NodeFixture, "a tenant whose making takes long holds nobody up for long") {
+    put_template();
+    Instances instances(node, [](auto&&...) -> Result<void> { return ::pause(), Result<void>(); });
+    const auto began = std::chrono::steady_clock::now();
+    const auto first = instances.make_for(getpid(), geteuid());
+    CHECK_THAT(first.error(), Catch::Contains("it is still being made"));
+    const auto second = instances.make_for(getpid(), geteuid());
+    CHECK_THAT(second.error(), Catch::Contains("another tenant is still being made"));
+    CHECK(std::chrono::steady_clock::now() - began < 2 * Instances::answered_within);
+}
+
+TEST_CASE_METHOD(NodeFixture, "what was in the way of a tenant is said") {
+    put_template();
+    Instances instances(node, [](auto&&...) -> Result<void> { return Error{"no room"}; });
+    CHECK(instances.make_for(getpid(), geteuid()).error() == "no room");
 }
 
 TEST_CASE_METHOD(NodeFixture, "a thousand tenants at rest cost little, and one that is woken is seen at once") {

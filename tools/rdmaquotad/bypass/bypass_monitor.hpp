@@ -33,6 +33,8 @@ public:
     void end();  // an orderly end: restores what was changed
 
     const std::vector<KernelUse>& uses() const noexcept { return uses_; }  // of the last look
+    // Whether they have all of this kind that anyone makes, apart from what is partial.
+    bool counts(Resource resource) const noexcept { return watch_ && watch_->attached() && watch_->knows(resource); }
     std::vector<Difference> bypasses() const { return detector_.bypasses(); }
     // The kernel's denials in that cgroup so far, by device; empty where the kernel does not count them.
     std::map<std::string, HcaCounts> denied() const;

@@ -96,7 +96,7 @@ void Daemon::tick() {
     node_.look({names.begin(), names.end()}, time_for_looks);
     tell_of_ledgers();
     history_.sample();
-    dynamic_.apply(names, NodeUsage(node_, kernel_.uses()));
+    dynamic_.apply(names, NodeUsage(node_, kernel_.uses(), [this](Resource kind) { return kernel_.counts(kind); }));
     look_after_tenants();
     update_status();
 }

@@ -24,13 +24,12 @@ const TenantPolicy* template_of(const Policy& policy, std::string_view key) {
     return nullptr;
 }
 
-// A user stays; a job's cgroup does not.
-// One for each user, and nothing that a user could choose.
+// One for each user, and nothing that a user could choose. A user stays; a job's cgroup does not.
 bool is_of_users(const TenantPolicy& from) {
     return from.name.find("{user}") != from.name.npos && std::count(from.name.begin(), from.name.end(), '{') == 1;
 }
 
-Result<void> make(const std::string& directory, const std::string& from, const std::string& key) {
+Result<void> make_now(const std::string& directory, const std::string& from, const std::string& key) {
     const auto lock = PolicyLock::take(node_policy_path(directory), patience);
     if (!lock) return Error{lock.error()};
     const auto policy = running_policy(directory);
@@ -43,6 +42,28 @@ Result<void> make(const std::string& directory, const std::string& from, const s
 }
 
 }  // namespace
+
+Instances::Instances(Node& node) : Instances(node, make_now) {}
+
+Instances::Instances(Node& node, Maker maker) : node_(node), maker_(std::move(maker)) {}
+
+// Names take as long as the directory service that knows them.
+Result<void> Instances::make(const std::string& from, const std::string& key) {
+    if (making_ && !making_->answer(std::chrono::milliseconds(0)) && Clock::now() - asked_ < given_up)
+        return Error{"another tenant is still being made, which waits for the names of users; ask again"};
+    asked_ = Clock::now();
+    making_.emplace([&] {
+        const auto made = maker_(node_.directory(), from, key);
+        return made ? std::string() : made.error();
+    });
+    const auto answer = making_->answer(answered_within);
+    if (!answer) return Error{"it is still being made, which waits for the names of users"};
+    making_.reset();
+    node_.refresh();
+    const auto* tenant = node_.find(key);
+    if (tenant != nullptr && tenant->has_ledger()) return {};
+    return Error{answer->empty() ? std::string("it could not be made") : *answer};
+}
 
 Result<void> Instances::check_room(uid_t user) {
     const auto now = Clock::now();
@@ -64,8 +85,7 @@ Result<MadeInstance> Instances::make_for(pid_t pid, uid_t user) {
     if (whole || !is_template(verdict.from)) return MadeInstance{verdict.tenant, false};
     if (!node_.writable()) return Error{"this rdmaquotad may not make tenants; run it as root"};
     if (auto room = check_room(user); !room) return Error{room.error()};
-    if (auto made = make(node_.directory(), verdict.from, verdict.tenant); !made) return Error{made.error()};
-    node_.refresh();
+    if (auto made = make(verdict.from, verdict.tenant); !made) return Error{made.error()};
     return MadeInstance{verdict.tenant, true};
 }
 

@@ -4,10 +4,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "tools/rdmaquotad/core/node.hpp"
+#include "tools/rdmaquotad/dynamic/question.hpp"
 
 namespace rdmaquota {
 
@@ -24,7 +27,14 @@ public:
     // A tenant of a template for cgroups goes when it was at rest for so long.
     static constexpr std::chrono::minutes kept_at_rest{10};
 
-    explicit Instances(Node& node) : node_(node) {}
+    // A tenant is made in a child process. Its answer is waited for so long, and another child takes its place after.
+    static constexpr std::chrono::milliseconds answered_within{1000}, given_up{30000};
+
+    // Makes the tenant KEY of the template FROM in DIRECTORY.
+    using Maker = std::function<Result<void>(const std::string& directory, const std::string& from, const std::string& key)>;
+
+    explicit Instances(Node& node);
+    Instances(Node& node, Maker maker);  // for tests
 
     // The tenant that process `pid` of `user` belongs to by the node's matches, made if it is one of a template and is
     // missing. An error when the process is another user's, or gone.
@@ -44,9 +54,13 @@ private:
         Clock::time_point since{};
     };
     Result<void> check_room(uid_t user);
+    Result<void> make(const std::string& from, const std::string& key);
     bool has_rested(const Tenant& tenant);
 
     Node& node_;
+    Maker maker_;
+    std::optional<Question> making_;
+    Clock::time_point asked_{};
     std::map<std::string, Rest> rests_;  // by key
     std::map<uid_t, Given> given_;
 };
