@@ -143,6 +143,8 @@ def open_tenants(figures):
         ratio = ours.median / default.median
         yield row(f"list, open and close rxe0 as an instance's user, matched {name}", ours,
                   [("in default of a policy without tenants", default), ("=", f"{ratio:.2f}×")], "≤ 1.2×", ratio <= 1.2)
+        yield row("… opening alone", figures.mean(f"tenants.{policy}.open.open", "instructions"),
+                  [("in default", figures.mean("tenants.default.open.open", "instructions"))])
 
 
 def death(figures):
