@@ -184,9 +184,16 @@ void BusErrorsAllowed::block() noexcept {
 
 BusErrorsAbsorbed::BusErrorsAbsorbed() noexcept {
     install_handler();
+    sigset_t bus_error;
+    sigemptyset(&bus_error);
+    sigaddset(&bus_error, SIGBUS);
+    pthread_sigmask(SIG_UNBLOCK, &bus_error, &before_);
     absorbing = this;
 }
 
-BusErrorsAbsorbed::~BusErrorsAbsorbed() { absorbing = nullptr; }
+BusErrorsAbsorbed::~BusErrorsAbsorbed() {
+    absorbing = nullptr;
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
 
 }  // namespace rdmaquota

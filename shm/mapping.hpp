@@ -106,7 +106,7 @@ public:
 private:
     friend bool absorb(void* address) noexcept;  // the handler's
     bool any_ = false;
-    BusErrorsAllowed allowed_;
+    sigset_t before_;  // the thread's signals
 };
 
 }  // namespace rdmaquota
