@@ -25,6 +25,8 @@ namespace rdmaquota {
 class LockFile {
 public:
     static Result<LockFile> open(const std::string& path);
+    // To ask for holders only. Closing it tells nobody anything (shm/death_watch.hpp).
+    static Result<LockFile> open_to_test(const std::string& path);
     static Result<void> create(const std::string& path);  // mode 0600
 
     LockFile(LockFile&& other) noexcept;
@@ -50,6 +52,7 @@ public:
     static void let_go(void* hold) noexcept;
 
 private:
+    static Result<LockFile> open(const std::string& path, int access);
     explicit LockFile(int fd) noexcept : fd_(fd) {}
     int fd_ = -1;
 };

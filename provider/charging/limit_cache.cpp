@@ -70,7 +70,9 @@ void LimitCache::read(const LimitsSegment& policy, std::string_view device, cons
 
 // The generation is read before the rows, so that the next call sees a change in between.
 bool LimitCache::refresh(const LimitsSegment& policy, std::string_view device) noexcept {
-    if (refreshing_.exchange(true)) return false;
+    const auto self = this_process();
+    auto other = refreshing_.load();
+    if (other == self || !refreshing_.compare_exchange_strong(other, self)) return false;
     const auto generation = policy.generation();
     const bool counts = policy.mode() != Mode::off && !policy.superseded();
     const Rows process(policy, Scope::process, device);
@@ -86,7 +88,7 @@ bool LimitCache::refresh(const LimitsSegment& policy, std::string_view device) n
     }
     word_ = &policy.generation_word();
     if (counts) generation_ = generation;
-    refreshing_ = false;
+    refreshing_ = ProcessId{};
     return true;
 }
 

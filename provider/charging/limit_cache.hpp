@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "provider/host/process.hpp"
 #include "shm/atomic.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/policy/limits_segment.hpp"
@@ -53,7 +54,8 @@ private:
     static constexpr std::uint64_t not_known = LimitsSegment::lost_generation;
     std::atomic<const std::uint64_t*> word_{&not_known};
     std::atomic<std::uint64_t> generation_{not_known};
-    std::atomic<bool> refreshing_{false};
+    // The process that is refreshing: in a forked child no thread goes on with what a thread of its parent had begun.
+    std::atomic<ProcessId> refreshing_{};
     Cell cells_[resource_count] = {};
 };
 

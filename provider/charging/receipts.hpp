@@ -2,7 +2,9 @@
 //
 // A table with open addressing: a receipt lies at the place that its object's address hashes to, or as near behind it
 // as there was room. Room for a receipt is reserved before the real call, so that nothing can fail once the object
-// exists. Thread-safe; the lock is process-local. Every function keeps errno.
+// exists. The table keeps the size that the most objects at once asked for, until the context closes: making it smaller
+// takes memory for both, in a destruction, which must not fail. Thread-safe; the lock is process-local. Every function
+// keeps errno.
 #pragma once
 
 #include <atomic>

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "policy/subject_text.hpp"
@@ -13,27 +14,26 @@ namespace {
 
 constexpr std::size_t chunk = 4096;          // most texts are shorter
 constexpr std::size_t longest_text = 65536;  // a cgroup path of 4096 bytes in each of 13 hierarchies of cgroup v1
+constexpr ino_t initial_user_namespace = 0xEFFFFFFD;  // its inode (PROC_USER_INIT_INO, include/linux/proc_ns.h)
 
-// Reads into text[size…]; the number of bytes, 0 at the end and where reading fails.
-std::size_t read_chunk(int fd, std::string& text, std::size_t size) {
-    text.resize(size + chunk);
+// The number of bytes; 0 at the end and where reading fails.
+std::size_t read_chunk(int fd, char (&buffer)[chunk]) noexcept {
     ssize_t bytes = 0;
-    do bytes = ::read(fd, text.data() + size, chunk);
+    do bytes = ::read(fd, buffer, chunk);
     while (bytes < 0 && errno == EINTR);
     return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
-// At most `longest_text` bytes; none where the file cannot be opened.
+// At most about `longest_text` bytes; none where the file cannot be opened.
 std::optional<std::string> read_text(const std::string& path) {
-    std::string text;
-    text.reserve(chunk);
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) return std::nullopt;
-    std::size_t size = 0;
+    std::string text;
+    char buffer[chunk];
     try {
-        while (size < longest_text)
-            if (const auto bytes = read_chunk(fd, text, size))
-                size += bytes;
+        while (text.size() < longest_text)
+            if (const auto bytes = read_chunk(fd, buffer))
+                text.append(buffer, bytes);
             else
                 break;
     } catch (...) {
@@ -41,8 +41,13 @@ std::optional<std::string> read_text(const std::string& path) {
         throw;
     }
     close(fd);
-    text.resize(size);
     return text;
+}
+
+// Where ids mean the same inside and outside.
+bool in_initial_namespace(const std::string& proc) {
+    struct stat status {};
+    return stat((proc + "/ns/user").c_str(), &status) == 0 && status.st_ino == initial_user_namespace;
 }
 
 std::optional<std::uint32_t> translate(const std::optional<std::string>& map, std::uint32_t id) {
@@ -71,6 +76,12 @@ OwnSubject::OwnSubject(const NodePolicy& policy, const std::string& proc) {
 }
 
 void OwnSubject::read_ids(const std::string& proc) {
+    if (in_initial_namespace(proc)) {
+        user_ = geteuid();
+        group_ = getegid();
+        for (const auto group : own_groups()) groups_.push_back(group);
+        return;
+    }
     user_ = translate(read_text(proc + "/uid_map"), geteuid());
     const auto map = read_text(proc + "/gid_map");
     group_ = translate(map, getegid());

@@ -25,12 +25,17 @@ int resize_cq(ibv_cq* cq, int entries) {
     return status == -1 ? errno : status;
 }
 
-// Called by ibv_get_cq_event, not by polling.
+// Called by ibv_get_cq_event, not by polling. A thread may wait there with asynchronous cancellation, which may end it at
+// any instruction: so this has nothing to clean up, and calls functions of ours with deferred cancellation only. To
+// disable cancellation is not enough: glibc (2.36, nptl/pthread_cancel.c) looks at the type only when its signal arrives.
 void cq_event(ibv_cq* cq) {
+    int before = PTHREAD_CANCEL_DEFERRED;
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &before);
     Context* context = Context::find(cq->context);
-    if (!context) return;
-    context->count_cq_event();
-    real_op(*context, Op::cq_event, cq_event)(cq);
+    if (context) context->count_cq_event();
+    auto* const real = context ? real_op(*context, Op::cq_event, cq_event) : nullptr;
+    pthread_setcanceltype(before, nullptr);
+    if (real) real(cq);
 }
 
 const Wrapper table[] = {

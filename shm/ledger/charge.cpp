@@ -127,21 +127,22 @@ bool Ledger::retry(std::uint32_t slot, std::uint32_t device, const Amounts& amou
 std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, const Amounts& amounts,
                                     const Limits* limits, Denial denial) noexcept {
     const auto start = now_ns();
+    if (denial.scope == Scope::tenant) deaths_.count_denial(slots_used());
     for (;;) {
         denial.proved =
             denial.scope == Scope::process ? own_usage_proves(slot, device, denial) : proves(device, denial);
         if (denial.proved || !in_place()) return denial;
-        reap();
         if (retry(slot, device, amounts, limits, denial)) return std::nullopt;
         if (now_ns() - start > proof_wait_ns) return denial;
         sched_yield();
     }
 }
 
-// True when a view of all slots at rest is full and all its owners were alive. Corrects the gates on the way.
+// True when a view of all slots at rest is full and all its owners were alive. Otherwise gates are corrected, and the dead
+// that were in the way are reaped: those that hold what is wanted, or that died in an operation.
 bool Ledger::proves(std::uint32_t device, Denial& denial) noexcept {
     Snapshot snapshot;
-    if (!observe_among_others(denial.resource, snapshot)) return false;
+    if (!observe_among_others(denial.resource, snapshot)) return reap_suspects(), false;
     denial.used = usage_behind(device, denial, snapshot);
     return exceeds(denial.used, denial.requested, denial.limit) && all_alive(snapshot);
 }

@@ -40,6 +40,7 @@
 #include <vector>
 
 #include "policy/result.hpp"
+#include "shm/death_watch.hpp"
 #include "shm/ledger/access.hpp"
 #include "shm/ledger/layout.hpp"
 #include "shm/mapping.hpp"
@@ -332,8 +333,12 @@ private:
     void find_live(std::uint32_t slots, SlotSet&) const noexcept;
     void add_up(std::uint32_t device, Resource, const SlotSet& live, Snapshot&) const noexcept;
     bool correct(std::uint32_t device, Resource, const Snapshot&) noexcept;
+    std::uint64_t live_in(std::uint32_t group) const noexcept;
+    std::optional<std::uint64_t> find_dead(std::uint32_t group, std::uint64_t slots) const noexcept;
+    unsigned reap_dead(std::uint32_t group, std::uint64_t slots) noexcept;
     unsigned reap_group(std::uint32_t group) noexcept;
-    bool all_alive(const Snapshot&) const noexcept;
+    void reap_suspects() noexcept;
+    bool all_alive(const Snapshot&) noexcept;
     bool reap_slot(const LockFile&, std::uint32_t slot, bool report) noexcept;
     void report_death(std::uint32_t slot) noexcept;
     void empty_slot(std::uint32_t slot) noexcept;
@@ -342,6 +347,7 @@ private:
     std::string path_;
     Mapping mapping_;
     LedgerData* data_ = nullptr;  // in the mapping
+    DeathWatch deaths_;
 };
 
 }  // namespace rdmaquota

@@ -31,40 +31,77 @@ unsigned Ledger::reap() noexcept {
     return freed;
 }
 
-// The owners of one lock file.
-unsigned Ledger::reap_group(std::uint32_t group) noexcept {
+// The owners of one lock file that are marked as living, a bit each.
+std::uint64_t Ledger::live_in(std::uint32_t group) const noexcept {
+    static_assert(owners_per_lock_file == 64);
     const auto first = group * owners_per_lock_file;
     const auto last = std::min(first + owners_per_lock_file, slots_used());
-    std::optional<Result<LockFile>> file;
-    unsigned freed = 0;
-    for (std::uint32_t slot = first; slot < last; ++slot) {
-        if (load(data_->states[slot]) != SlotState::live) continue;
-        if (!file) file.emplace(LockFile::open(lock_path(path_, slot)));
-        if (!*file) break;
-        if (reap_slot(file->value(), slot, true)) ++freed;
+    std::uint64_t live = 0;
+    for (auto slot = first; slot < last; ++slot)
+        if (load(data_->states[slot]) == SlotState::live) live |= std::uint64_t{1} << (slot - first);
+    return live;
+}
+
+// Those of `slots` in this lock file that no living process owns; nothing when the file cannot be opened.
+std::optional<std::uint64_t> Ledger::find_dead(std::uint32_t group, std::uint64_t slots) const noexcept {
+    if (slots == 0) return 0;
+    const auto first = group * owners_per_lock_file;
+    const auto file = LockFile::open_to_test(lock_path(path_, first));
+    if (!file) return std::nullopt;
+    auto dead = slots;
+    for (auto left = slots; left != 0; left &= left - 1) {
+        const auto slot = first + static_cast<std::uint32_t>(std::countr_zero(left));
+        if (file->holder(slot) == LockFile::Holder::owner && load(data_->states[slot]) == SlotState::live)
+            dead &= ~(left & -left);
     }
+    return dead;
+}
+
+// Opens the lock file for writing, which tells all who watch for deaths.
+unsigned Ledger::reap_dead(std::uint32_t group, std::uint64_t slots) noexcept {
+    if (slots == 0) return 0;
+    const auto first = group * owners_per_lock_file;
+    const auto file = LockFile::open(lock_path(path_, first));
+    unsigned freed = 0;
+    for (auto left = slots; file && left != 0; left &= left - 1)
+        freed += reap_slot(*file, first + static_cast<std::uint32_t>(std::countr_zero(left)), true);
     return freed;
 }
 
-// Whether every process whose usage the snapshot counts was alive at that moment. A lock that is held now was held
-// then, unless the slot was reaped and claimed in between, which raises `claims`. False also when a lock file cannot
-// be opened.
-bool Ledger::all_alive(const Snapshot& snapshot) const noexcept {
+unsigned Ledger::reap_group(std::uint32_t group) noexcept {
+    return reap_dead(group, find_dead(group, live_in(group)).value_or(0));
+}
+
+// Those who may have ended by now.
+void Ledger::reap_suspects() noexcept {
+    if (!in_place()) return;
+    const auto suspects = deaths_.suspects(path_);
+    for (auto left = suspects.files; left != 0; left &= left - 1)
+        reap_group(static_cast<std::uint32_t>(std::countr_zero(left)));
+}
+
+// Whether every process whose usage the snapshot counts was alive at that moment: its lock is held, or it was seen alive
+// before and the kernel has told of no end since. A lock that is held now was held then, unless the slot was reaped and
+// claimed in between, which raises `claims`. False also when a lock file cannot be opened. Reaps the dead that it finds.
+//
+// A watch must know of all owners of a suspect file; without one, those that the snapshot counts matter.
+bool Ledger::all_alive(const Snapshot& snapshot) noexcept {
     if (!in_place()) return false;
-    for (std::uint32_t group = 0; group < owner_slots / owners_per_lock_file; ++group) {
-        static_assert(owners_per_lock_file == 64);
+    const auto suspects = deaths_.suspects(path_);
+    std::uint64_t with_dead = 0;
+    bool holders_alive = true;
+    for (auto left = suspects.files; left != 0; left &= left - 1) {
+        const auto group = static_cast<std::uint32_t>(std::countr_zero(left));
         const auto holders = snapshot.holders[group];
-        if (holders == 0) continue;
-        const auto file = LockFile::open(lock_path(path_, group * owners_per_lock_file));
-        if (!file) return false;
-        for (std::uint32_t i = 0; i < owners_per_lock_file; ++i) {
-            const auto slot = group * owners_per_lock_file + i;
-            if (!(holders >> i & 1)) continue;
-            if (file->holder(slot) != LockFile::Holder::owner) return false;
-            if (load(data_->states[slot]) != SlotState::live) return false;
-        }
+        const auto dead = find_dead(group, suspects.watched() ? holders | live_in(group) : holders);
+        if (dead == std::uint64_t{0}) continue;
+        with_dead |= left & -left;
+        holders_alive = holders_alive && dead && (*dead & holders) == 0;
+        if (dead) reap_dead(group, *dead);
     }
-    return load(data_->header.claims) == snapshot.claims;
+    if (!holders_alive || load(data_->header.claims) != snapshot.claims) return false;
+    deaths_.seen_alive(suspects, with_dead);
+    return true;
 }
 
 // Empties a slot that no living process owns; with `report`, records an event. False when another process holds its

@@ -91,6 +91,9 @@ struct Part {
     std::uint64_t amount;
 };
 
+// What is raised before a limit is met makes others, for the time of a roll-back, see less room than there is. They then
+// go to their proof, which waits for the roll-back and looks by loads only; so do we, after the first attempt. To look
+// before that one too would cost every charge as much as a limit more.
 template <class LimitsOf, class... Parts>
 [[gnu::always_inline]] inline bool Ledger::charge_parts(const Owner& owner, std::uint32_t device,
                                                         const LimitsOf& limits_of, const Parts&... parts) noexcept {

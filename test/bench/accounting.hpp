@@ -16,7 +16,8 @@ namespace rdmaquota::bench {
 class Accounting {
 public:
     virtual ~Accounting() = default;
-    // True: charged. `limits` has one entry per amount; the rivals know process and tenant limits.
+    // True: charged. The amounts are one_resource() or one_qp(). `limits` has one entry per amount, all of them alike;
+    // the rivals know process and tenant limits.
     virtual bool charge(const Amounts& amounts, const Limits* limits) = 0;
     virtual void uncharge(const Amounts& amounts) = 0;
 };

@@ -3,12 +3,21 @@
 
 #include <unistd.h>
 
+#include "shm/ledger/steps.hpp"
 #include "test/bench/accounting.hpp"
 #include "test/bench/measure.hpp"
 
 namespace rdmaquota::bench {
 namespace {
 
+template <class Use>
+auto with_parts(const Amounts& amounts, const Use& use) {
+    using enum Resource;
+    if (amounts.count == 1) return use(Part<pd>{1});
+    return use(Part<qp>{1}, Part<hca_object>{1}, Part<send_wr>{128}, Part<recv_wr>{128});
+}
+
+// As the provider has it, which knows at compile time what an object costs: what one_resource() and one_qp() say.
 class LedgerBooks : public Accounting {
 public:
     explicit LedgerBooks(Ledger ledger)
@@ -18,9 +27,14 @@ public:
     ~LedgerBooks() override { ledger_.retire(owner_); }
 
     bool charge(const Amounts& amounts, const Limits* limits) override {
-        return !ledger_.charge(owner_, device_, amounts, limits);
+        const auto limits_of = [limits](Resource) -> const Limits& { return *limits; };
+        return with_parts(amounts, [&](auto... parts) {
+            return ledger_.charge_parts(owner_, device_, limits_of, parts...);
+        });
     }
-    void uncharge(const Amounts& amounts) override { ledger_.uncharge(owner_, device_, amounts); }
+    void uncharge(const Amounts& amounts) override {
+        with_parts(amounts, [&](auto... parts) { ledger_.uncharge_parts(owner_, device_, parts...); });
+    }
 
 private:
     Ledger ledger_;

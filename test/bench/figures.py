@@ -27,8 +27,8 @@ class Value:
         self.median, self.least, self.most, self.unit = median, least, most, unit
 
     def beyond(self, other):
-        """What it adds to that."""
-        return Value(*[self.median - other.median] * 3, self.unit)
+        """What it adds to that, least and most to the other's median."""
+        return Value(*[value - other.median for value in (self.median, self.least, self.most)], self.unit)
 
     def text(self):
         number, name = scaled(self.median, self.unit)

@@ -5,14 +5,14 @@
 #
 #   charge     charge and release, one thread: nanoseconds, and instructions where valgrind is installed
 #   pairs      creating and destroying an object on a fake device, in instructions, with limits for all that it costs
-#   processes  1 to 64 processes charging one tenant: per second, and the slowest one's share (and in the guest,
-#              making PDs on rxe)
+#   processes  1 to 64 processes charging one tenant: per second and per second of CPU, and the slowest one's share
+#              (and in the guest, making PDs on rxe)
 #   receipts   what a process keeps for each live object: nanoseconds and bytes
 #   objects    creating and destroying objects on rxe and a simulated mlx5, in instructions (in the guest)
-#   open       listing, opening and closing a device (on a fake one, and in the guest)
+#   open       listing, opening and closing a device (on a fake one, and in the guest, also by a tenant's user)
 #   death      the charge after the kill -9 of a holder of 1,000 QPs (and in the guest)
 #   start      300 processes that open, charge and end (fake device)
-#   denial     a denial among 1, 100 and 4,000 live owners
+#   denial     a denial among 1, 100 and 4,000 live owners: a process's first, later ones, and the charge after a death
 #   memory     what a process takes more with us (fake device)
 #
 #   --json     one JSON object instead of the table
@@ -123,6 +123,7 @@ wanted pairs && measure pairs on_fake_device -- "$here/pairs.sh" "$build"
 wanted receipts && measure receipts "$programs/bench_receipts" --runs "$(choose 31 11)"
 wanted processes && measure many in_guest rxe guest_processes.sh "$(choose 3000 1000)" "$(choose 5 1)" rxe0 many "--cpus 2"
 wanted objects open death && measure guest in_guest rxe guest.sh "$(choose 400 200)" "$(choose 16 3)" rxe0 guest --icount
+wanted open && measure tenants in_guest rxe guest_tenants.sh 4 "$(choose 4 2)" rxe0 tenants --icount
 wanted objects open && measure mlx5 in_guest mlx5sim guest.sh "$(choose 400 200)" "$(choose 16 3)" mlx5_0 mlx5 --icount
 
 build_type=$(meson introspect --buildoptions "$build" 2>/dev/null |

@@ -1,8 +1,8 @@
 /*
- * verbs_pairs PAIRS [KIND | LIVE]: creates and destroys each kind of object that the device has, or that kind, and
+ * verbs_pairs PAIRS [KIND [BLOCKS] | LIVE]: creates and destroys each kind of object that the device has, or that kind, and
  * prints the mean ns of a pair, taken over the middle half of groups of eight. In a guest that counts instructions as
- * time, that is instructions. LIVE is a number of MRs that are registered before. A verbs program that knows nothing of
- * quotas.
+ * time, that is instructions. BLOCKS are allocated before, so that objects lie elsewhere. LIVE is a number of MRs that
+ * are registered before. A verbs program that knows nothing of quotas.
  */
 #include <infiniband/verbs.h>
 #include <stdint.h>
@@ -164,6 +164,15 @@ static void register_live(size_t count)
 		}
 }
 
+/* Of all sizes that objects have. */
+static void allocate(size_t blocks)
+{
+	static void *volatile kept;
+
+	for (; blocks > 0; --blocks)
+		kept = malloc(blocks % 32 * 16 + 16);
+}
+
 int main(int argc, char **argv)
 {
 	size_t pairs = argc > 1 ? strtoul(argv[1], NULL, 10) : 200;
@@ -177,6 +186,7 @@ int main(int argc, char **argv)
 	if (!cq || pairs < GROUP || !(memory = huge_page()))
 		return 2;
 	memset(memory, 1, MR_MOST);
+	allocate(argc > 3 ? strtoul(argv[3], NULL, 10) : 0);
 	fill_holes(512);
 	register_live(live);
 	for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); ++kind)

@@ -15,6 +15,10 @@ byte asked;  // header.pause: 1 + the process that proves
 byte lock[S];
 #define REAPER 128
 
+// The kernel: the slots, a bit each, of which a prover was told an end since it saw them alive, all of them at first; and
+// those of them that it looks at now, but for those that end meanwhile.
+byte told[P + 1], looked_at[P + 1];
+
 // What only the model knows. The judge is process P.
 byte slot_of[P + 1];
 byte owners[S];          // living processes that own the slot

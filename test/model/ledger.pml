@@ -89,6 +89,9 @@ init {
             lock[slot_of[h_p]] = lock[slot_of[h_p]] | BIT(h_p);
             slots_used = S;
 #endif
+#if WATCHES
+            told[h_p] = BIT(S) - 1;
+#endif
             run process(h_p);
             h_p++
         :: else -> break

@@ -37,6 +37,9 @@ inline forget_snapshot() {
         h_d++
     :: else -> break
     od;
+#ifdef WATCH
+    looked_at[id] = 0;
+#endif
     devices = 0;
     slots = 0;
     lives = 0;
@@ -76,7 +79,13 @@ inline leave_slot() {
     owners[h_s]--;
     h_p = 0;
     do
-    :: h_p < P -> held[h_p] = (owners[h_s] == 0 && slot_of[h_p] == h_s -> 0 : held[h_p]); h_p++
+    :: h_p < P ->
+        held[h_p] = (owners[h_s] == 0 && slot_of[h_p] == h_s -> 0 : held[h_p]);
+#ifdef WATCH
+        told[h_p] = (owners[h_s] == 0 -> told[h_p] | BIT(h_s) : told[h_p]);
+        looked_at[h_p] = (owners[h_s] == 0 -> looked_at[h_p] & ~BIT(h_s) : looked_at[h_p]);
+#endif
+        h_p++
     :: else -> break
     od;
     has_slot = false
@@ -210,6 +219,9 @@ inline prove() {
 #ifndef MUTANT_WAIT_FOR_QUIET
     round++;
 #endif
+#ifdef MUTANT_TOLD_TOO_EARLY
+    looked_at[id] = told[id];
+#endif
     if
     :: IS_OWN(denied) -> pc = own_ops
     :: else -> observe()
@@ -219,6 +231,12 @@ inline prove() {
 inline not_proved() {
     forget_snapshot();
     reap()
+}
+
+// Nobody who is dead was in the way.
+inline prove_again() {
+    forget_snapshot();
+    retry()
 }
 
 inline proved() {
@@ -345,23 +363,35 @@ inline prove_by_view() {
 #else
         sum = 0;
         n = 0;
-        alive_from()
+        if :: WATCHES -> pc = alive_told :: else -> alive_from() fi
 #endif
-    :: else -> not_proved()
+    :: else -> prove_again()
     fi
 }
 
 // Looks whether slot n and those after it that the view counts are alive.
 inline alive_from() {
     do
-    :: n < S && ((holders & BIT(n)) == 0 || MINE(n)) -> n++
+    :: n < S && ((holders & BIT(n)) == 0 || MINE(n) || (WATCHES && (looked_at[id] & BIT(n)) == 0)) -> n++
     :: else -> break
     od;
     if
     :: n < S -> pc = alive_lock
     :: n >= S && CLAIMS -> n = 0; pc = alive_claims
-    :: else -> proved()
+    :: else -> all_alive()
     fi
+}
+
+// Those that were not looked at are suspect as before.
+inline all_alive() {
+#ifdef WATCH
+#ifdef MUTANT_SEEN_FOR_EVER
+    told[id] = 0;
+#else
+    told[id] = told[id] & ~(looked_at[id] & holders);
+#endif
+#endif
+    proved()
 }
 
 inline judge_view() {
@@ -378,6 +408,9 @@ inline judge_view() {
 
 // ---- reap and claim
 
+// A prover that watches reaps those whose end it was told.
+#define IS_NOT_TOLD(slot) (WATCHES && doing == PROVE && (told[id] & BIT(slot)) == 0)
+
 inline reap() {
     t = 0;
     freed = 0;
@@ -386,7 +419,10 @@ inline reap() {
 
 // Looks at slot t and those after it, then goes on with what the reaping was for.
 inline reap_from() {
-    t = t + (has_slot && t == slot_of[id]);
+    do
+    :: t < S && ((has_slot && t == slot_of[id]) || IS_NOT_TOLD(t)) -> t++
+    :: else -> break
+    od;
     if
     :: t < S -> pc = reap_look
     :: t >= S && doing == PROVE -> t = 0; freed = 0; retry()

@@ -121,7 +121,7 @@ inline steps() {
     LOOK(own_used && denied != PROCESS && j >= devices_used) THEN(own_ops_again)
     LOOK(own_ops_again)
         h_c = (looks & IN_FLIGHT_MASK) == 0 && ops[slot_of[id]] == looks && EXCEEDS(sum, LIMIT_OF(denied, k));
-        if :: h_c -> proved() :: else -> not_proved() fi }
+        if :: h_c -> proved() :: else -> prove_again() fi }
 
     // ---- reap.cpp: observe
     LOOK(count_devices) devices = devices_used; pc = (CLAIMS -> count_slots : first_look) }
@@ -173,16 +173,21 @@ inline steps() {
         sum = sum + snapshot_used[i];
         i++;
         correct_from() }
+#ifdef MUTANT_TOLD_TOO_EARLY
+    LOOK(alive_told) alive_from() }
+#else
+    LOOK(alive_told) looked_at[id] = told[id]; alive_from() }
+#endif
     LOOK(alive_lock && !IS_OWNERS(lock[n])) not_proved() }
     LOOK(alive_lock && IS_OWNERS(lock[n]))
         if :: CLAIMS -> pc = alive_state :: else -> n++; alive_from() fi }
     LOOK(alive_state)
         if :: live[n] -> n++; alive_from() :: else -> not_proved() fi }
 #ifdef MUTANT_CLAIMS_UNCOUNTED
-    LOOK(alive_claims) proved() }
+    LOOK(alive_claims) all_alive() }
 #else
     LOOK(alive_claims)
-        if :: claims == claims_seen -> proved() :: else -> not_proved() fi }
+        if :: claims == claims_seen -> all_alive() :: else -> not_proved() fi }
 #endif
 
     // ---- ledger_reap.cpp: reap, empty_slot

@@ -2,10 +2,14 @@
 // exception".
 #include <catch2/catch.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,6 +32,7 @@ namespace {
 
 ibv_pd fake_pd;
 bool cancel_in_real = false;
+std::atomic<bool> events_taken = false;
 
 void reach_cancellation_point() {
     if (cancel_in_real) pthread_testcancel();
@@ -100,6 +105,17 @@ struct Device {
 
 void allocate(WrappedContext& context) { context.wrapped(Op::alloc_pd, real_alloc_pd)(&context.verbs); }
 void deallocate(WrappedContext& context) { context.wrapped(Op::dealloc_pd, real_dealloc_pd)(&fake_pd); }
+void real_cq_event(ibv_cq*) {}
+// Without end: cancelled at whatever instruction it is.
+[[gnu::noinline]] void take_events(void (*cq_event)(ibv_cq*)) {
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
+    events_taken = true;
+    for (;;) cq_event(&fake_cq);
+}
+void* run_take_events(void* cq_event) {
+    take_events(reinterpret_cast<void (*)(ibv_cq*)>(cq_event));
+    return nullptr;
+}
 void resize_to_5(WrappedContext& context) { context.wrapped(Op::resize_cq, real_resize_cq)(&fake_cq, 5); }
 
 }  // namespace
@@ -156,6 +172,21 @@ TEST_CASE("an object whose destruction was cancelled stays charged as long") {
     CHECK(device.pds() == 1);
     delete Context::remove(&device.context.verbs);
     CHECK(device.pds() == 0);
+}
+
+TEST_CASE("a thread that counts completion events can be cancelled asynchronously") {
+    Device device;
+    auto* const cq_event = device.context.wrapped(Op::cq_event, real_cq_event);
+    fake_cq.context = &device.context.verbs;
+    for (int round = 0; round < 100; ++round) {
+        events_taken = false;
+        pthread_t thread{};
+        REQUIRE(pthread_create(&thread, nullptr, run_take_events, reinterpret_cast<void*>(cq_event)) == 0);
+        while (!events_taken) sched_yield();
+        std::this_thread::sleep_for(std::chrono::microseconds(round));
+        REQUIRE(pthread_cancel(thread) == 0);
+        REQUIRE(pthread_join(thread, nullptr) == 0);
+    }
 }
 
 TEST_CASE("a resize is not cancelled") {

@@ -1,7 +1,13 @@
+#include <atomic>
+#include <thread>
+
 #include <catch2/catch.hpp>
+
+#include <unistd.h>
 
 #include "provider/charging/limit_cache.hpp"
 #include "shm/policy/limits_writer.hpp"
+#include "test/processes.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -88,4 +94,28 @@ TEST_CASE_METHOD(Caching, "a limit that is held, and one that is released, is in
     change([](LimitsWriter& writer) { writer.release(Scope::tenant, "rxe0", Resource::qp); });
     CHECK_FALSE(view.holds());
     CHECK(read(policy) == 5);
+}
+
+TEST_CASE_METHOD(Caching, "a child that is forked while another thread reads the limits reads them itself") {
+    publish(Mode::enforce, 5);
+    const auto first = open();
+    const auto other_path = directory / "other";
+    REQUIRE(LimitsWriter::publish(other_path, {}));
+    const auto second = LimitsSegment::open(other_path);
+    REQUIRE(second);
+    std::atomic<bool> stop = false;
+    std::thread reader([&] {
+        while (!stop) read(first), read(*second);  // neither is known after the other
+    });
+    int never_known = 0;
+    for (int round = 0; round < 50; ++round) {
+        ChildProcess child([&] {
+            read(first);
+            _exit(cache.view(view) ? 0 : 1);
+        });
+        never_known += child.wait();
+    }
+    stop = true;
+    reader.join();
+    CHECK(never_known == 0);
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -115,4 +116,17 @@ TEST_CASE("finding out who one is leaves errno and descriptors as they were") {
     { const OwnSubject own(policy); }
     CHECK(errno == ENOTTY);
     CHECK(open_descriptors() == before);
+}
+
+TEST_CASE("in the initial user namespace the maps of ids are not asked") {
+    const Host host;
+    struct stat status {};
+    REQUIRE(stat("/proc/self/ns/user", &status) == 0);
+    const bool initial = status.st_ino == 0xEFFFFFFD;
+    std::filesystem::create_directory(host.directory / "ns");
+    std::filesystem::create_symlink("/proc/self/ns/user", host.directory / "ns/user");
+    host.map_ids("0 100000 65536\n");
+    const auto policy = host.asking_for_ids();
+    const OwnSubject own(policy, host.directory.path());
+    CHECK(own.view().user == (initial ? geteuid() : geteuid() + 100000));
 }

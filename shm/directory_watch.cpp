@@ -1,0 +1,118 @@
+#include "shm/directory_watch.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+namespace rdmaquota {
+namespace {
+
+constexpr int lowest_descriptor = 512;  // programs seldom get so far with those that they close or reuse by number
+constexpr int most_reads = 128;         // of 4 KiB each
+constexpr unsigned long files = 64;
+
+// The beginning of a file, as a string; false when it cannot be read.
+template <std::size_t size>
+bool read_text(const char* path, char (&text)[size]) noexcept {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    const auto bytes = read(fd, text, size - 1);
+    close(fd);
+    text[std::max<ssize_t>(bytes, 0)] = '\0';
+    return bytes > 0;
+}
+
+bool is_filtered() noexcept {
+    char text[4096];
+    if (!read_text("/proc/thread-self/status", text)) return true;
+    const char* mode = std::strstr(text, "\nSeccomp:");
+    return mode && std::strtoul(mode + std::strlen("\nSeccomp:"), nullptr, 10) != 0;
+}
+
+int inotify_descriptor() noexcept {
+    const int first = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (first < 0) return -1;
+    int fd = fcntl(first, F_DUPFD_CLOEXEC, lowest_descriptor);
+    if (fd < 0) fd = fcntl(first, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(first);
+    return fd;
+}
+
+// The bit of the file that an event is about; 0 for other names.
+std::uint64_t bit_of(const inotify_event& event) noexcept {
+    char* end = nullptr;
+    const auto number = event.len > 0 ? std::strtoul(event.name, &end, 10) : files;
+    return number < files && end != event.name ? std::uint64_t{1} << number : 0;
+}
+
+}  // namespace
+
+unsigned long DirectoryWatch::most_instances() noexcept {
+    char text[32];
+    return read_text("/proc/sys/fs/inotify/max_user_instances", text) ? std::strtoul(text, nullptr, 10) : 0;
+}
+
+bool DirectoryWatch::begin(const char* directory) noexcept {
+    struct stat status {};
+    if (is_filtered() || stat(directory, &status) != 0) return false;
+    inode = status.st_ino;
+    device = static_cast<unsigned long>(major(status.st_dev)) << 20 | minor(status.st_dev);  // the kernel's MKDEV
+    fd = inotify_descriptor();
+    if (fd < 0) return false;
+    if (inotify_add_watch(fd, directory, IN_CLOSE_WRITE | IN_ONLYDIR) >= 0 && whose() == Whose::ours) return true;
+    close(std::exchange(fd, -1));
+    return false;
+}
+
+// An inotify instance has a line for each watch, with inode and device in hexadecimal. Threads may have tables of their
+// own.
+DirectoryWatch::Whose DirectoryWatch::whose() const noexcept {
+    char path[48], text[512];
+    std::snprintf(path, sizeof path, "/proc/thread-self/fdinfo/%d", fd);
+    if (!read_text(path, text))
+        return errno == ENOENT && access("/proc/thread-self/fdinfo", F_OK) == 0 ? Whose::not_ours : Whose::unknown;
+    const char* watch = std::strstr(text, "inotify wd:");
+    unsigned long watched_inode = 0, watched_device = 0;
+    unsigned mask = 0;
+    const bool ours = watch && !std::strstr(watch + 1, "inotify wd:") &&
+                      std::sscanf(watch, "inotify wd:%*x ino:%lx sdev:%lx mask:%x", &watched_inode, &watched_device,
+                                  &mask) == 3 &&
+                      watched_inode == inode && watched_device == device && mask == IN_CLOSE_WRITE;
+    return ours ? Whose::ours : Whose::not_ours;
+}
+
+std::optional<std::uint64_t> DirectoryWatch::closed_files() const noexcept {
+    alignas(inotify_event) char buffer[4096];
+    std::uint64_t closed = 0;
+    int waiting = 0;
+    for (int reads = 0; reads < most_reads; ++reads) {
+        if (ioctl(fd, FIONREAD, &waiting) != 0) return std::nullopt;
+        if (waiting == 0) return closed;
+        const auto size = read(fd, buffer, sizeof buffer);
+        if (size <= 0) return std::nullopt;
+        for (ssize_t at = 0; at < size;) {
+            const auto& event = *reinterpret_cast<const inotify_event*>(buffer + at);
+            if (event.mask & (IN_Q_OVERFLOW | IN_IGNORED | IN_UNMOUNT)) return std::nullopt;
+            closed |= bit_of(event);
+            at += static_cast<ssize_t>(sizeof event + event.len);
+        }
+    }
+    return std::nullopt;
+}
+
+void DirectoryWatch::end() noexcept {
+    if (fd >= 0 && whose() == Whose::ours) close(fd);
+    fd = -1;
+}
+
+}  // namespace rdmaquota
