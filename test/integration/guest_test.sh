@@ -276,7 +276,7 @@ bandwidth() {
 # Each side measures its clock and gives up when a busy host makes that uneven.
 bandwidth_at_last() {
     local output
-    for _ in 1 2 3 4; do
+    for _ in {1..10}; do
         output=$(bandwidth) && return
         output+=$(cat server.out)
         [[ $output == *"Correlation coefficient"* ]] || break
