@@ -32,21 +32,22 @@ bool has_node_mounts() {
     return ::stat("/proc/self/ns/mnt", &own) == 0 && ::stat(node_mounts, &first) == 0 && same(own, first);
 }
 
-// The exit status of a child; the child's end.
-template <class Call>
-[[noreturn]] void call_among_node_mounts(const Call& call) {
+bool enter_node_mounts() {
     const int node = ::open(node_mounts, O_RDONLY | O_CLOEXEC);
-    if (node < 0 || ::setns(node, CLONE_NEWNS) != 0 || ::chdir("/") != 0) ::_exit(EPERM);
-    ::_exit(call());
+    return node >= 0 && ::setns(node, CLONE_NEWNS) == 0 && ::chdir("/") == 0;
 }
 
 // Calls a function that returns an errno, 0 for none, in a child where it has to change to the node's mounts, and returns
-// that. EPERM where this process cannot get there.
+// that. EPERM where this process cannot get there, and where `path` is something else there: in another root, for example.
 template <class Call>
-int among_node_mounts(const Call& call) {
+int among_node_mounts(const std::string& path, const Call& call) {
     if (has_node_mounts()) return call();
+    struct stat here {
+    }, there{};
+    if (::stat(path.c_str(), &here) != 0) return errno;
     const pid_t child = ::fork();
-    if (child == 0) call_among_node_mounts(call);
+    if (child == 0)
+        ::_exit(enter_node_mounts() && ::stat(path.c_str(), &there) == 0 && same(here, there) ? call() : EPERM);
     int status = 0;
     while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
@@ -55,20 +56,22 @@ int among_node_mounts(const Call& call) {
 
 // What is mounted in it later is then seen in the mounts of services too. systemd makes all mounts so, others do not.
 int share(const std::string& path) {
-    return ::mount(nullptr, path.c_str(), nullptr, MS_SHARED, nullptr) == 0 ? 0 : errno;
+    return among_node_mounts(path, [&] {
+        return ::mount(nullptr, path.c_str(), nullptr, MS_SHARED, nullptr) == 0 ? 0 : errno;
+    });
 }
 
-int detach(const std::string& path) {
-    return among_node_mounts([&] { return ::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0 ? 0 : errno; });
+int detach(const std::string& path) { return ::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0 ? 0 : errno; }
+
+int mount_at(const std::string& path, const char* options) {
+    return ::mount("rdmaquota", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) == 0 ? 0 : errno;
 }
 
-// What is mounted for the node has to be seen here too, or this process would go on below it.
+// What is mounted for the node has to be seen here too, or this process would go on below it: the mount above is shared.
 Result<void> mount_tmpfs(const std::string& path, const char* options) {
     if (is_mount_point(path)) return {};
-    const int error = among_node_mounts([&] {
-        return ::mount("rdmaquota", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) == 0 ? 0 : errno;
-    });
-    if (error == 0 && !is_mount_point(path)) detach(path);
+    const int error = among_node_mounts(path, [&] { return mount_at(path, options); });
+    if (error == 0 && !is_mount_point(path)) among_node_mounts(path + "/..", [&] { return detach(path); });
     if (error == 0 || error == EPERM) return {};
     return Error{fmt::format("cannot mount a tmpfs at {}: {}; until then a tenant can fill the file system of all", path,
                              std::strerror(error))};
@@ -88,12 +91,12 @@ Result<void> mount_node(const std::string& directory) {
     std::error_code unknown;
     if (std::filesystem::is_empty(directory, unknown) && !unknown)
         if (auto mounted = mount_tmpfs(directory, node_bounds); !mounted) return mounted;
-    if (is_mount_point(directory)) among_node_mounts([&] { return share(directory); });
+    if (is_mount_point(directory)) share(directory);
     return {};
 }
 
 void unmount_ledgers(const std::string& path) noexcept {
-    if (is_mount_point(path)) detach(path);
+    if (is_mount_point(path)) among_node_mounts(path, [&] { return detach(path); });
 }
 
 }  // namespace rdmaquota
