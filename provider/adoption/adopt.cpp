@@ -22,8 +22,7 @@ namespace {
 
 struct Adopted {
     const DeviceOps* table;
-    decltype(DeviceOps::alloc_context) alloc_context;
-    decltype(DeviceOps::import_context) import_context;
+    ContextFunctions real;
 };
 
 // Written by the constructor only, before any table points here.
@@ -80,11 +79,11 @@ void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexce
 // Takes over cmd_fd as the real function does, and closes it on failure as that does.
 void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) {
     const NoCancellation guard;
-    const auto* real = find_adopted(device);
+    const auto* adopted_as = find_adopted(device);
     Context::end_closed();
     auto record = make_record(device);
     const auto charged = record ? record->charge(Kind::handle, 0) : std::nullopt;
-    if (!real || !charged) {
+    if (!adopted_as || !charged) {
         const int error = charged || !record ? ENOMEM : errno;
         record.reset();
         if (cmd_fd >= 0) close(cmd_fd);
@@ -92,7 +91,7 @@ void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) {
         return nullptr;
     }
     record->handle_receipt = Receipt{nullptr, 0, Kind::handle, *charged, 0};
-    void* verbs_context = real->alloc_context(device, cmd_fd, private_data);
+    void* verbs_context = adopted_as->real.alloc_context(device, cmd_fd, private_data);
     const KeepErrno keep;
     if (!verbs_context) return record.reset(), nullptr;
     return adopt_context(verbs_context, std::move(record));
@@ -101,20 +100,20 @@ void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) {
 // An imported context shares the kernel's handle with the one that was charged for it.
 void* import_context(ibv_device* device, int cmd_fd) {
     const NoCancellation guard;
-    const auto* real = find_adopted(device);
-    void* verbs_context = real ? real->import_context(device, cmd_fd) : nullptr;
+    const auto* adopted_as = find_adopted(device);
+    void* verbs_context = adopted_as ? adopted_as->real.import_context(device, cmd_fd) : nullptr;
     if (!verbs_context) return nullptr;
     const KeepErrno keep;
     if (auto record = make_record(device)) return adopt_context(verbs_context, std::move(record));
     return verbs_context;
 }
 
-Result<void> adopt(void* handle) {
+Result<void> adopt(MemoryFile& memory, void* handle) {
     if (adopted_count == adopted.size()) return Error{fmt::format("there are more than {} providers", most_providers)};
     auto found = find_device_ops(handle);
     if (!found) return Error{found.error()};
-    adopted[adopted_count++] = {found->table, found->table->alloc_context, found->table->import_context};
-    auto replaced = replace_context_functions(*found, alloc_context, import_context);
+    adopted[adopted_count++] = {found->table, {found->table->alloc_context, found->table->import_context}};
+    auto replaced = replace_context_functions(memory, *found, {alloc_context, import_context});
     if (!replaced) --adopted_count;
     return replaced;
 }
@@ -129,10 +128,11 @@ void adopt_all() {
     auto found = Libibverbs::find();
     if (!found) return say(LogLevel::error, found.error() + "; nothing is limited in this process");
     library = *found;
+    MemoryFile memory;
     for (const auto& name : driver_names()) {
         const auto driver = load_driver(name, library->layout().pabi);
         if (!driver.handle) continue;
-        if (const auto done = adopt(driver.handle); !done)
+        if (const auto done = adopt(memory, driver.handle); !done)
             say(LogLevel::info, fmt::format("provider {} is left alone and not limited: {}", name, done.error()));
         else if (const auto own = adopt_own_calls(driver); !own)
             say(LogLevel::info,

@@ -75,16 +75,16 @@ Result<FoundOps> find_device_ops(void* handle) {
     return FoundOps{found.front(), image};
 }
 
-Result<void> replace_context_functions(const FoundOps& found, decltype(DeviceOps::alloc_context) alloc_context,
-                                       decltype(DeviceOps::import_context) import_context) {
+Result<void> replace_context_functions(MemoryFile& memory, const FoundOps& found, ContextFunctions functions) {
     auto& table = *found.table;
+    if (!table.import_context) functions.import_context = nullptr;
+    if (memory.write(&table.alloc_context, &functions, sizeof functions)) return {};
     Writing writing;
     const auto write = [&](auto* pointer, auto function) {
         return writing.write(found.image, pointer, reinterpret_cast<std::uintptr_t>(function));
     };
-    if (table.import_context)
-        if (auto done = write(&table.import_context, import_context); !done) return done;
-    return write(&table.alloc_context, alloc_context);
+    if (auto done = write(&table.import_context, functions.import_context); !done) return done;
+    return write(&table.alloc_context, functions.alloc_context);
 }
 
 }  // namespace rdmaquota::provider

@@ -6,6 +6,7 @@
 // provider's own writable segments.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -40,8 +41,15 @@ struct FoundOps {
 // pointer inside the same shared object, functions in its code. Errors say how many fitted.
 Result<FoundOps> find_device_ops(void* handle);
 
-// Replaces the two context functions. `import_context` stays null where the provider has none.
-Result<void> replace_context_functions(const FoundOps& found, decltype(DeviceOps::alloc_context) alloc_context,
-                                       decltype(DeviceOps::import_context) import_context);
+// The two, as they follow each other in the table.
+struct ContextFunctions {
+    decltype(DeviceOps::alloc_context) alloc_context;
+    decltype(DeviceOps::import_context) import_context;
+};
+static_assert(offsetof(DeviceOps, import_context) == offsetof(DeviceOps, alloc_context) + sizeof(void*));
+
+// Replaces the two context functions, through `memory` if that can be. `import_context` stays null where the provider
+// has none. While libibverbs loads providers no device is there yet, so that no thread calls them.
+Result<void> replace_context_functions(MemoryFile& memory, const FoundOps& found, ContextFunctions functions);
 
 }  // namespace rdmaquota::provider

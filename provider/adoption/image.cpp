@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -80,6 +81,16 @@ Result<void> Writing::write(const Image& image, void* address, std::uintptr_t wo
 
 Writing::~Writing() {
     for (const auto& page : opened_) protect(page.address, page.protection);
+}
+
+MemoryFile::MemoryFile() noexcept : fd_(open("/proc/self/mem", O_WRONLY | O_CLOEXEC)) {}
+
+MemoryFile::~MemoryFile() {
+    if (fd_ >= 0) close(fd_);
+}
+
+bool MemoryFile::write(void* address, const void* data, std::size_t size) noexcept {
+    return fd_ >= 0 && pwrite(fd_, data, size, reinterpret_cast<off_t>(address)) == static_cast<ssize_t>(size);
 }
 
 }  // namespace rdmaquota::provider

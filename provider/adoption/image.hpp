@@ -56,4 +56,20 @@ private:
     std::vector<Page> opened_;
 };
 
+// The process's memory as a file (proc(5)), through which what the loader made read-only is written without changing its
+// protection: a quarter of the instructions of Writing, but not one word at once for other threads. Some kernels and
+// processes are refused it (proc_mem.force_override, setuid).
+class MemoryFile {
+public:
+    MemoryFile() noexcept;
+    MemoryFile(const MemoryFile&) = delete;
+    ~MemoryFile();
+
+    // False when nothing was written.
+    bool write(void* address, const void* data, std::size_t size) noexcept;
+
+private:
+    int fd_;
+};
+
 }  // namespace rdmaquota::provider

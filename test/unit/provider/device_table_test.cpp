@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <dlfcn.h>
+#include <sys/resource.h>
 
 #include "provider/adoption/device_table.hpp"
 
@@ -59,12 +60,22 @@ TEST_CASE("the context functions are replaced in place, and then no second time"
     const auto before = *table;
     const auto ours = [](ibv_device*, int, void*) -> void* { return nullptr; };
     const auto our_import = [](ibv_device*, int) -> void* { return nullptr; };
-    REQUIRE(replace_context_functions(found.value(), ours, our_import));
+    // With no descriptor to be had, the pages are made writable instead.
+    const bool descriptors = GENERATE(true, false);
+    rlimit files{};
+    getrlimit(RLIMIT_NOFILE, &files);
+    const rlimit none{0, files.rlim_max};
+    if (!descriptors) setrlimit(RLIMIT_NOFILE, &none);
+    MemoryFile memory;
+    setrlimit(RLIMIT_NOFILE, &files);
+    REQUIRE(memory.write(table, &before, 0) == descriptors);
+    REQUIRE(replace_context_functions(memory, found.value(), {ours, our_import}));
     CHECK(table->alloc_context == static_cast<decltype(before.alloc_context)>(ours));
     CHECK((table->import_context == nullptr) == (before.import_context == nullptr));
     CHECK(table->name == before.name);
     CHECK(table->alloc_device == before.alloc_device);
     CHECK_FALSE(find_device_ops(handle));  // what points out of the library is not taken again
-    REQUIRE(replace_context_functions(found.value(), before.alloc_context, before.import_context));
+    REQUIRE(replace_context_functions(memory, found.value(), {before.alloc_context, before.import_context}));
     CHECK(find_device_ops(handle));
+    CHECK(table->alloc_context == before.alloc_context);
 }
