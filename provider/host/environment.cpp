@@ -1,5 +1,6 @@
 #include "provider/host/environment.hpp"
 
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
 
@@ -36,8 +37,8 @@ std::vector<std::string> quota_directories() {
     std::vector<std::string> result;
     const auto own = own_directory();
     const bool has_own = !own.empty() && own != system_directory;
-    // With a directory of its own, a process on a node without an installed policy needs no other.
-    if (!has_own || access(system_directory, F_OK) == 0) result.emplace_back(system_directory);
+    // Where nothing was ever set up, as in a container's image that has the provider, there is nothing to tell programs.
+    if (access(system_directory, F_OK) == 0 || errno != ENOENT) result.emplace_back(system_directory);
     if (has_own) result.emplace_back(own);
     return result;
 }

@@ -402,6 +402,9 @@ is "no quota directory: the program works" "$out" "rc: 2 of 2"
 has "and the line says what, where and what to do" "$log" \
     "cannot use the policy /run/rdmaquota/policy-4: No such file or directory; run 'rdmaquota reload' as root to write it"
 umount /run/rdmaquota
+run unshare --mount sh -c 'mount -t tmpfs none /run && exec "$0" rc=2' "$objects"
+is "a node without a quota directory was never set up: the program works" "$out" "rc: 2 of 2"
+is "and there is nothing to tell it" "$log" ""
 printf 'garbage' > /run/rdmaquota/policy-4
 run "$objects" rc=2
 is "a broken policy segment: the program works" "$out" "rc: 2 of 2"
