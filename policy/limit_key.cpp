@@ -6,6 +6,17 @@
 
 namespace rdmaquota {
 
+std::string_view name(LimitPart part) noexcept {
+    switch (part) {
+        case LimitPart::guarantee:
+            return "guarantee";
+        case LimitPart::soft:
+            return "soft";
+        default:
+            return "limit";
+    }
+}
+
 std::string holder_of(const LimitKey& key) {
     if (key.tenant == node_tenant) return "the node";
     if (key.tenant.empty()) return "each process";

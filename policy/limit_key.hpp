@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "policy/limit.hpp"
 #include "policy/resource.hpp"
@@ -20,9 +21,19 @@ struct LimitKey {
     auto operator<=>(const LimitKey&) const = default;
 };
 
+// The values that a tenant has for one resource of a device.
+enum class LimitPart : std::uint8_t {
+    limit,
+    guarantee,  // reserved for it out of what the tenant above may use
+    soft,       // may be exceeded for a grace period
+};
+
+std::string_view name(LimitPart) noexcept;
+
 struct LimitChange {
     LimitKey key;
     std::uint64_t limit = unset;
+    LimitPart part = LimitPart::limit;
 };
 
 // Who is bounded: "tenant physics/atlas", "each process of tenant physics/atlas", "each process", "the node".

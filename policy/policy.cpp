@@ -118,6 +118,13 @@ const LimitRow* find_row(const ScopeLimits& scope, std::string_view device) noex
     return nullptr;
 }
 
+std::uint64_t value_for(const ScopeLimits& scope, std::string_view device, Resource resource) noexcept {
+    const auto* own = find_row(scope, device);
+    if (own != nullptr && (*own)[index(resource)] != unset) return (*own)[index(resource)];
+    const auto* any = is_port(device) || device == total_device ? nullptr : find_row(scope, any_device);
+    return any == nullptr ? unset : (*any)[index(resource)];
+}
+
 Policy::Policy() : tenants(1) {}
 
 const TenantPolicy* Policy::find(std::string_view tenant) const noexcept {
@@ -143,6 +150,8 @@ TenantLimits limits_of(const Policy& policy, const TenantPolicy& tenant) {
     result.tenant = tenant.name;
     result.weight = tenant.weight;
     result.limits = tenant.limits;
+    result.guarantees = tenant.guarantees;
+    result.softs = tenant.softs;
     result.for_everyone = policy.process;
     auto mode = tenant.mode;
     auto deny_errno = tenant.deny_errno;

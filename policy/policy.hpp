@@ -75,6 +75,11 @@ LimitRow& row_for(ScopeLimits& scope, std::string_view device);
 // The row of `device`, or nullptr.
 const LimitRow* find_row(const ScopeLimits& scope, std::string_view device) noexcept;
 
+inline constexpr std::uint32_t default_grant_wait_ms = 50, most_grant_wait_ms = 10'000;
+
+// What a table says for `device`: in its own row, else in the row "*" unless it is a port or "total"; else `unset`.
+std::uint64_t value_for(const ScopeLimits& scope, std::string_view device, Resource resource) noexcept;
+
 // What holds for programs beside their limits.
 struct Settings {
     Mode mode = Mode::enforce;
@@ -84,6 +89,7 @@ struct Settings {
     LogLevel log_level = LogLevel::warning;
     LogTarget log_target = LogTarget::standard_error;
     std::string log_file;  // for LogTarget::file, an absolute path
+    std::uint32_t grant_wait_ms = default_grant_wait_ms;  // how long a charge waits for a larger share
 };
 
 // A tenant, or a template of tenants, as the policy file has it.
@@ -95,6 +101,7 @@ struct TenantPolicy {
     std::optional<std::uint32_t> grace_s;  // none: its parent's
     std::vector<Match> matches;            // in the order of the file
     LimitsByScope limits;
+    ScopeLimits guarantees, softs;  // of the tenant as a whole; soft limits not for "total"
     bool transient = false;  // added by `rdmaquota tenant add`; in no file
 };
 
@@ -119,6 +126,8 @@ struct TenantLimits : Settings {
     std::uint32_t weight = default_weight;
     std::uint32_t grace_s = default_grace_s;
     LimitsByScope limits;      // its own
+    ScopeLimits guarantees, softs;
+    ScopeLimits first_grants;  // its shares while it has none yet; 0 where somebody must divide first
     ScopeLimits for_everyone;  // of each process, for cells that its own say nothing of (Policy::process)
 };
 

@@ -1,5 +1,6 @@
 #!/bin/bash
-# run.sh [--long] [--allow-skip] [SUITE...]: installs what is missing, builds, and runs every test, or the suites named.
+# run.sh [--long] [--all] [--allow-skip] [SUITE...]: installs what is missing, builds, and runs every test, or the suites
+# named. --all: also those that only run when named, except `vm`.
 # --long: storms for two hours, each fuzz target for half an hour, the larger models, every program of `programs`,
 # twice the deaths in `kills`, and kernel_trixie and kernel_sid with the fallback by kprobes and with programs attached in
 # the middle of objects' lives. The last line is 'N passed, N failed'; above it stands what each suite took, the slowest
@@ -16,6 +17,7 @@
 #   mlx5         the real libmlx5 on a simulated mlx5_0
 #   dv           what libmlx5's own calls create
 #   tenants      who is in which tenant; that tenants do not harm each other; 500 of them
+#   shares       what a parent may use, divided among its children; soft limits
 #   upgrade      programs of the rdmaquota from before tenants, while this one is installed over it
 #   objects      device attributes, QP states and ports on rxe
 #   uninstalled  `rdmaquota run` from the build tree, as an ordinary user
@@ -36,6 +38,8 @@
 #   model        the Promela model of the ledger, searched exhaustively, and its mutants
 #   sanitize     the ledger's tests under ThreadSanitizer and AddressSanitizer
 #   fuzz         random bytes for the parsers and segments, and a ledger that is written over
+#   packages     Debian packages for bookworm, trixie and sid: built, installed, upgraded, removed; half an hour; only when
+#                named
 #   vm           the guest itself; only when named, for those who change test/vm
 #
 # From `guest` to `systemd` all run in the guest (test/vm); suites that want the same guest share a boot
@@ -52,6 +56,7 @@ export RDMAQUOTA_BUILD=$build
 by_default=(
     "oracle_kills kills kernel"
     "uninstalled guest tenants objects sidecar powers"
+    shares
     "programs pyverbs"
     oracle
     "mlx5 dv pyverbs_mlx5"
@@ -73,10 +78,12 @@ by_default=(
     provider
     house
 )
+when_named=(packages)
 long='' allow_skip=''
 while true; do
     case ${1:-} in
         --long) long=--long; export RDMAQUOTA_LONG=yes ;;
+        --all) by_default+=("${when_named[@]}") ;;
         --allow-skip) allow_skip=yes ;;
         *) break ;;
     esac
@@ -89,7 +96,7 @@ done
 # once.
 guest_of() {
     case $1 in
-        uninstalled | guest | tenants | objects | programs | pyverbs | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
+        uninstalled | guest | tenants | shares | objects | programs | pyverbs | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
         oracle) echo rxe-2 ;;
         mlx5 | dv | pyverbs_mlx5) echo both-1 ;;
         early) echo mlx5sim-1 ;;
@@ -167,6 +174,7 @@ run() {
         systemd) in_guest --systemd -- bash "$integration/systemd_test.sh" "$build" ;;
         trixie) in_root trixie 34 ;;
         sid) in_root sid 65 ;;
+        packages) bash "$repo/test/packages/run.sh" ;;
         vm) bash "$repo/test/vm/selftest.sh" ;;
     esac
 }
@@ -299,7 +307,7 @@ lines_of() {
 
 # check_names SUITE...: `kernels` stands for three; the result is in `suites`
 check_names() {
-    local suite known=" ${by_default[*]} vm "
+    local suite known=" ${by_default[*]} ${when_named[*]} vm "
     suites=()
     for suite; do
         if [ "$suite" = kernels ]; then

@@ -67,34 +67,56 @@ private:
     bool crlf_ = false;
 };
 
+// NAME = VALUE
+struct Entry {
+    std::string name;
+    std::string value;
+    std::string text() const { return fmt::format("{} = {}", name, value); }
+};
+
 std::string toml_value(const LimitChange& change) {
     const auto text = format_limit(change.key.resource, change.limit);
     const bool digits = std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
     return digits ? text : '"' + text + '"';
 }
 
-std::string toml_entry(const LimitChange& change) {
-    return fmt::format("{} = {}", info(change.key.resource).name, toml_value(change));
+// qp = 10, qp = { soft = 10 }
+Entry toml_entry(const LimitChange& change) {
+    const auto value = toml_value(change);
+    return {std::string(info(change.key.resource).name),
+            change.part == LimitPart::limit ? value : fmt::format("{{ {} = {} }}", name(change.part), value)};
 }
 
 // A new entry goes after the last one of its table and looks like it: the same indentation, and
 // the same leading keys where the author wrote process."*".qp = 1 without a header.
-void add_entry(Document& document, const toml::table& table, const LimitChange& change) {
+void add_entry(Document& document, const toml::table& table, const Entry& entry) {
     const auto last = std::max_element(table.begin(), table.end(), [](const auto& a, const auto& b) {
         return a.first.source().begin < b.first.source().begin;
     });
-    if (table.is_inline() && table.empty()) return document.replace(table.source(), "{ " + toml_entry(change) + " }");
-    if (table.empty()) return document.insert_line_below(table.source().begin, toml_entry(change));
+    if (table.is_inline() && table.empty()) return document.replace(table.source(), "{ " + entry.text() + " }");
+    if (table.empty()) return document.insert_line_below(table.source().begin, entry.text());
     const auto end = last->second.source().end;
-    if (table.is_inline()) return document.insert(document.offset(end), ", " + toml_entry(change));
+    if (table.is_inline()) return document.insert(document.offset(end), ", " + entry.text());
     const auto key = document.offset(last->first.source().begin);
-    document.insert_line_below(end, document.between(document.start_of_line(key), key) + toml_entry(change));
+    document.insert_line_below(end, document.between(document.start_of_line(key), key) + entry.text());
 }
 
 void add_table(Document& document, const LimitChange& change) {
     if (!document.text().empty()) document.append_line("");
     document.append_line(header_of(change.key));
-    document.append_line(toml_entry(change));
+    document.append_line(toml_entry(change).text());
+}
+
+// What is there is a limit alone, or a table of a limit, a guarantee and a soft limit.
+void change_value(Document& document, const toml::node& node, const LimitChange& change) {
+    const Entry part{std::string(name(change.part)), toml_value(change)};
+    if (const auto* parts = node.as_table()) {
+        if (const auto* there = parts->get(part.name)) return document.replace(there->source(), part.value);
+        return add_entry(document, *parts, part);
+    }
+    if (change.part == LimitPart::limit) return document.replace(node.source(), part.value);
+    const auto begin = document.offset(node.source().begin), end = document.offset(node.source().end);
+    document.replace(node.source(), fmt::format("{{ limit = {}, {} }}", document.between(begin, end), part.text()));
 }
 
 Result<std::string> edit_once(const std::string& text, const std::string& file, const LimitChange& change) {
@@ -105,13 +127,16 @@ Result<std::string> edit_once(const std::string& text, const std::string& file, 
     if (table == nullptr)
         add_table(document, change);
     else if (const auto* node = table->get(info(change.key.resource).name))
-        document.replace(node->source(), toml_value(change));
+        change_value(document, *node, change);
     else
-        add_entry(document, *table, change);
+        add_entry(document, *table, toml_entry(change));
     return document.text();
 }
 
-ScopeLimits& scope_of(Policy& policy, const LimitKey& key) {
+ScopeLimits& scope_of(Policy& policy, const LimitChange& change) {
+    const auto& key = change.key;
+    if (change.part == LimitPart::guarantee) return policy.tenant(key.tenant).guarantees;
+    if (change.part == LimitPart::soft) return policy.tenant(key.tenant).softs;
     if (key.tenant == node_tenant) return policy.node;
     return key.tenant.empty() ? policy.process : policy.tenant(key.tenant).limits[index(key.scope)];
 }
@@ -129,20 +154,21 @@ bool same_limits(ScopeLimits a, ScopeLimits b) {
 bool same_tenant(const TenantPolicy& a, const TenantPolicy& b) {
     return a.name == b.name && a.mode == b.mode && a.deny_errno == b.deny_errno && a.weight == b.weight &&
            a.grace_s == b.grace_s && a.matches == b.matches && a.transient == b.transient &&
-           std::equal(a.limits.begin(), a.limits.end(), b.limits.begin(), same_limits);
+           std::equal(a.limits.begin(), a.limits.end(), b.limits.begin(), same_limits) &&
+           same_limits(a.guarantees, b.guarantees) && same_limits(a.softs, b.softs);
 }
 
 bool same_policy(const Policy& a, const Policy& b) {
     return a.mode == b.mode && a.on_unavailable == b.on_unavailable && a.deny_errno == b.deny_errno &&
            a.clamp_device_attr == b.clamp_device_attr && a.log_level == b.log_level && a.log_target == b.log_target &&
-           a.log_file == b.log_file && a.dynamic == b.dynamic && a.sidecar == b.sidecar &&
+           a.log_file == b.log_file && a.grant_wait_ms == b.grant_wait_ms && a.dynamic == b.dynamic && a.sidecar == b.sidecar &&
            same_limits(a.process, b.process) && same_limits(a.node, b.node) &&
            std::equal(a.tenants.begin(), a.tenants.end(), b.tenants.begin(), b.tenants.end(), same_tenant);
 }
 
 Error by_hand(const std::string& file, const LimitChange& change) {
     return {fmt::format("{}: cannot place the limit in this file's layout; add it by hand: {} {}", file,
-                        header_of(change.key), toml_entry(change))};
+                        header_of(change.key), toml_entry(change).text())};
 }
 
 }  // namespace
@@ -155,10 +181,13 @@ Result<std::string> edit_policy(const std::string& text, const std::string& file
     for (const auto& change : changes) {
         if (change.key.tenant.empty() && change.key.scope == Scope::tenant)
             return Error{fmt::format("{}: the limit of {} names no tenant", file, info(change.key.resource).name)};
+        const bool whole = change.key.scope == Scope::tenant && change.key.tenant != node_tenant;
+        if (change.part != LimitPart::limit && !whole)
+            return Error{fmt::format("{}: a {} is possible for a tenant as a whole only", file, name(change.part))};
         const auto next = edit_once(edited, file, change);
         if (!next) return by_hand(file, change);
         edited = next.value();
-        row_for(scope_of(*expected, change.key), change.key.device)[index(change.key.resource)] = change.limit;
+        row_for(scope_of(*expected, change), change.key.device)[index(change.key.resource)] = change.limit;
         // Our own output is checked too, so that a broken or altered policy is never returned.
         const auto again = parse_policy(edited, file);
         if (!again || !same_policy(again.value(), expected.value())) return by_hand(file, change);

@@ -29,7 +29,7 @@ void LimitTables::device(const toml::key& device, const toml::node& node, ScopeL
         return reader_.fail(device, fmt::format("unknown key '{0}': [{1}] has tables of limits by device only, such as "
                                                 "[{1}.\"*\"]",
                                                 device.str(), header_));
-    for (const auto& [key, value] : *table) limit(device.str(), key, value, row_for(into, device.str()));
+    for (const auto& [key, value] : *table) limit(device.str(), key, value, into);
 }
 
 bool LimitTables::looks_like_tenant(std::string_view device, const toml::key& key, const toml::node& node) const {
@@ -37,7 +37,7 @@ bool LimitTables::looks_like_tenant(std::string_view device, const toml::key& ke
            (node.is_table() || std::find(tenant_keys.begin(), tenant_keys.end(), key.str()) != tenant_keys.end());
 }
 
-void LimitTables::limit(std::string_view device, const toml::key& key, const toml::node& node, LimitRow& row) {
+void LimitTables::limit(std::string_view device, const toml::key& key, const toml::node& node, ScopeLimits& into) {
     const auto resource = find_resource(key.str());
     if (!resource && looks_like_tenant(device, key, node))
         return reader_.fail(
@@ -46,11 +46,45 @@ void LimitTables::limit(std::string_view device, const toml::key& key, const tom
     if (!resource) return reader_.unknown("resource", key, TableReader::resource_list());
     if (const auto limitable = check_limitable(device, *resource); !limitable)
         return reader_.fail(key, limitable.error());
-    if (node.is_table())
-        return reader_.fail(node, fmt::format("{0} is a table; write the limit alone, as in {0} = {1}: soft limits and "
-                                              "guarantees come with a later version",
-                                              key.str(), info(*resource).unit == Unit::bytes ? "\"10GiB\"" : "100"));
-    reader_.amount(*resource, node, row[index(*resource)]);
+    if (const auto* table = node.as_table()) return parts(device, *resource, *table, into);
+    reader_.amount(*resource, node, row_for(into, device)[index(*resource)]);
+}
+
+// { limit = 400, guarantee = 100, soft = 300 }
+void LimitTables::parts(std::string_view device, Resource resource, const toml::table& table, ScopeLimits& into) {
+    for (const auto& [key, value] : table) part(device, resource, key, value, into);
+    check_order(device, resource, table, into);
+}
+
+void LimitTables::part(std::string_view device, Resource resource, const toml::key& key, const toml::node& node,
+                       ScopeLimits& into) {
+    static constexpr std::array<std::string_view, 3> known{"limit", "guarantee", "soft"};
+    if (key == "limit") return reader_.amount(resource, node, row_for(into, device)[index(resource)]);
+    if (key != "guarantee" && key != "soft") return reader_.unknown("value", key, known);
+    const bool soft = key == "soft";
+    if (soft && device == total_device)
+        return reader_.fail(key, "there is no soft limit for the sum over devices; write it for a device or \"*\"");
+    auto* to = soft ? parts_.softs : parts_.guarantees;
+    if (to == nullptr) return reader_.fail(key, std::string(soft ? parts_.no_soft : parts_.no_guarantee));
+    auto& amount = row_for(*to, device)[index(resource)];
+    reader_.amount(resource, node, amount);
+    if (!soft && amount == unlimited) reader_.fail(node, "a guarantee must be an amount; \"max\" cannot be reserved");
+}
+
+// A limit that another file says may be another one, so only what stands together is compared.
+void LimitTables::check_order(std::string_view device, Resource resource, const toml::table& table,
+                              const ScopeLimits& into) {
+    const auto* limits = find_row(into, device);
+    if (limits == nullptr || !table.contains("limit")) return;
+    const auto limit = (*limits)[index(resource)];
+    const auto check = [&](std::string_view part, const ScopeLimits* of) {
+        const auto* row = of == nullptr ? nullptr : find_row(*of, device);
+        if (row == nullptr || !table.contains(part) || (*row)[index(resource)] == unset) return;
+        if ((*row)[index(resource)] > limit && limit != unset)
+            reader_.fail(*table.get(part), fmt::format("the {} is above the limit; it can never be reached", part == "soft" ? "soft limit" : part));
+    };
+    check("guarantee", parts_.guarantees);
+    check("soft", parts_.softs);
 }
 
 }  // namespace rdmaquota

@@ -16,10 +16,20 @@ inline constexpr std::array<std::string_view, 6> tenant_keys{"match",  "mode",  
 
 class LimitTables {
 public:
+    // Where guarantees and soft limits are read into; the texts say why one is not possible here, or are empty.
+    struct Parts {
+        ScopeLimits* guarantees = nullptr;
+        ScopeLimits* softs = nullptr;
+        std::string_view no_guarantee = "a guarantee is possible for a tenant as a whole only";
+        std::string_view no_soft = "a soft limit is possible for a tenant as a whole only";
+    };
+
     // `header` is what stands in front of the device: "process", "tenant.physics". `tenant` is the tenant that devices
     // could be confused with tenants of, if any; see `device`.
     LimitTables(TableReader& reader, std::string header, std::string tenant = {})
-        : reader_(reader), header_(std::move(header)), tenant_(std::move(tenant)) {}
+        : LimitTables(reader, std::move(header), std::move(tenant), Parts()) {}
+    LimitTables(TableReader& reader, std::string header, std::string tenant, Parts parts)
+        : reader_(reader), header_(std::move(header)), tenant_(std::move(tenant)), parts_(parts) {}
 
     // Read into `into`; errors go to the reader.
     void devices(const toml::key& key, const toml::node& node, ScopeLimits& into);
@@ -29,11 +39,16 @@ public:
 
 private:
     bool looks_like_tenant(std::string_view device, const toml::key& key, const toml::node& node) const;
-    void limit(std::string_view device, const toml::key& key, const toml::node& node, LimitRow& row);
+    void limit(std::string_view device, const toml::key& key, const toml::node& node, ScopeLimits& into);
+    void parts(std::string_view device, Resource resource, const toml::table& table, ScopeLimits& into);
+    void part(std::string_view device, Resource resource, const toml::key& key, const toml::node& node,
+              ScopeLimits& into);
+    void check_order(std::string_view device, Resource resource, const toml::table& table, const ScopeLimits& into);
 
     TableReader& reader_;
     std::string header_;
     std::string tenant_;
+    Parts parts_;
 };
 
 }  // namespace rdmaquota

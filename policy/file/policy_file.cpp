@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 
@@ -14,6 +15,7 @@
 #include "policy/file/sidecar_tables.hpp"
 #include "policy/file/table_reader.hpp"
 #include "policy/file/tenant_tables.hpp"
+#include "policy/printable.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -29,6 +31,18 @@ struct Merge {
     std::string target_location;  // where log.target was last given
 };
 
+// "50ms", "1s"
+Result<std::uint32_t> parse_wait(std::string_view text) {
+    std::uint32_t number = 0;
+    const auto* last = text.data() + text.size();
+    const auto [end, status] = std::from_chars(text.data(), last, number);
+    const std::string_view unit(end, static_cast<std::size_t>(last - end));
+    const std::uint32_t unit_ms = unit == "ms" ? 1 : unit == "s" ? 1000 : 0;
+    if (status == std::errc{} && unit_ms != 0 && number <= most_grant_wait_ms / unit_ms) return number * unit_ms;
+    return Error{fmt::format("'{}' is no time to wait; write one such as \"50ms\" or \"1s\", at most {}s",
+                             printable(text), most_grant_wait_ms / 1000)};
+}
+
 // Reads one file into the merge.
 class FileReader : public TableReader {
 public:
@@ -43,15 +57,16 @@ public:
 
 private:
     void root_entry(const toml::key& key, const toml::node& node) {
-        static constexpr std::array<std::string_view, 11> known{
-            "version", "mode",   "on_unavailable", "deny_errno", "clamp_device_attr", "log", "process",
-            "node",    "tenant", "dynamic",        "sidecar"};
+        static constexpr std::array<std::string_view, 12> known{
+            "version", "mode", "on_unavailable", "deny_errno", "clamp_device_attr", "log",
+            "process", "node", "tenant",         "dynamic",    "sidecar",           "grant_wait"};
         auto& policy = merge_.policy;
         if (key == "version") return version(node);
         if (key == "mode") return word(key, node, parse_mode, policy.mode);
         if (key == "on_unavailable") return word(key, node, parse_unavailable, policy.on_unavailable);
         if (key == "deny_errno") return word(key, node, parse_deny_errno, policy.deny_errno);
         if (key == "clamp_device_attr") return flag(key, node, policy.clamp_device_attr);
+        if (key == "grant_wait") return word(key, node, parse_wait, policy.grant_wait_ms);
         if (key == "log") return log(key, node);
         if (key == "process") return LimitTables(*this, "process").devices(key, node, policy.process);
         if (key == "node") return LimitTables(*this, "node").devices(key, node, policy.node);
@@ -125,6 +140,7 @@ Result<Policy> finish(Merge& merge) {
     if (!merge.policy.log_file.empty() && !merge.target_given)
         return Error{merge.file_location + "the log file would not be used; add target = \"file\""};
     if (const auto tenants = check_tenants(merge.policy, merge.tenants); !tenants) return Error{tenants.error()};
+    warn_of_tree(merge.policy, merge.tenants);
     return std::move(merge.policy);
 }
 

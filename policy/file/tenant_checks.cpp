@@ -52,6 +52,9 @@ Result<void> check_inner(const TenantPolicy& tenant, std::string_view below, con
             fmt::format("{}tenant '{}' has no processes, since '{}' lies below it; move process to the tenants "
                         "below it",
                         at.process, tenant.name, below)};
+    if (!tenant.softs.empty())
+        return Error{fmt::format("{}tenant '{}' has no soft limits, since '{}' lies below it; write them there", at.name,
+                                 tenant.name, below)};
     return {};
 }
 

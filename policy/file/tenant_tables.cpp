@@ -44,6 +44,15 @@ public:
 private:
     bool is_default() const noexcept { return tenant_.name == default_tenant; }
 
+    LimitTables::Parts parts() const {
+        LimitTables::Parts parts;
+        parts.softs = &tenant_.softs;
+        if (!is_template(tenant_.name)) parts.guarantees = &tenant_.guarantees;
+        parts.no_guarantee =
+            "a template has no guarantees, since it stands for any number of tenants; write it for one of them";
+        return parts;
+    }
+
     void entry(const toml::key& key, const toml::node& node) {
         const bool own = std::find(tenant_keys.begin(), tenant_keys.end(), key.str()) != tenant_keys.end();
         if (key == "process") return process(key, node);
@@ -53,7 +62,7 @@ private:
         if (own) return value(key, node);
         if (!node.is_table() && is_sidecar_key(key.str())) return sidecar_key(key, node);
         if (node.is_table() || find_resource(key.str()))
-            return LimitTables(reader_, tenant_header(tenant_.name), is_default() ? "" : tenant_.name)
+            return LimitTables(reader_, tenant_header(tenant_.name), is_default() ? "" : tenant_.name, parts())
                 .device(key, node, tenant_.limits[index(Scope::tenant)]);
         reader_.unknown(fmt::format("key in [{}]", tenant_header(tenant_.name)), key, tenant_keys);
     }

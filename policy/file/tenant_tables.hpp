@@ -27,4 +27,7 @@ void read_tenants(TableReader& reader, const toml::key& key, const toml::node& n
 // entries that never decide are warned of.
 Result<void> check_tenants(Policy& policy, const LocationsByTenant& locations);
 
+// Warns of limits that can never be reached and guarantees that cannot be kept.
+void warn_of_tree(Policy& policy, const LocationsByTenant& locations);
+
 }  // namespace rdmaquota

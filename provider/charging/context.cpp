@@ -9,6 +9,8 @@
 #include <fmt/core.h>
 
 #include "provider/charging/denial.hpp"
+#include "provider/charging/grant_request.hpp"
+#include "provider/charging/soft_limit.hpp"
 
 namespace rdmaquota::provider {
 namespace {
@@ -84,26 +86,34 @@ bool Context::charge_accounts(DevicePort& port, AccountMask wanted, const Amount
 bool Context::charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, Retry retry) {
     auto& account = *accounts_.account[i];
     auto& ledger = account.ledger();
+    Attempt attempt{};
     for (;;) {
         const auto& policy = account.policy();
-        const auto generation = policy.generation();
+        attempt.generation = policy.generation();
         Limits limits[Amounts::capacity];
-        if (policy.mode() != Mode::off) port.limits(policy, i, amounts, limits);
+        if (policy.mode() != Mode::off) {
+            port.limits(policy, i, amounts, limits);
+            apply_soft_limits(i, port, amounts, limits);
+        }
         const auto ended_before = ended.load();
         Denial denial;
         const bool at_once = ledger.charge_at_once(account.owner(), port.index(i), amounts, limits, denial);
-        if ((!at_once || ledger.lost()) && !charge_by_proof(i, port, amounts, limits, denial, ended_before, retry))
-            return false;
+        if (!at_once || ledger.lost()) {
+            const auto outcome =
+                charge_by_proof(i, port, amounts, limits, denial, ended_before, retry, attempt);
+            if (outcome == Outcome::again) continue;
+            if (outcome == Outcome::denied) return false;
+        }
         const bool in_place = !policy.superseded() || &account.policy() == &policy;
-        if (ledger.lost() || (policy.generation() == generation && in_place)) return true;
+        if (ledger.lost() || (policy.generation() == attempt.generation && in_place)) return true;
         ledger.uncharge(account.owner(), port.index(i), amounts);
     }
 }
 
 // There was no room, or the ledger is lost. A context that another thread ended since `ended_before` was read may have
 // made room after our denial was proved.
-bool Context::charge_by_proof(std::size_t i, DevicePort& port, const Amounts& amounts, const Limits* limits,
-                              Denial first, unsigned ended_before, Retry retry) {
+Context::Outcome Context::charge_by_proof(std::size_t i, DevicePort& port, const Amounts& amounts, const Limits* limits,
+                                          Denial first, unsigned ended_before, Retry retry, Attempt& attempt) {
     const int saved = errno;
     auto& account = *accounts_.account[i];
     auto& ledger = account.ledger();
@@ -113,11 +123,45 @@ bool Context::charge_by_proof(std::size_t i, DevicePort& port, const Amounts& am
         end_closed();
         if (ended.load() != ended_before) denial = ledger.charge(account.owner(), port.index(i), amounts, limits);
     }
+    if (denial && !ledger.lost() && may_have_more(i, port, *denial, attempt)) {
+        errno = saved;
+        return Outcome::again;
+    }
     const int error = account.policy().deny_errno();
     const bool admitted =
         ledger.lost() ? account.admits_uncounted() : !denial || admit_denied(i, port, amounts, *denial, error);
     errno = admitted ? saved : error;
-    return admitted;
+    return admitted ? Outcome::admitted : Outcome::denied;
+}
+
+void Context::apply_soft_limits(std::size_t i, DevicePort& port, const Amounts& amounts, Limits* limits) {
+    auto& account = *accounts_.account[i];
+    const auto& policy = account.policy();
+    for (std::size_t n = 0; n < amounts.count; ++n) {
+        const SoftLimit soft{policy.soft(port.name(), amounts.resource[n]), limits[n].tenant, policy.grace_s()};
+        limits[n].tenant =
+            limit_now(account.ledger(), port.index(i), amounts.resource[n], amounts.amount[n], soft);
+    }
+}
+
+// After a denial: a soft limit may be exceeded after all, since the proof found that usage is below it; or the sidecar may
+// have given the tenant a larger share, also while the denial was proved. The first question sets the time until which
+// it is asked again.
+bool Context::may_have_more(std::size_t i, DevicePort& port, const Denial& denial, Attempt& attempt) {
+    if (denial.scope != Scope::tenant) return false;
+    auto& account = *accounts_.account[i];
+    const auto& policy = account.policy();
+    if (policy.generation() != attempt.generation) return true;
+    auto& wait_until_ns = attempt.wait_until_ns;
+    const auto device = denial.total ? total_device : std::string_view(port.name());
+    if (wait_until_ns == 0) wait_until_ns = monotonic_ns() + policy.grant_wait_ms() * std::uint64_t{1'000'000};
+    if (is_soft(policy, device, denial)) return denial.used <= denial.limit && monotonic_ns() < wait_until_ns;
+    if (policy.mode() != Mode::enforce || policy.limit(Scope::tenant, device, denial.resource) != denial.limit ||
+        policy.reason(Scope::tenant, device, denial.resource) != Reason::grant)
+        return false;
+    const auto generation = policy.generation();
+    return ask_for_share(account, port.index(i), denial, wait_until_ns) &&
+           (policy.generation() != generation || &account.policy() != &policy);
 }
 
 // Reports a denial; true when the mode only asks for the report.

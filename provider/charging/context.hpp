@@ -110,8 +110,16 @@ private:
     std::optional<AccountMask> charge_after_all(Kind kind, std::uint64_t size, AccountMask charged);
     bool charge_accounts(DevicePort& port, AccountMask wanted, const Amounts& amounts, Retry retry);
     bool charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, Retry retry);
-    bool charge_by_proof(std::size_t i, DevicePort& port, const Amounts& amounts, const Limits* limits, Denial first,
-                         unsigned ended_before, Retry retry);
+    // What came of a charge that found no room at once. `again`: there may be more by now.
+    enum class Outcome : std::uint8_t { admitted, denied, again };
+    struct Attempt {
+        std::uint64_t generation;         // of the limits, read before them
+        std::uint64_t wait_until_ns = 0;  // for a larger share; 0 before it was asked for
+    };
+    Outcome charge_by_proof(std::size_t i, DevicePort& port, const Amounts& amounts, const Limits* limits, Denial first,
+                            unsigned ended_before, Retry retry, Attempt& attempt);
+    void apply_soft_limits(std::size_t i, DevicePort& port, const Amounts& amounts, Limits* limits);
+    bool may_have_more(std::size_t i, DevicePort& port, const Denial& denial, Attempt& attempt);
     bool admit_denied(std::size_t i, DevicePort& port, const Amounts& amounts, const Denial& denial, int error);
     void uncharge_accounts(DevicePort& port, AccountMask charged, const Amounts& amounts) noexcept;
     DevicePort* find_port(unsigned number) noexcept;

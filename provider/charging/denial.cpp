@@ -32,6 +32,12 @@ std::string_view held_by(Reason reason) noexcept {
             return "a dynamic rule holds the limit there at present; rdmaquota show says which";
         case Reason::upgrade:
             return "programs that run with an older rdmaquota have the rest; rdmaquota show says how much";
+        case Reason::grant:
+            return "the rest of what the tenants above it may use is others' at present; rdmaquota show says how much is its "
+                   "share";
+        case Reason::soft:
+            return "this soft limit has been exceeded for longer than the grace period; use less, or have it raised with "
+                   "rdmaquota set --soft";
         default:
             return "it is less than configured at present; rdmaquota show says why";
     }
@@ -67,7 +73,17 @@ Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int 
     return event;
 }
 
+Reason reason_of(const LimitsSegment& limits, std::string_view device, const Denial& denial) {
+    if (is_soft(limits, device, denial)) return Reason::soft;
+    return limits.reason(denial.scope, denial.total ? total_device : device, denial.resource);
+}
+
 }  // namespace
+
+bool is_soft(const LimitsSegment& limits, std::string_view device, const Denial& denial) noexcept {
+    return denial.scope == Scope::tenant && !denial.total && denial.limit == limits.soft(device, denial.resource) &&
+           denial.limit < limits.limit(Scope::tenant, device, denial.resource);
+}
 
 std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error,
                         const std::string& directory, const std::string& tenant, Reason reason, const Identity& who) {
@@ -87,8 +103,7 @@ void report(Account& account, std::uint32_t device_index, std::string_view devic
     const auto who = identity_of_self();
     account.ledger().record(event_of(device_index, denial, mode, error, who));
     say(LogLevel::warning, denial_line(device, denial, mode, error, account.directory(), account.tenant(),
-                                      account.policy().reason(denial.scope, denial.total ? total_device : device,
-                                                              denial.resource), who));
+                                      reason_of(account.policy(), device, denial), who));
 }
 
 void report_unavailable(std::string_view device, int error) {

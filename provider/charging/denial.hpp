@@ -12,6 +12,9 @@ namespace rdmaquota::provider {
 void report(Account& account, std::uint32_t device_index, std::string_view device, const Denial& denial, Mode mode,
             int error);
 
+// Whether it is the soft limit that was met.
+bool is_soft(const LimitsSegment& limits, std::string_view device, const Denial& denial) noexcept;
+
 // Logs that an object was denied because an account cannot be used.
 void report_unavailable(std::string_view device, int error);
 

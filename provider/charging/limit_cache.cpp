@@ -64,7 +64,7 @@ void LimitCache::read(const LimitsSegment& policy, std::string_view device, cons
     if (!(known && now.holds()) && !refresh(policy, device)) return resolve(policy, device, amounts, limits);
     for (std::size_t i = 0; i < amounts.count; ++i) {
         const auto& of = cell(amounts.resource[i]);
-        limits[i] = {of.process, of.process_total, of.tenant, of.tenant_total};
+        limits[i] = {of.process, of.process_total, hard_[index(amounts.resource[i])], of.tenant_total};
     }
 }
 
@@ -83,7 +83,8 @@ bool LimitCache::refresh(const LimitsSegment& policy, std::string_view device) n
         auto& of = cells_[index(row.id)];
         of.process = limits.process;
         of.process_total = limits.process_total;
-        of.tenant = limits.tenant;
+        of.tenant = std::min(limits.tenant, policy.soft(device, row.id));
+        hard_[index(row.id)] = limits.tenant;
         of.tenant_total = limits.tenant_total;
     }
     word_ = &policy.generation_word();

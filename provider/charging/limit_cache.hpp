@@ -37,9 +37,10 @@ public:
         std::atomic<std::uint64_t> tenant;
         std::atomic<std::uint64_t> tenant_total;
     };
+    // `tenant` is the soft limit where there is one that is lower: a charge that fits below it needs to know no more.
     const Cell& cell(Resource resource) const noexcept { return cells_[index(resource)]; }
 
-    // The limits as of now, one entry per amount; `policy` is the account's current one.
+    // The limits as of now, without soft ones, one entry per amount; `policy` is the account's current one.
     void read(const LimitsSegment& policy, std::string_view device, const Amounts& amounts, Limits* limits) noexcept;
 
     // Whether the policy or the environment names this device or port.
@@ -57,6 +58,7 @@ private:
     // The process that is refreshing: in a forked child no thread goes on with what a thread of its parent had begun.
     std::atomic<ProcessId> refreshing_{};
     Cell cells_[resource_count] = {};
+    std::atomic<std::uint64_t> hard_[resource_count] = {};  // of the tenant, without soft limits
 };
 
 }  // namespace rdmaquota::provider

@@ -1,6 +1,7 @@
 #include "provider/host/sidecar_request.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <string_view>
@@ -15,8 +16,7 @@
 namespace rdmaquota::provider {
 namespace {
 
-constexpr int patience_ms = 2000;
-constexpr std::string_view request = "{\"version\":1,\"request\":\"instance\"}\n";
+constexpr int instance_patience_ms = 2000;
 
 long now_ms() noexcept {
     timespec now{};
@@ -34,7 +34,7 @@ bool fill_address(sockaddr_un& address, const std::string& directory) noexcept {
     return true;
 }
 
-void ask(int fd, const sockaddr_un& address) noexcept {
+void ask(int fd, const sockaddr_un& address, std::string_view request, int patience_ms) noexcept {
     if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return;
     if (send(fd, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) return;
     pollfd readable{fd, POLLIN, 0};
@@ -43,16 +43,30 @@ void ask(int fd, const sockaddr_un& address) noexcept {
         if (poll(&readable, 1, left) >= 0 || errno != EINTR) return;  // else a signal of the program's
 }
 
-}  // namespace
-
-void ask_for_tenant(const std::string& directory) noexcept {
+void ask_sidecar(const std::string& directory, std::string_view request, int patience_ms) noexcept {
     const KeepErrno keep;
     sockaddr_un address{};
     if (!fill_address(address, directory)) return;
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return;
-    ask(fd, address);
+    ask(fd, address, request, patience_ms);
     close(fd);
+}
+
+}  // namespace
+
+void ask_for_tenant(const std::string& directory) noexcept {
+    ask_sidecar(directory, "{\"version\":1,\"request\":\"instance\"}\n", instance_patience_ms);
+}
+
+// A tenant's name has no character that JSON would escape but '\\'; with one, the sidecar looks at all tenants.
+void ask_for_grant(const std::string& directory, const std::string& tenant, int patience_ms) noexcept {
+    char request[256];
+    const bool plain = tenant.find_first_of("\"\\") == tenant.npos;
+    const int length = std::snprintf(request, sizeof request, "{\"version\":1,\"request\":\"grant\",\"tenant\":\"%s\"}\n",
+                                     plain ? tenant.c_str() : "");
+    if (length > 0 && length < static_cast<int>(sizeof request))
+        ask_sidecar(directory, {request, static_cast<std::size_t>(length)}, patience_ms);
 }
 
 }  // namespace rdmaquota::provider

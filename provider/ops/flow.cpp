@@ -1,14 +1,13 @@
 // Flow steering rules, flow actions, counter sets and completion counters.
 #include "provider/ops/ops.hpp"
 
-// Public since rdma-core 65; begins with its context (libibverbs/verbs.h).
-struct ibv_comp_cntr {
-    ibv_context* context;
-};
-struct ibv_comp_cntr_init_attr;
-
 namespace rdmaquota::provider {
 namespace {
+
+// ibv_comp_cntr is public since rdma-core 65; begins with its context (libibverbs/verbs.h).
+struct CompletionCounter {
+    ibv_context* context;
+};
 
 ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* attr) {
     return create<Kind::flow>(qp->context, Op::create_flow, create_flow, 0, qp, attr);
@@ -32,11 +31,11 @@ int destroy_counters(ibv_counters* counters) {
     return destroy(counters->context, Op::destroy_counters, destroy_counters, counters);
 }
 
-ibv_comp_cntr* create_comp_cntr(ibv_context* context, ibv_comp_cntr_init_attr* attr) {
+CompletionCounter* create_comp_cntr(ibv_context* context, void* attr) {
     return create<Kind::object>(context, Op::create_comp_cntr, create_comp_cntr, 0, context, attr);
 }
 
-int destroy_comp_cntr(ibv_comp_cntr* counter) {
+int destroy_comp_cntr(CompletionCounter* counter) {
     return destroy(counter->context, Op::destroy_comp_cntr, destroy_comp_cntr, counter);
 }
 

@@ -8,14 +8,14 @@ struct verbs_mr {
     int access;
 };
 
-// Public since rdma-core 59; only its first two fields are needed here.
-struct ibv_mr_init_attr {
+namespace rdmaquota::provider {
+namespace {
+
+// How ibv_mr_init_attr begins, which is public since rdma-core 59.
+struct MrAttributes {
     std::size_t length;
     int access;
 };
-
-namespace rdmaquota::provider {
-namespace {
 
 // On-demand paging pins nothing.
 std::uint64_t pinned(std::size_t length, int access) noexcept { return access & IBV_ACCESS_ON_DEMAND ? 0 : length; }
@@ -24,7 +24,7 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova
     return create<Kind::mr>(pd->context, Op::reg_mr, reg_mr, pinned(length, access), pd, address, length, iova, access);
 }
 
-ibv_mr* reg_mr_ex(ibv_pd* pd, ibv_mr_init_attr* attr) {
+ibv_mr* reg_mr_ex(ibv_pd* pd, MrAttributes* attr) {
     return create<Kind::mr>(pd->context, Op::reg_mr_ex, reg_mr_ex, pinned(attr->length, attr->access), pd, attr);
 }
 

@@ -7,8 +7,8 @@
 //   +4096      DeviceEntry[64]   which device or port has which index
 //   +12288     gates             u64[64][24]   tag:12 | amount:52
 //   +24576     peaks             u64[64][24]   highest amount a gate had
-//   +36864     soft_since        u64[64][24]   reserved: since when a soft limit is exceeded
-//   +49152     demand            u64[64][24]   reserved: what was last asked for and not granted
+//   +36864     soft_since        u64[64][24]   since when a soft limit is exceeded
+//   +49152     demand            u64[64][24]   tag:12 | amount:52, what was last asked for and not granted
 //   +61440     Event[1024]       denials, a ring
 //   +258048    Event[256]        repairs, another, so that neither takes the other's room
 //   +307200    SlotState[4096]   which slots are taken, apart from them so that a search is short
@@ -180,8 +180,8 @@ struct LedgerData {
     DeviceEntry devices[device_slots];
     CellRow gates[device_slots];
     CellRow peaks[device_slots];
-    CellRow soft_since[device_slots];  // not used yet: CLOCK_BOOTTIME in ns of the last upward crossing; 0: below
-    CellRow demand[device_slots];      // not used yet
+    CellRow soft_since[device_slots];  // CLOCK_BOOTTIME in ns of the last upward crossing; 0: never
+    CellRow demand[device_slots];      // usage that was wanted; the tag goes up with each asking
     Event events[event_slots];
     Event repairs[repair_slots];
     SlotState states[owner_slots];

@@ -243,6 +243,14 @@ public:
     std::uint64_t room(const Owner& owner, std::uint32_t device, Resource resource,
                        const Limits& limits) const noexcept;
 
+    // The words of a soft limit and of a share (shm/ledger/layout.hpp). Anyone who may charge can write them.
+    std::uint64_t& soft_since(std::uint32_t device, Resource resource) noexcept {
+        return data_->soft_since[device][index(resource)];
+    }
+    std::uint64_t& demand(std::uint32_t device, Resource resource) noexcept {
+        return data_->demand[device][index(resource)];
+    }
+
     // Counts activity of the owner: a completion event, or a QP that modify_qp moved (or failed to move) to
     // `state`, numbered as enum ibv_qp_state; other numbers are not counted. Writes the owner's words only.
     void count_cq_event(const Owner& owner, std::uint32_t device) noexcept;

@@ -166,6 +166,10 @@ std::uint64_t LedgerCopy::gate(std::uint32_t device, Resource resource) const no
     return device < device_slots ? head_->gates[device][index(resource)] & gate_amount_mask : 0;
 }
 
+std::uint64_t LedgerCopy::soft_since(std::uint32_t device, Resource resource) const noexcept {
+    return device < device_slots ? head_->soft_since[device][index(resource)] : 0;
+}
+
 std::uint64_t LedgerCopy::peak(std::uint32_t device, Resource resource) const noexcept {
     return device < device_slots ? head_->peaks[device][index(resource)] : 0;
 }

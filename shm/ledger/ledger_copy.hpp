@@ -46,6 +46,7 @@ public:
     std::uint64_t tenant_usage(std::uint32_t device, Resource resource) const noexcept;
     std::uint64_t gate(std::uint32_t device, Resource resource) const noexcept;
     std::uint64_t peak(std::uint32_t device, Resource resource) const noexcept;
+    std::uint64_t soft_since(std::uint32_t device, Resource resource) const noexcept;
 
     // 0 where activity was not read.
     PastActivity activity(std::uint32_t slot, std::uint32_t device) const noexcept;

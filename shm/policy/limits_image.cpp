@@ -41,6 +41,7 @@ Result<void> fill_header(const TenantLimits& limits, LimitsHeader& header) {
     header.clamp_device_attr = limits.clamp_device_attr ? 1 : 0;
     header.weight = limits.weight;
     header.grace_s = limits.grace_s;
+    header.grant_wait_ms = limits.grant_wait_ms;
     limits.tenant.copy(header.tenant, sizeof header.tenant - 1);
     limits.log_file.copy(header.log_file, sizeof header.log_file - 1);
     return {};
@@ -62,7 +63,10 @@ void LimitsImage::add_row(Scope scope, std::string_view device) {
     std::fill(std::begin(row.soft), std::end(row.soft), unset);
     auto& origins = origins_.emplace_back();
     origins = {};
-    for (auto& origin : origins.of) origin.configured = origin.file = unset;
+    for (auto& origin : origins.of) {
+        origin.configured = origin.file = origin.granted = unset;
+        origin.guarantee = origin.guarantee_file = origin.soft_file = unset;
+    }
     header_.row_count = static_cast<std::uint32_t>(rows_.size());
 }
 
@@ -99,7 +103,29 @@ Result<LimitsImage> LimitsImage::compile(const TenantLimits& limits) {
         return Error{added.error()};
     if (auto added = image.add_scope(Scope::tenant, limits.limits[index(Scope::tenant)], {}); !added)
         return Error{added.error()};
+    for (const auto* parts : {&limits.guarantees, &limits.softs})
+        for (const auto& row : *parts)
+            if (auto there = image.row_to_write(Scope::tenant, row.device); !there) return Error{there.error()};
+    image.fill_parts(limits);
+    for (const auto& [device, row] : limits.first_grants)
+        for (const auto& resource : resource_table)
+            if (row[index(resource.id)] != unset)
+                if (auto granted = image.grant(device, resource.id, row[index(resource.id)]); !granted)
+                    return Error{granted.error()};
     return image;
+}
+
+void LimitsImage::fill_parts(const TenantLimits& limits) {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+        if (rows_[i].scope != static_cast<std::uint32_t>(Scope::tenant)) continue;
+        const auto* guarantees = find_row(limits.guarantees, device_of(rows_[i]));
+        const auto* softs = find_row(limits.softs, device_of(rows_[i]));
+        for (std::size_t r = 0; r < resource_count; ++r) {
+            auto& origin = origins_[i].of[r];
+            if (guarantees != nullptr) origin.guarantee = origin.guarantee_file = (*guarantees)[r];
+            if (softs != nullptr) rows_[i].soft[r] = origin.soft_file = (*softs)[r];
+        }
+    }
 }
 
 LimitsImage LimitsImage::copy(const LimitsHeader& header, const LimitsRow* rows, const OriginRow* origins,
@@ -129,18 +155,39 @@ std::uint64_t LimitsImage::configured(Scope scope, std::string_view device, Reso
     return unlimited;
 }
 
+Settled settle(std::uint64_t own, std::uint64_t configured, std::uint64_t granted) noexcept {
+    if (granted == unset) return {own, Reason::configured};
+    return granted < configured ? Settled{granted, Reason::grant} : Settled{configured, Reason::configured};
+}
+
+// The number of the device's row, which is made when there is none.
+Result<std::size_t> LimitsImage::row_to_write(Scope scope, std::string_view device) {
+    if (const auto row = find(scope, device)) return *row;
+    const auto in_scope = std::count_if(rows_.begin(), rows_.end(), [&](const LimitsRow& other) {
+        return other.scope == static_cast<std::uint32_t>(scope);
+    });
+    if (in_scope == static_cast<std::ptrdiff_t>(most_limit_rows))
+        return Error{fmt::format("no room for limits of {}: tenant {} has limits for {} devices already",
+                                 printable(device), header_.tenant, most_limit_rows)};
+    add_row(scope, device);
+    return rows_.size() - 1;
+}
+
+Result<void> LimitsImage::grant(std::string_view device, Resource resource, std::uint64_t amount) {
+    const auto row = row_to_write(Scope::tenant, device);
+    if (!row) return Error{row.error()};
+    auto& origin = origins_[*row].of[index(resource)];
+    const auto settled = settle(origin.configured, configured(Scope::tenant, device, resource), amount);
+    origin.granted = amount;
+    origin.since_s = static_cast<std::uint64_t>(std::time(nullptr));
+    rows_[*row].effective[index(resource)] = settled.effective;
+    rows_[*row].reason[index(resource)] = static_cast<std::uint8_t>(settled.reason);
+    return {};
+}
+
 Result<void> LimitsImage::hold(const LimitsWriter::Held& held) {
-    auto row = find(held.scope, held.device);
-    if (!row) {
-        const auto in_scope = std::count_if(rows_.begin(), rows_.end(), [&](const LimitsRow& other) {
-            return other.scope == static_cast<std::uint32_t>(held.scope);
-        });
-        if (in_scope == static_cast<std::ptrdiff_t>(most_limit_rows))
-            return Error{fmt::format("no room for limits of {}: tenant {} has limits for {} devices already",
-                                     printable(held.device), header_.tenant, most_limit_rows)};
-        row = rows_.size();
-        add_row(held.scope, held.device);
-    }
+    const auto row = row_to_write(held.scope, held.device);
+    if (!row) return Error{row.error()};
     rows_[*row].effective[index(held.resource)] = held.limit;
     rows_[*row].reason[index(held.resource)] = static_cast<std::uint8_t>(held.reason);
     auto& origin = origins_[*row].of[index(held.resource)];

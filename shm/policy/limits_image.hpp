@@ -13,6 +13,13 @@
 
 namespace rdmaquota {
 
+// What holds in a row for a share and for what is configured: by the row itself, and for its device.
+struct Settled {
+    std::uint64_t effective;
+    Reason reason;
+};
+Settled settle(std::uint64_t own, std::uint64_t configured, std::uint64_t granted) noexcept;
+
 class LimitsImage {
 public:
     // The error says what there is no room for.
@@ -29,12 +36,17 @@ public:
     // Makes another limit effective; an error when there is no room for its device.
     Result<void> hold(const LimitsWriter::Held& held);
 
+    // Gives the tenant a share; an error as above.
+    Result<void> grant(std::string_view device, Resource resource, std::uint64_t amount);
+
     std::string bytes() const;
 
 private:
     Result<void> add_scope(Scope scope, const ScopeLimits& own, const ScopeLimits& for_everyone);
     std::optional<std::size_t> find(Scope scope, std::string_view device) const;
     void fill_last(const LimitRow* own, const LimitRow* for_everyone);
+    void fill_parts(const TenantLimits& limits);
+    Result<std::size_t> row_to_write(Scope scope, std::string_view device);
 
     LimitsHeader header_{};
     std::vector<LimitsRow> rows_;

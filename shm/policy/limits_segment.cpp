@@ -135,6 +135,63 @@ const Origin* LimitsSegment::origin(Scope scope, std::string_view device, Resour
     return found ? &origins()[found - rows()].of[index(resource)] : nullptr;
 }
 
+// Of the tenant as a whole, by the row of the device, else by "*".
+std::uint64_t LimitsSegment::origin_value(std::string_view device, Resource resource,
+                                          std::uint64_t Origin::*value) const noexcept {
+    const auto* own = origin(Scope::tenant, device, resource);
+    if (own != nullptr && load(own->*value) != unset) return load(own->*value);
+    if (is_port(device) || device == total_device) return unset;
+    const auto* any = origin(Scope::tenant, any_device, resource);
+    return any == nullptr ? unset : load(any->*value);
+}
+
+std::uint64_t LimitsSegment::guarantee(std::string_view device, Resource resource) const noexcept {
+    const auto amount = origin_value(device, resource, &Origin::guarantee);
+    return amount == unset ? 0 : amount;
+}
+
+std::uint64_t LimitsSegment::granted(std::string_view device, Resource resource) const noexcept {
+    const auto* own = origin(Scope::tenant, device, resource);
+    return own == nullptr ? unset : load(own->granted);
+}
+
+std::array<LimitsSegment::ShareFigures, resource_count> LimitsSegment::share_figures(
+    std::string_view device) const noexcept {
+    const bool alone = is_port(device) || device == total_device;  // "*" does not stand for it
+    const auto* own = all_ ? row(Scope::tenant, device) : nullptr;
+    const auto* any = all_ && !alone ? row(Scope::tenant, any_device) : nullptr;
+    const auto value = [&](const LimitsRow* of, std::size_t r, std::uint64_t Origin::*which) {
+        return of == nullptr ? unset : load(origins()[of - rows()].of[r].*which);
+    };
+    const auto either = [&](std::size_t r, std::uint64_t Origin::*which) {
+        const auto amount = value(own, r, which);
+        return amount != unset ? amount : value(any, r, which);
+    };
+    std::array<ShareFigures, resource_count> all{};
+    for (const auto& resource : resource_table) {
+        const auto r = index(resource.id);
+        const auto limit = either(r, &Origin::configured), guarantee = either(r, &Origin::guarantee);
+        all[r] = {limit == unset ? unlimited : limit, guarantee == unset ? 0 : guarantee,
+                  value(own, r, &Origin::granted)};
+        const auto* holds = alone || load_limit(own, resource.id) != unset ? own : any;
+        if (load_reason(holds, resource.id) == Reason::rule)
+            all[r].limit = std::min(all[r].limit, load_limit(holds, resource.id));
+    }
+    return all;
+}
+
+std::uint64_t LimitsSegment::soft(std::string_view device, Resource resource) const noexcept {
+    const auto of = [&](const LimitsRow* row) { return row == nullptr ? unset : load(row->soft[index(resource)]); };
+    if (device == total_device) return unlimited;
+    auto amount = of(row(Scope::tenant, device));
+    if (amount == unset && !is_port(device)) amount = of(row(Scope::tenant, any_device));
+    return amount == unset ? unlimited : amount;
+}
+
+std::uint32_t LimitsSegment::grant_wait_ms() const noexcept {
+    return std::min(load(header().grant_wait_ms), most_grant_wait_ms);
+}
+
 std::uint64_t LimitsSegment::configured(Scope scope, std::string_view device, Resource resource) const noexcept {
     const auto of = [&](std::string_view name) {
         const auto* found = origin(scope, name, resource);

@@ -5,8 +5,9 @@
 //   then    OriginRow[row_count]    where it comes from: for tools only, and not mapped by programs
 //
 // A row is a scope, a device name and one limit per resource. A limit has two values. What is *configured* comes from
-// the policy file or from `rdmaquota set`. What is *effective* holds now: the same, unless a reason (a dynamic rule, an
-// upgrade) makes it another one meanwhile. So what is configured is never forgotten, and a denial can say why a limit holds.
+// the policy file or from `rdmaquota set`. What is *effective* holds now: the same, unless the tenant's share of what is
+// above it in the tree is less, or a reason (a dynamic rule, an upgrade) makes it another one meanwhile. So what is
+// configured is never forgotten, and a denial can say why a limit holds.
 // `generation` goes up after each change: readers look at it at every charge, so that a change is live at once, and at
 // nothing else meanwhile. All words are single atomics.
 // Where a change needs another row or another header, a new file with another `id` is renamed over the old one, whose
@@ -15,6 +16,7 @@
 #pragma once
 
 #include <cstddef>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -48,7 +50,7 @@ struct LimitsHeader {
     std::uint32_t clamp_device_attr;
     std::uint32_t weight;
     std::uint32_t grace_s;
-    std::uint32_t reserved0;
+    std::uint32_t grant_wait_ms;
     char tenant[tenant_name_bytes];  // as it is shown, NUL-terminated
     char log_file[256];
     std::uint64_t reserved[7];
@@ -74,8 +76,12 @@ struct Origin {
     std::uint32_t own;         // whose it is, see own_in_file; 0: from [process], or of nobody
     std::uint32_t reserved;
     char why[96];  // the reason in words, NUL-terminated; not yet safe to print
+    std::uint64_t granted;         // the share of what is above; `unset`: nothing above bounds it
+    std::uint64_t guarantee;       // `unset` where this row says nothing, as the next two
+    std::uint64_t guarantee_file;  // as `file`
+    std::uint64_t soft_file;
 };
-static_assert(sizeof(Origin) == 128);
+static_assert(sizeof(Origin) == 160);
 
 // Bits: the tenant's own tables say it; it was set for this tenant since.
 inline constexpr std::uint32_t own_in_file = 1, own_by_set = 2;
@@ -131,9 +137,21 @@ public:
     std::uint64_t limit(Scope scope, std::string_view device, Resource resource) const noexcept;
     // Why that limit holds.
     Reason reason(Scope scope, std::string_view device, Resource resource) const noexcept;
+    // The soft limit, as `limit`; `unlimited` where there is none, and for "total".
+    std::uint64_t soft(std::string_view device, Resource resource) const noexcept;
+    std::uint32_t grace_s() const noexcept { return load(header().grace_s); }
+    std::uint32_t grant_wait_ms() const noexcept;
     // What would be in force without any reason. Needs Parts::all, as the next.
     std::uint64_t configured(Scope scope, std::string_view device, Resource resource) const noexcept;
     const Origin* origin(Scope scope, std::string_view device, Resource resource) const noexcept;
+    // What is reserved for the tenant, 0 for nothing; and its share, `unset` where nothing above bounds it.
+    std::uint64_t guarantee(std::string_view device, Resource resource) const noexcept;
+    std::uint64_t granted(std::string_view device, Resource resource) const noexcept;
+    // All of that for a device at once; `limit` is the one configured, or a dynamic rule's where that is less.
+    struct ShareFigures {
+        std::uint64_t limit, guarantee, granted;
+    };
+    std::array<ShareFigures, resource_count> share_figures(std::string_view device) const noexcept;
 
 private:
     friend class LimitsWriter;
@@ -141,6 +159,7 @@ private:
     explicit LimitsSegment(Mapping mapping, bool all) noexcept : mapping_(std::move(mapping)), all_(all) {}
     const LimitsRow* rows() const noexcept { return reinterpret_cast<const LimitsRow*>(&header() + 1); }
     const OriginRow* origins() const noexcept;
+    std::uint64_t origin_value(std::string_view device, Resource resource, std::uint64_t Origin::*value) const noexcept;
     std::uint32_t row_count() const noexcept { return row_count_; }
 
     Mapping mapping_;

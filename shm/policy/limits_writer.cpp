@@ -75,7 +75,7 @@ std::uint64_t left_of(Reason reason, std::uint64_t held, std::uint64_t before, s
 
 Result<void> keep_held(const LimitsSegment& before, LimitsImage& image) {
     for (auto held : held_limits(before)) {
-        if (held.reason != Reason::upgrade && held.reason != Reason::grant) continue;
+        if (held.reason != Reason::upgrade) continue;
         const auto now = image.configured(held.scope, held.device, held.resource);
         held.limit = left_of(held.reason, held.limit, held.configured, now);
         if (auto kept = image.hold(held); !kept) return kept;
@@ -83,10 +83,23 @@ Result<void> keep_held(const LimitsSegment& before, LimitsImage& image) {
     return {};
 }
 
+Result<void> keep_granted(const LimitsSegment& before, LimitsImage& image) {
+    for (const auto& device : before.devices(Scope::tenant))
+        for (const auto& row : resource_table)
+            if (const auto amount = before.granted(device, row.id); amount != unset)
+                if (auto kept = image.grant(device, row.id, amount); !kept) return kept;
+    return {};
+}
+
 Result<void> check_device(std::string_view name) {
     if (valid_device(name)) return {};
     return Error{fmt::format("'{}' is no device name: write a name such as mlx5_0, a port such as mlx5_0/1, \"*\" or total",
                              printable(name))};
+}
+
+void write_why(Origin& origin, std::string_view why) noexcept {
+    std::fill(std::begin(origin.why), std::end(origin.why), '\0');
+    why.substr(0, sizeof origin.why - 1).copy(origin.why, sizeof origin.why - 1);
 }
 
 }  // namespace
@@ -106,10 +119,15 @@ Result<LimitsWriter> LimitsWriter::open(const std::string& path, std::chrono::mi
 Result<void> LimitsWriter::publish(const std::string& path, const TenantLimits& limits) {
     const auto lock = PolicyLock::take(path);
     if (!lock) return Error{lock.error()};
-    auto image = LimitsImage::compile(limits);
+    const auto before = LimitsSegment::open(path, LimitsSegment::Parts::all);
+    auto compiled = limits;
+    if (before) compiled.first_grants.clear();
+    auto image = LimitsImage::compile(compiled);
     if (!image) return Error{image.error()};
-    if (const auto before = LimitsSegment::open(path, LimitsSegment::Parts::all))
+    if (before) {
+        if (auto kept = keep_granted(*before, *image); !kept) return kept;
         if (auto kept = keep_held(*before, *image); !kept) return kept;
+    }
     return replace(path, *image);
 }
 
@@ -119,12 +137,13 @@ Origin& LimitsWriter::origin(std::size_t row, Resource resource) noexcept {
 
 void LimitsWriter::changed() noexcept { add(const_cast<std::uint64_t&>(limits_.header().generation), 1); }
 
-Result<void> LimitsWriter::add_row(Scope scope, std::string_view device) {
-    if (limits_.devices(scope).size() == most_limit_rows)
+// One file for all of them.
+Result<void> LimitsWriter::add_rows(Scope scope, std::span<const std::string_view> devices) {
+    if (limits_.devices(scope).size() + devices.size() > most_limit_rows)
         return Error{fmt::format("no room for limits of another device: tenant {} has limits for {} already",
-                                 limits_.tenant(), most_limit_rows)};
+                                 limits_.tenant(), limits_.devices(scope).size())};
     auto image = LimitsImage::copy(limits_.header(), limits_.rows(), limits_.origins(), limits_.row_count());
-    image.add_row(scope, device);
+    for (const auto device : devices) image.add_row(scope, device);
     if (auto replaced = replace(path_, image); !replaced) return replaced;
     auto fresh = LimitsSegment::open(path_, LimitsSegment::Parts::all, true);
     if (!fresh) return Error{fresh.error()};
@@ -132,11 +151,23 @@ Result<void> LimitsWriter::add_row(Scope scope, std::string_view device) {
     return {};
 }
 
+Result<void> LimitsWriter::add_missing_rows(std::span<const Grant> grants) {
+    std::vector<std::string_view> missing;
+    for (const auto& grant : grants) {
+        if (!missing.empty() && missing.back() == grant.device) continue;
+        if (auto valid = check_device(grant.device); !valid) return valid;
+        if (limits_.row(Scope::tenant, grant.device) == nullptr && std::find(missing.begin(), missing.end(), grant.device) == missing.end())
+            missing.push_back(grant.device);
+    }
+    if (missing.empty()) return {};
+    return add_rows(Scope::tenant, missing);
+}
+
 // The number of the device's row, which is made when there is none.
 Result<std::size_t> LimitsWriter::row_to_write(Scope scope, std::string_view device) {
     if (auto valid = check_device(device); !valid) return Error{valid.error()};
     if (limits_.row(scope, device) == nullptr)
-        if (auto added = add_row(scope, device); !added) return Error{added.error()};
+        if (auto added = add_rows(scope, {&device, 1}); !added) return Error{added.error()};
     return static_cast<std::size_t>(limits_.row(scope, device) - limits_.rows());
 }
 
@@ -165,7 +196,76 @@ void LimitsWriter::lower_held(std::size_t row, Resource resource, std::uint64_t 
 void LimitsWriter::configure(std::size_t row, Resource resource, std::uint64_t limit) noexcept {
     lower_held(row, resource, limit);
     store(origin(row, resource).configured, limit);
-    if (load_reason(&rows()[row], resource) == Reason::configured) store(rows()[row].effective[index(resource)], limit);
+    settle_row(row, resource);
+    if (device_of(rows()[row]) == any_device) settle_below(row, resource);
+}
+
+// Makes effective what is configured and granted; what a reason holds stays, never above what is granted.
+void LimitsWriter::settle_row(std::size_t row, Resource resource) noexcept {
+    auto& of = rows()[row];
+    auto& effective = of.effective[index(resource)];
+    const auto granted = load(origin(row, resource).granted);
+    const auto reason = load_reason(&of, resource);
+    if (reason == Reason::rule || reason == Reason::upgrade) {
+        if (granted < load(effective) && granted != rdmaquota::unset) store(effective, granted);
+        return;
+    }
+    const auto configured = limits_.configured(static_cast<Scope>(of.scope), device_of(of), resource);
+    const auto settled = settle(load(origin(row, resource).configured), configured, granted);
+    store(of.reason[index(resource)], static_cast<std::uint8_t>(settled.reason));
+    store(effective, settled.effective);
+}
+
+// The rows with a share for which the row "*" says what is configured.
+void LimitsWriter::settle_below(std::size_t row, Resource resource) noexcept {
+    for (std::size_t i = 0; i < limits_.row_count(); ++i)
+        if (i != row && rows()[i].scope == rows()[row].scope &&
+            load(origin(i, resource).granted) != rdmaquota::unset)
+            settle_row(i, resource);
+}
+
+std::uint64_t& LimitsWriter::part(LimitPart part, std::size_t row, Resource resource) noexcept {
+    return part == LimitPart::soft ? rows()[row].soft[index(resource)] : origin(row, resource).guarantee;
+}
+
+Result<void> LimitsWriter::set_part(LimitPart which, std::string_view device, std::span<const Setting> settings) {
+    const auto row = row_to_write(Scope::tenant, device);
+    if (!row) return Error{row.error()};
+    for (const auto& [resource, amount] : settings) store(part(which, *row, resource), amount);
+    changed();
+    return {};
+}
+
+Result<void> LimitsWriter::unset_part(LimitPart which, std::string_view device, std::span<const Resource> resources) {
+    if (auto valid = check_device(device); !valid) return valid;
+    const auto* found = limits_.row(Scope::tenant, device);
+    if (found == nullptr) return {};
+    const auto row = static_cast<std::size_t>(found - limits_.rows());
+    for (const auto resource : resources) {
+        const auto& from = origin(row, resource);
+        store(part(which, row, resource), load(which == LimitPart::soft ? from.soft_file : from.guarantee_file));
+    }
+    changed();
+    return {};
+}
+
+Result<void> LimitsWriter::grant(std::span<const Grant> grants, std::string_view why) {
+    if (auto added = add_missing_rows(grants); !added) return added;
+    std::size_t row = 0;
+    std::string_view in_row;
+    for (const auto& [device, resource, amount] : grants) {
+        if (in_row != device) row = static_cast<std::size_t>(limits_.row(Scope::tenant, device) - limits_.rows());
+        in_row = device;
+        auto& from = origin(row, resource);
+        store(from.granted, amount);
+        const auto before = load_reason(&rows()[row], resource);
+        settle_row(row, resource);
+        const bool begins = before != Reason::grant && load_reason(&rows()[row], resource) == Reason::grant;
+        if (begins) store(from.since_s, static_cast<std::uint64_t>(std::time(nullptr)));
+        if (begins || before == Reason::grant) write_why(from, why);
+    }
+    if (!grants.empty()) changed();
+    return {};
 }
 
 Result<void> LimitsWriter::set(Scope scope, std::string_view device, std::span<const Setting> settings, Whose whose) {
@@ -211,8 +311,8 @@ Result<void> LimitsWriter::hold(Scope scope, std::string_view device, Resource r
         load(now.effective[index(resource)]) <= limit)
         return {};
     auto& from = origin(*row, resource);
-    std::fill(std::begin(from.why), std::end(from.why), '\0');
-    why.substr(0, sizeof from.why - 1).copy(from.why, sizeof from.why - 1);
+    write_why(from, why);
+    if (const auto granted = load(from.granted); granted != rdmaquota::unset) limit = std::min(limit, granted);
     store(from.since_s, static_cast<std::uint64_t>(std::time(nullptr)));
     store(rows()[*row].reason[index(resource)], static_cast<std::uint8_t>(reason));
     store(rows()[*row].effective[index(resource)], limit);
@@ -224,8 +324,8 @@ void LimitsWriter::release(Scope scope, std::string_view device, Resource resour
     const auto* found = limits_.row(scope, device);
     if (found == nullptr || load_reason(found, resource) == Reason::configured) return;
     const auto row = static_cast<std::size_t>(found - limits_.rows());
-    store(rows()[row].effective[index(resource)], load(origin(row, resource).configured));
     store(rows()[row].reason[index(resource)], static_cast<std::uint8_t>(Reason::configured));
+    settle_row(row, resource);
     changed();
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "policy/limit.hpp"
+#include "policy/limit_key.hpp"
 #include "policy/result.hpp"
 #include "shm/policy/limits_segment.hpp"
 #include "shm/policy/policy_lock.hpp"
@@ -25,8 +26,9 @@ public:
                                      std::chrono::milliseconds patience = PolicyLock::default_patience);
 
     // Renames a file with `limits` over `path`; the one that was there becomes superseded. Nothing of what `set` or
-    // `hold` changed before is kept, except that others keep their share: a limit that is held for Reason::upgrade or
-    // Reason::grant stays held, never above what is configured now. Needs write permission on the directory.
+    // `hold` changed before is kept, except that others keep their share: a limit that is held for Reason::upgrade
+    // stays held, never above what is configured now, and so does what was granted; TenantLimits::first_grants are for a
+    // tenant that had no limits before. Needs write permission on the directory.
     static Result<void> publish(const std::string& path, const TenantLimits& limits);
 
     // Of all parts.
@@ -40,15 +42,30 @@ public:
     Result<void> set(Scope scope, std::string_view device, std::span<const Setting> settings,
                      Whose whose = Whose::tenant);
     Result<void> set(Scope scope, std::string_view device, Resource resource, std::uint64_t limit);
+    // The same for the tenant's guarantees or soft limits.
+    Result<void> set_part(LimitPart part, std::string_view device, std::span<const Setting> settings);
     // Back to what the policy file said when it was published.
     Result<void> unset(Scope scope, std::string_view device, std::span<const Resource> resources,
                        Whose whose = Whose::tenant);
+    Result<void> unset_part(LimitPart part, std::string_view device, std::span<const Resource> resources);
 
-    // Makes another limit effective, for a reason other than Reason::configured, until `release`. While one is held for
+    // The tenant's share of what is above it: nothing in effect is ever above it, until it is `unset`. It is the effective
+    // limit where what is configured is not less and no reason holds less.
+    struct Grant {
+        std::string_view device;
+        Resource resource;
+        std::uint64_t amount;
+    };
+    // All of them, then one change of the generation; an error when there is no room for a device.
+    Result<void> grant(std::span<const Grant> grants, std::string_view why);
+    // Makes programs read their limits again.
+    void bump() noexcept { changed(); }
+
+    // Makes another limit effective, for Reason::rule or Reason::upgrade, until `release`. While one is held for
     // Reason::upgrade, other reasons can only lower it.
     Result<void> hold(Scope scope, std::string_view device, Resource resource, std::uint64_t limit, Reason reason,
                       std::string_view why);
-    // What is configured holds again.
+    // What is configured, or granted, holds again.
     void release(Scope scope, std::string_view device, Resource resource) noexcept;
 
     // One limit that is held by a reason at present.
@@ -68,11 +85,15 @@ private:
         : lock_(std::move(lock)), path_(std::move(path)), limits_(std::move(limits)) {}
     LimitsRow* rows() noexcept { return const_cast<LimitsRow*>(limits_.rows()); }
     Result<std::size_t> row_to_write(Scope scope, std::string_view device);
-    Result<void> add_row(Scope scope, std::string_view device);
+    Result<void> add_rows(Scope scope, std::span<const std::string_view> devices);
+    Result<void> add_missing_rows(std::span<const Grant> grants);
     Origin& origin(std::size_t row, Resource resource) noexcept;
     void lower_held(std::size_t row, Resource resource, std::uint64_t limit) noexcept;
     void configure(std::size_t row, Resource resource, std::uint64_t limit) noexcept;
     void changed() noexcept;
+    void settle_row(std::size_t row, Resource resource) noexcept;
+    void settle_below(std::size_t row, Resource resource) noexcept;
+    std::uint64_t& part(LimitPart part, std::size_t row, Resource resource) noexcept;
 
     PolicyLock lock_;
     std::string path_;

@@ -47,7 +47,8 @@ struct NodeHeader {
     std::uint32_t log_level;
     std::uint32_t log_target;
     TextSpan log_file;
-    std::uint64_t reserved[4];
+    std::uint64_t grant_wait_ms;
+    std::uint64_t reserved[3];
 };
 static_assert(sizeof(NodeHeader) == 104);
 

@@ -30,6 +30,21 @@ def pairs(figures):
         added = ours.beyond(bare)
         yield row(f"{OBJECTS[kind]} created and destroyed on a fake device, added", added,
                   [("whole with", ours), ("whole without", bare)], f"≤ {most}", added.median <= most)
+        deep = figures.mean(f"pairs.{kind}.deep", "instructions").beyond(bare)
+        yield row("… by a tenant five levels down", deep, [("one level down", added)], "the same ± 10",
+                  abs(deep.median - added.median) <= 10)
+
+
+def shares(figures):
+    for case, name, most in (("rest", "none of them does anything", 5), ("ask", "one of them asks for more", 5),
+                             ("nothing", "all ledgers are read, and nothing changed", None),
+                             ("one", "the same, and one wants more of a resource", None),
+                             ("one_resource", "all of them use a little more of a resource", None),
+                             ("all", "all of them use a little more of every resource", None),
+                             ("first_use", "all at once after a start", None), ("first", "the very first", None)):
+        figure = figures.get(f"shares.{case}", "ns")
+        yield row(f"dividing among 1,000 tenants, 8 devices, all resources: {name}", figure, [],
+                  f"≤ {most} ms" if most else "", figure.median <= most * 1e6 if most else None)
 
 
 def processes(figures):
@@ -201,5 +216,6 @@ ROWS = {
     "death": [("death", death), ("guest", death_guest)],
     "start": [("device", start)],
     "denial": [("denial", denial)],
+    "shares": [("shares", shares)],
     "memory": [("device", memory)],
 }

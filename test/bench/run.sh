@@ -13,6 +13,7 @@
 #   death      the charge after the kill -9 of a holder of 1,000 QPs (and in the guest)
 #   start      300 processes that open, charge and end (fake device)
 #   denial     a denial among 1, 100 and 4,000 live owners: a process's first, later ones, and the charge after a death
+#   shares     a pass that divides what 1,000 tenants may use: CPU time
 #   memory     what a process takes more with us (fake device)
 #
 #   --json     one JSON object instead of the table
@@ -26,7 +27,7 @@ repo=$(cd "$here/../.." && pwd -P)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 programs=$build/test/bench
-all_rows=(charge pairs processes receipts objects open death start denial memory)
+all_rows=(charge pairs processes receipts objects open death start denial shares memory)
 json='' quick='' rows=()
 
 while [ $# -gt 0 ]; do
@@ -117,6 +118,7 @@ wanted charge && command -v valgrind >/dev/null && measure instructions count_in
 wanted processes && measure processes "$programs/bench_processes" \
     --runs "$(choose 5 1)" --milliseconds "$(choose 2000 1000)"
 wanted denial && measure denial "$programs/bench_denial" --runs "$(choose 101 31)"
+wanted shares && measure shares "$programs/bench_shares" --runs "$(choose 31 11)"
 wanted death && measure death "$programs/bench_death" --runs "$(choose 51 21)"
 wanted open start memory && measure device device_figures
 wanted pairs && measure pairs on_fake_device -- "$here/pairs.sh" "$build"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh [--long] [--trace] [PART...]: searches the model of the ledger for a way to break I1 to I4, and
+# run.sh [--long] [--trace] [PART...]: searches the models of the ledger and of shares for a way to break I1 to I4, and
 # checks that it finds the way in each mutant. With PARTs, only those checks whose name or settings
 # contain one. About two and a half minutes of one core and 1 GB; --long has more processes, deaths and
 # resources, and takes about half an hour and 6 GB. --trace prints what was found in the mutants, too.
@@ -27,6 +27,7 @@ cd "$work" || exit 1
 megabytes=$([ "$long" ] && echo 6000 || echo 3000)
 passed=0 failed=0
 TIMEFORMAT=%U
+model=ledger.pml
 
 ok() {
     echo "ok - $1"
@@ -56,17 +57,17 @@ search() {
     rm -f pan* ./*.trail steps
     # shellcheck disable=SC2086  # several words
     {
-        spin -a $defines "$here/ledger.pml" &&
+        spin -a $defines "$here/$model" &&
             "$compiler" -w $kind -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM=$megabytes "$@" -o pan pan.c
     } > log 2>&1 || return
     { time ./pan -m20000 -w24 -n $liveness > log 2>&1; } 2> seconds
-    [ ! -f ledger.pml.trail ] || read_trail "$defines"
+    [ ! -f $model.trail ] || read_trail "$defines"
 }
 
 # read_trail "DEFINES": leaves a counterexample in `steps`, a line for each step
 read_trail() {
     # shellcheck disable=SC2086  # several words
-    spin -t -T -k ledger.pml.trail $1 "$here/ledger.pml" | grep -E '^process|assertion|CYCLE' > steps
+    spin -t -T -k $model.trail $1 "$here/$model" | grep -E '^process|assertion|CYCLE' > steps
 }
 
 show_trace() { [ ! -f steps ] || sed 's/^/    # /' steps; }
@@ -186,6 +187,16 @@ fails MUTANT_HOLD_BACK_FOR_EVER "I3" "$stop -DPAUSE"
 fails WITNESS_PROVED "WITNESS" "$race"
 fails WITNESS_CORRECTED "WITNESS" "$race"
 fails WITNESS_TAKEN_OVER "WITNESS" "$race -DKILLS=2"
+
+# The sum over tenants that share no memory.
+model=shares.pml
+holds "I1: shares of three children, two charge, stopped anywhere, the mover killed once" ""
+[ ! "$long" ] || holds "long: more moves and deaths" "-DMOVES=3 -DKILLS=2"
+for mutant in LIMIT_BEFORE_GENERATION COMPARE_BEFORE_GATE NO_COMPARE RAISE_FIRST READ_FIRST READ_BEFORE_BUMP \
+    NO_BUMP_AT_START; do
+    fails MUTANT_$mutant I1 ""
+done
+fails WITNESS_HANDED_ON WITNESS ""
 
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { max_qps = 64 };
+enum { max_qps = 2000 };
 
 static struct ibv_context *open_device(const char *name)
 {

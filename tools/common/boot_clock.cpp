@@ -12,4 +12,10 @@ std::uint64_t ticks_since_boot() {
     return static_cast<std::uint64_t>(now.tv_sec * ticks + now.tv_nsec * ticks / 1'000'000'000);
 }
 
+std::uint64_t boot_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
 }  // namespace rdmaquota

@@ -7,4 +7,7 @@ namespace rdmaquota {
 
 std::uint64_t ticks_since_boot();
 
+// CLOCK_BOOTTIME.
+std::uint64_t boot_ns();
+
 }  // namespace rdmaquota

@@ -50,12 +50,35 @@ Result<LimitsWriter> open_for_change(const std::string& here) {
     return LimitsWriter::open(path);
 }
 
+std::uint64_t value_of(const LimitsSegment& limits, const LimitKey& key, LimitPart part) {
+    if (part == LimitPart::soft) return limits.soft(key.device, key.resource);
+    if (part == LimitPart::guarantee) return limits.guarantee(key.device, key.resource);
+    return limits.configured(key.scope, key.device, key.resource);
+}
+
 void fill_after(std::vector<LimitDone>& done, const LimitsSegment& limits) {
-    for (auto& [key, before, after, in_force, reason] : done) {
-        after = limits.configured(key.scope, key.device, key.resource);
+    for (auto& [key, before, after, in_force, reason, part] : done) {
+        after = in_force = value_of(limits, key, part);
+        if (part != LimitPart::limit) continue;
         in_force = limits.limit(key.scope, key.device, key.resource);
         reason = limits.reason(key.scope, key.device, key.resource);
     }
+}
+
+// Soft limits are for those who have processes, guarantees for one tenant.
+Result<void> check_part(const std::string& directory, const LimitKey& key, LimitPart part) {
+    if (part == LimitPart::limit) return {};
+    if (key.scope == Scope::process || key.tenant == node_tenant)
+        return Error{fmt::format("a {} is possible for a tenant as a whole only", name(part))};
+    if (part == LimitPart::guarantee && is_template(key.tenant))
+        return Error{"a template has no guarantees; name one of its tenants"};
+    const auto place = find_tenant(directory, key.tenant);
+    if (part == LimitPart::soft && place && !place->has_ledger() && !is_template(place->key) &&
+        place->key != default_tenant)
+        return Error{fmt::format("tenant '{}' has no processes, so it has no soft limits", key.tenant)};
+    if (part == LimitPart::soft && key.device == total_device)
+        return Error{"there is no soft limit for the sum over devices"};
+    return {};
 }
 
 // Those that are made later have these limits.
@@ -65,8 +88,9 @@ Result<void> change_for_new_tenants(const std::string& here, const Change& make)
     return make(*writer, Whose::tenant);
 }
 
-Result<std::vector<LimitDone>> change(const std::string& directory, const std::vector<LimitKey>& keys,
+Result<std::vector<LimitDone>> change(const std::string& directory, const std::vector<LimitKey>& keys, LimitPart part,
                                       const Change& make) {
+    if (const auto possible = check_part(directory, keys.front(), part); !possible) return Error{possible.error()};
     // No tenant is made meanwhile with the limits from before. Who may not lock may not change either, and is told so below.
     std::optional<PolicyLock> lock;
     if (!is_own_directory(directory) && ::access(directory.c_str(), W_OK) == 0) {
@@ -88,7 +112,7 @@ Result<std::vector<LimitDone>> change(const std::string& directory, const std::v
         const bool first = done.empty();
         if (first)
             for (const auto& key : keys)
-                done.push_back({key, writer->limits().configured(key.scope, key.device, key.resource), 0, 0, {}});
+                done.push_back({key, value_of(writer->limits(), key, part), 0, 0, {}, part});
         if (const auto made = make(*writer, whose); !made) return Error{made.error()};
     }
     if (const auto balanced = balance_with_old(directory); !balanced) return Error{balanced.error()};
@@ -111,22 +135,33 @@ Result<void> check_changeable(const std::string& directory, const LimitKey& key)
                              writer->limits().tenant(), most_limit_rows)};
 }
 
+void read_again(const std::string& directory, std::vector<LimitDone>& done) {
+    const auto place = find_tenant(directory, done.front().key.tenant);
+    const auto limits = LimitsSegment::open(limits_path(place ? place->here : directory), LimitsSegment::Parts::all);
+    if (limits) fill_after(done, *limits);
+}
+
 Result<std::vector<LimitDone>> set_limits(const std::string& directory, const std::vector<LimitChange>& changes) {
     std::vector<LimitKey> keys;
     std::vector<Setting> settings;
-    for (const auto& [key, limit] : changes) {
+    const auto part = changes.front().part;
+    for (const auto& [key, limit, ignored] : changes) {
+        if (part == LimitPart::guarantee && limit == unlimited) return Error{"a guarantee must be an amount, not max"};
         keys.push_back(key);
         settings.push_back({key.resource, limit});
     }
-    return change(directory, keys, [&](LimitsWriter& writer, Whose whose) {
+    return change(directory, keys, part, [&](LimitsWriter& writer, Whose whose) {
+        if (part != LimitPart::limit) return writer.set_part(part, keys.front().device, settings);
         return writer.set(keys.front().scope, keys.front().device, settings, whose);
     });
 }
 
-Result<std::vector<LimitDone>> unset_limits(const std::string& directory, const std::vector<LimitKey>& keys) {
+Result<std::vector<LimitDone>> unset_limits(const std::string& directory, const std::vector<LimitKey>& keys,
+                                              LimitPart part) {
     std::vector<Resource> resources;
     for (const auto& key : keys) resources.push_back(key.resource);
-    return change(directory, keys, [&](LimitsWriter& writer, Whose whose) {
+    return change(directory, keys, part, [&](LimitsWriter& writer, Whose whose) {
+        if (part != LimitPart::limit) return writer.unset_part(part, keys.front().device, resources);
         return writer.unset(keys.front().scope, keys.front().device, resources, whose);
     });
 }

@@ -18,15 +18,20 @@ struct LimitDone {
     std::uint64_t after;
     std::uint64_t in_force;
     Reason reason;
+    LimitPart part = LimitPart::limit;  // a guarantee or a soft limit is in force as it is
 };
 
-// Changes limits of one tenant, scope and device, which the changes have in common: all of them, or none and an error.
+// Changes limits of one tenant, scope, device and part, which the changes have in common: all of them, or none and an error.
 // For a template those of its tenants, too; for the empty tenant, those of each. The first tenant's changes are
 // returned.
 Result<std::vector<LimitDone>> set_limits(const std::string& directory, const std::vector<LimitChange>& changes);
 
 // Back to what the policy file said when it was put in force.
-Result<std::vector<LimitDone>> unset_limits(const std::string& directory, const std::vector<LimitKey>& keys);
+Result<std::vector<LimitDone>> unset_limits(const std::string& directory, const std::vector<LimitKey>& keys,
+                                              LimitPart part = LimitPart::limit);
+
+// What is in force by now, after shares were divided anew.
+void read_again(const std::string& directory, std::vector<LimitDone>& done);
 
 // An error when the limits may not be changed by this user, or the tenant is not known.
 Result<void> check_changeable(const std::string& directory, const LimitKey& key);

@@ -57,8 +57,14 @@ public:
         if (!policy_.node.empty())
             if (const auto put = put_limits(directory_, node_tenant, limits_of_node()); !put) return Error{put.error()};
         if (const auto put = put_limits(directory_, everyone_key, limits_of_everyone()); !put) return Error{put.error()};
-        for (const auto& tenant : policy_.tenants)
-            if (const auto put = publish(tenant); !put) return Error{put.error()};
+        // Those above first: what is new below them begins without a share.
+        std::vector<const TenantPolicy*> tenants;
+        for (const auto& tenant : policy_.tenants) tenants.push_back(&tenant);
+        std::stable_sort(tenants.begin(), tenants.end(), [](const TenantPolicy* a, const TenantPolicy* b) {
+            return std::count(a->name.begin(), a->name.end(), '/') < std::count(b->name.begin(), b->name.end(), '/');
+        });
+        for (const auto* tenant : tenants)
+            if (const auto put = publish(*tenant); !put) return Error{put.error()};
         // Programs of this version see the limits from then on.
         if (const auto balanced = balance_with_old(directory_); !balanced) return Error{balanced.error()};
         const auto published = publish_node_policy(lock, node_policy_path(directory_), policy_, names_);

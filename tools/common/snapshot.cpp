@@ -5,6 +5,8 @@
 #include <functional>
 #include <map>
 
+#include "shm/atomic.hpp"
+#include "tools/common/boot_clock.hpp"
 #include "tools/common/devices.hpp"
 
 namespace rdmaquota {
@@ -47,7 +49,19 @@ ResourceView tenant_view(const LimitsSegment& policy, const std::string& device,
                          std::optional<std::uint64_t> peak) {
     return {resource, usage, policy.limit(Scope::tenant, device, resource), peak,
             policy.configured(Scope::tenant, device, resource),
-            policy.reason(Scope::tenant, device, resource)};
+            policy.reason(Scope::tenant, device, resource),
+            policy.guarantee(device, resource),
+            policy.soft(device, resource),
+            0,
+            policy.grace_s()};
+}
+
+std::uint64_t since_in(const Ledger& ledger, std::uint32_t device, Resource resource) {
+    return load(const_cast<Ledger&>(ledger).soft_since(device, resource));
+}
+
+std::uint64_t since_in(const LedgerCopy& ledger, std::uint32_t device, Resource resource) {
+    return ledger.soft_since(device, resource);
 }
 
 template <class Source>
@@ -63,7 +77,9 @@ std::vector<DeviceView> read_tenant(const Source& ledger, const LimitsSegment& p
         keep(views, read_device(name, [&, at = number, &device = name](Resource r) {
                  const auto usage = ledger.tenant_usage(at, r);
                  if (!is_port(device)) sums[index(r)] += usage;
-                 return view(device, r, usage, ledger.peak(at, r));
+                 auto read = view(device, r, usage, ledger.peak(at, r));
+                 if (read.above_soft()) read.soft_since = since_in(ledger, at, r);
+                 return read;
              }));
     for (const auto& name : unused_devices(devices, policy))
         keep(views, read_device(name, [&](Resource r) {
@@ -137,6 +153,12 @@ TenantView snapshot_of(const Source& ledger, const LimitsSegment& policy) {
 }
 
 }  // namespace
+
+std::uint64_t ResourceView::grace_left_s() const {
+    const auto now = boot_ns();
+    const auto end = std::min(soft_since, now) + std::uint64_t{grace_s} * 1'000'000'000;
+    return above_soft() && soft_since != 0 && end > now ? (end - now) / 1'000'000'000 : 0;
+}
 
 TenantView take_snapshot(const Ledger& ledger, const LimitsSegment& policy) { return snapshot_of(ledger, policy); }
 

@@ -20,6 +20,16 @@ struct ResourceView {
     std::optional<std::uint64_t> peak;  // not known for processes and for "total"
     std::uint64_t configured = unlimited;  // of tenants only: what would be in force without `reason`
     Reason reason = Reason::configured;
+    std::uint64_t guarantee = 0;
+    std::uint64_t soft = unlimited;
+    std::uint64_t soft_since = 0;     // CLOCK_BOOTTIME, ns; 0: never, or not known
+    std::uint32_t grace_s = 0;
+
+    bool above_soft() const noexcept { return usage > soft; }
+    // What is left of the grace period, in seconds, while above the soft limit.
+    std::uint64_t grace_left_s() const;
+    // What is used above the share that others left it.
+    std::uint64_t debt() const noexcept { return reason == Reason::grant && usage > limit ? usage - limit : 0; }
 };
 
 struct DeviceView {

@@ -15,6 +15,10 @@ Json to_json(const std::vector<DeviceView>& devices, bool with_peak) {
             if (!with_peak) continue;
             entry["peak"] = view.peak ? Json(*view.peak) : Json(nullptr);
             entry["configured"] = limit_json(view.configured);
+            entry["guarantee"] = view.guarantee;
+            entry["soft"] = limit_json(view.soft);
+            if (view.above_soft()) entry["grace_left_s"] = view.grace_left_s();
+            if (view.debt() != 0) entry["debt"] = view.debt();
             entry["reason"] = view.reason == Reason::configured ? Json(nullptr) : Json(name(view.reason));
         }
     return result;

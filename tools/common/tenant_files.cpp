@@ -15,6 +15,7 @@
 #include "shm/policy/limits_writer.hpp"
 #include "tools/common/ledger_mount.hpp"
 #include "tools/common/names.hpp"
+#include "tools/common/shares/divide.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -108,10 +109,27 @@ Result<Policy> running_policy(const std::string& directory) {
     return policy;
 }
 
+namespace {
+
+void fill_parts(const LimitsSegment& limits, TenantPolicy& tenant) {
+    for (const auto& device : limits.devices(Scope::tenant))
+        for (const auto& row : resource_table) {
+            const auto r = index(row.id);
+            const auto& from = *limits.origin(Scope::tenant, device, row.id);
+            if (from.guarantee != unset) row_for(tenant.guarantees, device)[r] = from.guarantee;
+            const auto soft = limits.row(Scope::tenant, device)->soft[r];
+            if (soft != unset) row_for(tenant.softs, device)[r] = soft;
+        }
+}
+
+}  // namespace
+
 void fill_limits(const std::string& directory, TenantPolicy& tenant) {
     const auto limits =
         LimitsSegment::open(limits_path(here_path(directory, tenant.name)), LimitsSegment::Parts::all);
-    if (limits) tenant.limits = configured_limits(*limits);
+    if (!limits) return;
+    tenant.limits = configured_limits(*limits);
+    fill_parts(*limits, tenant);
 }
 
 namespace {
@@ -140,7 +158,12 @@ Result<void> make_here(const std::string& directory, std::string_view key, unsig
 Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits,
                         unsigned mode) {
     if (auto made = make_here(directory, key, mode); !made) return made;
-    return LimitsWriter::publish(limits_path(here_path(directory, key)), limits);
+    const auto path = limits_path(here_path(directory, key));
+    if (::access(path.c_str(), F_OK) == 0 || key == everyone_key || is_template(key))
+        return LimitsWriter::publish(path, limits);
+    auto closed = limits;
+    closed.first_grants = first_grants(directory, key, limits);
+    return LimitsWriter::publish(path, closed);
 }
 
 namespace {

@@ -50,6 +50,23 @@ TEST_CASE("an edit adds a limit where its table is") {
           "version = 1\n[process]\n\"*\" = { cq = 2 } # none\n");
 }
 
+TEST_CASE("an edit of a guarantee or a soft limit keeps what stands beside it") {
+    const auto part = [](const std::string& text, LimitPart which, std::uint64_t amount) {
+        return edited("version = 1\n[tenant.t.\"*\"]\n" + text, {qp_of("t"), amount, which});
+    };
+    const std::string head = "version = 1\n[tenant.t.\"*\"]\n";
+    CHECK(part("qp = 9 # nine\n", LimitPart::soft, 5) == head + "qp = { limit = 9, soft = 5 } # nine\n");
+    CHECK(part("qp = { limit = 9, soft = 5 }\n", LimitPart::soft, 6) == head + "qp = { limit = 9, soft = 6 }\n");
+    CHECK(part("qp = { limit = 9, soft = 5 }\n", LimitPart::guarantee, 3) ==
+          head + "qp = { limit = 9, soft = 5, guarantee = 3 }\n");
+    CHECK(part("qp = { guarantee = 3 }\n", LimitPart::limit, 9) == head + "qp = { guarantee = 3, limit = 9 }\n");
+    CHECK(part("cq = 1\n", LimitPart::guarantee, 3) == head + "cq = 1\nqp = { guarantee = 3 }\n");
+    CHECK(edited("version = 1\n", {qp_of("t"), 3, LimitPart::guarantee}) ==
+          "version = 1\n\n[tenant.t.\"*\"]\nqp = { guarantee = 3 }\n");
+    CHECK_FALSE(edit_policy("version = 1\n", "p.toml", {{qp_of("t", Scope::process), 3, LimitPart::soft}}));
+    CHECK_FALSE(edit_policy("version = 1\n", "p.toml", {{qp_of("t/{user}"), 3, LimitPart::guarantee}}));
+}
+
 TEST_CASE("an edit adds a table at the end, in the file's line ends") {
     CHECK(edited("version = 1\n", {{"default", Scope::tenant, "mlx5_0", Resource::qp}, 3}) ==
           "version = 1\n\n[tenant.default.\"mlx5_0\"]\nqp = 3\n");

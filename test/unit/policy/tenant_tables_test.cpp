@@ -217,9 +217,18 @@ TEST_CASE("errors in a tenant's tables name file, line, column and a remedy") {
         {"[tenant.a.b.\"*\"]\nqp = 1", "p.toml:2:13: ", "if b is a tenant, write [tenant.\"a/b\"]"},
         {"[tenant.a.\"*\"]\nmatch = []", "p.toml:3:1: ", "unknown resource 'match'; choose one of"},
         {"[tenant.default.b]\nmode = 1", "p.toml:3:1: ", "unknown resource 'mode'"},
-        {"[tenant.t.\"*\"]\nqp = { limit = 4, soft = 3 }", "p.toml:3:6: ",
-         "qp is a table; write the limit alone, as in qp = 100: soft limits and guarantees come with a later version"},
-        {"[process.\"*\"]\nmr_bytes = { limit = 4, guarantee = 3 }", "p.toml:3:12: ", "as in mr_bytes = \"10GiB\""},
+        {"[process.\"*\"]\nmr_bytes = { limit = 4, guarantee = 3 }", "p.toml:3:25: ",
+         "a guarantee is possible for a tenant as a whole only"},
+        {"[tenant.t.process.\"*\"]\nqp = { soft = 3 }", "p.toml:3:8: ",
+         "a soft limit is possible for a tenant as a whole only"},
+        {"[node.\"*\"]\nqp = { guarantee = 3 }", "p.toml:3:8: ", "a guarantee is possible for a tenant as a whole only"},
+        {"[tenant.t.\"*\"]\nqp = { limit = 4, soft = 5 }", "p.toml:3:26: ",
+         "the soft limit is above the limit; it can never be reached"},
+        {"[tenant.t.\"*\"]\nqp = { least = 4 }", "p.toml:3:8: ", "unknown value 'least'"},
+        {"[tenant.t.\"*\"]\nqp = { guarantee = \"max\" }", "p.toml:3:20: ", "a guarantee must be an amount"},
+        {"[tenant.t.total]\nqp = { soft = 3 }", "p.toml:3:8: ", "there is no soft limit for the sum over devices"},
+        {"[tenant.\"u/{user}\".\"*\"]\nqp = { guarantee = 3 }", "p.toml:3:8: ", "a template has no guarantees"},
+        {"grant_wait = \"5h\"", "p.toml:2:14: ", "'5h' is no time to wait"},
         {"[tenant.t.process.\"a/1\"]\nmr = 1", "p.toml:3:1: ", "mr is no resource of a port"},
         {"[[dynamic]]\nwatch = \"qp\"\nfloor = 1\ntenant = \"a b\"",
          "p.toml:5:10: ", "the tenant of a rule is a name such as \"physics/atlas\", or \"*\" for each tenant"},
@@ -327,4 +336,24 @@ TEST_CASE("what is accepted and probably not meant is warned of") {
     CHECK(warnings_of(version + "[tenant.\"x/{a}\"]\n[tenant.\"x/{a}/{user}\"]\n" +
                       "match = [{ cgroup = \"/{a}\" }, { cgroup = \"/{a}\", user = 1 }]\n")
               .empty());
+}
+
+TEST_CASE("limits that the tree makes pointless, and guarantees that cannot be kept, are warned of") {
+    const auto lab = [](const std::string& parent, const std::string& child) {
+        return warnings_of(version + "[tenant.lab.\"*\"]\n" + parent + "\n[tenant.\"lab/a\"]\nmatch = [{ user = 1 }]\n" + child);
+    };
+    const auto one = [&](const std::string& parent, const std::string& child) {
+        const auto warnings = lab(parent, child);
+        REQUIRE(warnings.size() == 1);
+        return warnings[0];
+    };
+    CHECK_THAT(one("qp = 10", "[tenant.\"lab/a\".\"*\"]\nqp = 11\n"),
+               Catch::Contains("the limit of 11 qp of tenant 'lab/a' on * can never be reached: 'lab' above it has 10"));
+    CHECK_THAT(one("qp = 10", "[tenant.\"lab/a\".\"*\"]\nqp = { guarantee = 11 }\n"),
+               Catch::Contains("tenant 'lab' may use 10 qp on *, less than the 11 that are guaranteed to the tenants below it"));
+    CHECK_THAT(one("cq = 1", "[tenant.\"lab/a\".\"*\"]\nqp = 5\n[tenant.\"lab/a\".process.\"*\"]\nqp = 6\n"),
+               Catch::Contains("the limit of 6 qp for each process of tenant 'lab/a' on * can never be reached: the tenant has 5"));
+    CHECK(lab("qp = 10", "[tenant.\"lab/a\".\"*\"]\nqp = { limit = 10, guarantee = 10, soft = 5 }\n").empty());
+    CHECK_THAT(error_of(version + "[tenant.\"u/{user}\"]\nmatch = [{ user = 1 }]\n[tenant.\"u/{user}\".\"*\"]\nqp = { guarantee = 1 }\n"),
+               Catch::Contains("guarantee"));
 }

@@ -57,7 +57,9 @@ TEST_CASE("a limit that a reason holds is not to be set, and the line says what 
     const auto of = [](Reason reason) { return line(third_qp, Mode::enforce, system_directory, "default", reason); };
     CHECK_THAT(of(Reason::rule), Catch::EndsWith("; a dynamic rule holds the limit there at present; rdmaquota show says which"));
     CHECK_THAT(of(Reason::upgrade), Catch::Contains("programs that run with an older rdmaquota have the rest"));
-    CHECK_THAT(of(Reason::grant), Catch::Contains("it is less than configured at present"));
+    CHECK_THAT(of(Reason::grant), Catch::Contains("the rest of what the tenants above it may use is others' at present"));
+    CHECK_THAT(of(Reason::soft), Catch::Contains("exceeded for longer than the grace period"));
+    CHECK_THAT(of(Reason::other), Catch::Contains("it is less than configured at present"));
     CHECK_THAT(of(Reason::rule), !Catch::Contains("rdmaquota set"));
 }
 

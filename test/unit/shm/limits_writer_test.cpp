@@ -302,21 +302,88 @@ TEST_CASE_METHOD(Change, "a limit that is held is never above what \"*\" configu
     CHECK(cqs("rxe0") == unlimited);
 }
 
-TEST_CASE_METHOD(Change, "a grant is still held when limits are published, a rule is not") {
-    const auto reason = GENERATE(Reason::grant, Reason::rule);
-    REQUIRE(writer().hold(Scope::tenant, "rxe0", Resource::qp, 10, reason, "why"));
-    REQUIRE(writer().hold(Scope::tenant, "mlx5_0", Resource::mr, 3, reason, "of a row of its own"));
+TEST_CASE_METHOD(Change, "a share is kept when limits are published, what a rule holds is not") {
+    const LimitsWriter::Grant shares[] = {{"rxe0", Resource::qp, 6}, {"mlx5_0", Resource::mr, 3}};
+    const bool granted = GENERATE(true, false);
+    if (granted) REQUIRE(writer().grant(shares, "why"));
+    else
+        for (const auto& [device, resource, amount] : shares)
+            REQUIRE(writer().hold(Scope::tenant, device, resource, amount, Reason::rule, "why"));
     TenantLimits limits;
     row_for(limits.limits[index(Scope::tenant)], "rxe0")[index(Resource::qp)] = 8;
     REQUIRE(LimitsWriter::publish(path, limits));
     CHECK(configured() == 8);
-    CHECK(in_force() == 8);
+    CHECK(in_force() == (granted ? 6 : 8));
     const auto held = held_limits(all());
-    REQUIRE(held.size() == (reason == Reason::grant ? 2U : 0U));
+    REQUIRE(held.size() == (granted ? 2U : 0U));
     if (held.empty()) return;
-    CHECK(held[0].why == "why");
+    CHECK(held[0].reason == Reason::grant);
     CHECK(held[1].limit == 3);
     CHECK(held[1].configured == unlimited);
+}
+
+TEST_CASE_METHOD(Change, "nothing in effect is above the share, and what is configured is not forgotten") {
+    const auto share = [&](std::uint64_t amount) {
+        const LimitsWriter::Grant grant[] = {{"rxe0", Resource::qp, amount}};
+        REQUIRE(writer().grant(grant, "its share"));
+    };
+    REQUIRE(writer().set(Scope::tenant, "rxe0", Resource::qp, 20));
+    share(30);  // more than is configured
+    CHECK(in_force() == 20);
+    CHECK(all().reason(Scope::tenant, "rxe0", Resource::qp) == Reason::configured);
+    REQUIRE(writer().set(Scope::tenant, "rxe0", Resource::qp, 40));
+    CHECK(in_force() == 30);
+    CHECK(all().reason(Scope::tenant, "rxe0", Resource::qp) == Reason::grant);
+    hold(35);
+    CHECK(in_force() == 30);
+    hold(10);
+    share(20);
+    CHECK(in_force() == 10);
+    share(5);
+    CHECK(in_force() == 5);
+    writer().release(Scope::tenant, "rxe0", Resource::qp);
+    CHECK(in_force() == 5);
+    CHECK(all().reason(Scope::tenant, "rxe0", Resource::qp) == Reason::grant);
+    REQUIRE(writer().set(Scope::tenant, "rxe0", Resource::qp, 3));
+    CHECK(in_force() == 3);
+    share(unset);
+    REQUIRE(writer().set(Scope::tenant, "rxe0", Resource::qp, 50));
+    CHECK(in_force() == 50);
+}
+
+TEST_CASE_METHOD(Change, "a share of a device without a limit of its own follows the row for each device") {
+    REQUIRE(writer().set(Scope::tenant, "*", Resource::cq, 100));
+    const LimitsWriter::Grant grant[] = {{"mlx5_0", Resource::cq, 40}};
+    REQUIRE(writer().grant(grant, ""));
+    const auto in_force_there = [&] { return all().limit(Scope::tenant, "mlx5_0", Resource::cq); };
+    CHECK(in_force_there() == 40);
+    REQUIRE(writer().set(Scope::tenant, "*", Resource::cq, 30));
+    CHECK(in_force_there() == 30);
+    REQUIRE(writer().set(Scope::tenant, "*", Resource::cq, 200));
+    CHECK(in_force_there() == 40);
+    CHECK(all().limit(Scope::tenant, "rxe1", Resource::cq) == 200);
+}
+
+TEST_CASE_METHOD(Change, "guarantees and soft limits come from the file, are set, and come back") {
+    TenantLimits limits;
+    row_for(limits.guarantees, "*")[index(Resource::qp)] = 5;
+    row_for(limits.softs, "rxe0")[index(Resource::qp)] = 7;
+    REQUIRE(LimitsWriter::publish(path, limits));
+    const auto guarantee = [&] { return all().guarantee("rxe0", Resource::qp); };
+    const auto soft = [&] { return all().soft("rxe0", Resource::qp); };
+    CHECK(guarantee() == 5);
+    CHECK(soft() == 7);
+    CHECK(all().soft("mlx5_0", Resource::qp) == unlimited);
+    const Setting setting[] = {{Resource::qp, 3}};
+    REQUIRE(writer().set_part(LimitPart::guarantee, "rxe0", setting));
+    REQUIRE(writer().set_part(LimitPart::soft, "rxe0", setting));
+    CHECK(guarantee() == 3);
+    CHECK(soft() == 3);
+    const Resource resources[] = {Resource::qp};
+    REQUIRE(writer().unset_part(LimitPart::guarantee, "rxe0", resources));
+    REQUIRE(writer().unset_part(LimitPart::soft, "rxe0", resources));
+    CHECK(guarantee() == 5);
+    CHECK(soft() == 7);
 }
 
 TEST_CASE_METHOD(Change, "what older programs have can only be lowered by another reason") {

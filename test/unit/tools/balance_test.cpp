@@ -5,6 +5,7 @@
 
 #include "test/processes.hpp"
 #include "test/unit/tools/old_node.hpp"
+#include "tools/common/shares/divide.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -60,6 +61,24 @@ TEST_CASE("old programs keep what they have, new ones get the rest", "[upgrade]"
         balance(node);
         CHECK(node.segment().generation() == generation);
     }
+}
+
+TEST_CASE("old programs keep what they have of what the node may use, too", "[upgrade]") {
+    OldNode node(unlimited);
+    OldProgram program(node, 0);
+    REQUIRE(program.charge_up_to("rxe0", 4) == 4);
+    node.publish({});
+    const LimitsWriter::Grant grants[] = {{"rxe0", Resource::qp, 7}, {"*", Resource::qp, 7}};
+    REQUIRE(LimitsWriter::open(node.limits())->grant(grants, "its share"));
+    balance(node);
+    CHECK_FALSE(program.charge("rxe0"));
+    CHECK_FALSE(program.charge("rxe1"));
+    CHECK(node.effective("rxe0") == 7);  // whoever moves shares takes account of the 4
+    const auto uses = older_uses(node.directory.path());
+    REQUIRE(uses.size() == 1);
+    CHECK(uses[0].device == "rxe0");
+    CHECK(uses[0].resource == Resource::qp);
+    CHECK(uses[0].amount == 4);
 }
 
 TEST_CASE("what an ended old process left charged is the new ones'", "[upgrade]") {

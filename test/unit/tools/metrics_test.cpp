@@ -32,6 +32,19 @@ TEST_CASE("metrics have tenant, device and resource, and no limit where there is
     CHECK(text.find(R"(rdmaquota_limit{tenant="default",device="rxe0",resource="cq"})") == std::string::npos);
 }
 
+TEST_CASE("metrics have soft limits, guarantees and debts where there are some") {
+    ResourceView view{Resource::qp, 30, 20, 40, 50, Reason::grant, 5, 25, 0, 60};
+    MetricsInput input;
+    input.tenants.push_back({"lab/ann", {{"rxe0", {view, {Resource::cq, 1, 9, 1}}}}, 1, 1});
+    const auto text = metrics_text(input);
+    CHECK(has_line(text, R"(rdmaquota_soft_limit{tenant="lab/ann",device="rxe0",resource="qp"} 25)"));
+    CHECK(has_line(text, R"(rdmaquota_guarantee{tenant="lab/ann",device="rxe0",resource="qp"} 5)"));
+    CHECK(has_line(text, R"(rdmaquota_debt{tenant="lab/ann",device="rxe0",resource="qp"} 10)"));
+    for (const auto* name : {"soft_limit", "guarantee", "debt"})
+        CHECK(text.find(fmt::format(R"(rdmaquota_{}{{tenant="lab/ann",device="rxe0",resource="cq"}})", name)) ==
+              std::string::npos);
+}
+
 TEST_CASE("names out of the ledger cannot break the format") {
     MetricsInput input;
     input.tenants.push_back({"default", {{"a\"b\\c\nd", {{Resource::qp, 1, unlimited, 1}}}}, 0, 0});

@@ -112,6 +112,7 @@ TEST_CASE_METHOD(TenantNode, "limits are set for a tenant, a template's tenants,
     auto& from = policy.tenant("user/{user}");
     from.matches = {by_user("1234")};
     limit(from, 6);
+    policy.node.clear();
     publish(policy);
     const auto of = [&](std::string_view tenant, Scope scope) {
         return LimitsSegment::open(limits_path(here_path(path, tenant)))->limit(scope, "rxe0", Resource::qp);

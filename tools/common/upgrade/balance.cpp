@@ -39,6 +39,10 @@ private:
     std::uint64_t configured(std::string_view device, Resource resource) const {
         return fresh_.limits().configured(Scope::tenant, device, resource);
     }
+    // By its own limit, or by what it may use of that of the node.
+    bool is_bounded(std::string_view device, Resource resource) const {
+        return configured(device, resource) != unlimited || fresh_.limits().granted(device, resource) != unset;
+    }
     std::uint64_t limit(std::string_view device, Resource resource) const {
         return old_limit(old_.image(), Scope::tenant, device, resource);
     }
@@ -92,7 +96,7 @@ void Balance::freeze() {
     for (const auto& device : names_)
         for (const auto& row : resource_table) freeze_device(device, row.id);
     for (const auto& row : resource_table)
-        if (configured(any_device, row.id) != unlimited) old_.set(any_device, row.id, 0);
+        if (is_bounded(any_device, row.id)) old_.set(any_device, row.id, 0);
     old_.set_mode(fresh_.limits().mode());
     step("publish");
     old_.publish_changes();
@@ -103,9 +107,10 @@ void Balance::freeze() {
 void Balance::freeze_device(std::string_view device, Resource resource) {
     const auto bound = configured(device, resource);
     const auto before = limit(device, resource);
-    const bool under_any = !is_port(device) && device != total_device && configured(any_device, resource) != unlimited;
-    if (bound == unlimited && !under_any) return;
-    const auto after = bound == unlimited ? before : std::min({before, bound, in_use(device, resource)});
+    const bool under_any = !is_port(device) && device != total_device && is_bounded(any_device, resource);
+    const bool bounded = is_bounded(device, resource);
+    if (!bounded && !under_any) return;
+    const auto after = bounded ? std::min({before, bound, in_use(device, resource)}) : before;
     if (after == before && !under_any) return;
     step("lower");
     old_.set(device, resource, after);

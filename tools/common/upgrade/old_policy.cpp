@@ -98,9 +98,9 @@ Result<std::optional<OldPolicy>> OldPolicy::open(const std::string& directory) {
     return std::optional(OldPolicy(std::move(*lock), std::move(mapping)));
 }
 
-std::vector<std::string> OldPolicy::devices() const {
+std::vector<std::string> old_devices(const OldPolicyImage& image) {
     std::vector<std::string> names;
-    for (const auto& row : image().tenant) {
+    for (const auto& row : image.tenant) {
         if (device_of(row).empty()) break;
         names.emplace_back(device_of(row));
     }

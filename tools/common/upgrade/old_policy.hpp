@@ -22,6 +22,7 @@ std::optional<OldPolicyImage> read_old_policy(const std::string& directory);
 
 // The limit that a program with the old provider is held to, and its mode.
 std::uint64_t old_limit(const OldPolicyImage& image, Scope scope, std::string_view device, Resource resource) noexcept;
+std::vector<std::string> old_devices(const OldPolicyImage& image);  // of the tenant's rows, in their order
 Mode old_mode(const OldPolicyImage& image) noexcept;
 
 // Opened for changes, by root. Holds the old lock while it lives. Move-only.
@@ -31,7 +32,7 @@ public:
     static Result<std::optional<OldPolicy>> open(const std::string& directory);
 
     const OldPolicyImage& image() const noexcept { return *static_cast<OldPolicyImage*>(mapping_.address()); }
-    std::vector<std::string> devices() const;  // of the tenant's rows, in their order
+    std::vector<std::string> devices() const { return old_devices(image()); }
 
     // Changes a tenant's limit. False: there is no room for another device.
     bool set(std::string_view device, Resource resource, std::uint64_t limit) noexcept;

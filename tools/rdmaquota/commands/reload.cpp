@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "tools/common/shares/divide.hpp"
 #include "tools/rdmaquota/command.hpp"
 
 namespace rdmaquota {
@@ -12,6 +13,7 @@ namespace {
 int reload(const std::string& file, const Session& session) {
     const auto done = reload_policy(file, session.directory);
     if (!done) return failed(done.error());
+    if (const auto divided = divide_shares(session.directory); !divided) return failed(divided.error());
     for (const auto& warning : done->warnings) warn("warning: " + warning);
     if (!done->ledger_moved_to.empty())
         fmt::print("the ledger could not be used; it was moved to {} and a new one made\n", done->ledger_moved_to);

@@ -11,6 +11,7 @@
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/change_limits.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/shares/divide.hpp"
 #include "tools/common/tenants.hpp"
 
 namespace rdmaquota {
@@ -19,6 +20,8 @@ namespace {
 struct Options {
     std::vector<std::string> words;  // [TENANT] DEVICE RES=N...; for unset, RES...
     bool process = false;
+    bool soft = false;
+    bool guarantee = false;
     bool persist = false;
     std::string file;
 };
@@ -28,6 +31,9 @@ using Words = std::vector<std::string>;
 // What all limits of one command have in common: the first words. A tenant that is not named is `default`, or, for limits of
 // processes, every tenant.
 Result<LimitKey> read_key(const Words& names, const Options& options) {
+    if (options.process + options.soft + options.guarantee > 1)
+        return Error{"--process, --soft and --guarantee exclude each other: soft limits and guarantees are for a tenant as "
+                     "a whole"};
     if (names.empty()) return Error{"no device is given; write its name before the limits, or '*' for each, or total"};
     LimitKey key;
     key.scope = options.process ? Scope::process : Scope::tenant;
@@ -36,6 +42,10 @@ Result<LimitKey> read_key(const Words& names, const Options& options) {
     key.device = names.back();
     if (!valid_device(key.device)) return Error{fmt::format("'{}' is no device name", key.device)};
     return key;
+}
+
+LimitPart part_of(const Options& options) {
+    return options.soft ? LimitPart::soft : options.guarantee ? LimitPart::guarantee : LimitPart::limit;
 }
 
 bool is_setting(const std::string& word) { return word.find('=') != std::string::npos; }
@@ -54,7 +64,7 @@ Result<std::vector<LimitChange>> read_changes(const Options& options) {
         if (auto limitable = check_limitable(key->device, setting->resource); !limitable)
             return Error{limitable.error()};
         key->resource = setting->resource;
-        changes.push_back({*key, setting->limit});
+        changes.push_back({*key, setting->limit, part_of(options)});
     }
     return changes;
 }
@@ -105,14 +115,16 @@ void warn_of_unknown_device(const std::string& device, const Session& session) {
 
 std::string held_words(const LimitDone& done) {
     if (done.reason == Reason::configured || done.in_force == done.after) return {};
-    const auto why = done.reason == Reason::rule ? "a dynamic rule holds it" : "see rdmaquota show";
+    const auto why = done.reason == Reason::rule ? "a dynamic rule holds it"
+                     : done.reason == Reason::grant ? "its share of what the tenants above it may use"
+                                                    : "see rdmaquota show";
     return fmt::format("; {} in force: {}", format_amount(done.key.resource, done.in_force), why);
 }
 
 void print_changes(const std::vector<LimitDone>& done) {
     for (const auto& change : done)
-        fmt::print("{} {}: {} -> {} ({}){}\n", change.key.device, info(change.key.resource).name,
-                   format_amount(change.key.resource, change.before), format_amount(change.key.resource, change.after),
+        fmt::print("{} {}{}: {} -> {} ({}){}\n", change.key.device, info(change.key.resource).name,
+                   change.part == LimitPart::limit ? "" : fmt::format(" {}", name(change.part)), format_amount(change.key.resource, change.before), format_amount(change.key.resource, change.after),
                    holder_of(change.key), held_words(change));
 }
 
@@ -124,8 +136,10 @@ int set(const Options& options, const Session& session) {
     if (options.persist)
         if (const auto saved = persist(options, *changes, session); !saved) return failed(saved.error());
     warn_of_unknown_device(changes->front().key.device, session);
-    const auto done = set_limits(session.directory, *changes);
+    auto done = set_limits(session.directory, *changes);
     if (!done) return failed(done.error());
+    if (const auto divided = divide_shares(session.directory); !divided) return failed(divided.error());
+    read_again(session.directory, *done);
     print_changes(*done);
     if (options.persist) fmt::print("saved in {}\n", options.file.empty() ? default_policy_file() : options.file);
     return status_done;
@@ -134,8 +148,10 @@ int set(const Options& options, const Session& session) {
 int take_back(const Options& options, const Session& session) {
     const auto keys = read_keys(options);
     if (!keys) return wrong_usage(keys.error());
-    const auto done = unset_limits(session.directory, *keys);
+    auto done = unset_limits(session.directory, *keys, part_of(options));
     if (!done) return failed(done.error());
+    if (const auto divided = divide_shares(session.directory); !divided) return failed(divided.error());
+    read_again(session.directory, *done);
     print_changes(*done);
     return status_done;
 }
@@ -149,6 +165,8 @@ void add_set(CommandLine& line, const Session& session) {
                   "What to limit: a device, a port of it (mlx5_0/1), '*' for each device or total for their sum; N as "
                   "in 10, 10k, 4GiB, max");
     command.flag("--process", options->process, "Limit each process instead of the tenant as a whole");
+    command.flag("--soft", options->soft, "Set a soft limit, which may be exceeded for the grace period");
+    command.flag("--guarantee", options->guarantee, "Set what is reserved for the tenant");
     command.flag("--persist", options->persist, "Change the policy file too, so that the limit outlives a reload");
     command.option("--file", "FILE", options->file, "Policy file for --persist instead of " + default_policy_file());
     command.action([options, &session] { return set(*options, session); });
@@ -158,6 +176,8 @@ void add_unset(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
     auto command = line.command("unset", "Take back what `set` changed: what the policy file said holds again");
     command.words("[TENANT] DEVICE RESOURCE", options->words, "Whose limit, on which device, of which resources");
+    command.flag("--soft", options->soft, "Its soft limit");
+    command.flag("--guarantee", options->guarantee, "Its guarantee");
     command.flag("--process", options->process, "The limit of each process instead of the tenant's as a whole");
     command.action([options, &session] { return take_back(*options, session); });
 }

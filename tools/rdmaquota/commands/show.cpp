@@ -30,23 +30,46 @@ void print_title(const Terminal& terminal, const TenantView& tenant) {
     const bool node = tenant.name == node_tenant;
     const auto who = node ? std::string("the node, all tenants together") : "tenant " + printable(tenant.name);
     fmt::print("{}", coloured(terminal, Colour::bold, who));
-    if (node) fmt::print("  (its bounds are watched, not enforced)");
     if (tenant.mode == Mode::audit) fmt::print("  (mode audit: limits are watched, nothing is denied)");
     if (tenant.mode == Mode::off) fmt::print("  (mode off: nothing is counted or denied)");
     fmt::print("\n\n");
 }
 
+// "11 +" above a soft limit, as repquota(8) has it; behind it what is left of the grace period.
+std::string usage_words(const ResourceView& view) {
+    return format_amount(view.resource, view.usage) + (view.above_soft() ? " +" : "");
+}
+
+std::string duration_words(std::uint64_t seconds) {
+    if (seconds >= 2 * 24 * 3600) return fmt::format("{}d", seconds / (24 * 3600));
+    if (seconds >= 2 * 3600) return fmt::format("{}h", seconds / 3600);
+    return seconds >= 120 ? fmt::format("{}min", seconds / 60) : fmt::format("{}s", seconds);
+}
+
+// What is soft, reserved or owed.
+std::string notes_on(const ResourceView& view) {
+    std::string text;
+    const auto add = [&](const std::string& note) { text += (text.empty() ? "" : ", ") + note; };
+    if (view.soft != unlimited) add(fmt::format("soft {}", format_amount(view.resource, view.soft)));
+    if (view.above_soft())
+        add(view.grace_left_s() != 0 ? fmt::format("{} of grace left", duration_words(view.grace_left_s()))
+                                     : "grace is over");
+    if (view.guarantee != 0) add(fmt::format("guaranteed {}", format_amount(view.resource, view.guarantee)));
+    if (view.debt() != 0) add(fmt::format("{} above its share", format_amount(view.resource, view.debt())));
+    return text;
+}
+
 void print_devices(const Terminal& terminal, const TenantView& tenant) {
     if (tenant.devices.empty()) return fmt::print("nothing is used, and no device has a limit\n");
-    Table table({"DEVICE", "RESOURCE", "USAGE", "LIMIT", "PEAK", ""},
-                {Align::left, Align::left, Align::right, Align::right, Align::right, Align::left});
+    Table table({"DEVICE", "RESOURCE", "USAGE", "LIMIT", "PEAK", "", ""},
+                {Align::left, Align::left, Align::right, Align::right, Align::right, Align::left, Align::left});
     for (const auto& device : tenant.devices)
         for (const auto& view : device.resources) {
             const bool limited = terminal.is_terminal && view.limit != unlimited;
             table.add({printable(device.name), std::string(info(view.resource).name),
-                       format_amount(view.resource, view.usage), format_amount(view.resource, view.limit),
+                       usage_words(view), format_amount(view.resource, view.limit),
                        view.peak ? format_amount(view.resource, *view.peak) : "-",
-                       limited ? bar(terminal, view.usage, view.limit) : ""});
+                       limited ? bar(terminal, view.usage, view.limit) : "", notes_on(view)});
         }
     table.print(terminal);
 }
@@ -164,7 +187,7 @@ int show(const Options& options, const Session& session) {
     add_old_tenant(*tenants, session.directory);
     const auto around = bypasses(session.directory);
     if (options.json) {
-        fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", to_json(*tenants, around)}}));
+        fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", rdmaquota::to_json(*tenants, around)}}));
         return status_done;
     }
     const auto terminal = standard_output();

@@ -13,6 +13,7 @@
 #include "tools/common/terminal.hpp"
 #include "tools/common/transient.hpp"
 #include "tools/rdmaquota/command.hpp"
+#include "tools/common/shares/divide.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -66,6 +67,7 @@ int add(const Options& options, const Session& session) {
     const auto tenant = tenant_of(options);
     if (!tenant) return wrong_usage(tenant.error());
     if (const auto added = add_transient(session.directory, *tenant); !added) return failed(added.error());
+    if (const auto divided = divide_shares(session.directory); !divided) return failed(divided.error());
     fmt::print("tenant {} is there; its directory is {}\n", tenant->name, here_path(session.directory, tenant->name));
     return status_done;
 }

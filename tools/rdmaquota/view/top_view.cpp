@@ -21,6 +21,15 @@ TopCell number(Resource resource, std::uint64_t amount) {
     return {format_amount(resource, amount), amount == unlimited ? -1.0 : static_cast<double>(amount)};
 }
 
+const TopCell nothing{"-", -1};
+
+// With "+" above the soft limit, as `show` has it.
+TopCell usage(const ResourceView& view) {
+    auto cell = number(view.resource, view.usage);
+    if (view.above_soft()) cell.text += " +";
+    return cell;
+}
+
 double fullness(const ResourceView& view) {
     if (view.limit == unlimited) return -1;
     return view.limit == 0 ? 100 : 100 * static_cast<double>(view.usage) / static_cast<double>(view.limit);
@@ -48,14 +57,14 @@ TopTable by_tenant(const std::vector<TenantView>& tenants) {
     TopTable table;
     table.columns = {{"TENANT", Align::left}, {"DEVICE", Align::left}, {"RESOURCE", Align::left},
                      {"USAGE", Align::right}, {"LIMIT", Align::right}, {"FULL%", Align::right},
-                     {"PEAK", Align::right}};
+                     {"PEAK", Align::right}, {"DEBT", Align::right}};
     for (const auto& tenant : tenants)
         for (const auto& device : tenant.devices)
             for (const auto& view : device.resources)
                 table.rows.push_back({word(tenant.name), word(device.name), word(info(view.resource).name),
-                                  number(view.resource, view.usage), number(view.resource, view.limit),
-                                  per_cent(fullness(view)),
-                                  view.peak ? number(view.resource, *view.peak) : TopCell{"-", -1}});
+                                  usage(view), number(view.resource, view.limit), per_cent(fullness(view)),
+                                  view.peak ? number(view.resource, *view.peak) : nothing,
+                                  view.debt() != 0 ? number(view.resource, view.debt()) : nothing});
     return table;
 }
 

@@ -46,6 +46,7 @@ Daemon::Daemon(std::string directory, std::string policy_file)
       kernel_(loop_, node_, events_),
       history_(node_),
       dynamic_(node_, events_, capacity),
+      grants_(node_, events_),
       instances_(node_),
       unknown_names_(node_),
       views_(node_),
@@ -54,7 +55,8 @@ Daemon::Daemon(std::string directory, std::string policy_file)
                 [this](const Answers::Sees& sees) { return status(sees); },
                 [this](const Answers::Sees& sees) { return kernel_.bypasses_json(sees); },
                 [this](const Request& request, const Answers::Sees& sees) { return history_.answer(request, sees); },
-                [this] { return reload(); }}),
+                [this] { return reload(); },
+                [this](const std::string& tenant) { return grant(tenant); }}),
       control_(loop_, [this](const Peer& peer, std::string_view line) { return answers_.answer(peer, line); }),
       tenant_sockets_(node_, control_),
       relay_events_(node_, visibility_, control_),
@@ -98,6 +100,7 @@ void Daemon::tick() {
     tell_of_ledgers();
     history_.sample();
     dynamic_.apply(names, NodeUsage(node_, kernel_.uses(), [this](Resource kind) { return kernel_.counts(kind); }));
+    grants_.pass(names);
     look_after_tenants();
     update_status();
 }
@@ -157,6 +160,12 @@ void Daemon::look_after_tenants() {
         for (const auto* tenant : node_.with_ledger()) Ledger::cut_growth(tenant->ledger().path());
 }
 
+// For a program that waits, or a command that changed limits or tenants.
+Result<void> Daemon::grant(const std::string& tenant) {
+    if (tenant.empty() || node_.find(tenant) == nullptr) refresh();
+    return grants_.pass_for(tenant);
+}
+
 // What `systemctl status` shows.
 void Daemon::update_status() {
     const auto status =
@@ -202,6 +211,8 @@ Json Daemon::status(const Answers::Sees& sees) const {
                              {"dropped_clients", control_.dropped()},
                              {"dynamic_rules", dynamic_.rules()},
                              {"changed_limits", dynamic_.held()},
+                             {"moved_shares", grants_.moves()},
+                             {"debts", grants_.debts().size()},
                              {"metrics_port", metrics_port_},
                              {"metrics_served", metrics_.listening()}}},
                 {"kernel", kernel_.status(sees)}};

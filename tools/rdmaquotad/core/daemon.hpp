@@ -13,6 +13,7 @@
 #include "tools/rdmaquotad/core/node_events.hpp"
 #include "tools/rdmaquotad/core/unknown_names.hpp"
 #include "tools/rdmaquotad/dynamic/dynamic_limits.hpp"
+#include "tools/rdmaquotad/grants/grants.hpp"
 #include "tools/rdmaquotad/history/history_keeper.hpp"
 #include "tools/rdmaquotad/serve/answers.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
@@ -37,6 +38,7 @@ private:
     void new_policy();
     void tell_of_ledgers();
     void look_after_tenants();
+    Result<void> grant(const std::string& tenant);
     void update_status();
     std::string metrics();
     Result<std::string> reload();
@@ -54,6 +56,7 @@ private:
     std::string said_status_, said_uncompiled_, said_unbalanced_, said_unheard_;
     HistoryKeeper history_;
     DynamicLimits dynamic_;
+    Grants grants_;
     Instances instances_;
     UnknownNames unknown_names_;
     std::uint64_t ticks_ = 0;

@@ -74,6 +74,10 @@ Result<Json> Answers::give(const Peer& peer, const Request& request) {
             return change(peer, request);
         case RequestKind::instance:
             return instance(peer);
+        case RequestKind::grant:
+            if (const auto done = sources_.grant(request.tenant); !done) return Error{done.error()};
+            json["done"] = "divided";
+            return json;
         case RequestKind::reload: {
             const auto done = sources_.reload();
             if (!done) return Error{done.error()};
@@ -169,8 +173,11 @@ Result<Json> Answers::change(const Peer& peer, const Request& request) {
     const auto done = sets ? set_limits(directory, request.changes) : unset_limits(directory, keys);
     if (!done) return Error{done.error()};
     stats_.clear();
+    if (const auto divided = sources_.grant(""); !divided) return Error{divided.error()};
+    auto now = *done;
+    read_again(directory, now);
     auto json = start();
-    json["limits"] = changes_json(*done);
+    json["limits"] = changes_json(now);
     log(Priority::notice,
         fmt::format("{} {} by uid {} pid {}", words(keys.front()), sets ? "set" : "unset", peer.uid, peer.pid));
     return json;

@@ -34,6 +34,7 @@ public:
         std::function<Json(const Sees& by_key)> bypasses;  // at present, each with the name of its tenant
         std::function<Text(const Request&, const Sees& by_name)> history;  // an empty `by_name`: sees all
         std::function<Result<std::string>()> reload;  // returns what it did
+        std::function<Result<void>(const std::string& tenant)> grant;  // divides anew, for one tenant or all
     };
     explicit Answers(Sources sources) : sources_(std::move(sources)) {}
 

@@ -68,6 +68,12 @@ std::string metrics_text(const MetricsInput& input) {
           [](const ResourceView& view) { return view.usage; });
     cells(text, input, "rdmaquota_limit", "The limit that holds at present; no sample where there is none.",
           [](const ResourceView& view) { return view.limit == unlimited ? std::nullopt : std::optional(view.limit); });
+    cells(text, input, "rdmaquota_soft_limit", "The soft limit; no sample where there is none.",
+          [](const ResourceView& view) { return view.soft == unlimited ? std::nullopt : std::optional(view.soft); });
+    cells(text, input, "rdmaquota_guarantee", "What is reserved for the tenant; no sample where nothing is.",
+          [](const ResourceView& view) { return view.guarantee == 0 ? std::nullopt : std::optional(view.guarantee); });
+    cells(text, input, "rdmaquota_debt", "What is used above the tenant's share of what others want; no sample for nothing.",
+          [](const ResourceView& view) { return view.debt() == 0 ? std::nullopt : std::optional(view.debt()); });
     cells(text, input, "rdmaquota_peak", "The highest usage ever.", [](const ResourceView& view) { return view.peak; });
     of_tenants(text, input, "rdmaquota_processes", "Processes that have a device open.", &TenantMetrics::processes);
     of_tenants(text, input, "rdmaquota_changed_limits", "Limits that are at present not the configured ones.",

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "policy/policy.hpp"
 #include "policy/printable.hpp"
@@ -12,8 +13,8 @@
 namespace rdmaquota {
 namespace {
 
-constexpr std::array<std::string_view, 10> names{"status",  "stats", "process", "events",   "subscribe",
-                                                 "history", "set",   "unset",   "instance", "reload"};
+constexpr std::array<std::string_view, 11> names{"status", "stats", "process",  "events", "subscribe", "history",
+                                                 "set",    "unset", "instance", "grant",  "reload"};
 
 Error wrong(std::string_view what) { return {std::string(what)}; }
 
@@ -123,6 +124,9 @@ Result<void> read_rest(const Json& json, Request& request) {
             return read_process(json, request);
         case RequestKind::events:
             return read_events(json, request);
+        case RequestKind::grant:
+            if (const auto* tenant = text_of(json, "tenant")) request.tenant = *tenant;
+            return {};
         case RequestKind::history:
             return read_history(json, request);
         case RequestKind::set:

@@ -23,6 +23,7 @@ enum class RequestKind : std::uint8_t {
     set,
     unset,
     instance,
+    grant,
     reload,
 };
 
@@ -32,7 +33,7 @@ struct Request {
     std::uint64_t since = 0;  // of `events`: the first number that is wanted
     // Of `set` and, without limits, of `unset`; all of one tenant, scope and device.
     std::vector<LimitChange> changes;
-    // Of `history`; empty: every one.
+    // Of `history`; empty: every one. The first is also of `grant`.
     std::string tenant, device, resource;
 };
 

@@ -1,0 +1,118 @@
+// Warnings about the tree of tenants: what can never be reached or kept.
+#include <algorithm>
+#include <set>
+
+#include "policy/file/tenant_tables.hpp"
+
+namespace rdmaquota {
+namespace {
+
+// An amount that `device` has in the tables of a scope.
+struct At {
+    const std::string& device;
+    Resource resource;
+};
+
+class TreeChecks {
+public:
+    TreeChecks(Policy& policy, const LocationsByTenant& locations) : policy_(policy), locations_(locations) {
+        for (const auto& tenant : policy.tenants)
+            for (const auto* rows : {&tenant.limits[index(Scope::tenant)], &tenant.guarantees,
+                                     &tenant.limits[index(Scope::process)]})
+                for (const auto& row : *rows) devices_.insert(row.device);
+        for (const auto& row : policy.node) devices_.insert(row.device);
+    }
+
+    void run() {
+        for (const auto& device : devices_)
+            for (const auto& row : resource_table) check({device, row.id});
+    }
+
+private:
+    void check(At at) {
+        for (const auto& tenant : policy_.tenants) {
+            check_limit(tenant, at);
+            check_process(tenant, at);
+            check_guarantees(tenant.name, limit_of(tenant, at), at);
+        }
+        check_guarantees(node_tenant, value_for(policy_.node, at.device, at.resource), at);
+    }
+
+    std::uint64_t limit_of(const TenantPolicy& tenant, At at) const {
+        return value_for(tenant.limits[index(Scope::tenant)], at.device, at.resource);
+    }
+
+    // Whether the tenant's own tables name the device, so that each warning comes once.
+    static bool names(const ScopeLimits& rows, At at) {
+        const auto* row = find_row(rows, at.device);
+        return row != nullptr && (*row)[index(at.resource)] != unset;
+    }
+
+    void check_limit(const TenantPolicy& tenant, At at) {
+        const auto limit = limit_of(tenant, at);
+        if (limit == unlimited || !names(tenant.limits[index(Scope::tenant)], at)) return;
+        for (auto above = parent_of(tenant.name);; above = parent_of(above)) {
+            const auto* parent = above == node_tenant ? nullptr : policy_.find(above);
+            const auto bound = parent != nullptr       ? limit_of(*parent, at)
+                               : above == node_tenant ? value_for(policy_.node, at.device, at.resource)
+                                                       : unset;
+            if (bound != unset && bound < limit)
+                return warn(tenant.name,
+                            fmt::format("the limit of {} {} of tenant '{}' on {} can never be reached: {} above it has {}",
+                                        format_amount(at.resource, limit), info(at.resource).name, tenant.name, at.device,
+                                        above == node_tenant ? "[node]" : fmt::format("'{}'", above),
+                                        format_amount(at.resource, bound)));
+            if (above == node_tenant) return;
+        }
+    }
+
+    void check_process(const TenantPolicy& tenant, At at) {
+        const auto& rows = tenant.limits[index(Scope::process)];
+        if (!names(rows, at)) return;
+        const auto of_process = value_for(rows, at.device, at.resource), of_tenant = limit_of(tenant, at);
+        if (of_process == unlimited || of_tenant == unset || of_process <= of_tenant) return;
+        warn(tenant.name, fmt::format("the limit of {} {} for each process of tenant '{}' on {} can never be reached: the "
+                                      "tenant has {}",
+                                      format_amount(at.resource, of_process), info(at.resource).name, tenant.name,
+                                      at.device, format_amount(at.resource, of_tenant)));
+    }
+
+    // Its own, or what the tenants below it are guaranteed together.
+    std::uint64_t guarantee_of(std::string_view tenant, At at) const {
+        const auto* own = policy_.find(tenant);
+        const auto value = own == nullptr ? unset : value_for(own->guarantees, at.device, at.resource);
+        return std::max(value == unset ? 0 : value, guaranteed_below(tenant, at));
+    }
+
+    std::uint64_t guaranteed_below(std::string_view parent, At at) const {
+        std::uint64_t sum = 0;
+        for (const auto& tenant : policy_.tenants)
+            if (parent_of(tenant.name) == parent) sum += guarantee_of(tenant.name, at);
+        return sum;
+    }
+
+    void check_guarantees(std::string_view parent, std::uint64_t limit, At at) {
+        if (limit == unset || limit == unlimited) return;
+        const auto sum = guaranteed_below(parent, at);
+        if (sum <= limit) return;
+        const bool node = parent == node_tenant;
+        warn(parent, fmt::format("{} may use {} {} on {}, less than the {} that are guaranteed to the tenants below it",
+                                 node ? "[node]" : fmt::format("tenant '{}'", parent), format_amount(at.resource, limit),
+                                 info(at.resource).name, at.device, format_amount(at.resource, sum)));
+    }
+
+    void warn(std::string_view tenant, const std::string& what) {
+        const auto found = locations_.find(tenant);
+        policy_.warnings.push_back((found == locations_.end() ? "" : found->second.name) + what);
+    }
+
+    Policy& policy_;
+    const LocationsByTenant& locations_;
+    std::set<std::string> devices_;
+};
+
+}  // namespace
+
+void warn_of_tree(Policy& policy, const LocationsByTenant& locations) { TreeChecks(policy, locations).run(); }
+
+}  // namespace rdmaquota

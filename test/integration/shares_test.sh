@@ -1,0 +1,357 @@
+#!/bin/bash
+# shares_test.sh BUILD: three children of one parent share what it may use, with and without the sidecar; soft limits and
+# their grace. Runs as root in the guest.
+set -u
+# shellcheck source=test/integration/guest.sh
+. "$(dirname "$0")/guest.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$here/sidecar.sh"
+objects=$programs/verbs_objects
+chmod 755 "$work"
+for user in ann bea cat; do useradd --no-create-home $user; done
+# As a program, so that a signal to it reaches what it runs: as USER COMMAND...
+mkdir bin
+cat > bin/as << 'END'
+#!/bin/sh
+user=$1
+shift
+exec setpriv --reuid="$user" --regid="$(id -g "$user")" --init-groups "$@"
+END
+chmod 755 bin bin/as
+PATH=$work/bin:$PATH
+# The kernel's own count of QPs on the device, without those that are its own.
+kernel_qps() { rdma resource show "$device" | sed -n 's/.* qp \([0-9]*\) .*/\1/p'; }
+own_qps=$(kernel_qps)
+qps() { echo $(($(kernel_qps) - own_qps)); }
+# figure TENANT KEY: of its QPs on the device
+figure() {
+    rdmaquota show "$1" --json | /usr/bin/python3 -c '
+import json, sys
+cell = json.load(sys.stdin)["tenants"][0]["devices"].get(sys.argv[1], {}).get("qp", {})
+print(cell.get(sys.argv[2], ""))' "$device" "$2"
+}
+limits_of() { echo "$(figure lab/ann limit) $(figure lab/bea limit) $(figure lab/cat limit)"; }
+usages() { # of the three
+    rdmaquota show --json | /usr/bin/python3 -c '
+import json, sys
+tenants = {tenant["name"]: tenant for tenant in json.load(sys.stdin)["tenants"]}
+print(*(tenants[name]["devices"].get(sys.argv[1], {}).get("qp", {}).get("usage", 0)
+        for name in ("lab/ann", "lab/bea", "lab/cat")))' "$device"
+}
+# made FILE: how many QPs a program made in all
+made() { sed -n 's/^rc: \([0-9]*\) of.*/\1/p' "$1" | awk '{ sum += $1 } END { print sum + 0 }'; }
+# hold USER N: makes N QPs and keeps them until `let_go USER`; several times, each on top of the one before
+declare -A holder
+hold() {
+    rm -f "keys.$1" "out.$1"
+    mkfifo "keys.$1"
+    as "$1" "$objects" "rc=$2" wait < "keys.$1" > "out.$1" 2>&1 &
+    holder[$1]=$!
+    eval "exec {fd_$1}> keys.$1"
+    for _ in $(seq 400); do
+        grep -q waiting "out.$1" && return
+        sleep 0.05
+    done
+    not_ok "hold $1" "$(cat "out.$1")"
+}
+let_go() {
+    eval "echo >&\$fd_$1; exec {fd_$1}>&-"  # others may have inherited it
+    wait "${holder[$1]}"
+}
+
+cat > lab.toml << 'END'
+version = 1
+grant_wait = "5s"  # the guest is slow
+[tenant.lab."*"]
+qp = 1000
+[tenant."lab/ann"]
+match = [{ user = "ann" }]
+[tenant."lab/ann"."*"]
+qp = { guarantee = 100 }
+[tenant."lab/bea"]
+match = [{ user = "bea" }]
+[tenant."lab/bea"."*"]
+qp = { guarantee = 100 }
+[tenant."lab/cat"]
+match = [{ user = "cat" }]
+weight = 200
+END
+
+# --- without the sidecar
+rdmaquota reload lab.toml > /dev/null
+is "without a sidecar: guarantee, and the rest by weight" "$(limits_of)" "300 300 400"
+run as ann "$objects" rc=350
+has "the share holds" "$out" "rc: 300 of 350, then EDQUOT"
+has "and the denial says why" "$log" "the rest of what the tenants above it may use is others' at present"
+rdmaquota set lab '*' qp=500 > /dev/null
+is "a lower limit of the parent is divided at once" "$(limits_of)" "175 175 150"
+rdmaquota unset lab '*' qp > /dev/null
+is "and a higher one" "$(limits_of)" "300 300 400"
+out=$(rdmaquota set lab/ann "$device" qp=200)
+has "a child's own limit holds" "$out" "max -> 200 (tenant lab/ann)"
+is "and leaves its share to others" "$(limits_of)" "200 $(figure lab/bea limit) $(figure lab/cat limit)"
+rdmaquota unset lab/ann "$device" qp > /dev/null
+
+# --- with it
+start_sidecar
+hold cat 900
+is "one who wants more gets what others leave, but for their guarantees" "$(made out.cat)" 800
+is "by the kernel's count, too" "$(qps)" 800
+hold ann 150
+is "an owner gets its guarantee at once" "$(made out.ann)" 100
+is "and no more while a borrower has the rest" "$(qps)" 900
+sleep 1.5
+is "the borrower is frozen" "$([ "$(figure lab/cat limit)" -lt 800 ] && echo yes)" yes
+has "show says what it owes" "$(rdmaquota show lab/cat)" "above its share"
+has "and so do the events" "$(cat sidecar.log)" "tenant lab/cat uses 800 of qp on $device, more than its share of"
+let_go cat
+let_go ann
+hold ann 400
+is "what was freed goes to who wants it" "$(made out.ann)" 400
+let_go ann
+
+# --- a table of demands, by programs that give back and create all the time; asking waits for the default time only
+sed -i '/^grant_wait/d' lab.toml
+rdmaquota reload lab.toml > /dev/null
+# Shares follow what is wanted in steps of up to a sixteenth (docs/shares.md), so that they do not move to and fro.
+until_near() { # EXPECTED: each has that, or a step less
+    local end=$((SECONDS + 120))
+    while [ $SECONDS -lt $end ]; do
+        got=$(usages)
+        echo "$got $1" | awk '{ for (i = 1; i < 4; i++) if ($i < 0.9375 * $(i + 3) - 3) exit 1 }' && return
+        sleep 1
+    done
+    return 1
+}
+echo "# what ann, bea and cat want: what each got: the reference"
+for demands in '0 0 1000' '1000 0 0' '200 200 1000' '1000 1000 0' '1000 1000 1000' '150 1000 1000' '50 60 70'; do
+    wanting=()
+    read -r -a amounts <<< "$demands"
+    users=(ann bea cat)
+    for i in 0 1 2; do
+        user=${users[i]}
+        mkfifo "until.$user"
+        as "$user" "$programs/want" "${amounts[i]}" < "until.$user" > "want.$user" 2>&1 &
+        wanting+=($!)
+        eval "exec {fd_$user}> until.$user"
+    done
+    # shellcheck disable=SC2086 # three words
+    expected=$(/usr/bin/python3 "$here/shares_table.py" $demands)
+    near=no
+    until_near "$expected" && near=yes
+    echo "# $demands: $got: $expected"
+    is "who wants $demands gets the reference's part" "$near" yes
+    now=$(qps)
+    is "and all have no more than 1,000" "$([ "$now" -le 1000 ] && echo yes || echo "$now")" yes
+    for user in ann bea cat; do eval "echo >&\$fd_$user; exec {fd_$user}>&-"; done
+    wait "${wanting[@]}"
+    rm -f until.ann until.bea until.cat
+done
+
+# --- a child that writes what it likes into its ledger, as its members can
+ledger=$(echo /run/rdmaquota/tenants/lab+cat/here/ledgers/*/ledger)
+forge() { # AMOUNT: cat's gate of QPs on its first device
+    as cat /usr/bin/python3 -c '
+import struct, sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(4096 + 12288 + 8)
+    file.write(struct.pack("<Q", int(sys.argv[2])))' "$ledger" "$1"
+}
+rdmaquota set lab/cat "$device" qp=500 > /dev/null
+hold cat 10
+sleep 1.5
+forge 4000000
+sleep 1.5
+hold ann 600
+got=$(made out.ann)
+is "a gate forged upwards takes no more from others than the forger's own limit" \
+    "$([ "$got" -ge 400 ] && echo yes || echo "$got")" yes
+let_go ann
+hold bea 100
+is "and no guarantee" "$(made out.bea)" 100
+let_go bea
+forge 0
+sleep 1.5
+hold ann 400
+is "a gate forged downwards takes nothing from others" "$(made out.ann)" 400
+let_go ann
+let_go cat
+rdmaquota unset lab/cat "$device" qp > /dev/null
+
+# --- a sidecar that hears and does not answer, and one that is dead
+stop_sidecar
+rdmaquota reload lab.toml > /dev/null
+cat > silent.py << 'END'
+import os, socket, sys, time
+
+listening = []
+for path in sys.argv[1:]:
+    if os.path.lexists(path):
+        os.unlink(path)
+    listening.append(socket.socket(socket.AF_UNIX))
+    listening[-1].bind(path)
+    os.chmod(path, 0o666)
+    listening[-1].listen(64)
+print("listens", flush=True)
+time.sleep(600)
+END
+sockets=(/run/rdmaquota/control.sock /run/rdmaquota/tenants/lab+cat/here/control.sock)
+/usr/bin/python3 silent.py "${sockets[@]}" > silent.out 2>&1 &
+silent=$!
+for try in $(seq 100); do
+    ! grep -q . silent.out || break
+    sleep 0.1
+done
+run as cat "$objects" rc=400
+begin=${EPOCHREALTIME/./}
+run as cat "$objects" rc=410
+echo "# with a silent sidecar: $(((${EPOCHREALTIME/./} - begin) / 1000)) ms in all"
+has "a sidecar that is silent: denied after the bound" "$out" "rc: 400 of 410, then EDQUOT"
+has "with the reason" "$log" "the rest of what the tenants above it may use is others' at present"
+kill -9 $silent
+wait $silent 2> /dev/null
+run as cat "$objects" rc=410
+has "a dead sidecar: denied" "$out" "rc: 400 of 410, then EDQUOT"
+rm -f "${sockets[@]}"
+sed -i '1a grant_wait = "10s"  # the guest is slow' lab.toml
+rdmaquota reload lab.toml > /dev/null
+start_sidecar
+
+# --- nobody who asks waits for ever, and all who ask at once are answered
+hold bea 1
+begin=${EPOCHREALTIME/./}
+mkfifo until
+exec 8<> until
+many=()
+for i in $(seq 100); do
+    as cat "$objects" rc=10 wait < until > "many.$i" 2>&1 &
+    many+=($!)
+done
+for try in $(seq 900); do
+    [ "$(cat many.* | grep -c waiting)" -lt 100 ] || break
+    sleep 0.1
+done
+kill -9 "${many[@]}"
+wait "${many[@]}" 2> /dev/null
+total=0
+for i in $(seq 100); do total=$((total + $(made "many.$i"))); done
+is "100 programs that ask at once get all that is free" "$([ "$total" -ge 780 ] && [ "$total" -le 800 ] && echo yes || echo "$total")" yes
+echo "# 100 programs: $total QPs, $(((${EPOCHREALTIME/./} - begin) / 1000)) ms"
+let_go bea
+
+# --- whatever happens, the kernel never has more than the parent may use
+most=0 samples=0
+for try in $(seq 100); do
+    [ "$(qps)" != 0 ] || break
+    sleep 0.1
+done
+is "all is gone that was killed" "$(qps)" 0
+# Looks at the kernel all the time.
+(
+    trap 'echo $most $samples > samples; exit' TERM
+    while :; do
+        now=$(qps)
+        [ "$now" -le $most ] || most=$now
+        samples=$((samples + 1))
+    done
+) &
+sampler=$!
+stop_sidecar
+seed=${RDMAQUOTA_SEED:-$RANDOM}
+RANDOM=$seed
+# Killed after a moment, again and again: its first pass comes before it has loaded its program into the kernel.
+(
+    trap 'kill -9 $!; wait $!; echo $lives > lives; exit' TERM
+    lives=0
+    while :; do
+        rdmaquotad 2> /dev/null 8>&- &
+        sleep $((RANDOM % 4)).$((RANDOM % 10))
+        kill -9 $!
+        wait $!
+        lives=$((lives + 1))
+    done
+) 2> /dev/null &
+unruly=$!
+mkfifo forever
+exec 8<> forever
+churns=()
+end=$((SECONDS + 60))
+stopped=''
+while [ $SECONDS -lt $end ]; do
+    while [ ${#churns[@]} -lt 6 ]; do
+        users=(ann bea cat)
+        as ${users[RANDOM % 3]} "$programs/churn" 600 < forever > /dev/null 2>&1 &
+        churns+=($!)
+    done
+    pick=$((RANDOM % ${#churns[@]}))
+    case $((RANDOM % 8)) in
+        0) kill -9 "${churns[pick]}"; wait "${churns[pick]}" 2> /dev/null; unset "churns[pick]"; churns=("${churns[@]}") ;;
+        1) kill -STOP "${churns[pick]}"; stopped=${churns[pick]} ;;
+        2) [ -z "$stopped" ] || kill -CONT "$stopped" 2> /dev/null ;;
+        3) rdmaquota set lab/cat "$device" qp=$((200 + RANDOM % 800)) > /dev/null 2>&1 ;;
+    esac
+done
+for pid in "${churns[@]}"; do kill -CONT "$pid"; kill -9 "$pid"; wait "$pid"; done 2> /dev/null
+exec 8>&-
+kill $sampler
+wait $sampler
+read -r most samples < samples
+is "at random: the kernel never had more than 1,000" "$([ $most -le 1000 ] && echo yes || echo $most)" yes
+is "and the parent was used well" "$([ $most -ge 600 ] && echo yes || echo $most)" yes
+kill $unruly
+wait $unruly
+echo "# seed $seed: the sidecar was killed $(cat lives) times, the kernel had $most QPs at most in $samples samples"
+start_sidecar
+
+# --- soft limits
+policy << 'END'
+version = 1
+[tenant.default."*"]
+qp = 12
+[tenant."lab/ann"]
+match = [{ user = "ann" }]
+grace = "3s"
+[tenant."lab/ann"."*"]
+qp = { limit = 10, soft = 4 }
+END
+hold ann 8
+is "a soft limit may be exceeded" "$(made out.ann)" 8
+has "show marks it" "$(rdmaquota show lab/ann)" "8 +"
+has "with what is left" "$(rdmaquota show lab/ann)" "of grace left"
+run as ann "$objects" rc=3
+has "but not the limit" "$out" "rc: 2 of 3, then EDQUOT"
+sleep 3.2
+has "when grace is over, show says so" "$(rdmaquota show lab/ann)" "grace is over"
+run as ann "$objects" rc=1
+has "and the soft limit holds" "$out" "rc: 0 of 1, then EDQUOT"
+has "which the denial says" "$log" "this soft limit has been exceeded for longer than the grace period"
+stop_sidecar
+start_sidecar
+run as ann "$objects" rc=1
+has "also after a restart of the sidecar" "$out" "rc: 0 of 1, then EDQUOT"
+let_go ann
+hold ann 6
+is "below it again, it may be exceeded anew" "$(made out.ann)" 6
+let_go ann
+# Who went above it first may be gone: the time goes on while others are above.
+hold ann 5
+first=${holder[ann]}
+sleep 1.5
+mkfifo keys.second
+as ann "$objects" rc=5 wait < keys.second > out.second 2>&1 &
+second=$!
+exec 8> keys.second
+for try in $(seq 100); do grep -q waiting out.second && break; sleep 0.05; done
+kill -9 "$first"
+wait "$first" 2> /dev/null
+exec {fd_ann}>&-
+sleep 2
+run as ann "$objects" rc=1
+has "grace goes on when the one who crossed it died" "$out" "rc: 0 of 1, then EDQUOT"
+echo >&8
+exec 8>&-
+wait $second
+rdmaquota set lab/ann "$device" --soft qp=7 > /dev/null
+is "set --soft" "$(figure lab/ann soft)" 7
+stop_sidecar
+finish

@@ -1,0 +1,86 @@
+#!/bin/bash
+# cycle.sh OLD NEW: installs the packages in OLD, upgrades to those in NEW, removes and purges them, and compares what is on the system before and
+# after. Runs as root in a Debian root that can be thrown away, with /test/integration/tap.sh, and where apt can fetch packages.
+set -u
+old=$1 new=$2
+# shellcheck source=test/integration/tap.sh
+. /test/integration/tap.sh
+libraries=/usr/lib/$(dpkg --print-architecture | sed 's/amd64/x86_64-linux-gnu/; s/arm64/aarch64-linux-gnu/')
+driver=/etc/libibverbs.d/rdmaquota.driver
+conf=/etc/ld.so.conf.d/00-rdmaquota.conf
+export DEBIAN_FRONTEND=noninteractive
+
+# What a package may leave behind: files with their mode and owner, what the loader finds, users.
+system() {
+    find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /build -o -path /test -o -path /old -o -path /new -o -path /ccache -o -path /var/cache -o -path /var/log \
+        -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /etc/ld.so.cache \) -prune -o -printf '%p %y %m %u %g %l\n' |
+        LC_ALL=C sort
+    ldconfig -p | sed 1d
+    cat /etc/passwd /etc/group
+}
+# install DIR: all packages in it, in one run, as an administrator does
+install() { dpkg --force-confold -i "$1"/*.deb > /tmp/dpkg.log 2>&1; }
+# loaded NAME: from where the loader gives it to a program
+loaded() { ldconfig -p | sed -n "s|^[[:space:]]*$1 .*=> ||p" | head -n 1; }
+# changed FILE: what dpkg does when a package brings another file
+changed() { dpkg-trigger --by-package=rdmaquota-test "$1" && dpkg --triggers-only --pending 2>&1; }
+
+system > /tmp/before
+
+succeeds "the packages are installed" install "$old"
+is "with nothing to complain of" "$(grep -i -E 'warn|error|cannot|not found' /tmp/dpkg.log)" ""
+is "files are as they were packed" "$(dpkg --verify rdmaquota librdmaquota-provider rdmaquotad)" ""
+is "libibverbs is told of the provider" "$(cat $driver)" "driver rdmaquota"
+abi=$(echo "$libraries"/libibverbs/librxe-rdmav*.so | sed 's/.*rdmav\(.*\).so/\1/')
+is "of its private ABI" "$(readlink -e "$libraries/libibverbs/librdmaquota-rdmav$abi.so")" "$libraries/libibverbs/librdmaquota.so"
+is "the loader gives programs the shadow of libmlx5" "$(loaded libmlx5.so.1)" "$libraries/rdmaquota/shadow/libmlx5.so.1"
+is "which needs the real one" "$(ldd "$libraries/rdmaquota/shadow/libmlx5.so.1" | grep -c 'not found')" 0
+is "which is there" "$(readlink "$libraries/rdmaquota/real/libmlx5.so.1")" "$libraries/libmlx5.so.1"
+has "the command tells its version" "$(rdmaquota --version)" "$(dpkg-query -W -f '${Version}' rdmaquota | sed 's/[+].*//')"
+is "the policy that it brings is right" "$(rdmaquota check /etc/rdmaquota/rdmaquota.toml | head -n 1)" \
+    "/etc/rdmaquota/rdmaquota.toml: ok"
+has "the sidecar starts far enough to say what it is" "$(rdmaquotad --help)" rdmaquotad
+is "man pages are there" "$(man -w rdmaquota rdmaquotad rdmaquota.toml rdmaquota-provider 2> /dev/null | wc -l)" 4
+
+# A libibverbs that the provider does not know.
+real=$(readlink -e "$libraries/libibverbs.so.1")
+cp -p "$real" /tmp/libibverbs.keep
+sed -i "s/IBVERBS_PRIVATE_$abi/IBVERBS_PRIVATE_99/" "$real"
+has "a private ABI that is not known is told" "$(changed "$libraries/libibverbs.so.1")" "private ABI 99, which this version does not know"
+is "libibverbs is then told of no provider" "$(ls $driver 2> /dev/null)" ""
+is "and programs get the real libmlx5" "$(loaded libmlx5.so.1)" "$libraries/libmlx5.so.1"
+succeeds "a new libibverbs package" apt-get install -y --reinstall libibverbs1
+is "brings the provider back" "$(cat $driver)" "driver rdmaquota"
+is "and the shadow" "$(loaded libmlx5.so.1)" "$libraries/rdmaquota/shadow/libmlx5.so.1"
+rm -f "$real.dpkg-new"
+
+# libmlx5 of another vendor, at another path.
+mkdir -p /tmp/vendor/DEBIAN /tmp/vendor/usr/lib/vendor /tmp/vendor/etc/ld.so.conf.d
+cp -L "$libraries/libmlx5.so.1" /tmp/vendor/usr/lib/vendor/libmlx5.so.1
+echo /usr/lib/vendor > /tmp/vendor/etc/ld.so.conf.d/vendor.conf
+printf 'Package: vendor-mlx5\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDescription: another libmlx5\n' > /tmp/vendor/DEBIAN/control
+dpkg-deb -b /tmp/vendor /tmp/vendor.deb > /dev/null
+dpkg --force-depends -r ibverbs-providers > /dev/null 2>&1
+is "without libmlx5 there is no shadow of it" "$(loaded libmlx5.so.1)" ""
+dpkg -i /tmp/vendor.deb > /dev/null 2>&1
+is "libmlx5 at another path gets the shadow" "$(loaded libmlx5.so.1)" "$libraries/rdmaquota/shadow/libmlx5.so.1"
+is "which needs that one" "$(readlink -e "$libraries/rdmaquota/real/libmlx5.so.1")" /usr/lib/vendor/libmlx5.so.1
+dpkg -P vendor-mlx5 > /dev/null 2>&1
+apt-get install -y ibverbs-providers > /dev/null 2>&1
+is "and Debian's again when it is there" "$(readlink -e "$libraries/rdmaquota/real/libmlx5.so.1")" "$(readlink -e "$libraries/libmlx5.so.1")"
+
+# An upgrade, with a policy of the administrator's own.
+echo '# mine' >> /etc/rdmaquota/rdmaquota.toml
+succeeds "a newer version is installed over it" install "$new"
+is "the administrator's policy stays" "$(tail -n 1 /etc/rdmaquota/rdmaquota.toml)" "# mine"
+is "the provider is registered once" "$(cat $driver $conf)" "driver rdmaquota
+$libraries/rdmaquota/shadow"
+
+succeeds "the packages are removed" dpkg -r rdmaquotad rdmaquota librdmaquota-provider
+is "nothing that libibverbs or the loader reads is left" "$(ls $driver $conf "$libraries"/rdmaquota "$libraries"/libibverbs/*rdmaquota* 2> /dev/null)" ""
+is "programs get the real libmlx5" "$(loaded libmlx5.so.1)" "$libraries/libmlx5.so.1"
+is "the policy is kept" "$(tail -n 1 /etc/rdmaquota/rdmaquota.toml)" "# mine"
+succeeds "and purged" dpkg -P rdmaquotad rdmaquota librdmaquota-provider
+system > /tmp/after
+is "the system is as it was before" "$(diff /tmp/before /tmp/after)" ""
+finish

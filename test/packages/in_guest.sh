@@ -1,0 +1,64 @@
+#!/bin/bash
+# in_guest.sh BUILD OLD NEW: the main job from packages: those in OLD are installed, upgraded to those in NEW and removed,
+# with programs that hold objects all the while. Runs as root in the guest, in a release's root file system in which what
+# the packages depend on is installed; BUILD has the test programs.
+set -u
+# shellcheck source=test/integration/tap.sh
+. "$(dirname "$0")/../integration/tap.sh"
+objects=$1/test/programs/verbs_objects
+linked=$1/test/programs/verbs_objects_mlx5
+cd /tmp || exit 1
+
+install() { dpkg --force-confold -i "$1"/*.deb > dpkg.log 2>&1; }
+policy() {
+    printf 'version = 1\n[tenant.default."*"]\nqp = %s\n' "$1" > /etc/rdmaquota/rdmaquota.toml
+    rdmaquota reload > reload.log 2>&1 || not_ok "the policy is put in force" "$(cat reload.log)"
+}
+# hold STEP...: a program that makes these, and then waits until `let_go`
+hold() {
+    rm -f keys && mkfifo keys
+    "$objects" "$@" wait rc=1 < keys > held.out 2>&1 &
+    held=$!
+    exec 5> keys
+    for _ in $(seq 200); do grep -q waiting held.out && return; sleep 0.05; done
+    not_ok "a program holds objects" "$(cat held.out)"
+}
+let_go() { echo >&5; exec 5>&-; wait "$held"; }
+
+without=$("$objects" rc=3 2>&1)
+succeeds "the packages are installed" install "$2"
+is "which changes nothing for programs" "$("$objects" rc=3 2>&1)" "$without"
+is "nor for those that are linked to libmlx5" "$("$linked" -d mlx5_0 rc=3 2>&1)" "$without"
+policy 2
+has "a limit holds" "$("$objects" rc=5 2>&1)" "rc: 2 of 5, then EDQUOT"
+has "for a program that is linked to libmlx5 too" "$("$linked" -d mlx5_0 rc=5 2>&1)" "rc: 2 of 5, then EDQUOT"
+is "doctor finds nothing wrong with the installation" \
+    "$(rdmaquota doctor 2>&1 | grep -E '^(problem|not ok)' | grep -E 'libibverbs|registration|provider|loader|mlx5|version')" ""
+
+policy 4
+hold rc=2
+succeeds "a newer version is installed while a program holds 2 QPs" install "$3"
+has "it still has them in the books" "$("$objects" rc=5 2>&1)" "rc: 2 of 5, then EDQUOT"
+let_go
+is "and may go on" "$(cat held.out)" "rc: 2 of 2
+waiting
+rc: 1 of 1"
+has "what it held is back when it ends" "$("$objects" rc=5 2>&1)" "rc: 4 of 5, then EDQUOT"
+succeeds "an older version is installed again" install "$2"
+has "and limits" "$("$objects" rc=5 2>&1)" "rc: 4 of 5, then EDQUOT"
+
+hold rc=2
+succeeds "the packages are removed while a program holds 2 QPs" dpkg -r rdmaquotad rdmaquota librdmaquota-provider
+is "programs are started as without them" "$("$objects" rc=5 2>&1)" "rc: 5 of 5"
+is "also those that are linked to libmlx5" "$("$linked" -d mlx5_0 rc=3 2>&1)" "$without"
+let_go
+is "the program goes on" "$(cat held.out)" "rc: 2 of 2
+waiting
+rc: 1 of 1"
+succeeds "they are installed again" install "$3"
+has "the policy was kept, and the books are right" "$(rdmaquota reload > /dev/null 2>&1; "$objects" rc=5 2>&1)" \
+    "rc: 4 of 5, then EDQUOT"
+succeeds "and purged" dpkg -P rdmaquotad rdmaquota librdmaquota-provider
+is "which leaves nothing" "$(ls -d /run/rdmaquota /etc/rdmaquota /etc/libibverbs.d/rdmaquota.driver 2> /dev/null)" ""
+is "programs run as before" "$("$objects" rc=3 2>&1)" "$without"
+finish

@@ -1,0 +1,103 @@
+#!/bin/bash
+# run.sh [RELEASE...]: builds the packages of each release (default: bookworm, trixie and sid) and tests them there: two
+# builds are the same, lintian has nothing against them, cycle.sh (install, upgrade, remove, purge), and the main job in
+# the guest from what the packages installed (in_guest.sh). Root only; the last line is 'N passed, N failed'.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+repo=$(cd "$here/../.." && pwd)
+# shellcheck source=test/integration/tap.sh
+. "$repo/test/integration/tap.sh"
+# shellcheck source=tools/package.sh
+. "$repo/tools/package.sh"
+set +e
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+output=$work
+build=${RDMAQUOTA_BUILD:-$repo/build}
+
+# What the tests need in a release's root besides what the packages are built with.
+needed=(lintian man-db ibverbs-utils ibverbs-providers rdma-core iproute2 init-system-helpers)
+
+# above ROOT COMMAND...: COMMAND with THROWAWAY, which is ROOT with a tmpfs above it
+above() {
+    ROOT=$1 THROWAWAY=$work/throwaway unshare --mount bash -c '
+        set -eu
+        mount --make-rprivate /
+        mkdir -p "$THROWAWAY"
+        mount -t tmpfs tmpfs "$THROWAWAY"
+        mkdir "$THROWAWAY/upper" "$THROWAWAY/work" "$THROWAWAY/root"
+        mount -t overlay -o "lowerdir=$ROOT,upperdir=$THROWAWAY/upper,workdir=$THROWAWAY/work" overlay "$THROWAWAY/root"
+        THROWAWAY+=/root
+        "$@"' above "${@:2}"
+}
+export -f in_root
+
+cycle() {
+    mkdir -p "$THROWAWAY/test/integration"
+    cp "$repo/test/integration/tap.sh" "$THROWAWAY/test/integration/"
+    cp "$repo/test/processes.sh" "$THROWAWAY/test/"
+    cp "$repo/test/packages/cycle.sh" "$THROWAWAY/test/"
+    cp -r "$1" "$2" "$THROWAWAY/"
+    in_root "$THROWAWAY" bash /test/cycle.sh /old /new
+}
+export -f cycle
+export repo
+
+# count NAME: shows the checks of a part, which printed its counts last, and adds them
+count() {
+    local p f
+    grep -E '^(ok|not ok|    #)' "$work/part"
+    if read -r p _ f _ < <(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$work/part" | tail -n 1); then
+        passed=$((passed + p)) failed=$((failed + f))
+    else
+        not_ok "$1 ended without its counts" "$(tail -n 5 "$work/part")"
+    fi
+}
+
+# newer FROM TO: the packages in FROM as those of a next version
+newer() {
+    local deb
+    mkdir -p "$2"
+    for deb in "$1"/*.deb; do
+        rm -rf "$2/unpacked"
+        dpkg-deb -R "$deb" "$2/unpacked"
+        sed -i -e '/^Version:/s/$/.1/' -e 's/\(rdmaquota[a-z-]* (= [^)]*\))/\1.1)/g' "$2/unpacked/DEBIAN/control"
+        dpkg-deb --root-owner-group -b "$2/unpacked" "$2/${deb##*/}" > /dev/null
+    done
+    rm -rf "$2/unpacked"
+}
+
+lint() { in_root "$1" sh -c 'lintian --allow-root --fail-on error,warning /build/*.changes'; }
+
+# Its packages must lie where the guest sees them: in the build directory.
+in_guest() {
+    local debs=$build/packages-test
+    rm -rf "$debs" && mkdir -p "$debs" && cp -r "$work/old" "$work/new" "$debs"
+    "$repo/test/vm/run.sh" --device both --root "$1" -- bash "$here/in_guest.sh" "$build" "$debs/old" "$debs/new"
+}
+
+test_release() {
+    local release=$1 root first
+    succeeds "$release: the packages are built" for_release "$release" || return
+    [ -d "$output/$release" ] || return
+    root=$(build_root "$release")
+    quietly "$root.log" in_root "$root" apt-get install -y -qq --no-install-recommends "${needed[@]}" ||
+        not_ok "$release: what the tests need is installed"
+    succeeds "$release: lintian has nothing against them" lint "$root"
+    rm -rf "$work/old" "$work/new"
+    cp -r "$work/$release" "$work/old" && rm -f "$work"/old/*-dbgsym*
+    newer "$work/old" "$work/new"
+    above "$root" cycle "$work/old" "$work/new" > "$work/part" 2>&1
+    count "$release: cycle.sh"
+    in_guest "$root" > "$work/part" 2>&1
+    count "$release: in_guest.sh"
+    first=$work/$release.first
+    mv "$work/$release" "$first"
+    succeeds "$release: the packages are built again" for_release "$release"
+    is "$release: and are the same" "$(cd "$first" && sha256sum -- *.deb *.dsc *.tar.xz)" \
+        "$(cd "$work/$release" && sha256sum -- *.deb *.dsc *.tar.xz)"
+}
+
+[ $# != 0 ] || set -- bookworm trixie sid
+for release in "$@"; do test_release "$release"; done
+finish

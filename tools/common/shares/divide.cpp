@@ -1,0 +1,86 @@
+#include "tools/common/shares/divide.hpp"
+
+#include <unistd.h>
+
+#include <deque>
+
+#include "shm/ledger/ledger.hpp"
+#include "shm/paths.hpp"
+#include "shm/policy/policy_lock.hpp"
+#include "tools/common/control_client.hpp"
+#include "tools/common/devices.hpp"
+#include "tools/common/json.hpp"
+#include "tools/common/tenants.hpp"
+#include "tools/common/upgrade/old_policy.hpp"
+
+namespace rdmaquota {
+namespace {
+
+// All with limits, mapped as long as this lives.
+struct Members {
+    explicit Members(const std::string& directory) {
+        for (auto& place : tenant_places(directory)) {
+            if (is_template(place.key)) continue;
+            auto limits = LimitsSegment::open(limits_path(place.here), LimitsSegment::Parts::all);
+            if (!limits) continue;
+            if (place.has_ledger())  // what ended programs left is not in use
+                if (auto ledger = Ledger::open(ledger_path(place.here))) ledger->reap();
+            const auto& name = names.emplace_back(limits->tenant());
+            const auto& mapped = segments.emplace_back(std::move(*limits));
+            const auto& kept = places.emplace_back(std::move(place));
+            list.push_back({kept.key, name, kept.here, &mapped, kept.has_ledger()});
+        }
+    }
+    std::deque<TenantPlace> places;
+    std::deque<std::string> names;
+    std::deque<LimitsSegment> segments;
+    std::vector<ShareMember> list;
+};
+
+}  // namespace
+
+Result<void> divide_by_weight(const std::string& directory, ShareMover& mover) {
+    const auto lock = PolicyLock::take(shares_path(directory));
+    if (!lock) return Error{lock.error()};
+    const Members members(directory);
+    return mover.pass(members.list, machine_devices(), ShareMover::Wants::limit, ShareMover::Clock::now(), {},
+                      older_uses(directory));
+}
+
+std::vector<OlderUse> older_uses(const std::string& directory) {
+    std::vector<OlderUse> uses;
+    if (::access(upgrade::old_policy_path(directory).c_str(), F_OK) != 0) return uses;
+    const auto policy = upgrade::read_old_policy(directory);
+    if (!policy) return uses;
+    for (const auto& device : upgrade::old_devices(*policy))
+        for (const auto& row : resource_table) {
+            const auto limit = upgrade::old_limit(*policy, Scope::tenant, device, row.id);
+            if (device != any_device && limit != 0 && limit != unlimited) uses.push_back({device, row.id, limit});
+        }
+    return uses;
+}
+
+Result<void> divide_shares(const std::string& directory) {
+    if (is_own_directory(directory)) return {};
+    if (ask_sidecar(directory, Json{{"request", "grant"}})) return {};
+    ShareMover mover;
+    return divide_by_weight(directory, mover);
+}
+
+ScopeLimits first_grants(const std::string& directory, std::string_view key, const TenantLimits& limits) {
+    ScopeLimits grants;
+    if (key == node_tenant) return grants;
+    const auto& own = limits.limits[index(Scope::tenant)];
+    for (auto above = parent_of(key);; above = parent_of(above)) {
+        const auto bounds = LimitsSegment::open(limits_path(here_path(directory, above)), LimitsSegment::Parts::all);
+        auto devices = bounds ? bounds->devices(Scope::tenant) : std::vector<std::string>();
+        for (const auto& row : own) devices.push_back(row.device);  // which "*" above bounds, too
+        for (const auto& device : devices)
+            for (const auto& row : resource_table)
+                if (bounds && bounds->limit(Scope::tenant, device, row.id) != unlimited)
+                    row_for(grants, device)[index(row.id)] = 0;
+        if (above == node_tenant) return grants;
+    }
+}
+
+}  // namespace rdmaquota

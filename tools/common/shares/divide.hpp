@@ -1,0 +1,27 @@
+// The division of what tenants may use, for a whole quota directory.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/policy.hpp"
+#include "policy/result.hpp"
+#include "tools/common/shares/share_mover.hpp"
+
+namespace rdmaquota {
+
+// After a change of limits or tenants: asks the sidecar to divide anew; where none runs, gives each tenant its guarantee and
+// of the rest its part by weight. Does nothing in a directory that is one tenant's own.
+Result<void> divide_shares(const std::string& directory);
+
+// The second of these, without asking. One mover at a time: waits for another.
+Result<void> divide_by_weight(const std::string& directory, ShareMover& mover);
+
+// What programs of an older version have of what the node's tenants may use; see tools/common/upgrade/balance.hpp.
+std::vector<OlderUse> older_uses(const std::string& directory);
+
+// What a tenant that has no limits yet may begin with: 0 of all that some tenant above it, or the node, bounds.
+ScopeLimits first_grants(const std::string& directory, std::string_view key, const TenantLimits& limits);
+
+}  // namespace rdmaquota

@@ -1,0 +1,149 @@
+// The order of moves. What is moved where is in share_plan.cpp.
+#include "tools/common/shares/share_mover.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/core.h>
+
+#include "shm/paths.hpp"
+#include "shm/policy/limits_writer.hpp"
+
+namespace rdmaquota {
+namespace {
+
+constexpr auto patience = std::chrono::milliseconds(100);
+
+}  // namespace
+
+std::string shares_path(const std::string& directory) { return directory + "/shares"; }
+
+Result<void> ShareMover::pass(std::span<const ShareMember> members, std::span<const std::string> devices, Wants wants,
+                              Clock::time_point now, std::string_view only, std::span<const OlderUse> older) {
+    problem_.clear();
+    lower_.clear();
+    raise_.clear();
+    touched_.clear();
+    if (tree_.update(members, devices, older)) {
+        divided_.assign(tree_.pairs(), {});
+        debts_.clear();
+        only = {};
+    }
+    tree_.read_gates(now, only);
+    bump_foreign();
+    for (std::size_t pair = 0; pair < tree_.pairs(); ++pair) plan(pair, wants);
+    apply(lower_);
+    step("read");
+    for (std::size_t i = 0; i < lower_.size(); ++i)  // they are by tenant now
+        if (i == 0 || lower_[i].tenant != lower_[i - 1].tenant)
+            tree_.read_gates_of(tree_.tenants()[lower_[i].tenant], now);
+    raise();
+    finish();
+    if (!problem_.empty()) return Error{problem_};
+    return {};
+}
+
+void ShareMover::bump_foreign() {
+    for (auto& tenant : tree_.tenants()) {
+        if (!tenant.must_bump || !tenant.has_ledger) continue;
+        auto writer = LimitsWriter::open(tenant.limits_path, patience);
+        if (!writer) {
+            problem_ = writer.error();
+            continue;
+        }
+        const bool as_read = writer->limits().generation() == tenant.generation;
+        writer->bump();
+        tenant.must_bump = false;
+        if (as_read) tenant.generation = writer->limits().generation();
+        step("bump");
+    }
+}
+
+// By what is free now, which may be less than it was when it was divided: then the next pass goes on.
+void ShareMover::raise() {
+    raised_.clear();
+    for (std::size_t i = 0; i < raise_.size(); ++i) {
+        if (i == 0 || raise_[i].pair != raise_[i - 1].pair) find_room(raise_[i].pair);
+        raise_one(raise_[i]);
+    }
+    apply(raised_);
+}
+
+void ShareMover::raise_one(const Move& move) {
+    if (move.amount == unset) return raised_.push_back(move);
+    const auto& tenants = tree_.tenants();
+    const auto& cell = tenants[move.tenant].cells[move.pair];
+    const auto has = committed(cell);
+    auto more = move.amount - std::min(move.amount, has);
+    const auto each_above = [&](auto&& visit) {
+        for (auto above = tenants[move.tenant].parent;; above = tenants[above].parent) {
+            visit(rooms_[above]);
+            if (above == ShareTree::root) return;
+        }
+    };
+    each_above([&](std::uint64_t room) { more = std::min(more, room); });
+    const auto amount = std::min(move.amount, has + more);
+    if (amount < move.amount) divided_[move.pair].settled = false;
+    if (cell.granted == unset || amount <= cell.granted) return;
+    each_above([&](std::uint64_t& room) {
+        if (room != unlimited) room -= more;
+    });
+    raised_.push_back({move.tenant, move.pair, amount});
+}
+
+// Opens each tenant's limits once.
+void ShareMover::apply(std::vector<Move>& moves) {
+    std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) {
+        return a.tenant != b.tenant ? a.tenant < b.tenant : a.pair < b.pair;
+    });
+    for (std::size_t begin = 0, end = 0; begin < moves.size(); begin = end) {
+        while (end < moves.size() && moves[end].tenant == moves[begin].tenant) ++end;
+        apply_to(moves[begin].tenant, {moves.data() + begin, end - begin});
+    }
+}
+
+void ShareMover::apply_to(std::size_t number, std::span<const Move> moves) {
+    auto& tenant = tree_.tenants()[number];
+    std::vector<LimitsWriter::Grant> grants;
+    for (const auto& move : moves)
+        grants.push_back({tree_.device_of(move.pair), ShareTree::resource_of(move.pair), move.amount});
+    const auto& above = tree_.tenants()[tenant.parent].name;
+    const auto why = above == node_tenant ? std::string("its share of what the node's tenants may use")
+                                          : fmt::format("its share of what {} may use", above);
+    auto writer = LimitsWriter::open(tenant.limits_path, patience);
+    // What somebody else changes meanwhile is read at the next pass.
+    const bool as_read = writer && writer->limits().generation() == tenant.generation;
+    step("store");
+    const auto granted = writer ? writer->grant(grants, why) : Result<void>(Error{writer.error()});
+    step("granted");
+    if (!granted) problem_ = granted.error();
+    for (const auto& move : moves) {
+        if (granted) tenant.cells[move.pair].granted = move.amount;
+        else divided_[move.pair].settled = false;
+    }
+    if (!granted) return;
+    moves_ += moves.size();
+    if (as_read) tenant.generation = writer->limits().generation();
+}
+
+// Debts, and what each can have charged at most by now, of what was touched in this pass.
+void ShareMover::finish() {
+    if (touched_.empty()) return;
+    std::erase_if(debts_, [&](const ShareDebt& debt) {
+        return std::any_of(touched_.begin(), touched_.end(), [&](std::size_t pair) {
+            return debt.resource == ShareTree::resource_of(pair) && debt.device == tree_.device_of(pair);
+        });
+    });
+    for (auto& tenant : tree_.tenants()) {
+        if (!tenant.is_leaf()) continue;
+        for (const auto pair : touched_) {
+            auto& cell = tenant.cells[pair];
+            if (!tenant.denies()) cell.ceiling = max_amount;
+            else if (cell.used <= cell.bound()) cell.ceiling = cell.bound();
+            if (cell.granted != unset && cell.used > cell.granted)
+                debts_.push_back({tenant.name, tree_.device_of(pair), ShareTree::resource_of(pair), cell.used, cell.granted});
+        }
+    }
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,264 @@
+#include "tools/common/shares/share_tree.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "policy/tenant.hpp"
+#include "shm/paths.hpp"
+
+namespace rdmaquota {
+namespace {
+
+constexpr std::uint64_t smallest_step = 16, smallest_step_bytes = std::uint64_t{1} << 20;
+constexpr auto nowhere = static_cast<std::size_t>(-1);
+
+// Wants change by an eighth of what is used.
+std::uint64_t step_of(Resource resource, std::uint64_t need) noexcept {
+    std::uint64_t step = info(resource).unit == Unit::bytes ? smallest_step_bytes : smallest_step;
+    while (step < need / 16) step *= 2;
+    return step;
+}
+
+}  // namespace
+
+std::uint64_t committed(const ShareTree::Cell& cell) noexcept {
+    return std::max(cell.granted == unset ? 0 : cell.granted, cell.used);
+}
+
+bool ShareTree::update(std::span<const ShareMember> members, std::span<const std::string> machine,
+                       std::span<const OlderUse> older) {
+    bool moved = !is_same(members);
+    if (moved) place(members);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        auto& tenant = tenants_[members_[i]];
+        tenant.limits = members[i].limits;
+        tenant.at_rest = members[i].at_rest;
+    }
+    if (has_other_devices(machine)) {
+        list_devices(machine);
+        moved = true;
+    }
+    bool read = moved;
+    for (auto& tenant : tenants_)
+        if (tenant.limits != nullptr && !is_read(tenant)) {
+            read_limits(tenant);
+            read = true;
+        }
+    if (read) find_bounded();
+    take_older(older);
+    return moved;
+}
+
+bool ShareTree::is_same(std::span<const ShareMember> members) const noexcept {
+    return !tenants_.empty() && std::equal(members.begin(), members.end(), members_.begin(), members_.end(),
+                                          [&](const ShareMember& member, std::size_t number) {
+                                              const auto& tenant = tenants_[number];
+                                              return tenant.key == member.key && tenant.name == member.name &&
+                                                     tenant.has_ledger == member.has_ledger;
+                                          });
+}
+
+// Keeps what is known of those who stay. A parent that has no limits of its own is passed over.
+void ShareTree::place(std::span<const ShareMember> members) {
+    std::map<std::string, Tenant, std::less<>> known;
+    for (auto& tenant : tenants_) known.emplace(tenant.key, std::move(tenant));
+    tenants_.assign(1, Tenant{});
+    tenants_[root].key = tenants_[root].name = node_tenant;
+    members_.clear();
+    std::map<std::string_view, std::size_t> numbers;
+    for (const auto& member : members) {
+        const bool is_root = member.key == node_tenant;
+        members_.push_back(is_root ? root : tenants_.size());
+        auto& tenant = is_root ? tenants_[root] : tenants_.emplace_back();
+        if (const auto found = known.find(member.key); found != known.end()) tenant = std::move(found->second);
+        tenant.key = member.key;
+        tenant.name = member.name;
+        tenant.limits_path = limits_path(std::string(member.here));
+        tenant.ledger_path = ledger_path(std::string(member.here));
+        tenant.has_ledger = member.has_ledger;
+        tenant.children.clear();
+        if (!is_root) numbers.emplace(member.key, members_.back());
+    }
+    for (std::size_t i = 1; i < tenants_.size(); ++i) {
+        auto above = parent_of(tenants_[i].key);
+        while (above != node_tenant && !numbers.contains(above)) above = parent_of(above);
+        tenants_[i].parent = above == node_tenant ? root : numbers.at(above);
+        tenants_[tenants_[i].parent].children.push_back(i);
+    }
+    order();
+}
+
+void ShareTree::order() {
+    upwards_.assign(1, root);
+    for (std::size_t next = 0; next < upwards_.size(); ++next)
+        for (const auto child : tenants_[upwards_[next]].children) upwards_.push_back(child);
+    std::reverse(upwards_.begin(), upwards_.end());
+    std::fill(changed_.begin(), changed_.end(), std::uint8_t{1});
+    for (auto& tenant : tenants_) tenant.cells.resize(pairs());
+}
+
+bool ShareTree::is_read(const Tenant& tenant) const noexcept {
+    return tenant.id == tenant.limits->id() && tenant.generation == tenant.limits->generation();
+}
+
+bool ShareTree::has_other_devices(std::span<const std::string> machine) const {
+    if (devices_.empty() || !std::equal(machine.begin(), machine.end(), machine_.begin(), machine_.end())) return true;
+    return std::any_of(tenants_.begin(), tenants_.end(), [&](const Tenant& tenant) {
+        if (tenant.limits == nullptr || is_read(tenant)) return false;
+        const auto rows = tenant.limits->devices(Scope::tenant);
+        return std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return device_number(row) == nowhere; });
+    });
+}
+
+// What is known of cells is forgotten, and read again.
+void ShareTree::list_devices(std::span<const std::string> machine) {
+    machine_.assign(machine.begin(), machine.end());
+    std::set<std::string> names(machine.begin(), machine.end());
+    names.insert({std::string(any_device), std::string(total_device)});
+    for (const auto& tenant : tenants_)
+        if (tenant.limits != nullptr) names.merge([&] {
+            const auto rows = tenant.limits->devices(Scope::tenant);
+            return std::set<std::string>(rows.begin(), rows.end());
+        }());
+    devices_.assign(names.begin(), names.end());
+    changed_.assign(pairs(), 1);
+    bounded_.assign(pairs(), 0);
+    older_.assign(pairs(), 0);
+    for (auto& tenant : tenants_) {
+        tenant.cells.assign(pairs(), {});
+        tenant.id = 0;
+        tenant.gates = {};
+    }
+}
+
+std::size_t ShareTree::device_number(std::string_view device) const noexcept {
+    const auto found = std::lower_bound(devices_.begin(), devices_.end(), device);
+    return found != devices_.end() && *found == device ? static_cast<std::size_t>(found - devices_.begin()) : nowhere;
+}
+
+// A share that is not the one that is known here was stored by another mover, maybe without the bump.
+void ShareTree::read_limits(Tenant& tenant) {
+    tenant.id = tenant.limits->id();
+    tenant.generation = tenant.limits->generation();
+    read_weight(tenant);
+    for (std::size_t d = 0; d < devices_.size(); ++d) {
+        const auto figures = tenant.limits->share_figures(devices_[d]);
+        for (std::size_t r = 0; r < resource_count; ++r) {
+            const auto pair = d * resource_count + r;
+            auto& cell = tenant.cells[pair];
+            const auto& now = figures[r];
+            if (now.granted != unset && now.granted != cell.granted) tenant.must_bump = true;
+            if (now.limit != cell.limit || now.guarantee != cell.guarantee || now.granted != cell.granted)
+                changed_[pair] = 1;
+            cell.limit = now.limit;
+            cell.guarantee = now.guarantee;
+            cell.granted = now.granted;
+        }
+    }
+}
+
+void ShareTree::read_weight(Tenant& tenant) {
+    const auto weight = std::clamp(tenant.limits->weight(), std::uint32_t{1}, most_weight);
+    if (weight != tenant.weight) std::fill(changed_.begin(), changed_.end(), std::uint8_t{1});
+    tenant.weight = weight;
+}
+
+void ShareTree::find_bounded() {
+    for (std::size_t pair = 0; pair < pairs(); ++pair) {
+        const bool bounded = std::any_of(tenants_.begin(), tenants_.end(), [&](const Tenant& tenant) {
+            return tenant.is_inner() && tenant.cells[pair].limit != unlimited;
+        });
+        if (bounded != is_bounded(pair)) changed_[pair] = 1;
+        bounded_[pair] = bounded;
+    }
+}
+
+void ShareTree::take_older(std::span<const OlderUse> older) {
+    sums_.assign(pairs(), {});
+    for (const auto& use : older)
+        if (const auto d = device_number(use.device); d != nowhere) sums_[d * resource_count + index(use.resource)].used = use.amount;
+    for (std::size_t pair = 0; pair < pairs(); ++pair)
+        if (sums_[pair].used != older_[pair]) {
+            older_[pair] = sums_[pair].used;
+            changed_[pair] = 1;
+        }
+}
+
+void ShareTree::read_gates(Clock::time_point now, std::string_view only) {
+    for (auto& tenant : tenants_) {
+        if (!tenant.has_ledger) continue;
+        const bool meant = only.empty() || tenant.key == only || tenant.name == only;
+        if (meant && !(tenant.at_rest && !tenant.in_use)) read_gates_of(tenant, now);
+        else if (now >= tenant.ask_ends) sum_up(tenant, now);
+    }
+}
+
+void ShareTree::read_gates_of(Tenant& tenant, Clock::time_point now) {
+    const bool changed = tenant.gates.read(tenant.ledger_path);
+    if (!changed && now < tenant.ask_ends) return;
+    take_asks(tenant, now);
+    sum_up(tenant, now);
+}
+
+void ShareTree::take_asks(Tenant& tenant, Clock::time_point now) {
+    const auto& gates = tenant.gates.gates();
+    tenant.asks.resize(gates.size());
+    for (std::size_t i = 0; i < gates.size(); ++i)
+        for (std::size_t r = 0; r < resource_count; ++r) {
+            const auto word = gates[i].wanted[r];
+            auto& ask = tenant.asks[i][r];
+            if (word != 0 && word != ask.word) ask = {word, wanted_amount(word), now + asking_lasts};
+        }
+}
+
+// A device that asked and is not used any more wants nothing: whoever asked is gone, with all that it had.
+void ShareTree::sum_up(Tenant& tenant, Clock::time_point now) {
+    sums_.assign(pairs(), {});
+    tenant.ask_ends = Clock::time_point::max();
+    tenant.in_use = false;
+    const auto total = device_number(total_device);
+    for (std::size_t i = 0; i < tenant.asks.size(); ++i) {
+        const auto& gates = tenant.gates.gates()[i];
+        const bool used = std::any_of(gates.gate.begin(), gates.gate.end(), [](std::uint64_t gate) { return gate != 0; });
+        const auto own = device_number(gates.device);
+        for (std::size_t r = 0; r < resource_count; ++r) {
+            const auto& ask = tenant.asks[i][r];
+            const bool asks = used && now < ask.until;
+            if (asks) tenant.ask_ends = std::min(tenant.ask_ends, ask.until);
+            const auto need = std::max(gates.gate[r], asks ? ask.amount : 0);
+            for (const auto d : {own, is_port(gates.device) ? nowhere : total}) {
+                if (d == nowhere) continue;
+                auto& sum = sums_[d * resource_count + r];
+                sum.used = std::min(sum.used + gates.gate[r], max_amount);
+                sum.need = std::min(sum.need + need, max_amount);
+            }
+        }
+        tenant.in_use |= used;
+    }
+    const bool denies = tenant.denies();
+    for (std::size_t pair = 0; pair < pairs(); ++pair) {
+        auto& cell = tenant.cells[pair];
+        if (denies) sums_[pair].used = std::min(sums_[pair].used, std::max(cell.ceiling, cell.bound()));
+        if (cell.used != sums_[pair].used || cell.need != sums_[pair].need) changed_[pair] = 1;
+        cell.used = sums_[pair].used;
+        cell.need = sums_[pair].need;
+    }
+}
+
+std::uint64_t ShareTree::used_in_steps(const Tenant& tenant, std::size_t pair) const noexcept {
+    const auto amount = tenant.cells[pair].used;
+    const auto step = step_of(resource_of(pair), amount);
+    return (amount + step - 1) / step * step;
+}
+
+std::uint64_t ShareTree::wanted(Tenant& tenant, std::size_t pair) noexcept {
+    const auto need = tenant.cells[pair].need;
+    auto& last = tenant.cells[pair].wanted;
+    if (need == 0) return last = 0;
+    const auto step = step_of(resource_of(pair), need);
+    if (last > need && last <= need + 4 * step) return last;
+    return last = (need / step + 1) * step;
+}
+
+}  // namespace rdmaquota

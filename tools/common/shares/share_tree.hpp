@@ -1,0 +1,148 @@
+// The tree of tenants as shares are moved in it: what each may use, has and wants, by device and resource.
+//
+// One thread. What was read is kept until it changes, so that a pass over tenants that do nothing costs next to nothing,
+// and allocates nothing. For each tenant, device and resource it keeps 56 bytes.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "policy/policy.hpp"
+#include "policy/resource.hpp"
+#include "shm/ledger/ledger_gates.hpp"
+#include "shm/policy/limits_segment.hpp"
+
+namespace rdmaquota {
+
+// One tenant that takes part: not a template. All of it lives as long as a pass lasts.
+struct ShareMember {
+    std::string_view key;
+    std::string_view name;  // as it is shown
+    std::string_view here;
+    const LimitsSegment* limits;  // of all parts
+    bool has_ledger;
+    bool at_rest = false;  // nothing happens in its ledger
+};
+
+// What programs of an older version may use at most, on a device of one resource: it counts below the node, and in no ledger.
+struct OlderUse {
+    std::string device;
+    Resource resource{};
+    std::uint64_t amount = 0;
+};
+
+class ShareTree {
+public:
+    using Clock = std::chrono::steady_clock;
+    static constexpr std::size_t root = 0;  // the node
+    // An asking counts as long as this, so that somebody who asks again meanwhile finds what became free.
+    static constexpr std::chrono::seconds asking_lasts{10};
+
+    // Of one tenant, for a device and a resource. For the device "total": of the sum.
+    struct Cell {
+        std::uint64_t limit = unlimited, guarantee = 0, granted = unset;
+        std::uint64_t used = 0;    // the amount in the gates of a leaf
+        std::uint64_t need = 0;    // the same, or what was asked for where that is more
+        std::uint64_t wanted = 0;  // see `wanted`
+        // What it can really have charged: the highest share since it used more than its share. What a gate says beyond is
+        // forged, and takes nothing from others.
+        std::uint64_t ceiling = max_amount;
+
+        std::uint64_t bound() const noexcept { return granted == unset ? limit : granted; }
+    };
+    struct Ask {
+        std::uint64_t word = 0, amount = 0;
+        Clock::time_point until{};
+    };
+    using Asks = std::array<Ask, resource_count>;
+    struct Tenant {
+        std::string key, name, limits_path, ledger_path;
+        const LimitsSegment* limits = nullptr;  // null: there are none, and so no bounds
+        bool has_ledger = false, at_rest = false;
+        std::size_t parent = root;
+        std::vector<std::size_t> children;
+        std::uint32_t weight = default_weight;
+
+        std::vector<Cell> cells;  // by pair
+        std::uint64_t id = 0, generation = 0;  // of the limits that the cells are from
+        GateReader gates;
+        std::vector<Asks> asks;  // by device of the ledger
+        Clock::time_point ask_ends = Clock::time_point::max();  // the first of those that last
+        bool in_use = false;
+        bool must_bump = false;  // shares are not those that were left here: programs may not know them
+
+        bool is_leaf() const noexcept { return children.empty() && has_ledger; }
+        // Became an inner one while it was used: its programs keep what they have.
+        bool was_leaf() const noexcept { return !children.empty() && has_ledger; }
+        std::uint64_t own_use(std::size_t pair) const noexcept { return was_leaf() ? cells[pair].used : 0; }
+        // Whether its limits hold; in the mode audit it may have more than its share.
+        bool denies() const noexcept { return limits == nullptr || limits->mode() == Mode::enforce; }
+        bool is_inner() const noexcept { return limits != nullptr && !children.empty(); }
+    };
+
+    // Takes over who is there, and reads what changed. `machine`: the devices of this machine. True when tenants or devices are
+    // others than before, so that numbers mean something else.
+    bool update(std::span<const ShareMember> members, std::span<const std::string> machine,
+                std::span<const OlderUse> older);
+    // Reads the gates of one, by key or name, or of all; of the empty name.
+    void read_gates(Clock::time_point now, std::string_view only = {});
+    void read_gates_of(Tenant& tenant, Clock::time_point now);
+
+    // A pair is a device and a resource.
+    std::size_t pairs() const noexcept { return devices_.size() * resource_count; }
+    const std::string& device_of(std::size_t pair) const noexcept { return devices_[pair / resource_count]; }
+    static Resource resource_of(std::size_t pair) noexcept { return static_cast<Resource>(pair % resource_count); }
+    // Whether some inner tenant, or the node, has a limit.
+    bool is_bounded(std::size_t pair) const noexcept { return bounded_[pair] != 0; }
+    // Whether something changed since the last call.
+    bool take_changed(std::size_t pair) noexcept { return std::exchange(changed_[pair], std::uint8_t{0}) != 0; }
+
+    // What programs of an older version may use.
+    std::uint64_t older(std::size_t pair) const noexcept { return older_[pair]; }
+
+    std::vector<Tenant>& tenants() noexcept { return tenants_; }
+    const std::vector<Tenant>& tenants() const noexcept { return tenants_; }
+    // Children before their parents, the node last.
+    const std::vector<std::size_t>& upwards() const noexcept { return upwards_; }
+    // What is used, in steps; never less than it is.
+    std::uint64_t used_in_steps(const Tenant& tenant, std::size_t pair) const noexcept;
+    // What a leaf wants in all, with headroom; changes in steps only.
+    std::uint64_t wanted(Tenant& tenant, std::size_t pair) noexcept;
+
+private:
+    bool is_same(std::span<const ShareMember> members) const noexcept;
+    void place(std::span<const ShareMember> members);
+    void order();
+    bool has_other_devices(std::span<const std::string> machine) const;
+    bool is_read(const Tenant& tenant) const noexcept;
+    void list_devices(std::span<const std::string> machine);
+    void read_limits(Tenant& tenant);
+    void read_weight(Tenant& tenant);
+    void find_bounded();
+    void take_older(std::span<const OlderUse> older);
+    void take_asks(Tenant& tenant, Clock::time_point now);
+    void sum_up(Tenant& tenant, Clock::time_point now);
+    std::size_t device_number(std::string_view device) const noexcept;
+
+    std::vector<Tenant> tenants_;  // the node first
+    std::vector<std::size_t> members_;  // their tenants, in the order of the last members
+    std::vector<std::size_t> upwards_;
+    std::vector<std::string> machine_, devices_;
+    std::vector<std::uint8_t> changed_, bounded_;  // by pair
+    std::vector<std::uint64_t> older_;             // by pair
+    struct Sum {
+        std::uint64_t used, need;
+    };
+    std::vector<Sum> sums_;  // room for sum_up
+};
+
+// What a leaf's share and its usage take of the tenants above.
+std::uint64_t committed(const ShareTree::Cell& cell) noexcept;
+
+}  // namespace rdmaquota

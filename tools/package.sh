@@ -1,0 +1,138 @@
+#!/bin/bash
+# package.sh: builds the Debian packages from what is committed (HEAD).
+#
+#   tools/package.sh [--output DIR]              for the Debian that it runs on, with the packages that are installed here
+#   tools/package.sh [--output DIR] RELEASE...   for bookworm, trixie or sid, in a fresh root each, kept for the next time
+#                                                (root only)
+#
+# DIR (default: build/packages, a directory for each release in it) gets the .deb files, those with debug symbols
+# (-dbgsym), the source package and the .changes file. The version is meson.build's, the changelog is CHANGELOG.md's,
+# the date is that of the commit: two builds of a commit are the same, byte for byte.
+set -eu
+repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+output=$repo/build/packages
+version=$(sed -n "s/^  version: '\(.*\)',\$/\1/p" "$repo/meson.build")
+
+# suffix RELEASE: what makes the version of a later Debian the larger one.
+suffix() {
+    case $1 in
+        bookworm) echo +deb12 ;;
+        trixie) echo +deb13 ;;
+        sid) echo +sid ;;
+        *) echo "package.sh: unknown release '$1': bookworm, trixie or sid" >&2; return 1 ;;
+    esac
+}
+
+# changelog RELEASE: debian/changelog, from the newest section of CHANGELOG.md.
+changelog() {
+    echo "rdmaquota ($version$(suffix "$1")) $1; urgency=medium"
+    echo
+    # Each item in one line, and then in lines as long as lintian wants them.
+    sed -n '/^## /,$p' "$repo/CHANGELOG.md" | sed '1d; /^## /,$d' | awk '
+        /^### / { flush(); print "  [ " substr($0, 5) " ]" }
+        /^- / { flush(); item = substr($0, 3) }
+        /^  / { item = item substr($0, 2) }
+        END { flush() }
+        function flush() {
+            if (item == "") return
+            line = "  *"
+            n = split(item, words, " ")
+            for (i = 1; i <= n; ++i) {
+                if (length(line " " words[i]) > 78) { print line; line = "   " }
+                line = line " " words[i]
+            }
+            print line
+            item = ""
+        }'
+    echo
+    echo " -- $(sed -n 's/^Maintainer: //p' "$repo/debian/control")  $(git -C "$repo" log -1 --format=%aD)"
+}
+
+# source_in DIR RELEASE: the source as a package's, in DIR/rdmaquota-VERSION.
+source_in() {
+    local tree=$1/rdmaquota-$version
+    mkdir -p "$tree"
+    git -C "$repo" archive HEAD | tar -x -C "$tree"
+    changelog "$2" > "$tree/debian/changelog"
+    echo "$tree"
+}
+
+collect() {
+    local from=$1 to=$output/$2
+    rm -rf "$to" && mkdir -p "$to"
+    find "$from" -maxdepth 1 -type f ! -name '*.log' -exec cp -p -t "$to" {} +
+    echo "$to: $(find "$to" -name '*.deb' | wc -l) packages of version $version$(suffix "$2")"
+}
+
+# Beside the test guest's roots. With what the package is built with, and lintian.
+build_root() {
+    local release=$1 root=${RDMAQUOTA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdmaquota}/build-root-$1 mirror
+    if [ ! -e "$root/.complete" ]; then
+        rm -rf --one-file-system "$root"
+        # shellcheck disable=SC2016 # apt expands it
+        mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' \
+            'Component: main' | sort -u | head -n 1)
+        debootstrap --variant=buildd "$release" "$root" "$mirror" > "$root.log" 2>&1 ||
+            { tail -n 3 "$root.log" >&2; return 1; }
+        touch "$root/.complete"
+    fi
+    echo "$root"
+}
+
+# in_root ROOT COMMAND...: with mounts and processes of its own
+in_root() {
+    local root=$1
+    shift
+    ROOT=$root unshare --mount --pid --fork --kill-child bash -c '
+        set -eu
+        mount --make-rprivate /
+        mount -t proc proc "$ROOT/proc"
+        mount --rbind /dev "$ROOT/dev"
+        mount -t tmpfs tmpfs "$ROOT/tmp"
+        exec chroot "$ROOT" env -i HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+            PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' in_root "$@" < /dev/null
+}
+
+# quietly LOG COMMAND...: when it fails, says what was wrong, and where all of it stands
+quietly() {
+    local log=$1
+    shift
+    "$@" > "$log" 2>&1 && return
+    { grep -E 'error|^E:|not found' "$log" || cat "$log"; } | cut -c1-300 | tail -n 5 >&2
+    echo "package.sh: failed; all of it is in $log" >&2
+    return 1
+}
+
+for_release() {
+    local release=$1 root tree
+    root=$(build_root "$release")
+    rm -rf --one-file-system "$root/build" && mkdir "$root/build"
+    tree=$(source_in "$root/build" "$release")
+    quietly "$root.log" in_root "$root" apt-get build-dep -y -qq --no-install-recommends "/build/${tree##*/}"
+    quietly "$tree.log" in_root "$root" sh -c "cd /build/${tree##*/} && exec dpkg-buildpackage -us -uc"
+    collect "$root/build" "$release"
+}
+
+for_this_debian() {
+    local release work tree
+    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    work=$(mktemp -d)
+    tree=$(source_in "$work" "$release")
+    quietly "$tree.log" env -C "$tree" dpkg-buildpackage -us -uc
+    collect "$work" "$release"
+    rm -rf "$work"
+}
+
+# Another script may take the functions alone.
+[ "${BASH_SOURCE[0]}" = "$0" ] || return 0
+
+if [ "${1:-}" = --output ] && [ $# -ge 2 ]; then output=$2; shift 2; fi
+case ${1:-} in
+    -*) sed -n '2,/^[^#]/ { s/^# \{0,1\}//p }' "$0"; exit 2 ;;
+esac
+if [ $# = 0 ]; then
+    for_this_debian
+else
+    for release in "$@"; do suffix "$release" > /dev/null || exit 2; done
+    for release in "$@"; do for_release "$release"; done
+fi

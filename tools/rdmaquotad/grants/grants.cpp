@@ -1,0 +1,98 @@
+#include "tools/rdmaquotad/grants/grants.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/core.h>
+
+#include "shm/policy/policy_lock.hpp"
+#include "tools/common/devices.hpp"
+#include "tools/common/json.hpp"
+#include "tools/common/shares/divide.hpp"
+#include "tools/rdmaquotad/core/log.hpp"
+
+namespace rdmaquota {
+namespace {
+
+constexpr auto patience = std::chrono::milliseconds(20);  // for a command that divides
+constexpr auto between_reaps = std::chrono::milliseconds(100);
+
+bool same(const ShareDebt& a, const ShareDebt& b) {
+    return a.tenant == b.tenant && a.device == b.device && a.resource == b.resource;
+}
+
+bool contains(const std::vector<ShareDebt>& debts, const ShareDebt& debt) {
+    return std::any_of(debts.begin(), debts.end(), [&](const ShareDebt& other) { return same(other, debt); });
+}
+
+}  // namespace
+
+void Grants::pass(const std::vector<std::string>& devices) {
+    devices_ = devices;
+    const auto done = move({});
+    const auto error = done ? std::string() : done.error();
+    if (error != said_ && !error.empty()) log(Priority::warning, error);
+    said_ = error;
+    tell();
+}
+
+Result<void> Grants::pass_for(std::string_view tenant) {
+    if (devices_.empty()) devices_ = machine_devices();
+    reap();
+    if (auto done = move(tenant); !done) return done;
+    tell();
+    return {};
+}
+
+// Before somebody is denied: what ended programs left is not in use.
+void Grants::reap() {
+    const auto now = ShareMover::Clock::now();
+    if (now - reaped_ < between_reaps) return;
+    for (auto* tenant : node_.with_ledger())
+        if (!tenant->ledger().at_rest()) tenant->ledger().reap();
+    reaped_ = ShareMover::Clock::now();
+}
+
+Result<void> Grants::move(std::string_view only) {
+    if (node_.is_own() || !node_.writable()) return {};
+    const auto lock = PolicyLock::take(shares_path(node_.directory()), patience);
+    if (!lock) return Error{lock.error()};
+    members_.clear();
+    for (auto& [key, tenant] : node_.tenants()) {
+        tenant.refresh();
+        if (tenant.limits() != nullptr && !is_template(key))
+            members_.push_back({key, tenant.name(), tenant.place().here, tenant.limits(), tenant.has_ledger(),
+                                tenant.has_ledger() && tenant.ledger().at_rest()});
+    }
+    const auto before = mover_.moves();
+    auto done = mover_.pass(members_, devices_, ShareMover::Wants::use, ShareMover::Clock::now(), only,
+                           older_uses(node_.directory()));
+    if (mover_.moves() != before)
+        for (auto& [key, tenant] : node_.tenants()) tenant.refresh();
+    return done;
+}
+
+// Of debts that begin and end.
+void Grants::tell() {
+    const auto say = [&](const ShareDebt& debt, bool begins) {
+        const auto what = fmt::format("{} on {}", info(debt.resource).name, debt.device);
+        events_.emit(Priority::notice, begins ? "frozen" : "thawed",
+                     Json{{"tenant", debt.tenant},
+                          {"device", debt.device},
+                          {"resource", info(debt.resource).name},
+                          {"used", debt.used},
+                          {"share", debt.share}},
+                     begins ? fmt::format("tenant {} uses {} of {}, more than its share of {}, which others want: what it "
+                                          "frees goes to them",
+                                          debt.tenant, format_amount(debt.resource, debt.used), what,
+                                          format_amount(debt.resource, debt.share))
+                            : fmt::format("tenant {} uses no more than its share of {} again", debt.tenant, what));
+    };
+    for (const auto& debt : debts())
+        if (!contains(told_, debt)) say(debt, true);
+    for (const auto& debt : told_)
+        if (!contains(debts(), debt)) say(debt, false);
+    told_ = debts();
+}
+
+}  // namespace rdmaquota
