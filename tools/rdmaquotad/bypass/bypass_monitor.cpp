@@ -72,12 +72,12 @@ Json to_json(const KernelUse& use) {
                 {"partial", use.partial}};
 }
 
-BypassMonitor::BypassMonitor(Loop& loop, Node& node, NodeEvents& events)
-    : loop_(loop), node_(node), events_(events), backstop_(node.directory()), tenants_(node) {}
+BypassMonitor::BypassMonitor(Loop& loop, Node& node, NodeEvents& events, Attached attached)
+    : loop_(loop), node_(node), events_(events), attached_(std::move(attached)), backstop_(node.directory()), tenants_(node) {}
 
 void BypassMonitor::start() {
     for_everyone_ = is_system(node_.directory());
-    watch_ = KernelWatch::open();
+    open_watch();
     if (const auto loaded = backstop_.load(); !loaded) log(Priority::error, loaded.error());
     // A daemon that was killed may have bounded a cgroup that the policy no longer names.
     for (const auto& [group, device] : backstop_.all())
@@ -87,6 +87,16 @@ void BypassMonitor::start() {
     look();
 }
 
+// The guard comes and goes with the program that counts: it is a part of it.
+void BypassMonitor::open_watch() {
+    attached_(nullptr);
+    ready_ = {};
+    fd_ = -1;
+    guarded_ = asked_.guard != GuardMode::off;
+    watch_.reset();
+    watch_ = KernelWatch::open(guarded_);
+}
+
 void BypassMonitor::new_policy(const Sidecar& asked) {
     if (asked.backstop != asked_.backstop) {
         for (const auto& [group, device] : backstop_.all())
@@ -94,12 +104,14 @@ void BypassMonitor::new_policy(const Sidecar& asked) {
         said_unbounded_.clear();
     }
     asked_ = asked;
+    if (watch_ && guarded_ != (asked.guard != GuardMode::off)) open_watch();
 }
 
 void BypassMonitor::end() { backstop_.put_back_all(); }
 
 // The descriptor exists once the program is attached, which may be later.
 void BypassMonitor::watch_events() {
+    attached_(guard());
     if (fd_ == watch_->fd()) return;
     fd_ = watch_->fd();
     ready_ = loop_.watch(fd_, EPOLLIN, [this](std::uint32_t) { take_events(); }, Urgency::first);

@@ -14,6 +14,7 @@
 #include "tools/rdmaquotad/core/unknown_names.hpp"
 #include "tools/rdmaquotad/dynamic/dynamic_limits.hpp"
 #include "tools/rdmaquotad/grants/grants.hpp"
+#include "tools/rdmaquotad/guard/guard.hpp"
 #include "tools/rdmaquotad/history/history_keeper.hpp"
 #include "tools/rdmaquotad/serve/answers.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
@@ -38,6 +39,7 @@ private:
     void new_policy();
     void tell_of_ledgers();
     void look_after_tenants();
+    Result<std::string> guard_off();
     Result<void> grant(const std::string& tenant);
     void update_status();
     std::string metrics();
@@ -48,6 +50,7 @@ private:
     Loop loop_;
     Node node_;
     NodeEvents events_;
+    Guard guard_;
     BypassMonitor kernel_;
     std::uint32_t metrics_port_ = 0;  // as the policy has it
     bool policy_is_new_ = false;
