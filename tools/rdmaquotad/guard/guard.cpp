@@ -96,7 +96,9 @@ void Guard::tell(const guard_event& event) {
     told.when = Clock::now();
     const std::string comm(event.comm, strnlen(event.comm, sizeof event.comm));
     if (event.what == told_killed) {
-        events_.emit(Priority::warning, "killed", Json{{"pid", event.pid}, {"comm", comm}},
+        const auto* whose = parts_->rows.meaning(parts_->program.files()[event.file % opener_slots].stamp.rows[0]);
+        const auto tenant = whose != nullptr ? whose->tenant : std::string(default_tenant);
+        events_.emit(Priority::warning, "killed", Json{{"tenant", tenant}, {"pid", event.pid}, {"comm", comm}},
                      fmt::format("pid {} ({}) made more than it may, by a way that cannot be refused; its open device "
                                  "makes nothing more", event.pid, comm));
         return;
@@ -104,16 +106,15 @@ void Guard::tell(const guard_event& event) {
     const auto* meaning = parts_->rows.meaning(event.row);
     const auto resource = guarded_resource(event.resource);
     if (meaning == nullptr || !resource) return;
-    const auto& row = parts_->rows.row(event.row);
     events_.emit(Priority::warning, kind_of(event.what),
                  Json{{"tenant", meaning->tenant}, {"pid", event.pid}, {"comm", comm}, {"device", meaning->device},
                       {"resource", info(*resource).name}, {"scope", name(meaning->scope)},
-                      {"used", row.used[event.resource]}, {"limit", row.limit[event.resource]}, {"times", times}},
+                      {"used", event.used}, {"limit", event.limit}, {"times", times}},
                  fmt::format("pid {} ({}), {} on {}: {} uses {} of {} by the kernel's count{}", event.pid, comm,
                              info(*resource).name, meaning->device,
                              meaning->scope == Scope::process ? "the process" : "tenant " + meaning->tenant,
-                             format_amount(*resource, row.used[event.resource]),
-                             format_amount(*resource, row.limit[event.resource]),
+                             format_amount(*resource, event.used),
+                             format_amount(*resource, event.limit),
                              times == 1 ? "" : fmt::format(", {} times", times)));
 }
 

@@ -17,7 +17,7 @@ namespace rdmaquota {
 namespace {
 
 // One of each pair is loaded, the first where the kernel asks BPF's security hooks. Where 32-bit programs have a hook of
-// their own (6.8 and newer), its program is attached first, so that no way is open when the guard is said to be on.
+// their own, its program is attached first, so that no way is open when the guard is said to be on.
 struct Look {
     const char* function;
     const char* program;

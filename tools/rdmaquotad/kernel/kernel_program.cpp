@@ -214,7 +214,7 @@ KernelProgram::~KernelProgram() = default;
 Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, bool guarded) {
     if (!in_first_pid_namespace())
         return Error{"the kernel would tell pids of the node's pid namespace, and this one has its own"};
-    libbpf_set_print([](libbpf_print_level level, const char* f, va_list a) { return level <= LIBBPF_INFO ? vfprintf(stderr, f, a) : 0; });
+    libbpf_set_print([](libbpf_print_level, const char*, va_list) { return 0; });
     const KernelTypes types;
     if (!types.any()) return Error{"the kernel has no type information (/sys/kernel/btf/vmlinux)"};
     std::string why;

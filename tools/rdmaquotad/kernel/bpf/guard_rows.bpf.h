@@ -45,7 +45,13 @@ static __always_inline u32 bytes_place(u32 kind) { return kind == kind_mr ? guar
 // Events that find no room are only counted in the rows.
 __attribute__((noinline)) int tell_guard(u32 what, u32 file, u32 row, u32 resource, u64 amount) {
     struct guard_event *event = bpf_ringbuf_reserve(&guard_events, sizeof *event, 0);
+    const struct guard_row *of = row_at(row);
     if (!event) return 0;
+    event->used = event->limit = 0;
+    if (of && resource < guard_resources) {
+        event->used = of->used[resource];
+        event->limit = of->limit[resource];
+    }
     event->what = what;
     event->pid = current_pid();
     event->file = file;

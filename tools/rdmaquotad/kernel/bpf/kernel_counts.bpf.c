@@ -156,13 +156,14 @@ int BPF_PROG(on_ioctl, struct file *file, unsigned int command, unsigned long ar
     return look((u64)file->private_data, file, command, argument, true);
 }
 
-// What 32-bit programs call, where it is a hook of its own (6.8 and newer).
-SEC("lsm.s/file_ioctl_compat")
+// What 32-bit programs call, where it is a hook of its own. It may not sleep, and so cannot read a page that is not there:
+// then the commit decides.
+SEC("lsm/file_ioctl_compat")
 int BPF_PROG(on_ioctl_compat, struct file *file, unsigned int command, unsigned long argument) {
-    return look((u64)file->private_data, file, command, argument, true);
+    return look((u64)file->private_data, file, command, argument, false);
 }
 
-// Where the kernel does not ask BPF's security hooks. Cannot read a page that is not there: then the commit decides.
+// Where the kernel does not ask BPF's security hooks. They may not sleep either.
 SEC("fmod_ret/security_file_ioctl")
 int BPF_PROG(on_ioctl_modify, struct file *file, unsigned int command, unsigned long argument, int refused) {
     return refused ? refused : look((u64)file->private_data, file, command, argument, false);

@@ -158,6 +158,7 @@ struct guard_event {
     u32 resource;
     u32 zero;
     u64 amount;
+    u64 used, limit;  // at that moment
     char comm[16];
 };
 
