@@ -138,6 +138,14 @@ static __always_inline struct kernel_use *entering(u64 ufile, struct file *file)
     return use;
 }
 
+// What a security hook may return, as constants, since the verifier does not follow a negation. The policy knows no other.
+static __always_inline int refusal(int error) {
+    if (error == 0) return 0;
+    if (error == 11) return -11;  // EAGAIN
+    if (error == 12) return -12;  // ENOMEM
+    return -122;                  // EDQUOT
+}
+
 static __always_inline int look(u64 ufile, struct file *file, u32 command, u64 argument, bool sleeps) {
     struct kernel_use *use;
     struct guard_file *it;
@@ -149,8 +157,8 @@ static __always_inline int look(u64 ufile, struct file *file, u32 command, u64 a
     if (!use && what.kind == kind_handle) use = entering(ufile, file);
     if (!use || (what.kind == kind_handle && use->whole)) return 0;
     it = file_at((u32)use->id);
-    if (it && it->poisoned) return -it->stamp.deny_errno;
-    return -reserve(use->id, what.kind, what.bytes);
+    if (it && it->poisoned) return refusal(it->stamp.deny_errno);
+    return refusal(reserve(use->id, what.kind, what.bytes));
 }
 
 // A context of a device is open.
