@@ -6,7 +6,7 @@
  *                            them
  *   around child COUNT       a child, by the descriptor of its parent
  *   around orphan COUNT      the same, after the parent's end
- *   around victims COUNT     children by write(2), each of which makes one, by the same descriptor
+ *   around victims COUNT     children, each of which makes one as `many` does, by the same descriptor
  *   around many COUNT        one, by a request with many attributes in front
  *   around missing COUNT     one, whose requests lie in a page that is not there yet
  *
@@ -115,20 +115,6 @@ static void by_child(void)
 	made = WEXITSTATUS(status);
 }
 
-static void by_victims(void)
-{
-	for (int i = 0; i < wanted; i++) {
-		int status = 0;
-		pid_t pid = fork();
-
-		if (pid == 0) {
-			make(1, by_write);
-			_exit(0);
-		}
-		waitpid(pid, &status, 0);
-	}
-}
-
 static int by_many(int file, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
 	enum { others = 20 };
@@ -154,6 +140,20 @@ static int by_many(int file, unsigned command, void *in, size_t in_bytes, void *
 		call.attrs[i].attr_id = 0x3f0 + i;
 	memcpy(&call.attrs[others + 1].data, in, in_bytes);
 	return ioctl(file, RDMA_VERBS_IOCTL, &call);
+}
+
+static void by_victims(void)
+{
+	for (int i = 0; i < wanted; i++) {
+		int status = 0;
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			make(1, by_many);
+			_exit(0);
+		}
+		waitpid(pid, &status, 0);
+	}
 }
 
 /* In a file's page that was dropped from memory. */

@@ -1,8 +1,10 @@
 #include "tools/common/guard_pins.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include <fmt/core.h>
 #include <linux/magic.h>
@@ -14,6 +16,9 @@ namespace rdmaquota {
 namespace {
 
 constexpr const char* mount_point = "/sys/fs/bpf";
+// The kernel detaches a program some time after its link is gone.
+constexpr std::chrono::milliseconds time_to_detach{100};
+
 constexpr const char* kept = "/sys/fs/bpf/rdmaquota";
 
 Error failed(const std::string& path) { return {fmt::format("{}: {}", path, std::strerror(errno))}; }
@@ -45,8 +50,14 @@ Result<std::string> GuardPins::fresh() {
     }
 }
 
+std::string GuardPins::look(std::size_t number) { return fmt::format("look-{}", number); }
+std::string GuardPins::rest(std::size_t number) { return fmt::format("rest-{}", number); }
+
 Result<void> GuardPins::remove(const std::string& directory) {
     std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(directory, error))
+        if (entry.path().filename().string().starts_with("rest")) std::filesystem::remove(entry.path(), error);
+    std::this_thread::sleep_for(time_to_detach);
     std::filesystem::remove_all(directory, error);
     if (error) return Error{fmt::format("{}: {}", directory, error.message())};
     return {};

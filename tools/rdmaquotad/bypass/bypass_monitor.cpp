@@ -10,6 +10,7 @@
 #include "policy/printable.hpp"
 #include "shm/paths.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/guard_pins.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -94,6 +95,9 @@ void BypassMonitor::open_watch() {
     fd_ = -1;
     guarded_ = asked_.guard != GuardMode::off;
     watch_.reset();
+    if (!guarded_)
+        for (const auto& kept : GuardPins::all())
+            if (const auto removed = GuardPins::remove(kept); !removed) log(Priority::error, removed.error());
     watch_ = KernelWatch::open(guarded_);
 }
 

@@ -211,7 +211,22 @@ std::string Daemon::metrics() {
     input.events = events_.counts();
     input.denied = kernel_.denied();
     input.clients = control_.clients();
+    input.guard = guard_metrics();
     return metrics_text(input);
+}
+
+// Of as many tenants as have series of their own.
+GuardMetrics Daemon::guard_metrics() const {
+    GuardMetrics metrics;
+    metrics.mode = static_cast<int>(guard_.mode());
+    metrics.refused = guard_.counts().refused;
+    metrics.exceeded = guard_.counts().exceeded;
+    metrics.killed = guard_.counts().killed;
+    for (const auto& usage : guard_.usage()) {
+        if (metrics.usage.size() == most_own * resource_count) break;
+        metrics.usage.push_back({usage.tenant, usage.device, usage.resource, usage.amount});
+    }
+    return metrics;
 }
 
 Json Daemon::status(const Answers::Sees& sees) const {

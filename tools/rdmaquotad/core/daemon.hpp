@@ -20,6 +20,7 @@
 #include "tools/rdmaquotad/serve/control_socket.hpp"
 #include "tools/rdmaquotad/serve/tenant_sockets.hpp"
 #include "tools/rdmaquotad/serve/event_relay.hpp"
+#include "tools/rdmaquotad/serve/metrics.hpp"
 #include "tools/rdmaquotad/serve/metrics_server.hpp"
 
 namespace rdmaquota {
@@ -43,6 +44,7 @@ private:
     Result<void> grant(const std::string& tenant);
     void update_status();
     std::string metrics();
+    GuardMetrics guard_metrics() const;
     Result<std::string> reload();
     Json status(const Answers::Sees& sees) const;
 

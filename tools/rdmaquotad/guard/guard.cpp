@@ -36,6 +36,7 @@ Json row_json(const guard_row& row) {
 
 void Guard::follow(GuardProgram* program) {
     if (parts_ && &parts_->program == program) return;
+    if (parts_) __atomic_store_n(parts_->program.words().mode, guard_off, __ATOMIC_RELEASE);  // it is taken out piece by piece
     parts_.reset();
     told_.clear();
     kept_ = false;
@@ -116,6 +117,19 @@ void Guard::tell(const guard_event& event) {
                              format_amount(*resource, event.used),
                              format_amount(*resource, event.limit),
                              times == 1 ? "" : fmt::format(", {} times", times)));
+}
+
+std::vector<Guard::Usage> Guard::usage() const {
+    std::vector<Usage> all;
+    if (!parts_) return all;
+    for (const auto& [place, number] : parts_->rows.tenants()) {
+        const auto* meaning = parts_->rows.meaning(number);
+        if (meaning == nullptr) continue;
+        for (u32 at = 0; at < guard_resources; ++at)
+            if (const auto resource = guarded_resource(at); resource && parts_->rows.row(number).used[at] != 0)
+                all.push_back({meaning->tenant, meaning->device, *resource, parts_->rows.row(number).used[at]});
+    }
+    return all;
 }
 
 Json Guard::status(const std::function<bool(const std::string&)>& sees) const {

@@ -41,6 +41,12 @@ public:
     bool is_on() const noexcept { return parts_.has_value(); }
     // Of tenants for which `sees` is true, by name.
     Json status(const std::function<bool(const std::string&)>& sees) const;
+    struct Usage {
+        std::string tenant, device;
+        Resource resource;
+        std::uint64_t amount;
+    };
+    std::vector<Usage> usage() const;  // by the kernel's count, of what is used
     struct Counts {
         std::uint64_t refused = 0, exceeded = 0, killed = 0;
     };

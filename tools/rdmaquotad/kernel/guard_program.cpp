@@ -64,6 +64,7 @@ struct GuardProgram::Parts {
     bpf_object* object;
     Words words;
     std::vector<bpf_link*> links;  // not owned
+    std::size_t first_look = 0;
     guard_row* rows = nullptr;
     guard_file* files = nullptr;
     ring_buffer* ring = nullptr;
@@ -111,6 +112,7 @@ Result<GuardProgram> GuardProgram::attach(bpf_object* object, std::vector<bpf_li
     auto parts = std::make_unique<Parts>(object, words);
     if (auto opened = parts->open(); !opened) return Error{opened.error()};
     bool looks_at_all = false;
+    parts->first_look = links.size();
     for (const auto& look : looks) {
         auto* of = program(object, look.program);
         if (!bpf_program__autoload(of)) continue;
@@ -165,7 +167,7 @@ Result<void> GuardProgram::keep() const {
     const auto name = GuardPins::fresh();
     if (!name) return Error{name.error()};
     for (std::size_t i = 0; i < parts_->links.size(); ++i) {
-        const auto path = fmt::format("{}/{}", *name, i);
+        const auto path = fmt::format("{}/{}", *name, i < parts_->first_look ? GuardPins::rest(i) : GuardPins::look(i));
         if (bpf_link__pin(parts_->links[i], path.c_str()) != 0)
             return Error{fmt::format("{}: {}", path, words_of(errno))};
     }

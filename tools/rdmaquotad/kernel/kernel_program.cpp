@@ -15,6 +15,8 @@
 #include <fmt/core.h>
 #include <sys/stat.h>
 
+#include "tools/rdmaquotad/kernel/verifier_words.hpp"
+
 // Generated, in C.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
@@ -142,7 +144,7 @@ struct KernelProgram::Parts {
         skeleton->rodata->guarded = guarded;
         GuardProgram::select(skeleton->obj, guarded, [&](const char* function) { return types.has(function); });
         if (const int status = kernel_counts::load(skeleton); status != 0)
-            return Error{fmt::format("the BPF program cannot be loaded: {}", reason(-status))};
+            return Error{fmt::format("the BPF program cannot be loaded: {}{}", reason(-status), take_verifier_words())};
         for (u32 i = 0; i < opener_slots; ++i) skeleton->bss->openers[i].id = 1ULL << 32 | i;
         return {};
     }
@@ -214,7 +216,7 @@ KernelProgram::~KernelProgram() = default;
 Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, bool guarded) {
     if (!in_first_pid_namespace())
         return Error{"the kernel would tell pids of the node's pid namespace, and this one has its own"};
-    libbpf_set_print([](libbpf_print_level, const char*, va_list) { return 0; });
+    keep_verifier_words();
     const KernelTypes types;
     if (!types.any()) return Error{"the kernel has no type information (/sys/kernel/btf/vmlinux)"};
     std::string why;

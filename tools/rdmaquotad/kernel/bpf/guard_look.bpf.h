@@ -151,13 +151,13 @@ static __always_inline int look(u64 ufile, struct file *file, u32 command, u64 a
     struct guard_file *it;
     struct made_by what;
     if (command != RDMA_VERBS_IOCTL) return 0;
+    use = opener_of(ufile);
+    it = use ? file_at((u32)use->id) : 0;
+    if (it && it->poisoned) return refusal(it->stamp.deny_errno);  // whatever it seems to ask for
     what = look_at_request(argument, sleeps);
     if (what.kind == no_kind || what.bytes >> largest_shift) return 0;
-    use = opener_of(ufile);
     if (!use && what.kind == kind_handle) use = entering(ufile, file);
     if (!use || (what.kind == kind_handle && use->whole)) return 0;
-    it = file_at((u32)use->id);
-    if (it && it->poisoned) return refusal(it->stamp.deny_errno);
     return refusal(reserve(use->id, what.kind, what.bytes));
 }
 
