@@ -27,14 +27,11 @@ static void child(int fd)
 
 int main(int argc, char **argv)
 {
-	struct ib_uverbs_get_context context = { 0 };
-	struct ib_uverbs_get_context_resp answer;
 	int wanted = argc > 2 ? atoi(argv[2]) : 1, children = argc > 3 ? atoi(argv[3]) : 0, made = 0;
 	__u32 handle;
-	int fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
+	int fd = open_context();
 
-	if (argc < 3 || fd < 0 ||
-	    by_write(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &context, sizeof context, &answer, sizeof answer)) {
+	if (argc < 3 || fd < 0) {
 		perror("raw_uverbs");
 		return 2;
 	}

@@ -91,7 +91,7 @@ static int open_context(void)
 	struct ib_uverbs_get_context_resp answer;
 	int fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
 
-	if (fd >= 0 && by_ioctl(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &context, sizeof context, &answer, sizeof answer)) {
+	if (fd >= 0 && by_write(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &context, sizeof context, &answer, sizeof answer)) {
 		close(fd);
 		return -1;
 	}
