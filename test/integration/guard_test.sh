@@ -144,6 +144,7 @@ sleep 1
 try "$programs/raw_uverbs" ioctl 10
 is "the limit of the sum over devices" "$out" "pd: 4 of 10 EDQUOT"
 rdmaquota unset total pd > /dev/null
+sleep 1
 
 # --- seen
 try "$programs/raw_uverbs" ioctl 10

@@ -169,6 +169,7 @@ void Daemon::look_after_tenants() {
 // For a program that waits, or a command that changed limits or tenants.
 Result<void> Daemon::grant(const std::string& tenant) {
     if (tenant.empty() || node_.find(tenant) == nullptr) refresh();
+    if (tenant.empty()) guard_.update(machine_devices());
     return grants_.pass_for(tenant);
 }
 
