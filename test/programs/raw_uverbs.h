@@ -64,26 +64,6 @@ static int alloc_pd(int fd, way *call, __u32 *handle)
 	return failed;
 }
 
-/* By ioctl, which takes a descriptor of another process. */
-static int dealloc_pd(int fd, __u32 handle)
-{
-	struct {
-		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr attr;
-	} call = {
-		.head = {
-			.length = sizeof call,
-			.object_id = UVERBS_OBJECT_PD,
-			.method_id = UVERBS_METHOD_PD_DESTROY,
-			.num_attrs = 1,
-			.driver_id = RDMA_DRIVER_RXE,
-		},
-		.attr = { .attr_id = UVERBS_ATTR_DESTROY_PD_HANDLE, .flags = UVERBS_ATTR_F_MANDATORY, .data = handle },
-	};
-
-	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
-}
-
 /* The first device's file, with a context; -1 when there is none. */
 static int open_context(void)
 {

@@ -143,7 +143,9 @@ __attribute__((noinline)) int row_takes(u32 row, u32 kind, u64 bytes) {
     u32 place = place_of(kind), refused = 0;
     if (!of) return 0;
     bool enforced = of->enforced && guard_mode == guard_deny;
-    if (enforced && (refused = row_refuses(row, kind, bytes)) != 0) return refused;
+    // So that others do not meet, for a moment, bytes that are too many anyway; one object more harms nobody where there are
+    // too many.
+    if (bytes && enforced && (refused = row_refuses(row, kind, bytes)) != 0) return refused;
     if (!raise(of, row, place, 1)) refused = place + 1;
     if (kind != kind_handle && !raise(of, row, guard_object, 1)) refused = guard_object + 1;
     if (bytes && !raise(of, row, bytes_place(kind), bytes)) refused = bytes_place(kind) + 1;
