@@ -32,6 +32,7 @@
 #                and sid
 #   guard        the kernel refuses what exceeds a limit, by all ways around; guard_trixie and guard_sid in the kernels of
 #                Debian 13 and sid
+#   guard_races  the same when things happen at once, on two CPUs; RDMAQUOTA_ROUNDS
 #   sidecar      rdmaquotad sees what the kernel makes
 #   kills        what killed processes held is back, also while the sidecar is killed; RDMAQUOTA_SEED
 #   powers       each capability of its unit is needed by rdmaquotad, and no other
@@ -60,7 +61,7 @@ by_default=(
     "uninstalled guest tenants objects sidecar powers"
     shares
     "programs pyverbs"
-    oracle
+    "oracle guard_races"
     "mlx5 dv pyverbs_mlx5"
     model
     storm
@@ -102,7 +103,7 @@ done
 guest_of() {
     case $1 in
         uninstalled | guest | tenants | shares | objects | programs | pyverbs | guard | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
-        oracle) echo rxe-2 ;;
+        oracle | guard_races) echo rxe-2 ;;
         mlx5 | dv | pyverbs_mlx5) echo both-1 ;;
         early) echo mlx5sim-1 ;;
     esac

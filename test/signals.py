@@ -7,7 +7,7 @@ import re
 # test/processes.hpp looks itself, as do these C programs.
 LOOK_THEMSELVES = ("test/processes.hpp", "test/bench/verbs_death.c", "test/programs/forker.c")
 # These signal only what the shell's $! gave, or run as process 1 of the guest.
-KNOWN_PIDS = ("test/bench/guest.sh", "test/vm/guest-init", "test/vm/native.sh", "test/vm/qemu.sh", "test/vm/selftest.sh")
+KNOWN_PIDS = ("test/bench/guest.sh", "test/bench/guest_guard.sh", "test/vm/guest-init", "test/vm/native.sh", "test/vm/qemu.sh", "test/vm/selftest.sh")
 BY_C = re.compile(r"(?<![\w.>])(?:::)?(?:std::)?kill(?:pg)?\s*\(")
 BY_SHELL = re.compile(r"(?:^|[;|&{(]|\b(?:then|do|else|trap|if|until|while|!)\s)\s*[\"']?(?:builtin )?kill\s+[-\"$%0-9]")
 GUARDED_SHELL = re.compile(r"^\. .*/(?:processes|tap|guest)\.sh\b|^# .*sourced after tap\.sh", re.M)

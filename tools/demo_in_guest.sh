@@ -68,5 +68,24 @@ printf '$ rdmaquota events | grep bypass\n'
 rdmaquota events | grep bypass
 echo >&8
 wait $!
+
+say "With the guard, the kernel itself refuses it."
+cat > guarded.toml << 'END'
+version = 1
+[sidecar]
+guard = "deny"
+[tenant.default.rxe0]
+pd = 2
+END
+try cat guarded.toml
+mount -t bpf bpf /sys/fs/bpf 2> /dev/null
+try rdmaquota reload guarded.toml
+for _ in $(seq 300); do
+    rdmaquota guard | grep -q 'is on' && break
+    sleep 0.1
+done
+echo | try ./raw_program ioctl 5
+try rdmaquota guard
+rdmaquota guard off > /dev/null
 kill "$sidecar"
 wait "$sidecar"

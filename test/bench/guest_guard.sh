@@ -34,15 +34,15 @@ while [ $i -lt "$repeats" ]; do
     measure bare "$build/bench_verbs_pairs" "$pairs"
 done
 rdmaquotad 2>/run/sidecar.log &
-sidecar=$!
+watcher=$!
 until grep -q 'sees what' /run/sidecar.log; do sleep 0.1; done
 sleep 11
 rdmaquota guard --json | grep -q '"state":"deny"' || { cat /run/sidecar.log >&2; exit 1; }
-kill -STOP $sidecar
+kill -STOP $watcher
 "$build/bench_verbs_pairs" 4200 >/dev/null
 i=0
 while [ $i -lt "$repeats" ]; do
     i=$((i + 1))
     measure guarded "$build/bench_verbs_pairs" "$pairs"
 done
-kill -KILL $sidecar
+kill -KILL $watcher

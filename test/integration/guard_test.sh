@@ -6,33 +6,9 @@ set -u
 . "$(dirname "$0")/guest.sh"
 # shellcheck source=test/integration/sidecar.sh
 . "$here/sidecar.sh"
+# shellcheck source=test/integration/guard.sh
+. "$here/guard.sh"
 objects=$programs/verbs_objects
-mount -t bpf bpf /sys/fs/bpf 2> /dev/null
-mount -t securityfs securityfs /sys/kernel/security 2> /dev/null
-mount -t tracefs tracefs /sys/kernel/tracing 2> /dev/null
-
-state() { rdmaquota guard --json | sed 's/.*"state":"\([a-z]*\)".*/\1/'; }
-# guard_is STATE: within a minute
-guard_is() {
-    for _ in $(seq 300); do [ "$(state)" != "$1" ] || break; sleep 0.2; done
-    is "the guard's state becomes $1" "$(state)" "$1"
-}
-# counted TENANT RESOURCE [used|refused]: what the guard has for it on the device
-counted() {
-    rdmaquota guard --json | /usr/bin/python3 -c '
-import json, sys
-for tenant in json.load(sys.stdin)["tenants"]:
-    if tenant["name"] == sys.argv[1]:
-        print(tenant["devices"].get(sys.argv[2], {}).get(sys.argv[3], {}).get(sys.argv[4], 0))
-' "$1" "$device" "$2" "${3:-used}"
-}
-# until_counted TENANT RESOURCE N: within ten seconds
-until_counted() {
-    for _ in $(seq 50); do [ "$(counted "$1" "$2")" != "$3" ] || return; sleep 0.2; done
-}
-kernel_pds() { rdma resource show "$device" | sed -n 's/.* pd \([0-9]*\) .*/\1/p'; }
-own_pds=$(kernel_pds)
-pds() { echo $(($(kernel_pds) - own_pds)); }
 # try COMMAND...: runs it until it waits or has ended; what it printed is in $out, what the kernel then has of PDs in $have
 try() {
     rm -f keys
@@ -51,19 +27,7 @@ try() {
     wait $program 2> /dev/null
     ended=$?
 }
-limits() { # GUARD: the policy, with that guard
-    cat << END
-version = 1
-[sidecar]
-guard = "$1"
-[tenant.default."*"]
-pd = 5
-qp = 3
-mr_bytes = "1MiB"
-END
-}
-
-limits deny > policy.toml
+guard_policy deny 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null
 # A program that is older than the guard, and holds two PDs.
 mkfifo early
@@ -171,7 +135,7 @@ kill $holder
 wait $holder 2> /dev/null
 
 # --- modes
-limits watch > policy.toml
+guard_policy watch 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null
 guard_is watch
 try "$programs/raw_uverbs" ioctl 10
@@ -180,7 +144,7 @@ is "and counts" "$([ "$(counted default pd refused)" -ge 5 ] && echo yes)" yes
 out=$(rdmaquota guard off)
 has "guard off takes it out" "$out" "out of the kernel"
 is "at once" "$(state), $(find /sys/fs/bpf/rdmaquota -mindepth 1 | wc -l)" "off, 0"
-limits deny > policy.toml
+guard_policy deny 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null
 guard_is deny
 kill -9 "$sidecar"

@@ -21,7 +21,8 @@
 enum { threads = 64, most_tries = 20000 };
 
 static int fd, wanted;
-static atomic_int made, last_error, ready;
+static atomic_int made, last_error;
+static pthread_barrier_t all_there;
 
 static void make(int count, way *call)
 {
@@ -38,9 +39,7 @@ static void make(int count, way *call)
 
 static void *in_thread(void *unused)
 {
-	ready++;
-	while (ready < threads) {
-	}
+	pthread_barrier_wait(&all_there);
 	make(wanted, by_ioctl);
 	return unused;
 }
@@ -49,6 +48,7 @@ static void by_threads(void)
 {
 	pthread_t all[threads];
 
+	pthread_barrier_init(&all_there, NULL, threads);
 	for (int i = 0; i < threads; i++)
 		pthread_create(&all[i], NULL, in_thread, NULL);
 	for (int i = 0; i < threads; i++)

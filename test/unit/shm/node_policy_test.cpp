@@ -93,6 +93,7 @@ Policy sample() {
     policy.log_target = LogTarget::file;
     policy.log_file = "/var/log/rdmaquota";
     policy.sidecar.metrics_port = 9100;
+    policy.sidecar.guard = GuardMode::deny;
     policy.sidecar.backstop = "/slurm";
     policy.dynamic.resize(2);
     policy.dynamic[1].tenant = "physics/atlas";

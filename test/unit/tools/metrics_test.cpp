@@ -45,6 +45,19 @@ TEST_CASE("metrics have soft limits, guarantees and debts where there are some")
               std::string::npos);
 }
 
+TEST_CASE("metrics have the guard's figures where there is one") {
+    MetricsInput input;
+    CHECK(has_line(metrics_text(input), "rdmaquota_guard_mode 0"));
+    CHECK(metrics_text(input).find("rdmaquota_guard_refused_total") == std::string::npos);
+    input.guard = {2, 7, 1, 1, {{"lab/ann", "rxe0", Resource::mr_bytes, 4096}}};
+    const auto text = metrics_text(input);
+    CHECK(has_line(text, "rdmaquota_guard_mode 2"));
+    CHECK(has_line(text, "rdmaquota_guard_refused_total 7"));
+    CHECK(has_line(text, "rdmaquota_guard_exceeded_total 1"));
+    CHECK(has_line(text, "rdmaquota_guard_killed_total 1"));
+    CHECK(has_line(text, R"(rdmaquota_kernel_usage{tenant="lab/ann",device="rxe0",resource="mr_bytes"} 4096)"));
+}
+
 TEST_CASE("names out of the ledger cannot break the format") {
     MetricsInput input;
     input.tenants.push_back({"default", {{"a\"b\\c\nd", {{Resource::qp, 1, unlimited, 1}}}}, 0, 0});

@@ -24,6 +24,7 @@ Result<void> publish(const std::string& path, const Policy& policy) {
 
 const std::string whole = R"(
 [sidecar]
+guard = "watch"
 metrics_port = 9837
 
 [[dynamic]]
@@ -49,6 +50,7 @@ TEST_CASE("dynamic rules are read, with their defaults") {
     const auto policy = parse(whole);
     REQUIRE(policy);
     CHECK(policy->sidecar.metrics_port == 9837);
+    CHECK(policy->sidecar.guard == GuardMode::watch);
     REQUIRE(policy->dynamic.size() == 2);
     const auto& first = policy->dynamic[0];
     CHECK(first.device == "mlx5_0");
@@ -82,6 +84,8 @@ TEST_CASE("wrong rules are refused with their place") {
     CHECK(error_of(rule + "device = \"total\"\n").find("a rule is a name") != std::string::npos);
     CHECK(error_of(rule + "flor = 1\n").find("did you mean 'floor'?") != std::string::npos);
     CHECK(error_of("[sidecar]\nmetrics_port = 70000\n").find("from 0 to 65535") != std::string::npos);
+    CHECK(error_of("[sidecar]\nguard = \"on\"\n").find(R"("off", "watch" or "deny")") != std::string::npos);
+    CHECK(error_of("[sidecar]\nguard = true\n").find(R"("off", "watch" or "deny")") != std::string::npos);
     CHECK(error_of("[sidecar]\nport = 1\n").find("metrics_port") != std::string::npos);
 }
 

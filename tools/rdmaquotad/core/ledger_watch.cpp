@@ -71,7 +71,7 @@ void LedgerWatch::map() {
 
 void LedgerWatch::reap() {
     map();
-    if (ledger_) ledger_->reap();
+    if (ledger_) owners_reaped_ += ledger_->reap();
 }
 
 bool LedgerWatch::copy(LedgerCopy& scratch, LedgerCopy::Parts parts) const {

@@ -57,6 +57,7 @@ public:
     std::uint32_t number() const noexcept { return number_; }
     EventCursor events() const noexcept { return ledger_ ? ledger_->event_cursor() : head_.events; }
     std::uint64_t gates_corrected() const noexcept { return gates_corrected_; }
+    std::uint64_t owners_reaped() const noexcept { return owners_reaped_; }  // by this sidecar
 
     LookSchedule::Turn turn;       // of looks
     LookSchedule::Turn reap_turn;  // of reaps that cannot wait for one
@@ -80,7 +81,7 @@ private:
     Figures figures_;
     std::vector<SlotUse> slots_;
     Clock::time_point looked_{}, reaped_{}, may_replace_{};
-    std::uint64_t gates_corrected_ = 0;
+    std::uint64_t gates_corrected_ = 0, owners_reaped_ = 0;
     std::string aside_, last_aside_, missing_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto patience = std::chrono::milliseconds(20);  // for a command that divides
 constexpr auto between_reaps = std::chrono::milliseconds(100);
-constexpr auto fresh_for = std::chrono::milliseconds(5);  // what all of them use, as it was read
+constexpr auto fresh_at_most = std::chrono::milliseconds(20);  // what all of them use, as it was read
 
 bool same(const ShareDebt& a, const ShareDebt& b) {
     return a.tenant == b.tenant && a.device == b.device && a.resource == b.resource;
@@ -41,7 +41,8 @@ Result<void> Grants::pass_for(std::string_view tenant) {
     if (devices_.empty()) devices_ = machine_devices();
     reap();
     // Somebody else may have freed something since all were read. Reading all takes a fifth of the time at most.
-    const bool fresh = ShareMover::Clock::now() - read_ < std::max<ShareMover::Clock::duration>(fresh_for, 4 * reading_took_);
+    const bool fresh = ShareMover::Clock::now() - read_ < std::min<ShareMover::Clock::duration>(fresh_at_most, 4 * reading_took_) &&
+                       node_.owners_reaped() == reaped_when_read_;
     if (auto done = move(fresh ? tenant : std::string_view()); !done) return done;
     tell();
     return {};
@@ -68,11 +69,12 @@ Result<void> Grants::move(std::string_view only) {
                                 tenant.has_ledger() && tenant.ledger().at_rest()});
     }
     const auto begin = ShareMover::Clock::now();
-    const auto before = mover_.moves();
+    const auto before = mover_.moves(), reaped = node_.owners_reaped();
     auto done = mover_.pass(members_, devices_, ShareMover::Wants::use, ShareMover::Clock::now(), only,
                            older_uses(node_.directory()));
     if (only.empty()) {
         read_ = begin;
+        reaped_when_read_ = reaped;
         reading_took_ = ShareMover::Clock::now() - begin;
     }
     if (mover_.moves() != before)

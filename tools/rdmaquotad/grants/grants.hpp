@@ -40,6 +40,7 @@ private:
     std::vector<ShareDebt> told_;
     std::string said_;
     ShareMover::Clock::time_point reaped_{}, read_{};
+    std::uint64_t reaped_when_read_ = 0;
     ShareMover::Clock::duration reading_took_{};  // of all, the last time
 };
 

@@ -65,7 +65,7 @@ void Guard::update(const std::vector<std::string>& devices) {
     const auto policy = node_.policy() != nullptr ? node_.policy()->id() : 0;
     if (parts_->rows.update(node_, devices) || std::exchange(policy_, policy) != policy) parts_->owners.introduce_all(devices);
     parts_->owners.settle();
-    parts_->audit.pass(parts_->program);
+    parts_->audit.pass(parts_->program.rows(), parts_->program.files());
     if (!kept_) {
         const auto kept = parts_->program.keep();
         const auto error = kept ? std::string() : kept.error();

@@ -26,12 +26,12 @@ Sums held_by_row(const guard_file* files) {
 
 }  // namespace
 
-std::size_t GuardAudit::pass(const GuardProgram& program) {
-    auto sums = held_by_row(program.files());
+std::size_t GuardAudit::pass(guard_row* rows, const guard_file* files) {
+    auto sums = held_by_row(files);
     auto before = std::exchange(doubts_, {});
     std::size_t corrected = 0;
     for (u32 number = 1; number < guard_rows; ++number) {
-        auto& row = program.rows()[number];
+        auto& row = rows[number];
         if (number < process_rows && row.process == 0) continue;
         const auto found = sums.find(number);
         for (u32 place = 0; place < guard_resources; ++place) {

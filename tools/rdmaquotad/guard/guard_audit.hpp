@@ -3,17 +3,18 @@
 // while a file was settled. One thread.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <utility>
 
-#include "tools/rdmaquotad/kernel/guard_program.hpp"
+#include "tools/rdmaquotad/kernel/bpf/kernel_counts.h"
 
 namespace rdmaquota {
 
 class GuardAudit {
 public:
-    // Compares once. Returns how many figures were corrected.
-    std::size_t pass(const GuardProgram& program);
+    // Compares once: [guard_rows] and [opener_slots]. Returns how many figures were corrected.
+    std::size_t pass(guard_row* rows, const guard_file* files);
 
 private:
     using Place = std::pair<u32, u32>;  // row, place in it

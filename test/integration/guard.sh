@@ -1,0 +1,39 @@
+# Shell helpers for tests of the guard in the guest; sourced after guest.sh and sidecar.sh.
+# shellcheck shell=bash disable=SC2034,SC2154 # each test uses some of these
+
+mount -t bpf bpf /sys/fs/bpf 2> /dev/null
+mount -t securityfs securityfs /sys/kernel/security 2> /dev/null
+
+state() { rdmaquota guard --json | sed 's/.*"state":"\([a-z]*\)".*/\1/'; }
+# guard_is STATE: within a minute
+guard_is() {
+    for _ in $(seq 300); do [ "$(state)" != "$1" ] || break; sleep 0.2; done
+    is "the guard's state becomes $1" "$(state)" "$1"
+}
+# counted TENANT RESOURCE [used|refused]: what the guard has for it on the device
+counted() {
+    rdmaquota guard --json | /usr/bin/python3 -c '
+import json, sys
+for tenant in json.load(sys.stdin)["tenants"]:
+    if tenant["name"] == sys.argv[1]:
+        print(tenant["devices"].get(sys.argv[2], {}).get(sys.argv[3], {}).get(sys.argv[4], 0))
+' "$1" "$device" "$2" "${3:-used}"
+}
+# until_counted TENANT RESOURCE N: within ten seconds
+until_counted() {
+    for _ in $(seq 50); do [ "$(counted "$1" "$2")" != "$3" ] || return; sleep 0.2; done
+}
+kernel_pds() { rdma resource show "$device" | sed -n 's/.* pd \([0-9]*\) .*/\1/p'; }
+own_pds=$(kernel_pds)
+pds() { echo $(($(kernel_pds) - own_pds)); }
+guard_policy() { # GUARD PDS
+    cat << END
+version = 1
+[sidecar]
+guard = "$1"
+[tenant.default."*"]
+pd = $2
+qp = 3
+mr_bytes = "1MiB"
+END
+}

@@ -1,0 +1,63 @@
+#include <catch2/catch.hpp>
+
+#include <memory>
+
+#include "tools/rdmaquotad/guard/guard_audit.hpp"
+
+using namespace rdmaquota;
+
+namespace {
+
+// Two files that count in the same row of a tenant.
+struct Tables {
+    std::unique_ptr<guard_row[]> rows = std::make_unique<guard_row[]>(guard_rows);
+    std::unique_ptr<guard_file[]> files = std::make_unique<guard_file[]>(opener_slots);
+    static constexpr u32 tenant = process_rows + 3;
+
+    Tables() {
+        for (u32 i = 0; i < 2; ++i) {
+            auto& file = files[i];
+            file.id = 1 + i;
+            file.stamp.count = 1;
+            file.stamp.rows[0] = tenant;
+            file.held[kind_pd] = 2;
+        }
+        rows[tenant].used[kind_pd] = 4;
+    }
+    u64& used() { return rows[tenant].used[kind_pd]; }
+    std::size_t pass(GuardAudit& audit) { return audit.pass(rows.get(), files.get()); }
+};
+
+}  // namespace
+
+TEST_CASE("a difference that stays is corrected") {
+    Tables tables;
+    GuardAudit audit;
+    CHECK(tables.pass(audit) == 0);
+    tables.used() = 5;
+    CHECK(tables.pass(audit) == 0);
+    CHECK(tables.pass(audit) == 0);
+    CHECK(tables.used() == 5);
+    CHECK(tables.pass(audit) == 1);
+    CHECK(tables.used() == 4);
+}
+
+TEST_CASE("a difference that changes is left alone: something is being made") {
+    Tables tables;
+    GuardAudit audit;
+    for (u64 i = 0; i < 8; ++i) {
+        tables.used() = 5 + i % 2;
+        CHECK(tables.pass(audit) == 0);
+    }
+}
+
+TEST_CASE("what nobody holds any more is given back") {
+    Tables tables;
+    GuardAudit audit;
+    tables.files[0].id = 0;
+    for (int i = 0; i < 3; ++i) tables.pass(audit);
+    CHECK(tables.used() == 2);
+    tables.files[1].stamp.count = 99;  // nonsense
+    for (int i = 0; i < 3; ++i) tables.pass(audit);
+    CHECK(tables.used() == 2);
+}
