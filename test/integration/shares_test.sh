@@ -341,7 +341,6 @@ let_go ann
 # Who went above it first may be gone: the time goes on while others are above.
 hold ann 5
 first=${holder[ann]}
-sleep 1.5
 mkfifo keys.second
 as ann "$objects" rc=5 wait < keys.second > out.second 2>&1 &
 second=$!
@@ -350,7 +349,7 @@ for try in $(seq 100); do grep -q waiting out.second && break; sleep 0.05; done
 kill -9 "$first"
 wait "$first" 2> /dev/null
 exec {fd_ann}>&-
-sleep 2
+sleep 3.5
 run as ann "$objects" rc=1
 has "grace goes on when the one who crossed it died" "$out" "rc: 0 of 1, then EDQUOT"
 echo >&8
