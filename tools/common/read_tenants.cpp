@@ -8,6 +8,7 @@
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/node_processes.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -29,7 +30,9 @@ Result<TenantReading> read_place(const TenantPlace& place) {
     auto ledger = Ledger::open(ledger_path(place.here));
     if (!ledger) return Error{ledger.error()};
     ledger->reap();
-    return TenantReading{place, take_snapshot(*ledger, *limits), held_limits(*limits)};
+    TenantReading reading{place, take_snapshot(*ledger, *limits), held_limits(*limits)};
+    name_by_node(reading.view, ledger_path(place.here));
+    return reading;
 }
 
 namespace {
