@@ -13,8 +13,11 @@
 #include "tools/common/file_text.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/tenant_files.hpp"
+#include "tools/common/tenants.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/rdmaquota/command.hpp"
+
+namespace fs = std::filesystem;
 
 namespace rdmaquota {
 namespace {
@@ -42,36 +45,50 @@ Result<std::string> device_name(const std::string& tenant) {
 // The lowest that has all that is used: 0.3.0, but for names that begin with a digit.
 std::string_view version_for(const std::string& device) { return is_digit(device.front()) ? "0.5.0" : "0.3.0"; }
 
+// Where the provider and its container.driver are: in the build tree that this program is in, or installed.
+struct Files {
+    fs::path provider, driver;
+};
+
+Files files() {
+    const auto built = (fs::read_symlink("/proc/self/exe").parent_path() / "../../provider").lexically_normal();
+    if (fs::exists(built / "container.driver")) return {built, built / "container.driver"};
+    return {config::provider_dir, config::container_driver};
+}
+
 Json mount(const std::string& host, const std::string& container, std::initializer_list<const char*> options) {
     return Json{{"hostPath", host}, {"containerPath", container}, {"options", options}};
 }
 
 // A link for each private ABI, whichever the image's libibverbs has. Single files, since the directory on the node has the
-// real providers in it as well.
+// real providers in it as well. Of the tenant's directory only the ledgers are writable: root in a container is root.
 Result<Json> mounts(const std::string& here) {
     Json list = Json::array();
-    const auto add = [&](const std::string& host, const std::string& container) -> Result<void> {
+    const auto add = [&](const fs::path& host, const std::string& container) -> Result<void> {
         std::error_code error;
-        const auto real = std::filesystem::canonical(host, error);
-        if (error) return Error{fmt::format("{} is not there; install rdmaquota on this node", host)};
+        const auto real = fs::canonical(host, error);
+        if (error) return Error{fmt::format("{} is not there; install rdmaquota on this node", host.string())};
         list.push_back(mount(real, container, {"bind", "ro", "nosuid", "nodev"}));
         return {};
     };
+    const auto [provider, driver] = files();
     for (const auto* pabi : config::provider_pabis) {
         const auto suffix = fmt::format("-rdmav{}.so", pabi);
-        if (auto added = add(fmt::format("{}/librdmaquota{}", config::provider_dir, suffix),
-                             config::container_provider + suffix); !added)
+        if (auto added = add(provider / ("librdmaquota" + suffix), config::container_provider + suffix); !added)
             return Error{added.error()};
     }
-    if (auto added = add(config::container_driver, "/etc/libibverbs.d/rdmaquota.driver"); !added)
+    if (auto added = add(driver, "/etc/libibverbs.d/rdmaquota.driver"); !added)
         return Error{added.error()};
-    list.push_back(mount(here, system_directory, {"rbind", "rw", "nosuid", "nodev", "noexec"}));
+    const std::string seen = system_directory;
+    if (!TenantPlace{"", here}.has_ledger()) return Error{fmt::format("{} has no ledger; run 'rdmaquota reload'", here)};
+    list.push_back(mount(here, seen, {"bind", "ro", "nosuid", "nodev", "noexec"}));
+    list.push_back(mount(here + "/ledgers", seen + "/ledgers", {"bind", "rw", "nosuid", "nodev", "noexec"}));
     return list;
 }
 
 // Run by the runtime, on the node, when the container has its cgroup and before its program starts.
 Json hook(const std::string& tenant, const std::string& directory) {
-    const auto program = std::filesystem::read_symlink("/proc/self/exe").string();
+    const auto program = fs::read_symlink("/proc/self/exe").string();
     Json arguments{"rdmaquota", "tenant", "bind", tenant};
     if (directory != system_directory) arguments.insert(arguments.end(), {"--dir", directory});
     return Json{{"hookName", "createRuntime"}, {"path", program}, {"args", arguments}, {"timeout", 30}};
@@ -83,16 +100,16 @@ Result<Json> specification(const std::string& tenant, const std::string& directo
     if (auto usable = check_for_container(*policy, tenant); !usable) return Error{usable.error()};
     const auto device = device_name(tenant);
     if (!device) return Error{device.error()};
-    const auto files = mounts(here_path(directory, tenant));
-    if (!files) return Error{files.error()};
-    const Json edits{{"mounts", *files}, {"hooks", Json::array({hook(tenant, directory)})}};
+    const auto list = mounts(here_path(directory, tenant));
+    if (!list) return Error{list.error()};
+    const Json edits{{"mounts", *list}, {"hooks", Json::array({hook(tenant, directory)})}};
     return Json{{"cdiVersion", version_for(*device)},
                 {"kind", "rdmaquota.io/tenant"},
                 {"devices", Json::array({Json{{"name", *device}, {"containerEdits", edits}}})}};
 }
 
 int cdi(const Options& options, const Session& session) {
-    const auto directory = std::filesystem::absolute(session.directory).lexically_normal().string();
+    const auto directory = fs::absolute(session.directory).lexically_normal().string();
     if (is_own_directory(directory))
         return failed(fmt::format("{} belongs to one tenant; write specifications on the node", directory));
     const auto written = specification(options.tenant, directory);
