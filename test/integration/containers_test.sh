@@ -114,7 +114,7 @@ has "in a user namespace" \
 printf 'version = 1\n[tenant.blue."*"]\nqp = 3\n' > policy.toml
 rdmaquota reload policy.toml > /dev/null
 out=$(contained red sid -- $objects rc=1 2>&1 < /dev/null)
-has "a container of a tenant that is gone does not start" "$out" "/run/rdmaquota/tenants/red/here/ledgers"
+has "a container of a tenant that is gone does not start" "$out" "stat'ing file \`/run/rdmaquota/tenants/red/here"
 mkdir -p /run/rdmaquota/tenants/red/here/ledgers
 out=$(contained red sid -- $objects rc=1 2>&1 < /dev/null)
 has "nor where its directory is there, by the hook" "$out" "error executing hook"
