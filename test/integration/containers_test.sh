@@ -4,6 +4,8 @@
 set -u
 # shellcheck source=test/integration/guest.sh
 . "$(dirname "$0")/guest.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$here/sidecar.sh"
 chmod 755 "$work"
 mkdir -p /etc/cdi
 declare -A roots=() abi=([bookworm]=34 [trixie]=34 [sid]=65)
@@ -109,6 +111,20 @@ chown 100000:100000 "$root"/run/.containerenv "$root"/etc/{hosts,hostname,resolv
 has "in a user namespace" \
     "$(contained blue bookworm --read-only --uidmap 0:100000:65536 --gidmap 0:100000:65536 -- $objects rc=9 2>&1 < /dev/null)" \
     "rc: 3 of 9, then EDQUOT"
+
+# --- the sidecar takes out what is left -----------------------------------------------------------------
+start_sidecar
+start contained blue trixie -- $objects rc=1 wait
+id=$(show_of blue cgroup)
+id=${id##*/}
+is "the running policy has the container" "$(grep -c -a "$id" /run/rdmaquota/policy-4)" 1
+proceed
+for _ in $(seq 90); do
+    grep -q -a "$id" /run/rdmaquota/policy-4 || break
+    sleep 0.5
+done
+is "and not when it has ended" "$(grep -c -a "$id" /run/rdmaquota/policy-4)" 0
+stop_sidecar
 
 # --- a tenant that is gone --------------------------------------------------------------------------
 printf 'version = 1\n[tenant.blue."*"]\nqp = 3\n' > policy.toml

@@ -9,7 +9,6 @@
 
 #include "policy/subject_text.hpp"
 #include "tools/common/file_text.hpp"
-#include "tools/common/slot_maps.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -36,35 +35,32 @@ std::uint32_t inner_pid(const std::string& directory) {
     return count > 1 ? pid : 0;
 }
 
-struct Process {
-    std::uint32_t pid, inner;
-    std::string directory;
-};
-
-// All that are in a pid namespace below this one.
-std::vector<Process> contained(const std::string& proc) {
-    std::vector<Process> found;
-    std::error_code error;
-    for (std::filesystem::directory_iterator entry(proc, error), end; !error && entry != end; entry.increment(error)) {
-        const auto name = entry->path().filename().string();
-        std::uint32_t pid = 0;
-        if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc()) continue;
-        if (const auto inner = inner_pid(entry->path().string()); inner != 0)
-            found.push_back({pid, inner, entry->path().string()});
-    }
-    return found;
-}
-
 bool has_slot(const std::string& maps, const LockFiles& files, std::uint32_t slot) {
     const auto slots = slots_in_maps(maps, files);
     return std::find(slots.begin(), slots.end(), LedgerSlot{0, slot}) != slots.end();
 }
 
+}  // namespace
+
+const std::vector<NodeProcesses::Process>& NodeProcesses::contained() {
+    if (contained_) return *contained_;
+    contained_.emplace();
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(proc_, error), end; !error && entry != end; entry.increment(error)) {
+        const auto name = entry->path().filename().string();
+        std::uint32_t pid = 0;
+        if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc()) continue;
+        if (const auto inner = inner_pid(entry->path().string()); inner != 0)
+            contained_->push_back({pid, inner, entry->path().string()});
+    }
+    return *contained_;
+}
+
 // nullptr when none, or not one alone, can be it.
-const Process* holder(const ProcessView& view, const std::vector<Process>& processes, const LockFiles& files) {
+const NodeProcesses::Process* NodeProcesses::holder(const ProcessView& view, const LockFiles& files) {
     const Process* likely = nullptr;
     std::size_t count = 0;
-    for (const auto& process : processes) {
+    for (const auto& process : contained()) {
         if (process.inner != view.pid) continue;
         const auto maps = file_text(process.directory + "/maps");
         if (has_slot(maps, files, view.slot)) return &process;
@@ -75,12 +71,10 @@ const Process* holder(const ProcessView& view, const std::vector<Process>& proce
     return count == 1 ? likely : nullptr;
 }
 
-}  // namespace
-
-void name_by_node(TenantView& tenant, const std::string& ledger, const std::string& proc) {
+void NodeProcesses::name(TenantView& tenant, const std::string& ledger) {
     std::vector<ProcessView*> strangers;
     for (auto& process : tenant.processes) {
-        const auto directory = fmt::format("{}/{}", proc, process.pid);
+        const auto directory = fmt::format("{}/{}", proc_, process.pid);
         if (start_time(directory) == process.start_time && inner_pid(directory) == 0)
             process.cgroup = cgroup_path(file_text(directory + "/cgroup"));
         else
@@ -89,9 +83,8 @@ void name_by_node(TenantView& tenant, const std::string& ledger, const std::stri
     if (strangers.empty()) return;
     LockFiles files;
     add_lock_files(files, ledger, 0);
-    const auto processes = contained(proc);
     for (auto* stranger : strangers) {
-        const auto* found = holder(*stranger, processes, files);
+        const auto* found = holder(*stranger, files);
         stranger->inner_pid = stranger->pid;
         stranger->pid = found ? found->pid : 0;
         if (found) stranger->cgroup = cgroup_path(file_text(found->directory + "/cgroup"));

@@ -8,7 +8,6 @@
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "tools/common/devices.hpp"
-#include "tools/common/node_processes.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -22,7 +21,7 @@ bool is_below(std::string_view key, std::string_view parent) {
 
 }  // namespace
 
-Result<TenantReading> read_place(const TenantPlace& place) {
+Result<TenantReading> read_place(const TenantPlace& place, NodeProcesses& processes) {
     const auto limits = LimitsSegment::open(limits_path(place.here), Parts::all);
     if (!limits) return Error{limits.error()};
     if (place.key == node_tenant || (!place.has_ledger() && place.key != default_tenant && !place.key.empty()))
@@ -31,7 +30,7 @@ Result<TenantReading> read_place(const TenantPlace& place) {
     if (!ledger) return Error{ledger.error()};
     ledger->reap();
     TenantReading reading{place, take_snapshot(*ledger, *limits), held_limits(*limits)};
-    name_by_node(reading.view, ledger_path(place.here));
+    processes.name(reading.view, ledger_path(place.here));
     return reading;
 }
 
@@ -69,8 +68,9 @@ Result<std::vector<TenantReading>> read_tenants(const std::string& directory, st
     if (places.empty()) places.push_back(*named);
     std::vector<TenantReading> tenants;
     std::optional<std::string> error;
+    NodeProcesses processes;
     for (const auto& place : places) {
-        auto tenant = read_place(place);
+        auto tenant = read_place(place, processes);
         if (tenant) tenants.push_back(std::move(*tenant));
         else if (!error || place.key == named->key) error = tenant.error();
     }

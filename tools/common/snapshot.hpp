@@ -44,7 +44,7 @@ struct ActivityView {
 };
 
 struct ProcessView {
-    std::uint32_t pid;  // by its own word; by the node's after name_by_node, 0 where that is not known
+    std::uint32_t pid;  // by its own word; by the node's after NodeProcesses::name, 0 where that is not known
     std::uint32_t uid;
     std::string comm;  // not yet safe to print
     std::vector<DeviceView> devices;

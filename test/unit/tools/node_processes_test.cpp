@@ -48,7 +48,7 @@ struct Containers : LedgerFixture {
         process.slot = slot;
         process.start_time = start;
         tenant.processes.push_back(process);
-        name_by_node(tenant, path, proc.path());
+        NodeProcesses(proc.path()).name(tenant, path);
         return tenant.processes.front();
     }
 };
