@@ -13,6 +13,14 @@ constexpr std::array<std::string_view, 4> capacities{"limit", "node", "device", 
 }  // namespace
 
 std::string_view name(Scope scope) noexcept { return scopes[static_cast<std::size_t>(scope)]; }
+std::string_view name(GuardMode mode) noexcept {
+    switch (mode) {
+        case GuardMode::watch: return "watch";
+        case GuardMode::deny: return "deny";
+        default: return "off";
+    }
+}
+
 std::string_view name(CapacityOf of) noexcept { return capacities[static_cast<std::size_t>(of)]; }
 
 Result<Scope> parse_scope(std::string_view text) {

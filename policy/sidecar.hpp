@@ -43,8 +43,16 @@ struct DynamicRule {
 
 inline constexpr std::size_t most_dynamic_rules = 64;
 
+// What the guard in the kernel does with a creation beyond a limit.
+enum class GuardMode : std::uint8_t {
+    off,    // there is none
+    watch,  // counts it
+    deny,   // refuses it
+};
+
 struct Sidecar {
     std::uint32_t metrics_port = 0;  // on the loopback address; 0: no metrics over HTTP
+    GuardMode guard = GuardMode::off;
     std::string backstop;            // of tenant.default: the cgroup whose rdma.max follows its limits; empty: none
 
     bool operator==(const Sidecar&) const = default;
@@ -52,5 +60,6 @@ struct Sidecar {
 
 // Names as in the policy file.
 std::string_view name(CapacityOf) noexcept;
+std::string_view name(GuardMode) noexcept;
 
 }  // namespace rdmaquota

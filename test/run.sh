@@ -30,6 +30,8 @@
 #   pyverbs_mlx5 the same for those of them that need no data path, on the simulated mlx5_0
 #   kernel       what the sidecar's program sees in the kernel of Debian 12; kernel_trixie and kernel_sid of Debian 13
 #                and sid
+#   guard        the kernel refuses what exceeds a limit, by all ways around; guard_trixie and guard_sid in the kernels of
+#                Debian 13 and sid
 #   sidecar      rdmaquotad sees what the kernel makes
 #   kills        what killed processes held is back, also while the sidecar is killed; RDMAQUOTA_SEED
 #   powers       each capability of its unit is needed by rdmaquotad, and no other
@@ -63,8 +65,11 @@ by_default=(
     "mlx5 dv pyverbs_mlx5"
     model
     storm
+    guard
     kernel_trixie
     kernel_sid
+    guard_trixie
+    guard_sid
     systemd
     upgrade
     early
@@ -97,7 +102,7 @@ done
 # once.
 guest_of() {
     case $1 in
-        uninstalled | guest | tenants | shares | objects | programs | pyverbs | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
+        uninstalled | guest | tenants | shares | objects | programs | pyverbs | guard | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
         oracle) echo rxe-2 ;;
         mlx5 | dv | pyverbs_mlx5) echo both-1 ;;
         early) echo mlx5sim-1 ;;
@@ -179,6 +184,7 @@ run() {
         fuzz) bash "$repo/test/fuzz/run.sh" ${long:+1800} ;;
         provider) bash "$integration/provider_test.sh" "$build" ;;
         kernel_*) in_guest --kernel "${1#kernel_}" --install ${long:+--env RDMAQUOTA_LONG=yes} -- bash "$integration/kernel_test.sh" "$build" ;;
+        guard_*) in_guest --kernel "${1#guard_}" --install -- bash "$integration/guard_test.sh" "$build" ;;
         upgrade) upgraded ;;
         systemd) in_guest --systemd -- bash "$integration/systemd_test.sh" "$build" ;;
         trixie) in_root trixie 34 ;;

@@ -105,13 +105,29 @@ void read_dynamic(TableReader& reader, const toml::node& node, std::vector<Dynam
     }
 }
 
+namespace {
+
+void read_guard(TableReader& reader, const toml::node& node, GuardMode& into) {
+    const auto* text = node.as_string();
+    for (const auto mode : {GuardMode::off, GuardMode::watch, GuardMode::deny})
+        if (text != nullptr && text->get() == name(mode)) {
+            into = mode;
+            return;
+        }
+    reader.fail(node, R"(guard must be "off", "watch" or "deny")");
+}
+
+}  // namespace
+
 void read_sidecar(TableReader& reader, const toml::key& key, const toml::node& node, Sidecar& into) {
-    static constexpr std::array<std::string_view, 1> known{"metrics_port"};
+    static constexpr std::array<std::string_view, 2> known{"guard", "metrics_port"};
     const auto* table = reader.as_table(key, node);
     if (table == nullptr) return;
     for (const auto& [entry, value] : *table)
         if (entry == "metrics_port")
             reader.whole(entry, value, 0, 65535, into.metrics_port);
+        else if (entry == "guard")
+            read_guard(reader, value, into.guard);
         else
             reader.unknown("key in [sidecar]", entry, known);
 }

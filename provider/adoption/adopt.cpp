@@ -13,6 +13,7 @@
 
 #include "provider/adoption/device_table.hpp"
 #include "provider/adoption/drivers.hpp"
+#include "provider/charging/refusal.hpp"
 #include "provider/dv/dv.hpp"
 #include "provider/host/log_target.hpp"
 #include "provider/ops/ops.hpp"
@@ -93,6 +94,7 @@ void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) {
     record->handle_receipt = Receipt{nullptr, 0, Kind::handle, *charged, 0};
     void* verbs_context = adopted_as->real.alloc_context(device, cmd_fd, private_data);
     const KeepErrno keep;
+    if (!verbs_context && errno == guard_errno) report_refusal(record->device_name(), Kind::handle);
     if (!verbs_context) return record.reset(), nullptr;
     return adopt_context(verbs_context, std::move(record));
 }

@@ -32,6 +32,8 @@ public:
     ~Context();  // uncharges what the receipts say, unless this is a forked child's copy
     Context(const Context&) = delete;
 
+    const std::string& device_name() const noexcept { return device_.name(); }
+
     // --- the table of open contexts (context_table.cpp). `find` takes no lock.
     static Context* find(const ibv_context* context) noexcept;
     static void add(const ibv_context* context, Context* record);

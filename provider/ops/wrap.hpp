@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "provider/charging/context.hpp"
+#include "provider/charging/refusal.hpp"
 #include "provider/host/keep_errno.hpp"
 
 namespace rdmaquota::provider {
@@ -38,6 +39,8 @@ template <class Object, class... Args>
 [[gnu::always_inline]] inline Object* create_charged(Context& context, Receipt receipt, Object* (*real)(Args...),
                                                      std::type_identity_t<Args>... args) {
     Object* object = real(args...);
+    if (!object && errno == guard_errno) [[unlikely]]
+        object = call_again<Object>(context.device_name(), receipt.kind, [&] { return real(args...); });
     receipt.object = object;
     if (object) [[likely]]
         context.receipts().file(receipt);

@@ -63,7 +63,8 @@ Result<void> compile_sidecar(const Policy& policy, CompiledSidecar& into) {
     for (const auto& rule : policy.dynamic)
         if (rule.tenant.size() >= tenant_name_bytes)
             return Error{fmt::format("a dynamic rule's tenant has more than {} bytes", tenant_name_bytes - 1)};
-    into.metrics_port = policy.sidecar.metrics_port;
+    into.metrics_port = static_cast<std::uint16_t>(policy.sidecar.metrics_port);
+    into.guard = static_cast<std::uint8_t>(policy.sidecar.guard);
     into.rule_count = static_cast<std::uint32_t>(policy.dynamic.size());
     policy.sidecar.backstop.copy(into.backstop, sizeof into.backstop - 1);
     std::transform(policy.dynamic.begin(), policy.dynamic.end(), into.rules, compile_rule);
@@ -72,6 +73,8 @@ Result<void> compile_sidecar(const Policy& policy, CompiledSidecar& into) {
 
 void decompile_sidecar(const CompiledSidecar& compiled, Policy& policy) {
     policy.sidecar.metrics_port = compiled.metrics_port;
+    if (compiled.guard <= static_cast<std::uint8_t>(GuardMode::deny))
+        policy.sidecar.guard = static_cast<GuardMode>(compiled.guard);
     policy.sidecar.backstop.assign(compiled.backstop, strnlen(compiled.backstop, sizeof compiled.backstop - 1));
     const auto count = std::min<std::size_t>(compiled.rule_count, most_dynamic_rules);
     for (std::size_t i = 0; i < count; ++i)

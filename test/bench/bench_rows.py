@@ -105,6 +105,15 @@ def objects(figures, measured="guest", device="rxe", judged=True, early=False):
                   ours.median <= bare.median * 1.01 if judged else None, " = " + percent(ours, bare))
 
 
+def guard(figures):
+    for key, most in (("qp", 2500), ("mr_4k", 3000), ("pd", None)):
+        bare, guarded = (figures.mean(f"guard.{variant}.pair.{key}", "instructions") for variant in ("bare", "guarded"))
+        added = guarded.beyond(bare)
+        yield row(f"{OBJECTS[key]} created and destroyed on rxe under the guard, three levels down: added", added,
+                  [("whole", guarded), ("without", bare)], f"≤ {most}" if most else "",
+                  added.median <= most if most else None)
+
+
 def objects_watched(figures):
     """What the sidecar's program in the kernel takes, without the provider."""
     for key, name in OBJECTS.items():
@@ -216,6 +225,7 @@ ROWS = {
     "death": [("death", death), ("guest", death_guest)],
     "start": [("device", start)],
     "denial": [("denial", denial)],
+    "guard": [("guard", guard)],
     "shares": [("shares", shares)],
     "memory": [("device", memory)],
 }

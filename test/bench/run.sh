@@ -13,6 +13,7 @@
 #   death      the charge after the kill -9 of a holder of 1,000 QPs (and in the guest)
 #   start      300 processes that open, charge and end (fake device)
 #   denial     a denial among 1, 100 and 4,000 live owners: a process's first, later ones, and the charge after a death
+#   guard      creating and destroying objects under the guard, in instructions (in the guest)
 #   shares     a pass that divides what 1,000 tenants may use: CPU time
 #   memory     what a process takes more with us (fake device)
 #
@@ -27,7 +28,7 @@ repo=$(cd "$here/../.." && pwd -P)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 programs=$build/test/bench
-all_rows=(charge pairs processes receipts objects open death start denial shares memory)
+all_rows=(charge pairs processes receipts objects open death start denial guard shares memory)
 json='' quick='' rows=()
 
 while [ $# -gt 0 ]; do
@@ -125,6 +126,7 @@ wanted pairs && measure pairs on_fake_device -- "$here/pairs.sh" "$build"
 wanted receipts && measure receipts "$programs/bench_receipts" --runs "$(choose 31 11)"
 wanted processes && measure many in_guest rxe guest_processes.sh "$(choose 3000 1000)" "$(choose 5 1)" rxe0 many "--cpus 2"
 wanted objects open death && measure guest in_guest rxe guest.sh "$(choose 400 200)" "$(choose 16 3)" rxe0 guest --icount
+wanted guard && measure guard in_guest rxe guest_guard.sh "$(choose 400 200)" "$(choose 12 3)" rxe0 guard --icount
 wanted open && measure tenants in_guest rxe guest_tenants.sh 4 "$(choose 4 2)" rxe0 tenants --icount
 wanted objects open && measure mlx5 in_guest mlx5sim guest.sh "$(choose 400 200)" "$(choose 16 3)" mlx5_0 mlx5 --icount
 

@@ -40,12 +40,12 @@ print(*(tenants[name]["devices"].get(sys.argv[1], {}).get("qp", {}).get("usage",
 }
 # made FILE: how many QPs a program made in all
 made() { sed -n 's/^rc: \([0-9]*\) of.*/\1/p' "$1" | awk '{ sum += $1 } END { print sum + 0 }'; }
-# hold USER N: makes N QPs and keeps them until `let_go USER`; several times, each on top of the one before
+# hold USER N [STEP...]: makes N QPs and keeps them until `let_go USER`, takes the steps then, and ends
 declare -A holder
 hold() {
     rm -f "keys.$1" "out.$1"
     mkfifo "keys.$1"
-    as "$1" "$objects" "rc=$2" wait < "keys.$1" > "out.$1" 2>&1 &
+    as "$1" "$objects" "rc=$2" wait "${@:3}" < "keys.$1" > "out.$1" 2>&1 &
     holder[$1]=$!
     eval "exec {fd_$1}> keys.$1"
     for _ in $(seq 400); do
@@ -109,6 +109,11 @@ let_go ann
 hold ann 400
 is "what was freed goes to who wants it" "$(made out.ann)" 400
 let_go ann
+hold cat 900
+hold ann 100 rc=300
+let_go cat
+let_go ann
+is "also when that wants it at once" "$(made out.ann)" 400
 
 # --- a table of demands, by programs that give back and create all the time; asking waits for the default time only
 sed -i '/^grant_wait/d' lab.toml

@@ -35,6 +35,7 @@ void describe(CommandLine& line, Session& session) {
     add_check(line);
     add_reload(line, session);
     add_repair(line, session);
+    add_guard(line, session);
     add_doctor(line, session);
     add_completion(line);
 }

@@ -351,3 +351,43 @@ TEST_CASE("closing the device uncharges what its ports held") {
     CHECK(device.at(1) == 0);
     CHECK(device.at(2) == 0);
 }
+
+// The guard in the kernel counts what an ending process holds for a moment longer than the ledger does.
+namespace {
+
+int refusals_left, calls;
+ibv_qp* refused_create_qp(ibv_pd* pd, ibv_qp_init_attr*) {
+    ++calls;
+    if (refusals_left-- > 0) return errno = EDQUOT, nullptr;
+    fake_qp[0].context = pd->context;
+    return &fake_qp[0];
+}
+
+}  // namespace
+
+TEST_CASE("what the guard refuses is tried again for a moment") {
+    WrappedContext context;
+    ibv_pd pd{};
+    pd.context = &context.verbs;
+    ibv_qp_init_attr attr{};
+    const auto create = context.wrapped(Op::create_qp, refused_create_qp);
+    calls = 0;
+    refusals_left = 2;
+    CHECK(create(&pd, &attr) == &fake_qp[0]);
+    CHECK(calls == 3);
+    CHECK(context.usage(Resource::qp) == 1);
+    calls = 0;
+    refusals_left = 100;
+    errno = 0;
+    CHECK(create(&pd, &attr) == nullptr);
+    CHECK(errno == EDQUOT);
+    CHECK(calls == 6);
+    CHECK(context.usage(Resource::qp) == 1);
+}
+
+TEST_CASE("a refusal by the guard says whose it is") {
+    CHECK(refusal_line("mlx5_0", Kind::qp) ==
+          "qp on mlx5_0 denied (EDQUOT) by the guard in the kernel, although the ledger has room: the rest is in use around "
+          "the library; rdmaquota guard says how much");
+    CHECK(refusal_line("mlx5_0", Kind::object).starts_with("hca_object on mlx5_0 denied"));
+}

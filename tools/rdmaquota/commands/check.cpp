@@ -78,6 +78,7 @@ void add_sidecar(Table& table, const Policy& policy) {
     for (const auto& rule : policy.dynamic)
         table.add({rule_holder(rule),
                    device_words(rule.device), rule_words(rule)});
+    if (policy.sidecar.guard != GuardMode::off) table.add({"  guard", "", std::string(name(policy.sidecar.guard))});
     if (policy.sidecar.metrics_port != 0)
         table.add({"  metrics", "", fmt::format("http://127.0.0.1:{}/metrics", policy.sidecar.metrics_port)});
 }

@@ -20,6 +20,7 @@
 #include "policy/file/policy_file.hpp"
 #include "tools/common/config.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/rdmaquota/doctor/guard.hpp"
 #include "tools/rdmaquota/doctor/elf_file.hpp"
 #include "tools/common/file_text.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
@@ -328,6 +329,7 @@ Findings examine_node(const std::string& directory) {
     examine_tenants(findings, directory);
     examine_old_programs(findings, directory);
     examine_kernel(findings);
+    examine_guard(findings, directory);
     return findings;
 }
 

@@ -10,6 +10,7 @@
 #include "policy/printable.hpp"
 #include "shm/paths.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/guard_pins.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -72,12 +73,12 @@ Json to_json(const KernelUse& use) {
                 {"partial", use.partial}};
 }
 
-BypassMonitor::BypassMonitor(Loop& loop, Node& node, NodeEvents& events)
-    : loop_(loop), node_(node), events_(events), backstop_(node.directory()), tenants_(node) {}
+BypassMonitor::BypassMonitor(Loop& loop, Node& node, NodeEvents& events, Attached attached)
+    : loop_(loop), node_(node), events_(events), attached_(std::move(attached)), backstop_(node.directory()), tenants_(node) {}
 
 void BypassMonitor::start() {
     for_everyone_ = is_system(node_.directory());
-    watch_ = KernelWatch::open();
+    open_watch();
     if (const auto loaded = backstop_.load(); !loaded) log(Priority::error, loaded.error());
     // A daemon that was killed may have bounded a cgroup that the policy no longer names.
     for (const auto& [group, device] : backstop_.all())
@@ -87,6 +88,19 @@ void BypassMonitor::start() {
     look();
 }
 
+// The guard comes and goes with the program that counts: it is a part of it.
+void BypassMonitor::open_watch() {
+    attached_(nullptr);
+    ready_ = {};
+    fd_ = -1;
+    guarded_ = asked_.guard != GuardMode::off;
+    watch_.reset();
+    if (!guarded_)
+        for (const auto& kept : GuardPins::all())
+            if (const auto removed = GuardPins::remove(kept); !removed) log(Priority::error, removed.error());
+    watch_ = KernelWatch::open(guarded_);
+}
+
 void BypassMonitor::new_policy(const Sidecar& asked) {
     if (asked.backstop != asked_.backstop) {
         for (const auto& [group, device] : backstop_.all())
@@ -94,12 +108,14 @@ void BypassMonitor::new_policy(const Sidecar& asked) {
         said_unbounded_.clear();
     }
     asked_ = asked;
+    if (watch_ && guarded_ != (asked.guard != GuardMode::off)) open_watch();
 }
 
 void BypassMonitor::end() { backstop_.put_back_all(); }
 
 // The descriptor exists once the program is attached, which may be later.
 void BypassMonitor::watch_events() {
+    attached_(guard());
     if (fd_ == watch_->fd()) return;
     fd_ = watch_->fd();
     ready_ = loop_.watch(fd_, EPOLLIN, [this](std::uint32_t) { take_events(); }, Urgency::first);

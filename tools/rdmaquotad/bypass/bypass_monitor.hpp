@@ -26,11 +26,14 @@ namespace rdmaquota {
 
 class BypassMonitor {
 public:
-    BypassMonitor(Loop& loop, Node& node, NodeEvents& events);
+    // `attached` is told before a program goes (null) and after one came.
+    using Attached = std::function<void(GuardProgram*)>;
+    BypassMonitor(Loop& loop, Node& node, NodeEvents& events, Attached attached);
 
     void start();
     void new_policy(const Sidecar& asked);
     void end();  // an orderly end: restores what was changed
+    GuardProgram* guard() noexcept { return watch_ ? watch_->guard() : nullptr; }
 
     const std::vector<KernelUse>& uses() const noexcept { return uses_; }  // of the last look
     // Whether they have all of this kind that anyone makes, apart from what is partial.
@@ -44,6 +47,7 @@ public:
     Json status(const Sees& sees) const;
 
 private:
+    void open_watch();
     void watch_events();
     void take_events();
     void look_soon();
@@ -64,7 +68,9 @@ private:
     Loop& loop_;
     Node& node_;
     NodeEvents& events_;
+    Attached attached_;
     Sidecar asked_;
+    bool guarded_ = false;
     std::optional<KernelWatch> watch_;  // from `start` on, since loading takes a while
     Backstop backstop_;
     BypassDetector detector_;

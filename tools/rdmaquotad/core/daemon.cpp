@@ -10,6 +10,7 @@
 
 #include "tools/common/control_client.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/guard_pins.hpp"
 #include "tools/common/reload.hpp"
 #include "tools/common/upgrade/balance.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
@@ -43,7 +44,8 @@ void say_once(std::string& said, const Result<void>& done) {
 Daemon::Daemon(std::string directory, std::string policy_file)
     : policy_file_(std::move(policy_file)),
       node_(std::move(directory)),
-      kernel_(loop_, node_, events_),
+      guard_(loop_, node_, events_),
+      kernel_(loop_, node_, events_, [this](GuardProgram* program) { guard_.follow(program); }),
       history_(node_),
       dynamic_(node_, events_, capacity),
       grants_(node_, events_),
@@ -56,7 +58,9 @@ Daemon::Daemon(std::string directory, std::string policy_file)
                 [this](const Answers::Sees& sees) { return kernel_.bypasses_json(sees); },
                 [this](const Request& request, const Answers::Sees& sees) { return history_.answer(request, sees); },
                 [this] { return reload(); },
-                [this](const std::string& tenant) { return grant(tenant); }}),
+                [this](const std::string& tenant) { return grant(tenant); },
+                [this](const Answers::Sees& sees) { return guard_.status(sees); },
+                [this] { return guard_off(); }}),
       control_(loop_, [this](const Peer& peer, std::string_view line) { return answers_.answer(peer, line); }),
       tenant_sockets_(node_, control_),
       relay_events_(node_, visibility_, control_),
@@ -100,6 +104,7 @@ void Daemon::tick() {
     tell_of_ledgers();
     history_.sample();
     dynamic_.apply(names, NodeUsage(node_, kernel_.uses(), [this](Resource kind) { return kernel_.counts(kind); }));
+    guard_.update(names);
     grants_.pass(names);
     look_after_tenants();
     update_status();
@@ -124,6 +129,7 @@ void Daemon::new_policy() {
     metrics_port_ = policy.sidecar.metrics_port;
     if (const auto listening = metrics_.listen(static_cast<std::uint16_t>(metrics_port_)); !listening)
         log(Priority::error, listening.error());
+    guard_.set_mode(policy.sidecar.guard);
     kernel_.new_policy(policy.sidecar);
     if (!node_.writable()) log(Priority::warning, "limits can be watched but not changed: not run as root");
 }
@@ -163,7 +169,19 @@ void Daemon::look_after_tenants() {
 // For a program that waits, or a command that changed limits or tenants.
 Result<void> Daemon::grant(const std::string& tenant) {
     if (tenant.empty() || node_.find(tenant) == nullptr) refresh();
+    if (tenant.empty()) guard_.update(machine_devices());
     return grants_.pass_for(tenant);
+}
+
+// Until the policy is put in force again, or the sidecar starts again.
+Result<std::string> Daemon::guard_off() {
+    auto asked = node_.decompiled().sidecar;
+    asked.guard = GuardMode::off;
+    kernel_.new_policy(asked);
+    for (const auto& pins : GuardPins::all())
+        if (const auto done = GuardPins::remove(pins); !done) return Error{done.error()};
+    log(Priority::notice, "the guard was taken out of the kernel");
+    return std::string("off");
 }
 
 // What `systemctl status` shows.
@@ -194,7 +212,22 @@ std::string Daemon::metrics() {
     input.events = events_.counts();
     input.denied = kernel_.denied();
     input.clients = control_.clients();
+    input.guard = guard_metrics();
     return metrics_text(input);
+}
+
+// Of as many tenants as have series of their own.
+GuardMetrics Daemon::guard_metrics() const {
+    GuardMetrics metrics;
+    metrics.mode = static_cast<int>(guard_.mode());
+    metrics.refused = guard_.counts().refused;
+    metrics.exceeded = guard_.counts().exceeded;
+    metrics.killed = guard_.counts().killed;
+    for (const auto& usage : guard_.usage()) {
+        if (metrics.usage.size() == most_own * resource_count) break;
+        metrics.usage.push_back({usage.tenant, usage.device, usage.resource, usage.amount});
+    }
+    return metrics;
 }
 
 Json Daemon::status(const Answers::Sees& sees) const {

@@ -14,11 +14,13 @@
 #include "tools/rdmaquotad/core/unknown_names.hpp"
 #include "tools/rdmaquotad/dynamic/dynamic_limits.hpp"
 #include "tools/rdmaquotad/grants/grants.hpp"
+#include "tools/rdmaquotad/guard/guard.hpp"
 #include "tools/rdmaquotad/history/history_keeper.hpp"
 #include "tools/rdmaquotad/serve/answers.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
 #include "tools/rdmaquotad/serve/tenant_sockets.hpp"
 #include "tools/rdmaquotad/serve/event_relay.hpp"
+#include "tools/rdmaquotad/serve/metrics.hpp"
 #include "tools/rdmaquotad/serve/metrics_server.hpp"
 
 namespace rdmaquota {
@@ -38,9 +40,11 @@ private:
     void new_policy();
     void tell_of_ledgers();
     void look_after_tenants();
+    Result<std::string> guard_off();
     Result<void> grant(const std::string& tenant);
     void update_status();
     std::string metrics();
+    GuardMetrics guard_metrics() const;
     Result<std::string> reload();
     Json status(const Answers::Sees& sees) const;
 
@@ -48,6 +52,7 @@ private:
     Loop loop_;
     Node node_;
     NodeEvents events_;
+    Guard guard_;
     BypassMonitor kernel_;
     std::uint32_t metrics_port_ = 0;  // as the policy has it
     bool policy_is_new_ = false;

@@ -39,7 +39,8 @@ private:
     std::vector<std::string> devices_;
     std::vector<ShareDebt> told_;
     std::string said_;
-    ShareMover::Clock::time_point reaped_{};
+    ShareMover::Clock::time_point reaped_{}, read_{};
+    ShareMover::Clock::duration reading_took_{};  // of all, the last time
 };
 
 }  // namespace rdmaquota

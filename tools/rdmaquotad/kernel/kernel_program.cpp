@@ -15,6 +15,8 @@
 #include <fmt/core.h>
 #include <sys/stat.h>
 
+#include "tools/rdmaquotad/kernel/verifier_words.hpp"
+
 // Generated, in C.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
@@ -119,10 +121,12 @@ struct KernelProgram::Parts {
     ring_buffer* ring = nullptr;
     std::vector<kernel_event> events;
     std::set<u32> devices;  // their indexes, as far as seen
+    std::optional<GuardProgram> guard;
 
     Parts() = default;
     Parts(const Parts&) = delete;
     ~Parts() {
+        guard.reset();
         for (auto* link : links) bpf_link__destroy(link);
         ring_buffer__free(ring);
         if (skeleton) kernel_counts::destroy(skeleton);
@@ -130,15 +134,17 @@ struct KernelProgram::Parts {
 
     bpf_program* program(const char* name) const { return bpf_object__find_program_by_name(skeleton->obj, name); }
 
-    Result<void> load(Way way, const KernelTypes& types) {
+    Result<void> load(Way way, const KernelTypes& types, bool guarded) {
         skeleton = kernel_counts::open();
         if (!skeleton) return Error{fmt::format("the BPF program cannot be read: {}", reason(errno))};
         for (const auto& hook : hooks)
             for (const char* name : hook.programs)
                 bpf_program__set_autoload(program(name),
                                           hook.way == way && (way == Way::kprobe || types.has(hook.function)));
+        skeleton->rodata->guarded = guarded;
+        GuardProgram::select(skeleton->obj, guarded, [&](const char* function) { return types.has(function); });
         if (const int status = kernel_counts::load(skeleton); status != 0)
-            return Error{fmt::format("the BPF program cannot be loaded: {}", reason(-status))};
+            return Error{fmt::format("the BPF program cannot be loaded: {}{}", reason(-status), take_verifier_words())};
         for (u32 i = 0; i < opener_slots; ++i) skeleton->bss->openers[i].id = 1ULL << 32 | i;
         return {};
     }
@@ -155,8 +161,8 @@ struct KernelProgram::Parts {
         return {};
     }
 
-    Result<void> attach(Way way, const KernelTypes& types, std::vector<std::string>& blind) {
-        if (auto loaded = load(way, types); !loaded) return loaded;
+    Result<void> attach(Way way, const KernelTypes& types, std::vector<std::string>& blind, bool guarded) {
+        if (auto loaded = load(way, types, guarded); !loaded) return loaded;
         for (const auto& hook : hooks) {
             if (hook.way != way) continue;
             const auto done = attach(hook, types);
@@ -164,7 +170,17 @@ struct KernelProgram::Parts {
             if (!hook.unknown) return done;
             blind.push_back(fmt::format("{}: {}", done.error(), hook.unknown));
         }
+        if (auto guards = guarded ? attach_guard() : Result<void>(); !guards) return guards;
         return listen();
+    }
+
+    Result<void> attach_guard() {
+        auto attached = GuardProgram::attach(skeleton->obj, links,
+                                             {skeleton->bss->openers, &skeleton->bss->guard_mode, &skeleton->bss->guard_judges,
+                                              &skeleton->bss->guard_asks_cgroup, &skeleton->bss->guard_asks_ids});
+        if (!attached) return Error{attached.error()};
+        guard.emplace(std::move(*attached));
+        return {};
     }
 
     // The kernel does not run a program on a CPU where another thread was preempted in it; by kprobe, not in a system call
@@ -197,17 +213,18 @@ KernelProgram::KernelProgram(KernelProgram&&) noexcept = default;
 KernelProgram& KernelProgram::operator=(KernelProgram&&) noexcept = default;
 KernelProgram::~KernelProgram() = default;
 
-Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind) {
+Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, bool guarded) {
     if (!in_first_pid_namespace())
         return Error{"the kernel would tell pids of the node's pid namespace, and this one has its own"};
-    libbpf_set_print([](libbpf_print_level, const char*, va_list) { return 0; });
+    keep_verifier_words();
     const KernelTypes types;
     if (!types.any()) return Error{"the kernel has no type information (/sys/kernel/btf/vmlinux)"};
     std::string why;
     for (const auto way : {Way::fentry, Way::kprobe}) {
+        if (way == Way::kprobe && guarded) break;  // the caller tries again without the guard
         auto parts = std::make_unique<Parts>();
         std::vector<std::string> unseen;
-        const auto attached = parts->attach(way, types, unseen);
+        const auto attached = parts->attach(way, types, unseen, guarded);
         if (!attached) {
             why += (why.empty() ? "" : "; ") + attached.error();
             continue;
@@ -320,5 +337,6 @@ void KernelProgram::forget(u32 pid) {
 
 u64 KernelProgram::lost() const noexcept { return parts_->skeleton->bss->lost; }
 u64 KernelProgram::missed() const noexcept { return parts_->missed(); }
+GuardProgram* KernelProgram::guard() noexcept { return parts_->guard ? &*parts_->guard : nullptr; }
 
 }  // namespace rdmaquota

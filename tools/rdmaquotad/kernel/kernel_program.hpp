@@ -8,6 +8,7 @@
 
 #include "policy/result.hpp"
 #include "tools/rdmaquotad/kernel/bpf/kernel_counts.h"
+#include "tools/rdmaquotad/kernel/guard_program.hpp"
 
 struct kernel_counts;  // of the generated skeleton
 struct ring_buffer;
@@ -16,10 +17,11 @@ namespace rdmaquota {
 
 class KernelProgram {
 public:
-    // Loads the program and attaches it, by fentry, else by kprobe. `blind` gets a line for each hook that the running
+    // Loads the program and attaches it, by fentry, else by kprobe; with `guarded` the guard too, which then has listed what
+    // was there before, and refuses nothing yet. `blind` gets a line for each hook that the running
     // kernel lacks, with the figures that are unknown without it. Fails, and says why, without the hooks for creation
     // and destruction.
-    static Result<KernelProgram> attach(std::vector<std::string>& blind);
+    static Result<KernelProgram> attach(std::vector<std::string>& blind, bool guarded);
 
     KernelProgram(KernelProgram&&) noexcept;
     KernelProgram& operator=(KernelProgram&&) noexcept;
@@ -42,6 +44,8 @@ public:
     void forget(u32 pid);              // drops the totals of a process that has ended
     u64 lost() const noexcept;         // creations that found no room; only grows
     u64 missed() const noexcept;       // calls that the program did not see; only grows
+
+    GuardProgram* guard() noexcept;  // null without it
 
 private:
     struct Parts;

@@ -133,6 +133,7 @@ void correct(Uses& uses, const NetlinkUse& listed, bool all, bool bytes_changed,
 
 struct KernelWatch::State {
     std::optional<KernelProgram> program;
+    bool guarded = false;
     std::vector<std::string> blind;
     std::time_t tried = 0;
     std::uint64_t lost = 0, missed = 0;
@@ -147,7 +148,12 @@ struct KernelWatch::State {
     void attach() {
         tried = std::time(nullptr);
         blind.clear();
-        auto attached = KernelProgram::attach(blind);
+        auto attached = KernelProgram::attach(blind, guarded);
+        if (!attached && guarded) {
+            const auto why = fmt::format("there is no guard: {}", attached.error());
+            attached = KernelProgram::attach(blind, false);
+            blind.push_back(why);
+        }
         if (!attached)
             return blind.push_back(fmt::format(
                 "{}: only what netlink lists is known (hca_handle, pd, cq, qp, mr, mr_bytes, srq), and the end of a "
@@ -264,8 +270,9 @@ struct KernelWatch::State {
     }
 };
 
-KernelWatch KernelWatch::open() {
+KernelWatch KernelWatch::open(bool guarded) {
     auto state = std::make_unique<State>();
+    state->guarded = guarded;
     state->attach();
     return KernelWatch(std::move(state));
 }
@@ -279,6 +286,7 @@ const std::vector<std::string>& KernelWatch::blind() const noexcept { return sta
 std::uint64_t KernelWatch::since() const noexcept { return state_->since; }
 std::uint64_t KernelWatch::missed() const noexcept { return attached() ? state_->program->missed() : 0; }
 bool KernelWatch::attached() const noexcept { return state_->program.has_value(); }
+GuardProgram* KernelWatch::guard() noexcept { return attached() ? state_->program->guard() : nullptr; }
 int KernelWatch::fd() const noexcept { return attached() ? state_->program->fd() : -1; }
 
 bool KernelWatch::knows(Resource resource) const noexcept {

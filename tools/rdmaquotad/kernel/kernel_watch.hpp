@@ -15,6 +15,8 @@
 
 namespace rdmaquota {
 
+class GuardProgram;
+
 // What one process made through device contexts that it opened itself, or, after a fork or when the descriptor was
 // passed on, that one other process opened.
 struct KernelUse {
@@ -49,7 +51,8 @@ public:
     // Loads and attaches the program. Never fails: what it cannot do is in `blind`. Needs CAP_SYS_ADMIN to read the
     // type information of modules; without it, or without such information, there is only netlink. While the program is
     // attached, the modules ib_core and ib_uverbs cannot be unloaded.
-    static KernelWatch open();
+    // With `guarded`, the guard is loaded too; where that is impossible, `blind` says so.
+    static KernelWatch open(bool guarded = false);
 
     KernelWatch(KernelWatch&&) noexcept;
     KernelWatch& operator=(KernelWatch&&) noexcept;
@@ -72,6 +75,8 @@ public:
     // How many calls the program has missed so far: kernels that preempt threads inside of it skip it meanwhile. Whoever
     // had a device open then is `partial` until it closes it.
     std::uint64_t missed() const noexcept;
+
+    GuardProgram* guard() noexcept;  // null without it, and while not attached
 
     // Readable when `poll` has something to tell, for poll(2); -1 while not attached.
     int fd() const noexcept;

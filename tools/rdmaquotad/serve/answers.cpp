@@ -78,6 +78,15 @@ Result<Json> Answers::give(const Peer& peer, const Request& request) {
             if (const auto done = sources_.grant(request.tenant); !done) return Error{done.error()};
             json["done"] = "divided";
             return json;
+        case RequestKind::guard:
+            json["guard"] = sources_.guard([&](const std::string& name) { return sources_.visibility.sees_name(peer, name); });
+            return json;
+        case RequestKind::guard_off: {
+            const auto done = sources_.guard_off();
+            if (!done) return Error{done.error()};
+            json["done"] = *done;
+            return json;
+        }
         case RequestKind::reload: {
             const auto done = sources_.reload();
             if (!done) return Error{done.error()};

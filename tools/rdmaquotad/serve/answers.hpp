@@ -35,6 +35,8 @@ public:
         std::function<Text(const Request&, const Sees& by_name)> history;  // an empty `by_name`: sees all
         std::function<Result<std::string>()> reload;  // returns what it did
         std::function<Result<void>(const std::string& tenant)> grant;  // divides anew, for one tenant or all
+        std::function<Json(const Sees& by_name)> guard;
+        std::function<Result<std::string>()> guard_off;
     };
     explicit Answers(Sources sources) : sources_(std::move(sources)) {}
 

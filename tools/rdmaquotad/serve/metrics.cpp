@@ -60,6 +60,20 @@ void single(std::string& text, std::string_view name, std::string_view type, std
     text += fmt::format("{} {}\n", name, value);
 }
 
+void of_guard(std::string& text, const GuardMetrics& guard) {
+    single(text, "rdmaquota_guard_mode", "gauge", "The guard in the kernel: 0 off, 1 watch, 2 deny.",
+           static_cast<std::uint64_t>(guard.mode));
+    if (guard.mode == 0) return;
+    head(text, "rdmaquota_kernel_usage", "gauge", "What the tenant uses by the kernel's count.");
+    for (const auto& usage : guard.usage)
+        text += fmt::format("rdmaquota_kernel_usage{{tenant=\"{}\",device=\"{}\",resource=\"{}\"}} {}\n", label(usage.tenant),
+                            label(usage.device), info(usage.resource).name, usage.amount);
+    single(text, "rdmaquota_guard_refused_total", "counter", "Creations that the guard refused.", guard.refused);
+    single(text, "rdmaquota_guard_exceeded_total", "counter", "Creations beyond a limit that could not be refused.",
+           guard.exceeded);
+    single(text, "rdmaquota_guard_killed_total", "counter", "Processes that were killed for one.", guard.killed);
+}
+
 }  // namespace
 
 std::string metrics_text(const MetricsInput& input) {
@@ -84,6 +98,7 @@ std::string metrics_text(const MetricsInput& input) {
     for (const auto& [kind, count] : input.events)
         text += fmt::format("rdmaquota_sidecar_events_total{{kind=\"{}\"}} {}\n", label(kind), count);
     denials(text, input);
+    of_guard(text, input.guard);
     single(text, "rdmaquota_clients", "gauge", "Clients of the control socket.", input.clients);
     return text;
 }

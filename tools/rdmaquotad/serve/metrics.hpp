@@ -20,12 +20,25 @@ struct TenantMetrics {
     std::size_t changed_limits = 0;
 };
 
+// Of the guard; `usage` by tenant, device and resource.
+struct GuardMetrics {
+    int mode = 0;  // 0: off, 1: watch, 2: deny
+    std::uint64_t refused = 0, exceeded = 0, killed = 0;
+    struct Usage {
+        std::string tenant, device;
+        Resource resource;
+        std::uint64_t amount;
+    };
+    std::vector<Usage> usage;
+};
+
 struct MetricsInput {
     std::vector<TenantMetrics> tenants;
     std::map<std::string, std::uint64_t> events;  // of the sidecar, by kind, since it started
     std::uint64_t ledger_events = 0;              // denials and repairs ever recorded
     std::map<std::string, HcaCounts> denied;      // by the kernel, in the default tenant's cgroup; by device
     std::size_t clients = 0;
+    GuardMetrics guard;
 };
 
 std::string metrics_text(const MetricsInput& input);

@@ -24,6 +24,8 @@ enum class RequestKind : std::uint8_t {
     unset,
     instance,
     grant,
+    guard,
+    guard_off,
     reload,
 };
 
@@ -42,7 +44,8 @@ Result<Request> parse_request(std::string_view line);
 
 // Whether only root, or the daemon's own user, may ask it.
 constexpr bool needs_privilege(RequestKind kind) noexcept {
-    return kind == RequestKind::set || kind == RequestKind::unset || kind == RequestKind::reload;
+    return kind == RequestKind::set || kind == RequestKind::unset || kind == RequestKind::reload ||
+           kind == RequestKind::guard_off;
 }
 
 std::string_view name(RequestKind kind) noexcept;

@@ -44,6 +44,8 @@
 #include "kernel_counts.h"
 #include "kernel_types.h"
 #include "objects.bpf.h"
+#include "guard_look.bpf.h"
+#include "guard_stock.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -52,15 +54,21 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 static void opened(u64 file, struct ib_device *device) {
     u32 pid = current_pid();
     struct kernel_use *use = opener_of(file);
-    if (use && use->whole) closed(file);
-    use = enter_opener(file, device, pid);
+    if (use && use->whole) {
+        closed(file);
+        use = 0;
+    }
+    if (!use) use = enter_opener(file, device, pid, bpf_get_current_cgroup_id(), 0);
     if (!use) return;
     use->whole = 1;
+    use->created[kind_handle] = 1;
+    if (guarded) opened_guarded(use);
     tell(0, pid);
 }
 
 static void exiting(struct task_struct *task) {
     u32 pid = BPF_CORE_READ(task, tgid);
+    if (guarded) give_up_reservation();
     if (BPF_CORE_READ(task, signal, live.counter) == 0 && bpf_map_lookup_elem(&holders, &pid)) tell(1, pid);
 }
 
@@ -87,12 +95,14 @@ int BPF_PROG(on_destroy, struct ib_uobject *uobject, enum rdma_remove_reason why
 SEC("fentry/alloc_abort_idr_uobject")
 int BPF_PROG(on_abort) {
     take_mark();
+    if (guarded) give_up_reservation();
     return 0;
 }
 
 SEC("fexit/ib_init_ucontext")
 int BPF_PROG(on_open, struct uverbs_attr_bundle *attributes, int status) {
     if (status == 0) opened((u64)attributes->ufile, attributes->context->device);
+    if (status != 0 && guarded) give_up_reservation();
     return 0;
 }
 
@@ -136,6 +146,45 @@ int BPF_PROG(on_rereg_mr, struct uverbs_attr_bundle *attributes) {
 SEC("fentry/proc_exit_connector")
 int BPF_PROG(on_exit, struct task_struct *task) {
     exiting(task);
+    return 0;
+}
+
+// --- the guard ----------------------------------------------------------------------------------
+
+SEC("lsm.s/file_ioctl")
+int BPF_PROG(on_ioctl, struct file *file, unsigned int command, unsigned long argument) {
+    return look((u64)file->private_data, file, command, argument, true);
+}
+
+// What 32-bit programs call, where it is a hook of its own. It may not sleep, and so cannot read a page that is not there:
+// then the commit decides.
+SEC("lsm/file_ioctl_compat")
+int BPF_PROG(on_ioctl_compat, struct file *file, unsigned int command, unsigned long argument) {
+    return look((u64)file->private_data, file, command, argument, false);
+}
+
+// Where the kernel does not ask BPF's security hooks. They may not sleep either.
+SEC("fmod_ret/security_file_ioctl")
+int BPF_PROG(on_ioctl_modify, struct file *file, unsigned int command, unsigned long argument, int refused) {
+    return refused ? refused : look((u64)file->private_data, file, command, argument, false);
+}
+
+SEC("fmod_ret/security_file_ioctl_compat")
+int BPF_PROG(on_ioctl_compat_modify, struct file *file, unsigned int command, unsigned long argument, int refused) {
+    return refused ? refused : look((u64)file->private_data, file, command, argument, false);
+}
+
+SEC("iter/task_file")
+int take_stock(struct bpf_iter__task_file *at) {
+    struct task_struct *task = at->task;
+    struct file *file = at->file;
+    if (task && file) list_file(task, file);
+    return 0;
+}
+
+SEC("syscall")
+int settle(struct settle_request *request) {
+    settle_file(request);
     return 0;
 }
 

@@ -75,6 +75,98 @@ struct guest_key {
     u32 zero;
 };
 
+// --- the guard: what it decides by -------------------------------------------------------------
+
+// What it limits, by kind; then objects of every kind, and bytes. Kinds without a limit of their own share the last.
+enum { guard_object = 16, guard_mr_bytes = 17, guard_dm_bytes = 18, guard_other = 19, guard_resources = 20 };
+
+// The first rows are those of processes, entered by the program; then come the sidecar's.
+enum { guard_rows = 1 << 15, process_rows = 1 << 13, process_probes = 16, guard_depth = 12, most_guarded_devices = 64 };
+enum { reservation_slots = 1 << 12, reservation_probes = 8 };
+
+// What a process or a tenant uses of one device, and may use of it.
+struct guard_row {
+    u64 limit[guard_resources];  // all ones: none
+    u64 used[guard_resources];
+    u64 refused[guard_resources];
+    u32 enforced;  // 0: what exceeds the limits is counted as refused, and made
+    u32 total;     // the row whose limits hold for the sum over devices; 0: none
+    u32 next;      // (tenant) the row of its next device; the last one's is the first
+    u32 files;     // (process) how many it has open
+    u64 process;   // (process) pid in the upper half, the device's hash in the lower; 0: the row is free
+    u64 since;     // (process) when it started; no two processes have both the same
+    u32 process_class;  // (process) the row that its limits are taken from
+    u32 zero;
+};
+
+// Where objects made through a file count: its process, its tenant, and all above that, the node last.
+struct guard_stamp {
+    u32 count;  // of rows
+    u32 process_class;  // 0: processes are not counted
+    int deny_errno;
+    u32 zero;
+    u32 rows[guard_depth];
+};
+
+// Who opens a device, as far as it decides the tenant. What the policy's matches do not look at is `guard_any`. Beside those
+// who are known, there are: somebody in a cgroup that is not known, {0, ids, device}, for users who made too much of that;
+// and anybody who is not known, {0, 0, device}.
+enum { guard_any = 1 };
+struct guard_who {
+    u64 cgroup;  // id
+    u64 ids;     // a hash of user, group and groups, see GUARD_HASH_BEGIN; 0: too many groups to tell
+    u32 device;  // a hash of its name
+    u32 zero;
+};
+
+// What belongs to the opener's entry of the same index.
+struct guard_file {
+    u64 held[guard_resources];  // made or about to be made through it
+    u64 id;        // the opener's
+    u64 since;     // when its process started
+    struct guard_who who;
+    u32 pid;
+    u32 stamped;   // 0: waits for the sidecar, and counts for the node only
+    u32 poisoned;  // makes nothing more
+    u32 process_row;
+    struct guard_stamp stamp;
+};
+
+// What a thread was allowed to make, until it has made it.
+struct reservation {
+    u64 thread;  // 0: free
+    u64 opener;  // id
+    u64 bytes;
+    u32 kind;
+    u32 zero;
+};
+
+// FNV-1a over 32-bit words; of ids in this order: user, group, how many groups, groups. Never 0 or guard_any.
+enum { most_hashed_groups = 32, device_words = 16 };
+#define GUARD_HASH_BEGIN 14695981039346656037ULL
+#define GUARD_HASH_NEXT(hash, word) (((hash) ^ (u32)(word)) * 1099511628211ULL)
+#define GUARD_HASH_END(hash) ((hash) | 2)
+
+enum { guard_off = 0, guard_watch = 1, guard_deny = 2 };
+enum { told_pending = 0, told_refused = 1, told_exceeded = 2, told_killed = 3 };
+
+struct guard_event {
+    u32 what;
+    u32 pid;
+    u32 file;  // index
+    u32 row;
+    u32 resource;
+    u32 zero;
+    u64 amount;
+    u64 used, limit;  // at that moment
+    char comm[16];
+};
+
+struct settle_request {
+    u64 id;  // the file's
+    struct guard_stamp stamp;
+};
+
 struct kernel_event {
     u32 ended;  // 0: opened
     u32 pid;

@@ -8,13 +8,76 @@ typedef struct {
     int counter;
 } atomic_t;
 
+typedef struct {
+    __u32 val;
+} kuid_t;
+
+typedef struct {
+    __u32 val;
+} kgid_t;
+
+struct group_info {
+    int ngroups;
+    kgid_t gid[];
+};
+
+struct cred {
+    kuid_t euid;
+    kgid_t egid;
+    struct group_info *group_info;
+};
+
+struct kernfs_node {
+    __u64 id;
+};
+
+struct cgroup {
+    struct kernfs_node *kn;
+};
+
+struct css_set {
+    struct cgroup *dfl_cgrp;
+};
+
+struct list_head {
+    struct list_head *next;
+};
+
+struct module {
+    char name[56];
+};
+
+struct file_operations {
+    struct module *owner;
+};
+
+struct file {
+    void *private_data;
+    const struct file_operations *f_op;
+};
+
 struct signal_struct {
     atomic_t live;  // threads that have not begun to exit
 };
 
 struct task_struct {
     int tgid;
+    __u64 start_time;
     struct signal_struct *signal;
+    struct task_struct *group_leader;
+    const struct cred *cred;
+    struct css_set *cgroups;
+};
+
+struct bpf_iter_meta {
+    void *seq;
+};
+
+struct bpf_iter__task_file {
+    struct bpf_iter_meta *meta;
+    struct task_struct *task;
+    __u32 fd;
+    struct file *file;
 };
 
 struct ib_device {
@@ -32,8 +95,14 @@ struct ib_ucontext {
     struct ib_rdmacg_object cg_obj;
 };
 
+struct ib_uverbs_device {
+    struct ib_device *ib_dev;
+};
+
 struct ib_uverbs_file {
+    struct ib_uverbs_device *device;
     struct ib_ucontext *ucontext;
+    struct list_head uobjects;
 };
 
 struct uverbs_api_object {
@@ -44,6 +113,7 @@ struct ib_uobject {
     struct ib_uverbs_file *ufile;
     struct ib_ucontext *context;
     void *object;
+    struct list_head list;
     struct ib_rdmacg_object cg_obj;
     const struct uverbs_api_object *uapi_object;
 };

@@ -6,6 +6,9 @@ struct {
     __uint(max_entries, 1 << 18);
 } events SEC(".maps");
 
+// Each open file is in one of the `opener_probes` entries from the one that its address hashes to.
+struct kernel_use openers[opener_slots];
+
 u64 lost;  // changes that found no room
 
 static __always_inline void lose(void) { __sync_fetch_and_add(&lost, 1); }

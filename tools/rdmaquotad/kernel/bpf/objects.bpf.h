@@ -4,6 +4,7 @@
 #pragma once
 
 #include "marks.bpf.h"
+#include "reservations.bpf.h"
 #include "uses.bpf.h"
 
 // Each object is in one of the `object_probes` slots from the one that its address hashes to, else in `overflow`.
@@ -21,6 +22,7 @@ struct {
 u64 any_overflow;  // not 0: there was ever an object in `overflow`
 
 static __always_inline void subtract(const struct counted_object *counted) {
+    if (guarded && counted->kind != kind_driver) uncharge(counted->opener, counted->kind, counted->bytes);
     struct kernel_use *use = user_of(counted);
     if (!use) return;
     count(use->destroyed, counted->kind);
@@ -100,15 +102,22 @@ static __always_inline struct kernel_use *maker(struct kernel_use *opener, u32 p
     struct kernel_use *use = opener;
     if (pid == opener->pid) return opener;
     use = enter_guest(opener->id, pid);
-    if (use && use->pid == 0) introduce(use, device, pid, opener->pid ? opener->pid : pid);
+    if (use && use->pid == 0) introduce(use, device, pid, opener->pid ? opener->pid : pid, bpf_get_current_cgroup_id());
     return use;
+}
+
+// One that was opened before this program ran.
+static __always_inline struct kernel_use *enter_old(u64 file, struct ib_device *device, u32 pid) {
+    struct kernel_use *opener = enter_opener(file, device, pid, bpf_get_current_cgroup_id(), 1);
+    if (guarded && opener) stamp_current(opener->id);
+    return opener;
 }
 
 static __always_inline void created(const struct object *it, struct ib_device *device) {
     u32 pid = current_pid(), mark = take_mark();
     struct kernel_use *opener = opener_of(it->file), *use;
     struct counted_object counted = {};
-    if (!opener) opener = enter_opener(it->file, device, pid);  // opened before this program ran
+    if (!opener) opener = enter_old(it->file, device, pid);
     if (!opener) return;
     use = maker(opener, pid, device);
     if (!use) return;
@@ -117,6 +126,7 @@ static __always_inline void created(const struct object *it, struct ib_device *d
     counted.kind = kind_of(opener, it);
     if (mark != mark_unpinned || counted.kind != kind_mr) counted.bytes = bytes_of(counted.kind, it->object);
     if (mark == mark_second_handle && counted.kind == kind_qp) counted.kind = kind_second_handle;
+    if (guarded && counted.kind != kind_driver) committed(&counted);
     if (!remember(it->address, &counted)) return;
     count(use->created, counted.kind);
     add_bytes(use, counted.kind, counted.bytes);

@@ -3,10 +3,7 @@
 // `openers` is plain memory, since looking up a file in a map took as long as all the rest of a count.
 #pragma once
 
-#include "memory.bpf.h"
-
-// Each open file is in one of the `opener_probes` entries from the one that its address hashes to.
-struct kernel_use openers[opener_slots];
+#include "guard_files.bpf.h"
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -28,6 +25,7 @@ struct {
 static const struct kernel_use nothing;
 
 static __always_inline void count(u64 *counts, u32 kind) {
+    asm volatile("" : "+r"(kind));  // so that the verifier sees the bound in the register that is used
     if (kind < kind_count) __sync_fetch_and_add(&counts[kind], 1);
 }
 
@@ -36,11 +34,11 @@ static __always_inline void add_bytes(struct kernel_use *use, u32 kind, u64 byte
 }
 
 // Fills in a new entry. The pid comes last, since it makes the entry valid.
-static __always_inline void introduce(struct kernel_use *use, struct ib_device *device, u32 pid, u32 opener) {
+static __always_inline void introduce(struct kernel_use *use, struct ib_device *device, u32 pid, u32 opener, u64 cgroup) {
     u32 one = 1;
     BPF_CORE_READ_STR_INTO(&use->device, device, name);
     use->device_index = BPF_CORE_READ(device, index);
-    use->cgroup = bpf_get_current_cgroup_id();
+    use->cgroup = cgroup;
     use->opener = opener;
     use->pid = pid;
     bpf_map_update_elem(&holders, &pid, &one, BPF_ANY);
@@ -59,16 +57,16 @@ static __always_inline struct kernel_use *opener_of(u64 file) {
     return 0;
 }
 
-// Finds or makes the entry of a file. A new one counts the open context. Null, and lost, when there is no room.
-static struct kernel_use *enter_opener(u64 file, struct ib_device *device, u32 pid) {
+// Finds or makes the entry of a file. A new one counts `handles`. Null, and lost, when there is no room.
+static struct kernel_use *enter_opener(u64 file, struct ib_device *device, u32 pid, u64 cgroup, u32 handles) {
     u32 half = lower_half(file);
     for (u32 probe = 0; probe < opener_probes; ++probe) {
         struct kernel_use *use = opener_at(half, probe);
         u64 before = __sync_val_compare_and_swap(&use->file, 0, file);
         if (before == file) return use;  // another thread was faster
         if (before != 0) continue;
-        introduce(use, device, pid, pid);
-        count(use->created, kind_handle);
+        introduce(use, device, pid, pid, cgroup);
+        use->created[kind_handle] = handles;
         return use;
     }
     lose();
@@ -105,6 +103,7 @@ static __always_inline void clear(struct kernel_use *use) {
 
 // Moves the totals of a closed file to an entry that outlives it. The kernel has destroyed what the file still held.
 static void retire(struct kernel_use *use) {
+    if (guarded) forget_file(use->id);
     struct kernel_use *past = enter_guest(use->device_index, use->pid);
     if (past) {
         for (u32 kind = 0; kind < kind_count; ++kind) {

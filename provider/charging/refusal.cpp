@@ -1,0 +1,42 @@
+#include "provider/charging/refusal.hpp"
+
+#include <ctime>
+
+#include <fmt/core.h>
+
+#include "policy/resource.hpp"
+#include "provider/host/cancellation.hpp"
+#include "provider/host/keep_errno.hpp"
+#include "provider/host/log_target.hpp"
+
+namespace rdmaquota::provider {
+namespace {
+
+constexpr unsigned most_tries = 5;
+
+}  // namespace
+
+bool wait_for_guard(unsigned tries) noexcept {
+    const KeepErrno keep;
+    if (tries == most_tries) return false;
+    const timespec pause{0, 1'000'000L << tries};
+    nanosleep(&pause, nullptr);
+    return true;
+}
+
+std::string refusal_line(std::string_view device, Kind kind) {
+    const auto parts = parts_of(kind);
+    return fmt::format("{} on {} denied (EDQUOT) by the guard in the kernel, although the ledger has room: the rest is in use "
+                       "around the library; rdmaquota guard says how much",
+                       parts.count == 0 ? "object" : info(parts.part[0].resource).name, device);
+}
+
+void report_refusal(std::string_view device, Kind kind) noexcept {
+    const KeepErrno keep;
+    try {
+        say(LogLevel::warning, refusal_line(device, kind));
+    } catch (...) {  // no memory: refused without a word
+    }
+}
+
+}  // namespace rdmaquota::provider

@@ -1,0 +1,48 @@
+#!/bin/sh
+# guest_guard.sh BUILD PAIRS REPEATS DEVICE NAME: what the guard adds to what is made and destroyed on the guest's device, by a
+# tenant below two others, which all have limits; bare: nothing is attached. run.sh starts it in the guest that counts
+# instructions as time. Prints "NAME.VARIANT.FIGURE VALUE" lines.
+set -eu
+build=$1/test/bench pairs=$2 repeats=$3 name=$5
+device=$4
+# shellcheck source=test/bench/guest_variants.sh
+. "$(dirname "$0")/guest_variants.sh"
+switch bare
+cd /run
+mount -t bpf bpf /sys/fs/bpf 2>/dev/null || :
+mount -t securityfs securityfs /sys/kernel/security 2>/dev/null || :
+limits='qp = 1000000
+pd = 1000000
+cq = 1000000
+mr = 1000000
+srq = 1000000
+mw = 1000000
+ah = 1000000
+hca_object = 1000000
+mr_bytes = "100GiB"
+'
+{
+    printf 'version = 1\n[sidecar]\nguard = "deny"\n'
+    for table in 'node."*"' 'tenant.a."*"' 'tenant."a/b"."*"'; do printf '[%s]\n%s' "$table" "$limits"; done
+    printf '[tenant."a/b/c"]\nmatch = [{ user = "root" }]\n[tenant."a/b/c"."*"]\n%s[process."*"]\n%s' "$limits" "$limits"
+} >guard.toml
+rdmaquota reload guard.toml >/dev/null
+"$build/bench_verbs_pairs" 4200 >/dev/null
+i=0
+while [ $i -lt "$repeats" ]; do
+    i=$((i + 1))
+    measure bare "$build/bench_verbs_pairs" "$pairs"
+done
+rdmaquotad 2>/run/sidecar.log &
+sidecar=$!
+until grep -q 'sees what' /run/sidecar.log; do sleep 0.1; done
+sleep 11
+rdmaquota guard --json | grep -q '"state":"deny"' || { cat /run/sidecar.log >&2; exit 1; }
+kill -STOP $sidecar
+"$build/bench_verbs_pairs" 4200 >/dev/null
+i=0
+while [ $i -lt "$repeats" ]; do
+    i=$((i + 1))
+    measure guarded "$build/bench_verbs_pairs" "$pairs"
+done
+kill -KILL $sidecar

@@ -1,0 +1,191 @@
+#!/bin/bash
+# guard_test.sh BUILD: the guard refuses what exceeds a limit, whoever asks and however, and nobody else. Runs as root in the
+# guest after an installation.
+set -u
+# shellcheck source=test/integration/guest.sh
+. "$(dirname "$0")/guest.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$here/sidecar.sh"
+objects=$programs/verbs_objects
+mount -t bpf bpf /sys/fs/bpf 2> /dev/null
+mount -t securityfs securityfs /sys/kernel/security 2> /dev/null
+mount -t tracefs tracefs /sys/kernel/tracing 2> /dev/null
+
+state() { rdmaquota guard --json | sed 's/.*"state":"\([a-z]*\)".*/\1/'; }
+# guard_is STATE: within a minute
+guard_is() {
+    for _ in $(seq 300); do [ "$(state)" != "$1" ] || break; sleep 0.2; done
+    is "the guard's state becomes $1" "$(state)" "$1"
+}
+# counted TENANT RESOURCE [used|refused]: what the guard has for it on the device
+counted() {
+    rdmaquota guard --json | /usr/bin/python3 -c '
+import json, sys
+for tenant in json.load(sys.stdin)["tenants"]:
+    if tenant["name"] == sys.argv[1]:
+        print(tenant["devices"].get(sys.argv[2], {}).get(sys.argv[3], {}).get(sys.argv[4], 0))
+' "$1" "$device" "$2" "${3:-used}"
+}
+# until_counted TENANT RESOURCE N: within ten seconds
+until_counted() {
+    for _ in $(seq 50); do [ "$(counted "$1" "$2")" != "$3" ] || return; sleep 0.2; done
+}
+kernel_pds() { rdma resource show "$device" | sed -n 's/.* pd \([0-9]*\) .*/\1/p'; }
+own_pds=$(kernel_pds)
+pds() { echo $(($(kernel_pds) - own_pds)); }
+# try COMMAND...: runs it until it waits or has ended; what it printed is in $out, what the kernel then has of PDs in $have
+try() {
+    rm -f keys
+    mkfifo keys
+    "$@" < keys > tried 2>&1 &
+    program=$!
+    exec 8<> keys
+    for _ in $(seq 300); do
+        { grep -q waiting tried || ! kill -0 $program 2> /dev/null; } && break
+        sleep 0.05
+    done
+    have=$(pds)
+    out=$(grep -v waiting tried)
+    echo >&8
+    exec 8>&-
+    wait $program 2> /dev/null
+    ended=$?
+}
+limits() { # GUARD: the policy, with that guard
+    cat << END
+version = 1
+[sidecar]
+guard = "$1"
+[tenant.default."*"]
+pd = 5
+qp = 3
+mr_bytes = "1MiB"
+END
+}
+
+limits deny > policy.toml
+rdmaquota reload policy.toml > /dev/null
+# A program that is older than the guard, and holds two PDs.
+mkfifo early
+"$programs/raw_uverbs" ioctl 2 < early > old 2>&1 &
+older=$!
+exec 7<> early
+until grep -q waiting old; do sleep 0.05; done
+begin=${EPOCHREALTIME/./}
+start_sidecar
+echo "# the guard was loaded after $(((${EPOCHREALTIME/./} - begin) / 1000)) ms"
+is "what was there before the guard counts" "$(counted default pd)" 2
+try "$programs/around" child 10
+is "and leaves the rest" "$out" "pd: 3 of 10"
+echo >&7
+exec 7>&-
+wait $older
+until_counted default pd 0
+is "until it ends" "$(counted default pd)" 0
+guard_is deny
+
+# --- the ways around
+try "$programs/raw_uverbs" ioctl 10
+is "raw ioctl" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
+if [ -x "$programs/verbs_objects_static" ]; then
+    try "$programs/verbs_objects_static" pd=10
+    has "a static program" "$out" "then EDQUOT"
+    try "$programs/verbs_objects_static" rc=4 wait
+    has "its QPs" "$out" "rc: 3 of 4, then EDQUOT"
+    try "$programs/verbs_objects_static" mr=2:900000
+    has "its bytes" "$out" "mr: 1 of 2, then EDQUOT"
+fi
+try "$programs/around" threads 10
+is "64 threads at once" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
+try "$programs/around" child 10
+is "a child with its parent's descriptor" "$out, $have" "pd: 5 of 10, 5"
+try sh -c 'exec 2>&1; "$0" orphan 10 < /dev/fd/0 & wait; sleep 2' "$programs/around"
+is "an orphaned descriptor" "$(grep ^pd tried)" "pd: 5 of 10 EDQUOT"
+until_counted default pd 0
+try "$programs/around" missing 10
+is "requests in pages that are not there" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
+# shellcheck disable=SC2016 # expanded by the inner shell
+try unshare -m sh -c 'mount -t tmpfs tmpfs /etc/libibverbs.d && echo "driver rxe" > /etc/libibverbs.d/rxe.driver && exec "$0" pd=10 wait' "$objects"
+has "a program from which the provider is hidden" "$out" "pd: 4 of 10, then EDQUOT"
+# shellcheck disable=SC2016
+try unshare -m sh -c 'mount -t tmpfs tmpfs /run/rdmaquota && exec "$0" pd=10 wait' "$objects"
+has "one that hides the quota directory" "$out" "pd: 4 of 10, then EDQUOT"
+# shellcheck disable=SC2016
+try sh -c 'ulimit -v 16000; exec "$0" ioctl 10' "$programs/raw_uverbs"
+is "one with little address space" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
+try "$programs/raw_uverbs" write 10
+is "by write, it is killed for the first one too many" "$ended, $have" "137, 0"
+await 5 "killed: "
+has "which is told" "$line" "(raw_uverbs) made more than it may"
+try "$programs/around" many 10
+is "so is a request with more attributes than are looked at" "$ended, $have" "137, 0"
+try "$programs/around" victims 10
+is "the children of one make one too many" "$have" 6
+until_counted default pd 0
+
+# --- nobody else
+try "$objects" pd=4 wait
+is "what is allowed is made" "$out, $have" "pd: 4 of 4, 5"
+try "$objects" ctx=1 rc=3 mr=1:1000000
+has "also by others" "$(xargs <<< "$out")" "rc: 3 of 3"
+is "and nothing is left in the books" "$(counted default pd) $(counted default qp) $(counted default mr_bytes)" "0 0 0"
+rdmaquota set "$device" pd=7 > /dev/null
+sleep 1
+try "$programs/raw_uverbs" ioctl 10
+is "a limit that was set holds within a second" "$out" "pd: 7 of 10 EDQUOT"
+rdmaquota unset "$device" pd > /dev/null
+rdmaquota set "$device" pd=2 --process > /dev/null
+sleep 1
+try "$programs/raw_uverbs" ioctl 10
+is "each process's limit" "$out" "pd: 2 of 10 EDQUOT"
+rdmaquota unset "$device" pd --process > /dev/null
+rdmaquota set total pd=4 > /dev/null
+sleep 1
+try "$programs/raw_uverbs" ioctl 10
+is "the limit of the sum over devices" "$out" "pd: 4 of 10 EDQUOT"
+rdmaquota unset total pd > /dev/null
+sleep 1
+
+# --- seen
+try "$programs/raw_uverbs" ioctl 10
+has "the command tells" "$(rdmaquota guard)" "the guard is on: the kernel refuses what exceeds a limit"
+has "what was refused" "$(rdmaquota guard | grep ' pd ' | xargs)" "default $device pd 0 5"
+await 5 "refused: "
+has "the event names who and what" "$line" "pd on $device: tenant default uses"
+
+# --- without the sidecar
+kill -9 "$sidecar"
+wait "$sidecar" 2> /dev/null
+is "after a kill -9 the kernel keeps it" "$(state)" kept
+try "$programs/raw_uverbs" ioctl 10
+is "and refuses" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
+"$programs/raw_uverbs" ioctl 3 < <(sleep 60) > held 2>&1 &
+holder=$!
+until grep -q waiting held; do sleep 0.05; done
+start_sidecar
+is "a successor takes over what there is" "$(counted default pd)" 3
+is "and is the only one" "$(find /sys/fs/bpf/rdmaquota -mindepth 1 -maxdepth 1 | wc -l)" 1
+try "$programs/raw_uverbs" ioctl 10
+is "with the same limits" "$out" "pd: 2 of 10 EDQUOT"
+kill $holder
+wait $holder 2> /dev/null
+
+# --- modes
+limits watch > policy.toml
+rdmaquota reload policy.toml > /dev/null
+guard_is watch
+try "$programs/raw_uverbs" ioctl 10
+is "watch refuses nothing" "$out" "pd: 10 of 10"
+is "and counts" "$([ "$(counted default pd refused)" -ge 5 ] && echo yes)" yes
+out=$(rdmaquota guard off)
+has "guard off takes it out" "$out" "out of the kernel"
+is "at once" "$(state), $(find /sys/fs/bpf/rdmaquota -mindepth 1 | wc -l)" "off, 0"
+limits deny > policy.toml
+rdmaquota reload policy.toml > /dev/null
+guard_is deny
+kill -9 "$sidecar"
+wait "$sidecar" 2> /dev/null
+rdmaquota guard off > /dev/null
+try "$programs/raw_uverbs" ioctl 10
+is "also without the sidecar" "$out" "pd: 10 of 10"
+finish

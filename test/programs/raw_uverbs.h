@@ -1,0 +1,79 @@
+/* The kernel's own interface of verbs, for programs without a verbs library. */
+#include <errno.h>
+#include <fcntl.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static int by_write(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
+{
+	char buffer[64];
+	struct ib_uverbs_cmd_hdr head = {
+		.command = command,
+		.in_words = (sizeof head + in_bytes) / 4,
+		.out_words = out_bytes / 4,
+	};
+
+	*(__u64 *)in = (__u64)out; /* each command begins with where the answer goes */
+	memcpy(buffer, &head, sizeof head);
+	memcpy(buffer + sizeof head, in, in_bytes);
+	return write(fd, buffer, sizeof head + in_bytes) < 0 ? -1 : 0;
+}
+
+static int by_ioctl(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
+{
+	struct {
+		struct ib_uverbs_ioctl_hdr head;
+		struct ib_uverbs_attr attrs[3];
+	} call = {
+		.head = {
+			.length = sizeof call,
+			.object_id = UVERBS_OBJECT_DEVICE,
+			.method_id = UVERBS_METHOD_INVOKE_WRITE,
+			.num_attrs = 3,
+			.driver_id = RDMA_DRIVER_RXE,
+		},
+		.attrs = {
+			{ .attr_id = UVERBS_ATTR_WRITE_CMD, .len = sizeof(__u64), .flags = UVERBS_ATTR_F_MANDATORY, .data = command },
+			{ .attr_id = UVERBS_ATTR_CORE_IN, .len = in_bytes, .flags = UVERBS_ATTR_F_MANDATORY, .data = (__u64)in },
+			{ .attr_id = UVERBS_ATTR_CORE_OUT, .len = out_bytes, .flags = UVERBS_ATTR_F_MANDATORY, .data = (__u64)out },
+		},
+	};
+
+	/* What fits into a word stands in its place. */
+	if (in_bytes <= sizeof(__u64))
+		memcpy(&call.attrs[1].data, in, in_bytes);
+	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
+}
+
+typedef int way(int, unsigned, void *, size_t, void *, size_t);
+
+static int alloc_pd(int fd, way *call, __u32 *handle)
+{
+	struct ib_uverbs_alloc_pd in = { 0 };
+	struct ib_uverbs_alloc_pd_resp out;
+	int failed = call(fd, IB_USER_VERBS_CMD_ALLOC_PD, &in, sizeof in, &out, sizeof out);
+
+	*handle = out.pd_handle;
+	return failed;
+}
+
+/* The first device's file, with a context; -1 when there is none. */
+static int open_context(void)
+{
+	struct ib_uverbs_get_context context = { 0 };
+	struct ib_uverbs_get_context_resp answer;
+	int fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0 && by_write(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &context, sizeof context, &answer, sizeof answer)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}

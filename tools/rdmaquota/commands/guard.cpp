@@ -1,0 +1,99 @@
+// rdmaquota guard: what the guard in the kernel counts and has refused; takes it out.
+#include <unistd.h>
+
+#include <memory>
+
+#include <fmt/core.h>
+
+#include "tools/common/control_client.hpp"
+#include "tools/common/guard_pins.hpp"
+#include "tools/common/json.hpp"
+#include "tools/common/terminal.hpp"
+#include "tools/rdmaquota/command.hpp"
+
+namespace rdmaquota {
+namespace {
+
+constexpr const char* how_to_begin = "write guard = \"deny\" below [sidecar] in the policy file, put it in force "
+                                     "with 'rdmaquota reload', and have rdmaquotad run";
+
+struct Options {
+    std::string what;
+    bool json = false;
+};
+
+std::string amount_of(const Json& cell, const char* name, Resource resource) {
+    const auto value = cell.value(name, Json());
+    return value.is_number_unsigned() ? format_amount(resource, value.get<std::uint64_t>()) : "max";
+}
+
+void print_tenants(const Json& guard) {
+    Table table({"TENANT", "DEVICE", "RESOURCE", "KERNEL", "LIMIT", "REFUSED"},
+                {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right});
+    bool any = false;
+    for (const auto& tenant : guard["tenants"])
+        for (const auto& [device, cells] : tenant["devices"].items())
+            for (const auto& [word, cell] : cells.items()) {
+                const auto resource = find_resource(word);
+                if (!resource) continue;
+                any = true;
+                table.add({printable(tenant.value("name", "")), printable(device), word, amount_of(cell, "used", *resource),
+                           amount_of(cell, "limit", *resource), std::to_string(cell.value("refused", std::uint64_t{0}))});
+            }
+    if (any) table.print(standard_output());
+}
+
+std::string words_of(const std::string& state) {
+    if (state == "deny") return "on: the kernel refuses what exceeds a limit";
+    if (state == "starting") return "on: the kernel refuses what exceeds a limit; nobody is killed in its first seconds";
+    if (state == "watch") return "watches: what exceeds a limit is counted, and made";
+    return fmt::format("off; to begin, {}", how_to_begin);
+}
+
+int show(const Options& options, const Session& session) {
+    const auto answer = ask_sidecar(session.directory, Json{{"request", "guard"}});
+    const bool kept = !GuardPins::all().empty();
+    if (!answer && !kept) return failed(fmt::format("the guard is off: {}", answer.error()));
+    const auto guard = answer ? (*answer)["guard"] : Json{{"state", "kept"}, {"tenants", Json::array()}};
+    if (options.json) {
+        fmt::print("{}\n", dump(guard));
+        return status_done;
+    }
+    if (!answer) {
+        fmt::print("the guard is kept by the kernel with the limits that it had; no sidecar leads it: {}\n", answer.error());
+        return status_done;
+    }
+    fmt::print("the guard is {}\n", words_of(guard.value("state", "off")));
+    print_tenants(guard);
+    return status_done;
+}
+
+int take_out(const Session& session) {
+    const auto pins = GuardPins::all();
+    const auto answer = ask_sidecar(session.directory, Json{{"request", "guard_off"}}, std::chrono::seconds(10));
+    for (const auto& directory : GuardPins::all())
+        if (const auto removed = GuardPins::remove(directory); !removed) return failed(removed.error());
+    if (!answer && pins.empty()) return failed(fmt::format("there is no guard to take out: {}", answer.error()));
+    fmt::print("the guard is out of the kernel{}\n",
+               answer ? ", until the policy is put in force again or rdmaquotad starts again" : "");
+    return status_done;
+}
+
+int run(const Options& options, const Session& session) {
+    if (options.what.empty()) return show(options, session);
+    if (options.what != "off") return wrong_usage("write 'guard' or 'guard off'; guard = in the policy file turns it on");
+    if (::geteuid() != 0) return failed("only root can take the guard out");
+    return take_out(session);
+}
+
+}  // namespace
+
+void add_guard(CommandLine& line, const Session& session) {
+    const auto options = std::make_shared<Options>();
+    auto command = line.command("guard", "Show what the guard in the kernel counts and refused, or take it out");
+    command.optional_word("off", options->what, "Take it out of the kernel at once");
+    command.flag("--json", options->json, "As JSON");
+    command.action([options, &session] { return run(*options, session); });
+}
+
+}  // namespace rdmaquota

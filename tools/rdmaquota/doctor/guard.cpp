@@ -1,0 +1,77 @@
+// The guard: is it on, and would this kernel take it.
+#include <fstream>
+#include <string>
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "shm/paths.hpp"
+#include "shm/policy/node_policy.hpp"
+#include "tools/common/control_client.hpp"
+#include "tools/common/guard_pins.hpp"
+#include "tools/common/json.hpp"
+#include "tools/rdmaquota/doctor/findings.hpp"
+#include "tools/rdmaquota/doctor/guard.hpp"
+
+namespace rdmaquota {
+namespace {
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+// What this kernel lacks for it, or "".
+std::string lacking() {
+    utsname system{};
+    uname(&system);
+    int major = 0, minor = 0;
+    std::sscanf(system.release, "%d.%d", &major, &minor);
+    const bool arm = std::string_view(system.machine) == "aarch64";
+    if (!arm && std::string_view(system.machine) != "x86_64")
+        return fmt::format("it is not known to work on {}", system.machine);
+    const int needed = arm ? 604 : 518;
+    if (major * 100 + minor < needed)
+        return fmt::format("the kernel is {}, and it needs {}.{} or newer on {}", system.release, needed / 100, needed % 100,
+                           system.machine);
+    if (!exists("/sys/kernel/btf/vmlinux")) return "the kernel has no type information (CONFIG_DEBUG_INFO_BTF)";
+    std::ifstream lockdown("/sys/kernel/security/lockdown");
+    std::string level;
+    if (std::getline(lockdown, level) && level.find("[confidentiality]") != level.npos)
+        return "the kernel is locked down (confidentiality)";
+    constexpr ino_t first_pid_namespace = 0xEFFFFFFC;
+    struct stat space {};
+    if (stat("/proc/self/ns/pid", &space) == 0 && space.st_ino != first_pid_namespace)
+        return "this is a pid namespace of its own";
+    return "";
+}
+
+Finding of_state(const std::string& state) {
+    if (state == "deny" || state == "starting") return {Level::ok, "guard", "the kernel refuses what exceeds a limit"};
+    if (state == "watch")
+        return {Level::ok, "guard", "the kernel counts what exceeds a limit, and refuses nothing (guard = \"watch\")"};
+    const auto why = lacking();
+    return {Level::problem, "guard",
+            "the policy asks for it and the kernel has none; " +
+                (why.empty() ? std::string("the sidecar's log says why") : why)};
+}
+
+}  // namespace
+
+void examine_guard(Findings& findings, const std::string& directory) {
+    const auto policy = NodePolicy::read(node_policy_path(directory));
+    if (!policy) return;
+    const auto asked = policy->decompile().sidecar.guard;
+    if (asked == GuardMode::off) {
+        const auto why = lacking();
+        findings.push_back({Level::ok, "guard",
+                            why.empty() ? "off; this kernel could have it" : "off; it could not be had here: " + why});
+        return;
+    }
+    const auto answer = ask_sidecar(directory, Json{{"request", "guard"}});
+    if (answer) return findings.push_back(of_state((*answer)["guard"].value("state", "off")));
+    if (!GuardPins::all().empty())
+        return findings.push_back({Level::warning, "guard", "kept by the kernel with the limits that it had; no sidecar leads it"});
+    findings.push_back({Level::problem, "guard", "the policy asks for it, and no sidecar runs: " + answer.error()});
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,88 @@
+// The guard as the sidecar leads it: keeps its limits, says whose a device is, and tells what it refused. What refuses is
+// in the kernel (kernel/bpf/guard_*.bpf.h), and goes on without the sidecar.
+//
+// One thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "policy/sidecar.hpp"
+#include "tools/common/json_fwd.hpp"
+#include "tools/rdmaquotad/core/loop.hpp"
+#include "tools/rdmaquotad/core/node.hpp"
+#include "tools/rdmaquotad/core/node_events.hpp"
+#include "tools/rdmaquotad/guard/guard_audit.hpp"
+#include "tools/rdmaquotad/guard/guard_owners.hpp"
+#include "tools/rdmaquotad/guard/guard_rows.hpp"
+
+namespace rdmaquota {
+
+class Guard {
+public:
+    // A creation that began before the guard did was not looked at: nobody is killed for one so early.
+    static constexpr std::chrono::seconds spares_for{10};
+
+    Guard(Loop& loop, Node& node, NodeEvents& events) noexcept : loop_(loop), node_(node), events_(events) {}
+
+    // The program that is attached; null: none, or without the guard. Call it when that changes, and before it ends.
+    void follow(GuardProgram* program);
+    void set_mode(GuardMode mode);
+    // What limits, tenants and devices are now.
+    void update(const std::vector<std::string>& devices);
+
+    bool is_on() const noexcept { return parts_.has_value(); }
+    // Of tenants for which `sees` is true, by name.
+    Json status(const std::function<bool(const std::string&)>& sees) const;
+    struct Usage {
+        std::string tenant, device;
+        Resource resource;
+        std::uint64_t amount;
+    };
+    std::vector<Usage> usage() const;  // by the kernel's count, of what is used
+    struct Counts {
+        std::uint64_t refused = 0, exceeded = 0, killed = 0;
+    };
+    const Counts& counts() const noexcept { return counts_; }
+    GuardMode mode() const noexcept { return is_on() ? mode_ : GuardMode::off; }
+
+private:
+    struct Parts {
+        GuardProgram& program;
+        GuardRows rows;
+        GuardOwners owners;
+        GuardAudit audit;
+        Loop::Source ready;
+        Parts(const Node& node, GuardProgram& its) : program(its), rows(its.rows()), owners(node, its, rows) {}
+    };
+    using Clock = std::chrono::steady_clock;
+    void take_events();
+    void tell(const guard_event& event);
+    void apply_mode();
+
+    Loop& loop_;
+    Node& node_;
+    NodeEvents& events_;
+    GuardMode mode_ = GuardMode::off;
+    std::optional<Parts> parts_;
+    Clock::time_point began_{};
+    bool kept_ = false;
+    std::uint64_t policy_ = 0;  // id of the one by whose matches all were introduced
+    Counts counts_;
+    // The same is told once a second at most, with how often it happened.
+    struct Told {
+        Clock::time_point when{};
+        std::uint64_t more = 0;
+    };
+    std::map<std::tuple<u32, u32, u32, u32>, Told> told_;
+    std::string said_;
+};
+
+}  // namespace rdmaquota

@@ -1,0 +1,27 @@
+// Corrects rows by what the files hold that count in them. The two differ for a moment while something is made; a difference
+// that stays, while neither changes, is what a call has left that the kernel did not run the program for, or what was made
+// while a file was settled. One thread.
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "tools/rdmaquotad/kernel/guard_program.hpp"
+
+namespace rdmaquota {
+
+class GuardAudit {
+public:
+    // Compares once. Returns how many figures were corrected.
+    std::size_t pass(const GuardProgram& program);
+
+private:
+    using Place = std::pair<u32, u32>;  // row, place in it
+    struct Seen {
+        u64 used, held;
+        int times;
+    };
+    std::map<Place, Seen> doubts_;
+};
+
+}  // namespace rdmaquota

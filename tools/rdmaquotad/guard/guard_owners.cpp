@@ -1,0 +1,115 @@
+#include "tools/rdmaquotad/guard/guard_owners.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include "policy/subject_text.hpp"
+#include "tools/common/file_text.hpp"
+
+namespace rdmaquota {
+namespace {
+
+// As the program computes it.
+u64 hash_of(const ProcessIds& ids) {
+    if (!ids.user || !ids.group || ids.groups.size() > most_hashed_groups) return 0;
+    u64 hash = GUARD_HASH_BEGIN;
+    hash = GUARD_HASH_NEXT(hash, *ids.user);
+    hash = GUARD_HASH_NEXT(hash, *ids.group);
+    hash = GUARD_HASH_NEXT(hash, ids.groups.size());
+    for (const auto group : ids.groups) hash = GUARD_HASH_NEXT(hash, group);
+    return GUARD_HASH_END(hash);
+}
+
+u32 hash_of(const std::string& device) {
+    u32 words[device_words] = {};
+    std::memcpy(words, device.data(), std::min(device.size(), sizeof words - 1));
+    u64 hash = GUARD_HASH_BEGIN;
+    for (const auto word : words) hash = GUARD_HASH_NEXT(hash, word);
+    return GUARD_HASH_END(static_cast<u32>(hash ^ hash >> 32));
+}
+
+// The kernel's number of a cgroup is that of its directory.
+u64 cgroup_id(const std::string& path) {
+    struct stat status {};
+    return stat(("/sys/fs/cgroup" + path).c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace
+
+// In a directory that is one tenant's own, there are no matches.
+bool GuardOwners::knows_cgroups() const { return node_.policy() != nullptr && node_.policy()->asks_for_cgroup(); }
+bool GuardOwners::knows_ids() const { return node_.policy() != nullptr && node_.policy()->asks_for_ids(); }
+
+namespace {
+
+// Whom the program sees when this process opens a device now; nothing for one that has too many groups, or is gone.
+std::optional<guard_who> who_is(std::uint32_t pid, bool by_cgroup, bool by_ids) {
+    const auto directory = fmt::format("/proc/{}", pid);
+    guard_who who{guard_any, guard_any, 0, 0};
+    if (by_ids) who.ids = hash_of(process_ids(file_text(directory + "/status")));
+    if (by_cgroup) who.cgroup = cgroup_id(std::string(cgroup_path(file_text(directory + "/cgroup"))));
+    if (who.ids == 0 || who.cgroup == 0) return std::nullopt;
+    return who;
+}
+
+}  // namespace
+
+void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
+    const auto& words = program_.words();
+    __atomic_store_n(words.asks_cgroup, knows_cgroups(), __ATOMIC_RELAXED);
+    __atomic_store_n(words.asks_ids, knows_ids(), __ATOMIC_RELAXED);
+    told_.clear();
+    for (const auto& device : devices)
+        if (const auto stamp = rows_.node_stamp(device)) know({0, 0, hash_of(device), 0}, *stamp);
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+        const auto name = entry.path().filename().string();
+        if (name.find_first_not_of("0123456789") == name.npos)
+            introduce(static_cast<std::uint32_t>(std::stoul(name)), devices);
+    }
+    program_.know_only(told_);
+}
+
+void GuardOwners::know(const guard_who& who, const guard_stamp& stamp) {
+    program_.know(who, stamp);
+    told_.insert(GuardProgram::bytes_of(who));
+}
+
+// Who is another one by the end of this was looked at in the middle of a change.
+void GuardOwners::introduce(std::uint32_t pid, const std::vector<std::string>& devices) {
+    const auto before = who_is(pid, knows_cgroups(), knows_ids());
+    if (!before) return;
+    const auto tenant = node_.tenant_of(pid);
+    const auto after = who_is(pid, knows_cgroups(), knows_ids());
+    if (!after || after->ids != before->ids || after->cgroup != before->cgroup) return;
+    for (const auto& device : devices)
+        if (const auto stamp = rows_.stamp(tenant, device))
+            know({before->cgroup, before->ids, hash_of(device), 0}, *stamp);
+}
+
+void GuardOwners::settle() {
+    const auto* files = program_.files();
+    for (std::uint32_t i = 0; i < opener_slots; ++i)
+        if (files[i].id != 0 && files[i].stamped == 0) settle(files[i], program_.words().openers[i]);
+}
+
+// Who made too much while it was not known is limited by this tenant's limits the next time, also from a cgroup that is not
+// known: else whoever makes cgroups could do so again and again.
+void GuardOwners::settle(const guard_file& file, const kernel_use& opener) {
+    const auto id = file.id;
+    const auto who = file.who;
+    const auto pid = file.pid;
+    const std::string device(opener.device, strnlen(opener.device, sizeof opener.device));
+    const auto stamp = rows_.stamp(node_.tenant_of(pid), device);
+    if (!stamp || file.id != id) return;
+    if (!program_.settle(id, *stamp)) return;
+    introduce(pid, {device});
+    if (who.ids != 0 && rows_.is_exceeded(stamp->rows[0])) know({0, who.ids, who.device, 0}, *stamp);
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,229 @@
+#include "tools/rdmaquotad/guard/guard_rows.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "policy/tenant.hpp"
+#include "tools/common/devices.hpp"
+
+namespace rdmaquota {
+namespace {
+
+void store(u64& word, u64 value) { __atomic_store_n(&word, value, __ATOMIC_RELAXED); }
+
+// The limits of a tenant for a device, or for the sum; of each process as they hold now.
+template <typename Limit>
+void store_limits(guard_row& row, Limit&& limit) {
+    for (std::uint32_t place = 0; place < guard_resources; ++place) {
+        const auto resource = guarded_resource(place);
+        const auto value = resource ? limit(*resource) : unlimited;
+        if (row.limit[place] != value) store(row.limit[place], value);
+    }
+}
+
+bool bounds_anything(const guard_row& row) {
+    return std::any_of(std::begin(row.limit), std::end(row.limit), [](u64 limit) { return limit != unlimited; });
+}
+
+bool counts_nothing(const guard_row& row) {
+    return std::all_of(std::begin(row.used), std::end(row.used), [](u64 used) { return used == 0; });
+}
+
+}  // namespace
+
+std::optional<Resource> guarded_resource(std::uint32_t place) noexcept {
+    using enum Resource;
+    switch (place) {
+        case kind_handle: return hca_handle;
+        case kind_pd: return pd;
+        case kind_cq: return cq;
+        case kind_qp: return qp;
+        case kind_srq: return srq;
+        case kind_ah: return ah;
+        case kind_mr: return mr;
+        case kind_mw: return mw;
+        case kind_flow: return flow;
+        case kind_xrcd: return xrcd;
+        case kind_rwq_ind: return rwq_ind;
+        case kind_wq: return wq;
+        case kind_dm: return dm;
+        case kind_counters: return counters;
+        case guard_object: return hca_object;
+        case guard_mr_bytes: return mr_bytes;
+        case guard_dm_bytes: return dm_bytes;
+        default: return std::nullopt;
+    }
+}
+
+bool GuardRows::update(Node& node, const std::vector<std::string>& devices) {
+    std::vector<std::string> known(devices);
+    without_ = 0;
+    have_node(devices);
+    for (auto& [key, tenant] : node.tenants()) {
+        if (is_template(key) || tenant.limits() == nullptr) continue;
+        known.push_back("/" + key);
+        follow(tenant, devices);
+    }
+    refresh_processes();
+    if (known == known_) return false;
+    drop_unused(node, devices);
+    known_ = std::move(known);
+    return true;
+}
+
+std::uint32_t GuardRows::have(const Key& key, const std::string& name) {
+    if (const auto found = numbers_.find(key); found != numbers_.end()) return found->second;
+    std::uint32_t number = 0;
+    if (!free_.empty()) {
+        number = free_.back();
+        free_.pop_back();
+    } else if (next_ < guard_rows) {
+        number = next_++;
+    } else {
+        ++without_;
+        return 0;
+    }
+    auto& row = rows_[number];
+    std::fill(std::begin(row.limit), std::end(row.limit), unlimited);
+    row.next = number;
+    const auto& [tenant, device, scope] = key;
+    meanings_[number] = {name, device, scope};
+    if (scope == Scope::tenant && device != total_device) tenants_[{tenant, device}] = number;
+    return numbers_[key] = number;
+}
+
+// The node counts also where the policy bounds nothing.
+void GuardRows::have_node(const std::vector<std::string>& devices) {
+    const std::string node(node_tenant);
+    for (const auto& device : devices) have({node, device, Scope::tenant}, node);
+    errnos_.try_emplace(node, 0);
+    link(node, devices);
+}
+
+void GuardRows::follow(Tenant& tenant, const std::vector<std::string>& devices) {
+    errnos_[tenant.key()] = tenant.limits()->deny_errno();
+    for (const auto& device : devices) follow_device(tenant, device);
+    link(tenant.key(), devices);
+}
+
+void GuardRows::follow_device(Tenant& tenant, const std::string& device) {
+    const auto& limits = *tenant.limits();
+    const bool enforced = tenant.mode() == Mode::enforce, off = tenant.mode() == Mode::off;
+    if (const auto number = have({tenant.key(), device, Scope::tenant}, tenant.name())) {
+        auto& row = rows_[number];
+        const auto figures = limits.share_figures(device);
+        store_limits(row, [&](Resource resource) { return off ? unlimited : figures[index(resource)].limit; });
+        row.total = follow_total(tenant, Scope::tenant);
+        row.enforced = enforced;
+    }
+    if (!tenant.has_ledger()) return;
+    if (const auto number = have({tenant.key(), device, Scope::process}, tenant.name())) {
+        auto& row = rows_[number];
+        store_limits(row, [&](Resource resource) { return off ? unlimited : limits.limit(Scope::process, device, resource); });
+        row.total = follow_total(tenant, Scope::process);
+        row.enforced = enforced;
+    }
+}
+
+// 0 where nothing bounds the sum.
+std::uint32_t GuardRows::follow_total(Tenant& tenant, Scope scope) {
+    const Key key{tenant.key(), std::string(total_device), scope};
+    guard_row wanted{};
+    const auto figures = tenant.limits()->share_figures(total_device);
+    store_limits(wanted, [&](Resource resource) {
+        if (tenant.mode() == Mode::off) return unlimited;
+        return scope == Scope::tenant ? figures[index(resource)].limit
+                                      : tenant.limits()->limit(scope, total_device, resource);
+    });
+    if (!bounds_anything(wanted) && !numbers_.contains(key)) return 0;
+    const auto number = have(key, tenant.name());
+    if (number != 0) store_limits(rows_[number], [&](Resource resource) {
+        for (std::uint32_t place = 0; place < guard_resources; ++place)
+            if (guarded_resource(place) == resource) return wanted.limit[place];
+        return unlimited;
+    });
+    return number != 0 && bounds_anything(wanted) ? number : 0;
+}
+
+// In a ring, so that the sum over devices can be had from any of them.
+void GuardRows::link(const std::string& tenant, const std::vector<std::string>& devices) {
+    std::uint32_t first = 0, last = 0;
+    for (const auto& device : devices) {
+        const auto found = tenants_.find(Place{tenant, device});
+        if (found == tenants_.end()) continue;
+        if (first == 0) first = found->second;
+        if (last != 0) rows_[last].next = found->second;
+        last = found->second;
+    }
+    if (last != 0) rows_[last].next = first;
+}
+
+// Processes that are there have the limits of their tenant's processes.
+void GuardRows::refresh_processes() {
+    for (std::uint32_t number = 1; number < process_rows; ++number) {
+        auto& row = rows_[number];
+        if (row.process == 0 || row.process_class < process_rows || row.process_class >= guard_rows) continue;
+        const auto& of = rows_[row.process_class];
+        for (std::uint32_t place = 0; place < guard_resources; ++place)
+            if (row.limit[place] != of.limit[place]) store(row.limit[place], of.limit[place]);
+        row.enforced = of.enforced;
+        row.total = of.total;
+    }
+}
+
+// Rows of tenants that are gone, and hold nothing any more.
+void GuardRows::drop_unused(const Node& node, const std::vector<std::string>& devices) {
+    for (auto entry = numbers_.begin(); entry != numbers_.end();) {
+        const auto& [tenant, device, scope] = entry->first;
+        const bool there = (tenant == node_tenant || node.tenants().contains(tenant)) &&
+                           (device == total_device || std::find(devices.begin(), devices.end(), device) != devices.end());
+        if (there || scope == Scope::process || device == total_device || !counts_nothing(rows_[entry->second])) {
+            ++entry;
+            continue;
+        }
+        tenants_.erase({tenant, device});
+        meanings_.erase(entry->second);
+        free_.push_back(entry->second);
+        entry = numbers_.erase(entry);
+    }
+}
+
+std::optional<guard_stamp> GuardRows::node_stamp(std::string_view device) const {
+    const auto found = tenants_.find(Place{std::string(node_tenant), std::string(device)});
+    if (found == tenants_.end()) return std::nullopt;
+    guard_stamp stamp{};
+    stamp.count = 1;
+    stamp.rows[0] = found->second;
+    stamp.deny_errno = EDQUOT;
+    return stamp;
+}
+
+bool GuardRows::is_exceeded(std::uint32_t number) const noexcept {
+    const auto& row = rows_[number];
+    for (std::uint32_t place = 0; place < guard_resources; ++place)
+        if (row.used[place] > row.limit[place]) return true;
+    return false;
+}
+
+std::optional<guard_stamp> GuardRows::stamp(std::string_view tenant, std::string_view device) const {
+    const auto own = numbers_.find({std::string(tenant), std::string(device), Scope::process});
+    const auto error = errnos_.find(tenant);
+    guard_stamp stamp{};
+    for (std::string above(tenant);; above = parent_of(above)) {
+        const auto found = tenants_.find(Place{above, std::string(device)});
+        if (found != tenants_.end() && stamp.count < guard_depth - 1) stamp.rows[stamp.count++] = found->second;
+        else if (above == tenant) return std::nullopt;
+        if (above == node_tenant) break;
+    }
+    stamp.process_class = own == numbers_.end() ? 0 : own->second;
+    stamp.deny_errno = error == errnos_.end() || error->second == 0 ? EDQUOT : error->second;
+    return stamp;
+}
+
+const GuardRows::Meaning* GuardRows::meaning(std::uint32_t row) const {
+    if (row < process_rows) row = rows_[row].process_class;
+    const auto found = meanings_.find(row);
+    return found == meanings_.end() ? nullptr : &found->second;
+}
+
+}  // namespace rdmaquota

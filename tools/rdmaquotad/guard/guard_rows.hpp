@@ -1,0 +1,79 @@
+// Which row of the guard counts what: one for each tenant, with the inner ones and the node, on each device; one for what
+// each process of a tenant may use there; one for the sum over devices where the tenant has a limit for that. Keeps their
+// limits as they are configured, or as a dynamic rule lowers them: the tree's own rows bound what a parent may use, so
+// that shares are not needed here.
+//
+// One thread. The program reads the rows at any time; a limit is one word.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "policy/resource.hpp"
+#include "policy/scope.hpp"
+#include "tools/rdmaquotad/core/node.hpp"
+#include "tools/rdmaquotad/kernel/bpf/kernel_counts.h"
+
+namespace rdmaquota {
+
+// The resource at a place of a row; none at those that have no limit.
+std::optional<Resource> guarded_resource(std::uint32_t place) noexcept;
+
+class GuardRows {
+public:
+    explicit GuardRows(guard_row* rows) noexcept : rows_(rows) {}
+
+    // Follows tenants, devices and limits. True when tenants or devices are others than before, so that who was known must be
+    // asked for again.
+    bool update(Node& node, const std::vector<std::string>& devices);
+
+    // Where a process of the tenant with this key counts on a device; none when there is no such tenant or device.
+    std::optional<guard_stamp> stamp(std::string_view tenant, std::string_view device) const;
+
+    // The same for one who is not known: it counts for the node only.
+    std::optional<guard_stamp> node_stamp(std::string_view device) const;
+    bool is_exceeded(std::uint32_t row) const noexcept;
+
+    struct Meaning {
+        std::string tenant;  // as it is shown
+        std::string device;
+        Scope scope;
+    };
+    // Whose a row is. For a process's row, that of its tenant's processes.
+    const Meaning* meaning(std::uint32_t row) const;
+
+    // Each tenant's row on each device, by key and device.
+    using Place = std::pair<std::string, std::string>;
+    const std::map<Place, std::uint32_t, std::less<>>& tenants() const noexcept { return tenants_; }
+    const guard_row& row(std::uint32_t number) const noexcept { return rows_[number]; }
+    // How many tenants have no row, since there are too many.
+    std::size_t without() const noexcept { return without_; }
+
+private:
+    using Key = std::tuple<std::string, std::string, Scope>;  // tenant, device or "total", scope
+    std::uint32_t have(const Key& key, const std::string& name);
+    void follow(Tenant& tenant, const std::vector<std::string>& devices);
+    void follow_device(Tenant& tenant, const std::string& device);
+    std::uint32_t follow_total(Tenant& tenant, Scope scope);
+    void have_node(const std::vector<std::string>& devices);
+    void link(const std::string& tenant, const std::vector<std::string>& devices);
+    void refresh_processes();
+    void drop_unused(const Node& node, const std::vector<std::string>& devices);
+
+    guard_row* rows_;
+    std::map<Key, std::uint32_t> numbers_;
+    std::map<Place, std::uint32_t, std::less<>> tenants_;
+    std::map<std::string, int, std::less<>> errnos_;  // by tenant
+    std::map<std::uint32_t, Meaning> meanings_;
+    std::vector<std::uint32_t> free_;
+    std::uint32_t next_ = process_rows;
+    std::size_t without_ = 0;
+    std::vector<std::string> known_;  // tenants and devices of the last update
+};
+
+}  // namespace rdmaquota

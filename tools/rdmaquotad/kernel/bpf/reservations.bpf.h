@@ -1,0 +1,84 @@
+// What threads were allowed to make and have not made yet. One at most for each thread: it becomes the object's, or is
+// given back when the creation fails, at the thread's next request, or at its end.
+#pragma once
+
+#include "guard_files.bpf.h"
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, reservation_slots);
+    __type(key, u32);
+    __type(value, struct reservation);
+} reservations SEC(".maps");
+
+static __always_inline struct reservation *reservation_at(u64 thread, u32 probe) {
+    u32 at = slot_of((u32)thread, 0, reservation_slots, probe);
+    return bpf_map_lookup_elem(&reservations, &at);
+}
+
+static __always_inline struct reservation *find_reservation(u64 thread) {
+    for (u32 probe = 0; probe < reservation_probes; ++probe) {
+        struct reservation *it = reservation_at(thread, probe);
+        if (it && it->thread == thread) return it;
+    }
+    return 0;
+}
+
+__attribute__((noinline)) int give_up_reservation(void) {
+    struct reservation *it = find_reservation(bpf_get_current_pid_tgid());
+    if (!it) return 0;
+    uncharge(it->opener, it->kind, it->bytes);
+    it->thread = 0;
+    return 0;
+}
+
+// Charges, and remembers what for. 0, or the errno to refuse with.
+__attribute__((noinline)) int reserve(u64 id, u32 kind, u64 bytes) {
+    u64 thread = bpf_get_current_pid_tgid();
+    int refused;
+    give_up_reservation();
+    if ((refused = charge((u32)id, kind, bytes)) != 0) return refused;
+    for (u32 probe = 0; probe < reservation_probes; ++probe) {
+        struct reservation *it = reservation_at(thread, probe);
+        if (!it || __sync_val_compare_and_swap(&it->thread, 0, thread) != 0) continue;
+        it->opener = id;
+        it->bytes = bytes;
+        it->kind = kind;
+        return 0;
+    }
+    lose();
+    uncharge(id, kind, bytes);  // the commit charges
+    return 0;
+}
+
+// Who makes more than it may, by a way that was not looked at before, is killed, and its file makes nothing more.
+__attribute__((noinline)) int judge(u32 file) {
+    struct guard_file *it = file_at(file);
+    if (!it || guard_mode != guard_deny || !guard_judges) return 0;
+    it->poisoned = 1;
+    bpf_send_signal(9);
+    tell_guard(told_killed, file, 0, 0, 0);
+    return 0;
+}
+
+// The object is made, by what was reserved for it, or by another way.
+__attribute__((noinline)) int made(u64 id, u32 kind, u64 bytes) {
+    struct reservation *it = find_reservation(bpf_get_current_pid_tgid());
+    u32 file = (u32)id;
+    if (it && it->opener == id && it->kind == kind && it->bytes >= bytes) {
+        u64 more = it->bytes - bytes;
+        it->thread = 0;
+        if (more) {  // what is not pinned
+            charge_made(file, kind, bytes);
+            uncharge(id, kind, bytes + more);
+        }
+        return 0;
+    }
+    give_up_reservation();
+    if (charge_made(file, kind, bytes) && kind <= kind_second_handle) judge(file);
+    return 0;
+}
+
+static __always_inline void committed(const struct counted_object *counted) {
+    made(counted->opener, counted->kind, counted->bytes);
+}

@@ -1,0 +1,179 @@
+#include "tools/rdmaquotad/kernel/guard_program.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tools/common/guard_pins.hpp"
+
+namespace rdmaquota {
+namespace {
+
+// One of each pair is loaded, the first where the kernel asks BPF's security hooks. Where 32-bit programs have a hook of
+// their own, its program is attached first, so that no way is open when the guard is said to be on.
+struct Look {
+    const char* function;
+    const char* program;
+    bool by_hook, needed;
+};
+const Look looks[] = {
+    {"bpf_lsm_file_ioctl_compat", "on_ioctl_compat", true, false},
+    {"bpf_lsm_file_ioctl", "on_ioctl", true, true},
+    {"security_file_ioctl_compat", "on_ioctl_compat_modify", false, false},
+    {"security_file_ioctl", "on_ioctl_modify", false, true},
+};
+const char* const tables[] = {"rows", "files", "reservations", "stamps"};
+
+// The list of the kernel's security modules; each is asked in its turn.
+bool asks_bpf_hooks() {
+    std::ifstream file("/sys/kernel/security/lsm");
+    std::string list;
+    return std::getline(file, list) && ("," + list + ",").find(",bpf,") != std::string::npos;
+}
+
+std::string words_of(int error) { return error == EPERM || error == EACCES ? "not permitted" : std::strerror(error); }
+
+bpf_map* table(bpf_object* object, const char* name) { return bpf_object__find_map_by_name(object, name); }
+bpf_program* program(bpf_object* object, const char* name) { return bpf_object__find_program_by_name(object, name); }
+
+// Runs the program that lists what was made before: reading an iterator runs it.
+Result<void> take_stock(bpf_object* object) {
+    auto* link = bpf_program__attach_iter(program(object, "take_stock"), nullptr);
+    if (!link) return Error{fmt::format("open files cannot be listed: {}", words_of(errno))};
+    const int fd = bpf_iter_create(bpf_link__fd(link));
+    char none[64];
+    while (fd >= 0 && read(fd, none, sizeof none) > 0) {
+    }
+    const bool done = fd >= 0;
+    if (done) close(fd);
+    bpf_link__destroy(link);
+    if (!done) return Error{"open files cannot be listed"};
+    return {};
+}
+
+}  // namespace
+
+struct GuardProgram::Parts {
+    bpf_object* object;
+    Words words;
+    std::vector<bpf_link*> links;  // not owned
+    std::size_t first_look = 0;
+    guard_row* rows = nullptr;
+    guard_file* files = nullptr;
+    ring_buffer* ring = nullptr;
+    std::vector<guard_event> events;
+
+    Parts(bpf_object* of, const Words& its) : object(of), words(its) {}
+    Parts(const Parts&) = delete;
+    ~Parts() {
+        ring_buffer__free(ring);
+        if (rows) munmap(rows, guard_rows * sizeof *rows);
+        if (files) munmap(files, opener_slots * sizeof *files);
+    }
+
+    template <typename Entry>
+    bool map(const char* name, Entry*& into, std::size_t count) {
+        void* memory = mmap(nullptr, count * sizeof(Entry), PROT_READ | PROT_WRITE, MAP_SHARED,
+                            bpf_map__fd(table(object, name)), 0);
+        if (memory != MAP_FAILED) into = static_cast<Entry*>(memory);
+        return into != nullptr;
+    }
+
+    Result<void> open() {
+        const auto take = [](void* parts, void* data, std::size_t) {
+            static_cast<Parts*>(parts)->events.push_back(*static_cast<const guard_event*>(data));
+            return 0;
+        };
+        ring = ring_buffer__new(bpf_map__fd(table(object, "guard_events")), take, this, nullptr);
+        if (!ring || !map("rows", rows, guard_rows) || !map("files", files, opener_slots))
+            return Error{fmt::format("the guard's tables cannot be mapped: {}", words_of(errno))};
+        return {};
+    }
+};
+
+void GuardProgram::select(bpf_object* object, bool guarded, const std::function<bool(const char*)>& has) {
+    const bool hooks = asks_bpf_hooks();
+    for (const auto& look : looks)
+        bpf_program__set_autoload(program(object, look.program),
+                                  guarded && look.by_hook == hooks && has(look.function));
+    for (const char* name : {"take_stock", "settle"}) bpf_program__set_autoload(program(object, name), guarded);
+    if (guarded) return;
+    for (const char* name : tables) bpf_map__set_max_entries(table(object, name), 1);
+}
+
+Result<GuardProgram> GuardProgram::attach(bpf_object* object, std::vector<bpf_link*>& links, const Words& words) {
+    auto parts = std::make_unique<Parts>(object, words);
+    if (auto opened = parts->open(); !opened) return Error{opened.error()};
+    bool looks_at_all = false;
+    parts->first_look = links.size();
+    for (const auto& look : looks) {
+        auto* of = program(object, look.program);
+        if (!bpf_program__autoload(of)) continue;
+        auto* link = bpf_program__attach(of);
+        if (!link) return Error{fmt::format("the guard cannot look at {}: {}", look.function, words_of(errno))};
+        links.push_back(link);
+        looks_at_all |= look.needed;
+    }
+    if (!looks_at_all) return Error{"this kernel has no security hook for ioctl"};
+    for (int round = 0; round < 2; ++round)
+        if (auto listed = take_stock(object); !listed) return Error{listed.error()};
+    parts->links = links;
+    return GuardProgram(std::move(parts));
+}
+
+GuardProgram::GuardProgram(std::unique_ptr<Parts> parts) noexcept : parts_(std::move(parts)) {}
+GuardProgram::GuardProgram(GuardProgram&&) noexcept = default;
+GuardProgram& GuardProgram::operator=(GuardProgram&&) noexcept = default;
+GuardProgram::~GuardProgram() = default;
+
+const GuardProgram::Words& GuardProgram::words() const noexcept { return parts_->words; }
+guard_row* GuardProgram::rows() const noexcept { return parts_->rows; }
+guard_file* GuardProgram::files() const noexcept { return parts_->files; }
+int GuardProgram::fd() const noexcept { return ring_buffer__epoll_fd(parts_->ring); }
+
+std::vector<guard_event> GuardProgram::events() {
+    ring_buffer__consume(parts_->ring);
+    return std::exchange(parts_->events, {});
+}
+
+bool GuardProgram::settle(u64 file, const guard_stamp& stamp) {
+    settle_request request{file, stamp};
+    LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = &request, .ctx_size_in = sizeof request);
+    return bpf_prog_test_run_opts(bpf_program__fd(program(parts_->object, "settle")), &options) == 0;
+}
+
+void GuardProgram::know(const guard_who& who, const guard_stamp& stamp) {
+    bpf_map__update_elem(table(parts_->object, "stamps"), &who, sizeof who, &stamp, sizeof stamp, BPF_ANY);
+}
+
+void GuardProgram::know_only(const std::set<std::string>& kept) {
+    auto* stamps = table(parts_->object, "stamps");
+    std::vector<guard_who> others;
+    guard_who who;
+    for (const guard_who* last = nullptr; bpf_map__get_next_key(stamps, last, &who, sizeof who) == 0; last = &who)
+        if (!kept.contains(bytes_of(who))) others.push_back(who);
+    for (const auto& other : others) bpf_map__delete_elem(stamps, &other, sizeof other, 0);
+}
+
+Result<void> GuardProgram::keep() const {
+    const auto before = GuardPins::all();
+    const auto name = GuardPins::fresh();
+    if (!name) return Error{name.error()};
+    for (std::size_t i = 0; i < parts_->links.size(); ++i) {
+        const auto path = fmt::format("{}/{}", *name, i < parts_->first_look ? GuardPins::rest(i) : GuardPins::look(i));
+        if (bpf_link__pin(parts_->links[i], path.c_str()) != 0)
+            return Error{fmt::format("{}: {}", path, words_of(errno))};
+    }
+    for (const auto& old : before)
+        if (auto removed = GuardPins::remove(old); !removed) return removed;
+    return {};
+}
+
+}  // namespace rdmaquota
