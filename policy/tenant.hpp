@@ -49,6 +49,7 @@ struct Match {
     std::string cgroup;                // a pattern for the path in the cgroup hierarchy, see policy/pattern.hpp
     std::string unit;                  // a pattern for the name of a unit of the system manager
     std::vector<std::string> members;  // who may charge, where user and group do not say: "alice", "@hpc", "*"
+    bool bound = false;                // a container's cgroup (`rdmaquota tenant bind`): in no file, tried before all others
 
     bool operator==(const Match&) const = default;
 };

@@ -43,6 +43,7 @@
 #   fuzz         random bytes for the parsers and segments, and a ledger that is written over
 #   packages     Debian packages for bookworm, trixie and sid: built, installed, upgraded, removed; half an hour; only when
 #                named
+#   containers   containers of podman and crun in tenants, with images of three Debian releases; only when named
 #   vm           the guest itself; only when named, for those who change test/vm
 #
 # From `guest` to `systemd` all run in the guest (test/vm); suites that want the same guest share a boot
@@ -84,7 +85,7 @@ by_default=(
     provider
     house
 )
-when_named=(packages)
+when_named=(packages containers)
 long='' allow_skip=''
 while true; do
     case ${1:-} in
@@ -154,6 +155,14 @@ in_root() {
         bash "$repo/test/integration/root_test.sh" "$build" "$2"
 }
 
+# The guest has no network: podman and the images come from here.
+in_containers() {
+    local release
+    [ -x /usr/bin/podman ] && [ -x /usr/bin/crun ] || { echo "SKIP: packages: podman crun conmon"; return 77; }
+    for release in bookworm-image trixie sid; do "$repo/test/vm/roots.sh" "$release" > /dev/null || return 77; done
+    in_guest --stage -- bash "$repo/test/vm/suites-in-guest.sh" containers
+}
+
 upgraded() {
     local older
     older=$("$repo/test/vm/older.sh" "$build") || return
@@ -181,6 +190,7 @@ run() {
         systemd) in_guest --systemd -- bash "$integration/systemd_test.sh" "$build" ;;
         trixie) in_root trixie 34 ;;
         sid) in_root sid 65 ;;
+        containers) in_containers ;;
         packages) bash "$repo/test/packages/run.sh" ;;
         vm) bash "$repo/test/vm/selftest.sh" ;;
     esac

@@ -131,8 +131,9 @@ void adopt_all() {
     if (!found) return say(LogLevel::error, found.error() + "; nothing is limited in this process");
     library = *found;
     MemoryFile memory;
+    const auto directories = provider_directories();
     for (const auto& name : driver_names()) {
-        const auto driver = load_driver(name, library->layout().pabi);
+        const auto driver = load_driver(name, library->layout().pabi, directories);
         if (!driver.handle) continue;
         if (const auto done = adopt(memory, driver.handle); !done)
             say(LogLevel::info, fmt::format("provider {} is left alone and not limited: {}", name, done.error()));

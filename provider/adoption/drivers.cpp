@@ -88,6 +88,18 @@ unsigned long long loads() noexcept {
     return count;
 }
 
+// Where the process's libibverbs lies, as the loader found it. Empty when it is not loaded.
+std::string libibverbs_directory() {
+    void* handle = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle) return {};
+    const link_map* map = nullptr;
+    std::string path;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name) path = map->l_name;
+    dlclose(handle);
+    const auto end = path.rfind('/');
+    return end == path.npos ? std::string() : path.substr(0, end);
+}
+
 Driver open_library(const std::string& path) {
     const auto before = loads();
     void* handle = dlopen(path.c_str(), RTLD_NOW);
@@ -107,11 +119,20 @@ std::vector<std::string> driver_names() {
     return names;
 }
 
-Driver load_driver(const std::string& name, unsigned pabi) {
+std::vector<std::string> provider_directories() {
+    std::vector<std::string> directories;
+    if (const auto beside = libibverbs_directory(); !beside.empty()) directories.push_back(beside + "/libibverbs");
+    directories.emplace_back(RDMAQUOTA_PROVIDER_DIR);
+    return directories;
+}
+
+Driver load_driver(const std::string& name, unsigned pabi, const std::vector<std::string>& directories) {
     const auto suffix = fmt::format("-rdmav{}.so", pabi);
     if (name.front() == '/') return open_library(name + suffix);
-    const auto driver = open_library(fmt::format("{}/lib{}{}", RDMAQUOTA_PROVIDER_DIR, name, suffix));
-    return driver.handle ? driver : open_library(fmt::format("lib{}{}", name, suffix));
+    for (const auto& directory : directories)
+        if (const auto driver = open_library(fmt::format("{}/lib{}{}", directory, name, suffix)); driver.handle)
+            return driver;
+    return open_library(fmt::format("lib{}{}", name, suffix));
 }
 
 }  // namespace rdmaquota::provider

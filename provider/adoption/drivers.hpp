@@ -16,7 +16,11 @@ struct Driver {
     bool fresh = false;  // it was not loaded before
 };
 
+// Where libibverbs may have its providers, which its build fixed: beside the process's libibverbs, since a container's
+// image has another one than the node that this was built for; then where this was built for.
+std::vector<std::string> provider_directories();
+
 // dlopens the provider as libibverbs would. A null handle when there is none: libibverbs will report that.
-Driver load_driver(const std::string& name, unsigned pabi);
+Driver load_driver(const std::string& name, unsigned pabi, const std::vector<std::string>& directories);
 
 }  // namespace rdmaquota::provider

@@ -66,9 +66,8 @@ public:
 
     Result<std::string> file(const Policy& policy) {
         for (std::size_t i = 0; i < policy.tenants.size(); ++i) add_tenant(policy.tenants[i]);
-        for (const bool transient : {true, false})
-            for (std::size_t i = 0; i < policy.tenants.size(); ++i)
-                if (policy.tenants[i].transient == transient) add_matches(policy.tenants[i], i);
+        for (const int rank : {0, 1, 2})
+            for (std::size_t i = 0; i < policy.tenants.size(); ++i) add_matches(policy.tenants[i], i, rank);
         fill_header(policy);
         if (auto compiled = compile_sidecar(policy, sidecar_); !compiled) return Error{compiled.error()};
         if (!problem_.empty()) return Error{problem_};
@@ -77,7 +76,7 @@ public:
 
 private:
     void add_tenant(const TenantPolicy& tenant);
-    void add_matches(const TenantPolicy& tenant, std::size_t index);
+    void add_matches(const TenantPolicy& tenant, std::size_t index, int rank);
     void check(const Match& match);
     CompiledMatch compile(const Match& match);
     void set_user(const Match& match, CompiledMatch& compiled);
@@ -119,8 +118,15 @@ void Compiler::add_tenant(const TenantPolicy& tenant) {
     tenants_.push_back(compiled);
 }
 
-void Compiler::add_matches(const TenantPolicy& tenant, std::size_t index) {
+// What is tried first: containers, transient tenants, the file.
+int rank_of(const TenantPolicy& tenant, const Match& match) noexcept {
+    if (match.bound) return 0;
+    return tenant.transient ? 1 : 2;
+}
+
+void Compiler::add_matches(const TenantPolicy& tenant, std::size_t index, int rank) {
     for (std::size_t i = 0; i < tenant.matches.size(); ++i) {
+        if (rank_of(tenant, tenant.matches[i]) != rank) continue;
         auto compiled = compile(tenant.matches[i]);
         compiled.tenant = static_cast<std::uint32_t>(index);
         compiled.entry = static_cast<std::uint32_t>(i);
@@ -177,6 +183,7 @@ CompiledMatch Compiler::compile(const Match& match) {
     compiled.unit = add_text(match.unit);
     compiled.flags |=
         (match.cgroup.empty() ? 0 : CompiledMatch::by_cgroup) | (match.unit.empty() ? 0 : CompiledMatch::by_unit);
+    compiled.flags |= match.bound ? CompiledMatch::bound : 0;
     compiled.members = members(match);
     return compiled;
 }

@@ -54,6 +54,7 @@ Match decompile_match(const NodePolicy::Image& image, const CompiledMatch& compi
     match.group = text(compiled.group_name);
     match.cgroup = text(compiled.cgroup);
     match.unit = text(compiled.unit);
+    match.bound = (compiled.flags & CompiledMatch::bound) != 0;
     for (const auto& member : members_in(image.text(compiled.members))) match.members.emplace_back(member.name);
     return match;
 }

@@ -71,6 +71,7 @@ struct CompiledMatch {
     // Bits of `flags`.
     static constexpr std::uint32_t by_user = 1, by_group = 2, by_cgroup = 4, by_unit = 8;
     static constexpr std::uint32_t unknown_user = 16, unknown_group = 32;
+    static constexpr std::uint32_t bound = 64;
 
     std::uint32_t flags;
     std::uint32_t user;

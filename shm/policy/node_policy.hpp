@@ -7,7 +7,7 @@
 //
 // Layout, little-endian, each record 8-byte aligned:
 //   NodeHeader; CompiledTenant[tenant_count]; CompiledMatch[match_count]; CompiledSidecar; text bytes
-// Matches stand in the order in which they are tried: those of transient tenants first, then that of the file. Strings
+// Matches stand in the order in which they are tried: those of containers first, then of transient tenants, then that of the file. Strings
 // are {offset, length} into the text. Every offset is checked when the file is read: only root writes it, but a
 // truncated or foreign file must crash nobody.
 #pragma once

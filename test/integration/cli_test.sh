@@ -88,7 +88,7 @@ END
 try "$rdmaquota" --version
 check "--version" grep -Eq '^rdmaquota [0-9]+\.[0-9]+\.[0-9]+$' out
 
-for command in run show top set unset which tenant events check reload repair guard doctor completion; do
+for command in run show top set unset which tenant cdi events check reload repair guard doctor completion; do
     try "$rdmaquota" $command --help
     check "$command --help" says "Usage: rdmaquota $command"
 done
@@ -470,6 +470,52 @@ check "tenant remove" prints "tenant jobs/one is removed"
 check "removes its files" test ! -e quota/tenants/jobs+one
 try "$rdmaquota" tenant lst
 check "tenant by a wrong word" refuses 2 "tenant add NAME"
+try "$rdmaquota" tenant bind physics/atlas
+check "tenant bind without a state" refuses 1 "no OCI state"
+bind() { "$rdmaquota" tenant bind "$1" <<< "$2"; }
+bind physics/atlas '{"pid": -1}' > out 2> err; status=$?
+check "tenant bind of an impossible pid" refuses 1 "no OCI state"
+bind physics/atlas '{"pid": 4194304}' > out 2> err; status=$?
+check "tenant bind of a pid that is gone" refuses 1 "cannot be read"
+bind physics/atlas "{\"pid\": $$}" > out 2> err; status=$?
+check "tenant bind of what has no cgroup of its own" refuses 1 "no cgroup of its own"
+
+# --- cdi ------------------------------------------------------------------------------------------
+
+try "$rdmaquota" cdi physics/atlas
+check "cdi names kind and device" json "(d['cdiVersion'],d['kind'],d['devices'][0]['name'])==('0.3.0','rdmaquota.io/tenant','physics:atlas')"
+edits="d['devices'][0]['containerEdits']"
+check "cdi has a link for each private ABI" json "sorted(m['containerPath'] for m in $edits['mounts'] if 'rdmav' in m['containerPath'])\
+==['/usr/lib/rdmaquota/librdmaquota-rdmav%d.so'%p for p in (34,57,59,64,65)]"
+check "all of which are there" json "all(__import__('os').path.exists(m['hostPath']) for m in $edits['mounts'])"
+check "cdi has the file that names them" json "open([m['hostPath'] for m in $edits['mounts'] \
+if m['containerPath']=='/etc/libibverbs.d/rdmaquota.driver'][0]).read()=='driver /usr/lib/rdmaquota/librdmaquota\n'"
+check "cdi lets a container write its ledgers only" json "[m['containerPath'] for m in $edits['mounts'] if 'ro' not in m['options']]==['/run/rdmaquota/ledgers']"
+check "cdi has the hook" json "$edits['hooks']==[{'hookName':'createRuntime','path':'$rdmaquota', \
+'args':['rdmaquota','tenant','bind','physics/atlas','--dir','$work/quota'],'timeout':30}]"
+cp out specification
+try "$rdmaquota" cdi physics/atlas --output blue.json
+check "cdi into a file" cmp specification blue.json
+try "$rdmaquota" tenant add 7 --limit qp=1
+try "$rdmaquota" cdi 7
+check "a name that begins with a digit needs a newer version" json "d['cdiVersion']=='0.5.0'"
+try "$rdmaquota" tenant remove 7
+try "$rdmaquota" cdi physics
+check "cdi of an inner tenant" refuses 1 "'physics' has tenants below it"
+try "$rdmaquota" cdi 'user/{user}'
+check "cdi of a template" refuses 1 "is a template"
+try "$rdmaquota" cdi node
+check "cdi of the node" refuses 1 "all tenants together"
+try "$rdmaquota" cdi nobody
+check "cdi of no tenant" refuses 1 "no tenant 'nobody'"
+try "$rdmaquota" cdi physics/atlas --output nowhere/blue.json
+check "cdi into no directory" refuses 1 "nowhere/blue.json"
+try "$rdmaquota" --dir quota/tenants/physics+atlas/here cdi physics/atlas
+check "cdi in a tenant's own directory" refuses 1 "belongs to one tenant"
+try "$rdmaquota" __complete cdi phy
+check "tenants are completed for cdi" prints "physics
+physics/atlas"
+
 try "$rdmaquota" --dir quota/tenants/physics+atlas/here show
 check "a tenant's own directory" says "tenant physics/atlas"
 try "$rdmaquota" --dir quota/tenants/physics+atlas/here which
@@ -620,6 +666,8 @@ if [[ $(id -u) -eq 0 ]]; then
     check "show works for every user" says "tenant default"
     try "${as_nobody[@]}" "$copy" set rxe0 qp=1
     check "set is refused to other users" refuses 1 "run as root"
+    try "${as_nobody[@]}" "$copy" tenant bind default
+    check "binding a container is refused to other users" refuses 1 "only root"
     try "${as_nobody[@]}" "$copy" reload policy.toml
     check "reload is refused to other users" refuses 1 "ermission denied"
     try "${as_nobody[@]}" "$copy" run --limit qp=1 -- "$copy" show

@@ -22,6 +22,9 @@ out=$("$loader" libibverbs.so.1 "$provider" 2> log.$$)
 is "beside the real one nothing is said" "$out$(cat log.$$)" "all loaded"
 is "it needs libc and the loader only" \
     "$(ldd "$provider" | awk '{print $1}' | grep -v -e vdso -e libc.so -e ld-linux)" ""
+# The newest version node that it asks for, which images of containers must have.
+newest=$(objdump -T "$provider" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
+is "it needs no glibc newer than 2.34" "$(printf '%s\n' "${newest:-none}" GLIBC_2.34 | sort -V | tail -n 1)" "GLIBC_2.34"
 is "it exports nothing" "$(nm -D --defined-only "$provider")" ""
 rm log.$$
 finish

@@ -1,7 +1,8 @@
 #!/bin/bash
 # roots.sh RELEASE: prints a directory holding a Debian release's root filesystem, for run.sh --root.
 #
-# RELEASE is trixie (rdma-core 56, PABI 34), sid (rdma-core 65, PABI 65) or bookworm (this machine: /).
+# RELEASE is trixie (rdma-core 56, PABI 34), sid (rdma-core 65, PABI 65), bookworm (this machine: /), or bookworm-image, a
+# tree of that release (rdma-core 44) for containers.
 # The tree is made once with debootstrap, from the mirror this machine's apt uses, and kept in
 # ${RDMAQUOTA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdmaquota}. Delete the directory to renew it.
 # Exit status: 0 done, 1 failed, 2 wrong usage, 77 not possible here (SKIP: and the reason on stderr).
@@ -15,9 +16,10 @@ packages=ibverbs-utils,ibverbs-providers,libibverbs1,rdmacm-utils,perftest,rdma-
 case ${1-} in
     --help | -h) usage; exit 0 ;;
     bookworm) echo /; exit 0 ;;
+    bookworm-image) expected=44 ;;
     trixie) expected=56 ;;
     sid) expected=65 ;;
-    *) wrong_usage "expected one of bookworm, trixie, sid" ;;
+    *) wrong_usage "expected one of bookworm, bookworm-image, trixie, sid" ;;
 esac
 [ $# -eq 1 ] || wrong_usage "one release at a time"
 release=$1
@@ -50,7 +52,7 @@ if [ ! -d "$root" ]; then
     log=$cache_dir/root-$release.log
     # --one-file-system: a debootstrap that was killed may have left /proc mounted in there.
     rm -rf --one-file-system "$partial"
-    if ! debootstrap --variant=minbase --include="$packages" "$release" "$partial" "$mirror" >"$log" 2>&1; then
+    if ! debootstrap --variant=minbase --include="$packages" "${release%-image}" "$partial" "$mirror" >"$log" 2>&1; then
         tail -n 5 "$log" >&2
         rm -rf --one-file-system "$partial"
         say "debootstrap of $release failed, all of its output is in $log"

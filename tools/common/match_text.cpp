@@ -1,5 +1,6 @@
 #include "tools/common/match_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -21,7 +22,11 @@ std::string match_words(const Policy& policy, const NodePolicy::Verdict& verdict
     const auto* from = policy.find(verdict.from);
     const auto what = is_template(verdict.from) ? "match {} of template {}, {}" : "match {} of tenant {}, {}";
     const bool known = from != nullptr && *verdict.match < from->matches.size();
-    return fmt::format(fmt::runtime(what), *verdict.match + 1, verdict.from,
+    if (known && from->matches[*verdict.match].bound)
+        return fmt::format("a container was bound to tenant {}, {}", verdict.from, match_words(from->matches[*verdict.match]));
+    const auto bound = from == nullptr ? 0 : std::count_if(from->matches.begin(), from->matches.end(),
+                                                           [](const Match& match) { return match.bound; });
+    return fmt::format(fmt::runtime(what), *verdict.match + 1 - static_cast<std::size_t>(bound), verdict.from,
                        known ? match_words(from->matches[*verdict.match]) : "");
 }
 

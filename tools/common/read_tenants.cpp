@@ -21,7 +21,7 @@ bool is_below(std::string_view key, std::string_view parent) {
 
 }  // namespace
 
-Result<TenantReading> read_place(const TenantPlace& place) {
+Result<TenantReading> read_place(const TenantPlace& place, NodeProcesses& processes) {
     const auto limits = LimitsSegment::open(limits_path(place.here), Parts::all);
     if (!limits) return Error{limits.error()};
     if (place.key == node_tenant || (!place.has_ledger() && place.key != default_tenant && !place.key.empty()))
@@ -29,7 +29,9 @@ Result<TenantReading> read_place(const TenantPlace& place) {
     auto ledger = Ledger::open(ledger_path(place.here));
     if (!ledger) return Error{ledger.error()};
     ledger->reap();
-    return TenantReading{place, take_snapshot(*ledger, *limits), held_limits(*limits)};
+    TenantReading reading{place, take_snapshot(*ledger, *limits), held_limits(*limits)};
+    processes.name(reading.view, ledger_path(place.here));
+    return reading;
 }
 
 namespace {
@@ -66,8 +68,9 @@ Result<std::vector<TenantReading>> read_tenants(const std::string& directory, st
     if (places.empty()) places.push_back(*named);
     std::vector<TenantReading> tenants;
     std::optional<std::string> error;
+    NodeProcesses processes;
     for (const auto& place : places) {
-        auto tenant = read_place(place);
+        auto tenant = read_place(place, processes);
         if (tenant) tenants.push_back(std::move(*tenant));
         else if (!error || place.key == named->key) error = tenant.error();
     }

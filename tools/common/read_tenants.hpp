@@ -7,6 +7,7 @@
 
 #include "policy/result.hpp"
 #include "shm/policy/limits_writer.hpp"
+#include "tools/common/node_processes.hpp"
 #include "tools/common/snapshot.hpp"
 #include "tools/common/tenants.hpp"
 
@@ -24,7 +25,7 @@ struct TenantReading {
 Result<std::vector<TenantReading>> read_tenants(const std::string& directory, std::string_view name = {});
 
 // One tenant alone.
-Result<TenantReading> read_place(const TenantPlace& place);
+Result<TenantReading> read_place(const TenantPlace& place, NodeProcesses& processes);
 
 // The usage in a list of devices; 0 for what is not in it.
 std::uint64_t usage_of(const std::vector<DeviceView>& devices, std::string_view device, Resource resource);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <set>
 
 #include <fmt/core.h>
@@ -15,6 +16,7 @@
 #include "shm/policy/limits_writer.hpp"
 #include "shm/policy/node_policy.hpp"
 #include "tools/common/config.hpp"
+#include "tools/common/container.hpp"
 #include "tools/common/ledger_mount.hpp"
 #include "tools/common/names.hpp"
 #include "tools/common/tenant_files.hpp"
@@ -136,6 +138,19 @@ void keep_transient(const std::string& directory, Policy& policy) {
     }
 }
 
+// What containers were bound to stays, where the tenant is still there, until their cgroups are gone.
+void keep_bindings(const std::string& directory, Policy& policy) {
+    const auto running = NodePolicy::read(node_policy_path(directory));
+    if (!running) return;
+    for (const auto& tenant : running->decompile().tenants) {
+        auto* now = policy.find(tenant.name);
+        if (now == nullptr || now->transient || !check_for_container(policy, tenant.name)) continue;
+        std::copy_if(tenant.matches.begin(), tenant.matches.end(), std::inserter(now->matches, now->matches.begin()),
+                     [](const Match& match) { return match.bound; });
+    }
+    (void)erase_ended_bindings(policy);
+}
+
 std::vector<std::string> warnings_of(const Policy& policy, const std::string& directory) {
     auto warnings = policy.warnings;
     if (const auto running = NodePolicy::read(node_policy_path(directory)))
@@ -182,6 +197,7 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     auto policy = load_policy(file);  // again, since `set --persist` changes it under the lock
     if (!policy) return Error{policy.error()};
     keep_transient(directory, *policy);
+    keep_bindings(directory, *policy);
     const auto aside = publish_policy(*lock, directory, *policy);
     if (!aside) return Error{aside.error()};
     return Reloaded{policy->mode, *aside, warnings_of(*policy, directory)};

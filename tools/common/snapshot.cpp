@@ -111,6 +111,8 @@ std::vector<ActivityView> read_activity(const Source& ledger, const std::functio
 template <class Source>
 ProcessView read_process(const Source& ledger, const LimitsSegment& policy, const OwnerView& owner) {
     ProcessView process{owner.identity.pid, owner.identity.uid, owner.identity.comm, {}, {}};
+    process.slot = owner.slot;
+    process.start_time = owner.identity.start_time;
     process.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.activity(owner.slot, device); });
     const auto in_use = [&process](DeviceView view) {
         std::erase_if(view.resources, [](const ResourceView& resource) { return resource.usage == 0; });
@@ -159,6 +161,8 @@ std::uint64_t ResourceView::grace_left_s() const {
     const auto end = std::min(soft_since, now) + std::uint64_t{grace_s} * 1'000'000'000;
     return above_soft() && soft_since != 0 && end > now ? (end - now) / 1'000'000'000 : 0;
 }
+
+std::string pid_text(const ProcessView& process) { return process.pid == 0 ? "-" : std::to_string(process.pid); }
 
 TenantView take_snapshot(const Ledger& ledger, const LimitsSegment& policy) { return snapshot_of(ledger, policy); }
 

@@ -44,11 +44,15 @@ struct ActivityView {
 };
 
 struct ProcessView {
-    std::uint32_t pid;
+    std::uint32_t pid;  // by its own word; by the node's after NodeProcesses::name, 0 where that is not known
     std::uint32_t uid;
     std::string comm;  // not yet safe to print
     std::vector<DeviceView> devices;
     std::vector<ActivityView> activity;  // devices with any
+    std::uint32_t slot = 0;
+    std::uint64_t start_time = 0;  // by its own word, in clock ticks since boot
+    std::uint32_t inner_pid = 0;   // in a container: the pid that it has there
+    std::string cgroup = {};       // not yet safe to print; empty where it is not known
 };
 
 struct TenantView {
@@ -60,6 +64,9 @@ struct TenantView {
     std::vector<ProcessView> processes;  // by pid
     bool is_sum = false;                 // of the tenants below it
 };
+
+// The pid, or "-" where the node's is not known.
+std::string pid_text(const ProcessView& process);
 
 // The limits are a segment with all parts. Processes beyond 131,072 figures are left out of the whole, as only a falsified ledger has so many.
 TenantView take_snapshot(const Ledger& ledger, const LimitsSegment& policy);

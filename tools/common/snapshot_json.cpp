@@ -40,11 +40,14 @@ Json to_json(const std::vector<ActivityView>& activity) {
 }  // namespace
 
 Json process_json(const ProcessView& process) {
-    return Json{{"pid", process.pid},
-                {"uid", process.uid},
-                {"comm", process.comm},
-                {"devices", to_json(process.devices, false)},
-                {"activity", to_json(process.activity)}};
+    Json json{{"pid", process.pid == 0 ? Json(nullptr) : Json(process.pid)},
+              {"uid", process.uid},
+              {"comm", process.comm},
+              {"cgroup", process.cgroup.empty() ? Json(nullptr) : Json(process.cgroup)},
+              {"devices", to_json(process.devices, false)},
+              {"activity", to_json(process.activity)}};
+    if (process.inner_pid != 0) json["container_pid"] = process.inner_pid;
+    return json;
 }
 
 Json tenant_json(const TenantView& tenant) {

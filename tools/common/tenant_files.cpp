@@ -61,13 +61,18 @@ Result<void> make_directory(const std::string& path, unsigned mode) {
         fmt::format("cannot create {}: {}{}", path, std::strerror(errno), ::geteuid() == 0 ? "" : "; run as root")};
 }
 
+// A container's cgroup says where it is charged, and lets nobody in.
+bool is_matched(const TenantPolicy& tenant) {
+    return std::any_of(tenant.matches.begin(), tenant.matches.end(), [](const Match& match) { return !match.bound; });
+}
+
 unsigned directory_mode_of(const TenantPolicy& tenant) {
-    return tenant.matches.empty() && tenant.name != default_tenant ? 0700 : 0755;
+    return !is_matched(tenant) && tenant.name != default_tenant ? 0700 : 0755;
 }
 
 LedgerAccess access_of(const TenantPolicy& tenant, const NameLookup& names) {
     // Who has a directory mounted that nobody else can enter may charge there.
-    if (tenant.name == default_tenant || tenant.matches.empty()) return LedgerAccess::everyone();
+    if (tenant.name == default_tenant || !is_matched(tenant)) return LedgerAccess::everyone();
     std::vector<uid_t> users;
     std::vector<gid_t> groups;
     for (const auto& match : tenant.matches) {

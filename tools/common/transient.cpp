@@ -13,6 +13,7 @@
 #include "shm/paths.hpp"
 #include "shm/policy/node_policy.hpp"
 #include "shm/policy/policy_lock.hpp"
+#include "tools/common/container.hpp"
 #include "tools/common/names.hpp"
 #include "tools/common/tenant_files.hpp"
 
@@ -81,6 +82,7 @@ Result<Running> open_running(const std::string& directory) {
     if (!lock) return Error{lock.error()};
     auto policy = running_policy(directory);
     if (!policy) return Error{policy.error()};
+    (void)erase_ended_bindings(*policy);
     return Running{std::move(*lock), std::move(*policy)};
 }
 
@@ -114,6 +116,30 @@ Result<void> make_instance_of_key(const std::string& directory, std::string_view
         return make_instance(directory, running->policy, tenant, key, access_of_instance(tenant, key, name_lookup()));
     }
     return Error{fmt::format("no template has a tenant '{}'", printable(key))};
+}
+
+Result<void> bind_cgroup(const std::string& directory, std::string_view name, const std::string& cgroup) {
+    auto running = open_running(directory);
+    if (!running) return Error{running.error()};
+    auto& [lock, policy] = *running;
+    if (auto usable = check_for_container(policy, name); !usable) return usable;
+    if (auto valid = check_container_cgroup(cgroup); !valid) return valid;
+    for (auto& tenant : policy.tenants)
+        std::erase_if(tenant.matches, [&](const Match& match) { return match.bound && match.cgroup == cgroup; });
+    auto& matches = policy.find(name)->matches;
+    Match match;
+    match.cgroup = cgroup;
+    match.bound = true;
+    matches.insert(matches.begin(), std::move(match));
+    return publish_node_policy(lock, node_policy_path(directory), policy, name_lookup());
+}
+
+void drop_ended_bindings(const std::string& directory, std::chrono::milliseconds patience) {
+    const auto lock = PolicyLock::take(node_policy_path(directory), patience);
+    if (!lock) return;
+    auto policy = running_policy(directory);
+    if (policy && erase_ended_bindings(*policy))
+        (void)publish_node_policy(*lock, node_policy_path(directory), *policy, name_lookup());
 }
 
 Result<bool> remove_transient(const std::string& directory, std::string_view name) {

@@ -75,10 +75,10 @@ Words resource_words() {
 // Candidates for the next positional word of a command that has those `before` it.
 Words arguments(const std::string& command, const Words& before, const std::string& directory) {
     const bool first = before.empty();
-    if ((command == "show" || command == "repair") && first) return tenants(directory);
+    if ((command == "show" || command == "repair" || command == "cdi") && first) return tenants(directory);
     if (command == "guard" && first) return {"off"};
     if (command == "completion" && first) return {"bash", "zsh", "fish"};
-    if (command == "tenant") return first ? Words{"add", "remove", "list"} : before[0] == "remove" ? tenants(directory) : Words{};
+    if (command == "tenant") return first ? Words{"add", "remove", "list", "bind"} : before[0] == "remove" || before[0] == "bind" ? tenants(directory) : Words{};
     if (command == "set") return names_or(resources(), before, directory);
     if (command == "unset") return names_or(resource_words(), before, directory);
     return {};

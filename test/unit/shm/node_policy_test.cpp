@@ -288,6 +288,20 @@ TEST_CASE("transient tenants are tried first") {
     CHECK(read.decompile().tenants[1].name == "user/{user}");
 }
 
+TEST_CASE("what a container is bound to is tried before all others") {
+    const Node node;
+    Policy policy;
+    policy.tenant("job").transient = true;
+    policy.tenant("job").matches = {by_cgroup("/")};
+    policy.tenant("blue").matches = {by_cgroup("/libpod-1"), by_user("alice")};
+    policy.tenant("blue").matches.front().bound = true;
+    const auto read = node.publish(policy);
+    CHECK(tenant_of(read, subject(alice, users, "/libpod-1/below")) == "blue");
+    CHECK(tenant_of(read, subject(alice, users, "/libpod-12")) == "job");
+    CHECK(read.decompile().find("blue")->matches == policy.find("blue")->matches);
+    CHECK(node.publish(read.decompile()).decompile().find("blue")->matches == policy.find("blue")->matches);
+}
+
 TEST_CASE("a cgroup that is not known hides matches by it, and the verdict says so") {
     const Node node;
     Policy policy;

@@ -140,7 +140,8 @@ TEST_CASE_METHOD(Changed, "sums over devices are shown where they are limited, a
     const Limits none[Amounts::capacity];
     for (const auto* device : {"rxe0", "rxe1", "rxe1/1"})
         REQUIRE_FALSE(ledger.charge(*owner, *ledger.device_index(device), Amounts{}.add(Resource::qp, 2), none));
-    const auto reading = read_place(*find_tenant(path, "blue"));
+    NodeProcesses processes;
+    const auto reading = read_place(*find_tenant(path, "blue"), processes);
     REQUIRE(reading);
     CHECK(usage_of(reading->view.devices, "total", Resource::qp) == 4);
     CHECK(usage_of(reading->view.devices, "rxe1/1", Resource::qp) == 2);

@@ -84,17 +84,33 @@ std::string uses(const DeviceView& device) {
     return text;
 }
 
+// Of those that have another pid where they run.
+void print_containers(const Terminal& terminal, const TenantView& tenant) {
+    Table table({"PID", "THERE", "CGROUP OF THE CONTAINER"}, {Align::right, Align::right, Align::left});
+    std::size_t count = 0;
+    for (const auto& process : tenant.processes) {
+        if (process.inner_pid == 0) continue;
+        const auto cgroup = process.cgroup.empty() ? "-" : printable(process.cgroup);
+        table.add({pid_text(process), std::to_string(process.inner_pid), cgroup});
+        ++count;
+    }
+    if (count == 0) return;
+    fmt::print("\n");
+    table.print(terminal);
+}
+
 void print_processes(const Terminal& terminal, const TenantView& tenant) {
     if (tenant.processes.empty()) return fmt::print("\nno process has a device open\n");
     Table table({"PID", "COMMAND", "DEVICE", "USES"}, {Align::right, Align::left, Align::left, Align::left});
     for (const auto& process : tenant.processes) {
-        const auto pid = std::to_string(process.pid);
+        const auto pid = pid_text(process);
         const auto comm = printable(process.comm);
         for (const auto& device : process.devices) table.add({pid, comm, printable(device.name), uses(device)});
         if (process.devices.empty()) table.add({pid, comm, "-", "nothing"});
     }
     fmt::print("\n");
     table.print(terminal);
+    print_containers(terminal, tenant);
 }
 
 void print_bypasses(const Terminal& terminal, const std::vector<BypassView>& views) {

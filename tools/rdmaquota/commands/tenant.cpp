@@ -1,4 +1,6 @@
-// rdmaquota tenant: adds and removes transient tenants, for job starters; lists all tenants.
+// rdmaquota tenant: adds and removes transient tenants, for job starters; binds containers to tenants; lists all.
+#include <unistd.h>
+
 #include <cstdio>
 #include <memory>
 
@@ -8,6 +10,8 @@
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/limits_segment.hpp"
+#include "tools/common/container.hpp"
+#include "tools/common/file_text.hpp"
 #include "tools/common/tenant_files.hpp"
 #include "tools/common/tenants.hpp"
 #include "tools/common/terminal.hpp"
@@ -19,7 +23,7 @@ namespace rdmaquota {
 namespace {
 
 struct Options {
-    std::vector<std::string> words;  // add NAME, remove NAME, list
+    std::vector<std::string> words;  // add NAME, remove NAME, bind NAME, list
     std::string cgroup, user, group, mode;
     std::vector<std::string> members, limits, process_limits;
 };
@@ -86,6 +90,15 @@ int make(const std::string& key, const Session& session) {
     return made ? status_done : failed(made.error());
 }
 
+// As an OCI runtime's hook, which gets the container's state on standard input.
+int bind(const std::string& name, const Session& session) {
+    if (::geteuid() != 0) return failed("only root binds containers to tenants");
+    const auto cgroup = container_cgroup(file_text("/dev/stdin"));
+    if (!cgroup) return failed(cgroup.error());
+    const auto bound = bind_cgroup(session.directory, name, *cgroup);
+    return bound ? status_done : failed(bound.error());
+}
+
 std::string kind_of(const Policy& policy, const TenantPlace& place) {
     const auto* tenant = policy.find(place.key);
     if (place.key == node_tenant) return "the node";
@@ -119,15 +132,16 @@ int tenant(const Options& options, const Session& session) {
     if (words[0] == "add" && named) return add(options, session);
     if (words[0] == "remove" && named) return remove(words[1], session);
     if (words[0] == "make" && named) return make(words[1], session);
-    return wrong_usage("write 'tenant add NAME', 'tenant remove NAME' or 'tenant list'");
+    if (words[0] == "bind" && named) return bind(words[1], session);
+    return wrong_usage("write 'tenant add NAME', 'tenant remove NAME', 'tenant bind NAME' or 'tenant list'");
 }
 
 }  // namespace
 
 void add_tenant(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    auto command = line.command("tenant", "Add a tenant to the running policy, remove it again, or list all");
-    command.words("add|remove|list [NAME]", options->words, "What to do; a name such as slurm/atlas/job-4711");
+    auto command = line.command("tenant", "Add a tenant to the running policy, remove it, bind a container to one, or list all");
+    command.words("add|remove|bind|list [NAME]", options->words, "What to do; a name such as slurm/atlas/job-4711");
     command.option("--cgroup", "PATH", options->cgroup, "add: processes in this cgroup or below are in the tenant");
     command.option("--user", "USER", options->user, "add: the processes of this user, or, with --cgroup, who may charge");
     command.option("--group", "GROUP", options->group, "add: the processes of this group");

@@ -138,7 +138,8 @@ int which(const Options& options, const Session& session) {
     if (!found) return failed(found.error());
     const auto limits = LimitsSegment::open(limits_path(found->place.here), LimitsSegment::Parts::all);
     if (!limits) return failed(limits.error());
-    const auto reading = read_place(found->place);
+    NodeProcesses processes;
+    const auto reading = read_place(found->place, processes);
     std::vector<Room> room;
     if (reading) room = rooms(reading->view, *limits, pid);
     if (options.json) {

@@ -117,14 +117,16 @@ TopTable by_process(const std::vector<TenantView>& tenants) {
     TopTable table;
     table.columns = {{"PID", Align::right}, {"COMMAND", Align::left}, {"TENANT", Align::left}, {"DEVICE", Align::left}};
     add_main_columns(table);
+    table.columns.push_back({"CGROUP", Align::left});
     for (const auto& tenant : tenants)
         for (const auto& process : tenant.processes)
             for (const auto& device : process.devices) {
-                std::vector<TopCell> row{{std::to_string(process.pid), static_cast<double>(process.pid)},
+                std::vector<TopCell> row{{pid_text(process), static_cast<double>(process.pid)},
                                          word(process.comm), word(tenant.name), word(device.name)};
                 std::array<std::uint64_t, resource_count> used{};
                 for (const auto& view : device.resources) used[index(view.resource)] = view.usage;
                 add_main_cells(row, fullest(device), used);
+                row.push_back(process.cgroup.empty() ? nothing : word(process.cgroup));
                 table.rows.push_back(std::move(row));
             }
     return table;

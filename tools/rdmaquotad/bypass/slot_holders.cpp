@@ -1,15 +1,8 @@
 #include "tools/rdmaquotad/bypass/slot_holders.hpp"
 
 #include <ctime>
-#include <sstream>
 #include <utility>
 
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-
-#include "shm/ledger/layout.hpp"
-#include "shm/lock_file.hpp"
-#include "shm/paths.hpp"
 #include "tools/common/file_text.hpp"
 #include "tools/rdmaquotad/bypass/process_info.hpp"
 
@@ -29,38 +22,13 @@ std::chrono::nanoseconds cpu_time() {
 
 }  // namespace
 
-// A line is "begin-end rights offset device inode path", the offset in hexadecimal. The offset shows the slot's number
-// within the whole ledger.
-std::vector<LedgerSlot> slots_in_maps(const std::string& maps, const LockFiles& lock_files) {
-    std::vector<LedgerSlot> slots;
-    std::istringstream lines(maps);
-    for (std::string line; std::getline(lines, line);) {
-        if (line.find("/owners/") == line.npos) continue;
-        std::istringstream words(line);
-        std::string range, rights;
-        std::uint64_t offset = 0;
-        unsigned major = 0, minor = 0;
-        char colon = 0;
-        ino_t inode = 0;
-        words >> range >> rights >> std::hex >> offset >> major >> colon >> minor >> std::dec >> inode;
-        const auto slot = offset / LockFile::hold_stride;
-        const auto file = lock_files.find({makedev(major, minor), inode});
-        if (words && file != lock_files.end() && slot < owner_slots)
-            slots.push_back({file->second, static_cast<std::uint32_t>(slot)});
-    }
-    return slots;
-}
-
 void SlotHolders::follow(const std::map<std::uint32_t, std::string>& ledgers) {
     std::set<std::uint32_t> fresh;
     for (const auto& [number, path] : ledgers) {
         fresh.insert(number);
         if (followed_.contains(number)) continue;
         others_ = true;
-        for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) {
-            struct stat status {};
-            if (::stat(lock_path(path, slot).c_str(), &status) == 0) lock_files_[{status.st_dev, status.st_ino}] = number;
-        }
+        add_lock_files(lock_files_, path, number);
     }
     if (fresh == followed_) return;
     followed_ = std::move(fresh);

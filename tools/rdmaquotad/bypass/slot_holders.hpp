@@ -6,7 +6,6 @@
 #pragma once
 
 #include <chrono>
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -16,21 +15,9 @@
 
 #include <sys/types.h>
 
+#include "tools/common/slot_maps.hpp"
+
 namespace rdmaquota {
-
-// A slot of one of the ledgers, which their followers number.
-struct LedgerSlot {
-    std::uint32_t ledger;
-    std::uint32_t slot;
-    auto operator<=>(const LedgerSlot&) const = default;
-};
-
-// The lock files of all ledgers, by device and inode, since each ledger may have a file system of its own; and the ledger
-// of each.
-using LockFiles = std::map<std::pair<dev_t, ino_t>, std::uint32_t>;
-
-// The slots of the mappings in a text of /proc/PID/maps that are of these lock files.
-std::vector<LedgerSlot> slots_in_maps(const std::string& maps, const LockFiles& lock_files);
 
 class SlotHolders {
 public:

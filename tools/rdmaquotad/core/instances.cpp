@@ -8,9 +8,11 @@
 #include "policy/printable.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/policy_lock.hpp"
+#include "tools/common/container.hpp"
 #include "tools/common/names.hpp"
 #include "tools/common/subject.hpp"
 #include "tools/common/tenant_files.hpp"
+#include "tools/common/transient.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -100,6 +102,10 @@ bool Instances::has_rested(const Tenant& tenant) {
 bool Instances::remove_unused() {
     if (node_.policy() == nullptr || !node_.writable()) return false;
     std::erase_if(rests_, [&](const auto& entry) { return node_.find(entry.first) == nullptr; });
+    if (has_ended_bindings(node_.decompiled())) {
+        drop_ended_bindings(node_.directory(), patience);
+        node_.refresh();
+    }
     std::vector<TenantPlace> unused;
     bool ended = false;
     for (const auto* tenant : node_.with_ledger()) {

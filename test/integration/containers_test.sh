@@ -1,0 +1,139 @@
+#!/bin/bash
+# containers_test.sh BUILD: containers of podman and crun in tenants, by the CDI specification and its hook, with images of
+# three Debian releases. Runs as root in the guest, where test/vm/roots.sh has made the images.
+set -u
+# shellcheck source=test/integration/guest.sh
+. "$(dirname "$0")/guest.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$here/sidecar.sh"
+chmod 755 "$work"
+mkdir -p /etc/cdi
+declare -A roots=() abi=([bookworm]=34 [trixie]=34 [sid]=65)
+# At a path that other users may go to, as those of a user namespace.
+for release in bookworm-image trixie sid; do
+    root=$("$here/../vm/roots.sh" "$release") || exit 77
+    roots[${release%-image}]=$work/images/$release
+    mkdir -p "$work/images/$release"
+    mount --bind "$root" "$work/images/$release"
+done
+
+# One storage for all, in memory. Containers have no network, and get the adapter as any other device.
+cat > podman.sh << END
+#!/bin/sh
+exec podman --root $work/storage --runroot $work/run --storage-driver vfs --cgroup-manager cgroupfs --events-backend none \
+    --runtime crun "\$@"
+END
+chmod 755 podman.sh
+engine=$work/podman.sh
+
+# contained TENANT RELEASE OPTION... -- COMMAND...: in the foreground
+contained() {
+    local tenant=$1 root=${roots[$2]} options=()
+    shift 2
+    while [ "$1" != -- ]; do options+=("$1"); shift; done
+    shift
+    "$engine" run --rm -i --network none --device "rdmaquota.io/tenant=$tenant" --device /dev/infiniband/uverbs0 \
+        --ulimit memlock=-1:-1 --volume "$programs:/programs:ro" ${options+"${options[@]}"} --rootfs "$root" "$@"
+}
+objects=/programs/verbs_objects
+
+policy << 'END'
+version = 1
+[tenant.default."*"]
+qp = 9
+[tenant.blue."*"]
+qp = 3
+[tenant.red."*"]
+qp = 2
+END
+for tenant in blue red; do
+    succeeds "a specification for $tenant" rdmaquota cdi $tenant --output /etc/cdi/rdmaquota-$tenant.json
+done
+
+# cgroup_of PID, show_of TENANT FIELD: of the first process
+cgroup_of() { sed -n 's/^0:://p' "/proc/$1/cgroup"; }
+show_of() {
+    rdmaquota show "$1" --json | /usr/bin/python3 -c '
+import json, sys
+print([p.get(sys.argv[1]) for p in json.load(sys.stdin)["tenants"][0]["processes"]][0])' "$2"
+}
+# inside RELEASE: a container's first process holds queues; what the node says of it
+inside() {
+    local pid cgroup
+    start contained blue "$1" -- $objects rc=9 wait
+    has "an image of $1 is held to its tenant's quota" "$(cat running)" "rc: 3 of 9, then EDQUOT"
+    has "and is told of it" "$(cat running)" "tenant blue uses 3 of 3"
+    pid=$(show_of blue pid) cgroup=$(show_of blue cgroup)
+    is "show has the node's pid" "$(readlink "/proc/$pid/exe")" $objects
+    is "and the container's" "$(show_of blue container_pid)" 1
+    is "and its cgroup" "$cgroup" "$(cgroup_of "$pid")"
+    has "which is the container's" "$cgroup" /libpod-
+    is "as people read it" "$(rdmaquota show blue | awk '$2 == "1" { print $1, $3 }')" "$pid $cgroup"
+    has "which knows the tenant by its directory" "$(rdmaquota which --pid "$pid")" "tenant blue: its directory is mounted there"
+    has "of libibverbs $1" "$(cat "/proc/$pid/maps")" "librxe-rdmav${abi[$1]}.so"
+    # Without the mounts, the cgroup alone says it.
+    has "a process that joins the cgroup is in the tenant" \
+        "$(sh -c "echo \$\$ > /sys/fs/cgroup$cgroup/cgroup.procs; exec rdmaquota which")" "tenant blue: a container was bound to tenant blue"
+    proceed
+}
+for release in bookworm trixie sid; do inside $release; done
+
+# --- what binds is gone with its container -----------------------------------------------------------
+bound() { rdmaquota which --pid "$1" | head -n 1; }
+start contained red trixie -- $objects rc=9 wait
+cgroup=$(show_of red cgroup)
+rdmaquota reload policy.toml > /dev/null
+has "a reload keeps what is bound" "$(sh -c "echo \$\$ > /sys/fs/cgroup$cgroup/cgroup.procs; exec rdmaquota which")" "tenant red"
+proceed
+rdmaquota reload policy.toml > /dev/null
+mkdir -p "/sys/fs/cgroup$cgroup"
+has "the same name later is nobody's" "$(sh -c "echo \$\$ > /sys/fs/cgroup$cgroup/cgroup.procs; exec rdmaquota which")" "tenant default"
+
+# --- two tenants ------------------------------------------------------------------------------------
+start contained blue trixie -- $objects rc=9 wait
+out=$(contained red sid -- $objects rc=9 2>&1 < /dev/null)
+has "beside a full tenant another one has its own quota" "$out" "rc: 2 of 9, then EDQUOT"
+out=$(contained red sid -- sh -c 'cd /run/rdmaquota; ls; echo > limits-4; ls -d ../rdmaquota/tenants; echo end' 2>&1 < /dev/null)
+has "it sees its own directory" "$out" limits-4
+has "which root in there cannot write" "$out" "Read-only file system"
+has "and no other tenant's" "$out" "tenants': No such file"
+has "to the end" "$out" end
+proceed
+
+# --- with as few rights as can be -------------------------------------------------------------------
+few=(--read-only --cap-drop all --security-opt no-new-privileges --user 1000:1000)
+has "read-only, without rights, as a user" "$(contained blue trixie "${few[@]}" -- $objects rc=9 2>&1 < /dev/null)" "rc: 3 of 9, then EDQUOT"
+# Whose root may make the places of mounts.
+root=${roots[bookworm]}
+find "$root" -xdev -maxdepth 3 -type d -exec chown 100000:100000 {} +
+chown 100000:100000 "$root"/run/.containerenv "$root"/etc/{hosts,hostname,resolv.conf} "$root"/etc/libibverbs.d/rdmaquota.driver \
+    "$root"/usr/lib/rdmaquota/*
+has "in a user namespace" \
+    "$(contained blue bookworm --read-only --uidmap 0:100000:65536 --gidmap 0:100000:65536 -- $objects rc=9 2>&1 < /dev/null)" \
+    "rc: 3 of 9, then EDQUOT"
+
+# --- the sidecar takes out what is left -----------------------------------------------------------------
+start_sidecar
+start contained blue trixie -- $objects rc=1 wait
+id=$(show_of blue cgroup)
+id=${id##*/}
+is "the running policy has the container" "$(grep -c -a "$id" /run/rdmaquota/policy-4)" 1
+proceed
+for _ in $(seq 90); do
+    grep -q -a "$id" /run/rdmaquota/policy-4 || break
+    sleep 0.5
+done
+is "and not when it has ended" "$(grep -c -a "$id" /run/rdmaquota/policy-4)" 0
+stop_sidecar
+
+# --- a tenant that is gone --------------------------------------------------------------------------
+printf 'version = 1\n[tenant.blue."*"]\nqp = 3\n' > policy.toml
+rdmaquota reload policy.toml > /dev/null
+out=$(contained red sid -- $objects rc=1 2>&1 < /dev/null)
+has "a container of a tenant that is gone does not start" "$out" "stat'ing file \`/run/rdmaquota/tenants/red/here"
+mkdir -p /run/rdmaquota/tenants/red/here/ledgers
+out=$(contained red sid -- $objects rc=1 2>&1 < /dev/null)
+has "nor where its directory is there, by the hook" "$out" "error executing hook"
+lacks "nor creates anything" "$out" "rc: 1 of 1"
+
+finish

@@ -1,0 +1,96 @@
+#include "tools/common/node_processes.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <sstream>
+
+#include <fmt/core.h>
+
+#include "policy/subject_text.hpp"
+#include "tools/common/file_text.hpp"
+
+namespace rdmaquota {
+namespace {
+
+// Field 22 of /proc/PID/stat (proc(5)), behind the name, which may contain anything.
+std::uint64_t start_time(const std::string& directory) {
+    const auto text = file_text(directory + "/stat");
+    const auto name_end = text.rfind(')');
+    if (name_end == text.npos) return 0;
+    std::istringstream words(text.substr(name_end + 1));
+    std::string word;
+    for (int field = 3; field <= 22; ++field) words >> word;
+    return words ? std::strtoull(word.c_str(), nullptr, 10) : 0;
+}
+
+// The pid in the innermost pid namespace, from the line NSpid of /proc/PID/status; 0 where that is this one.
+std::uint32_t inner_pid(const std::string& directory) {
+    const auto text = file_text(directory + "/status");
+    const auto at = text.find("\nNSpid:");
+    if (at == text.npos) return 0;
+    std::istringstream words(text.substr(at + 7, text.find('\n', at + 1) - at - 7));
+    std::uint32_t pid = 0, count = 0;
+    while (words >> pid) ++count;
+    return count > 1 ? pid : 0;
+}
+
+bool has_slot(const std::string& maps, const LockFiles& files, std::uint32_t slot) {
+    const auto slots = slots_in_maps(maps, files);
+    return std::find(slots.begin(), slots.end(), LedgerSlot{0, slot}) != slots.end();
+}
+
+}  // namespace
+
+const std::vector<NodeProcesses::Process>& NodeProcesses::contained() {
+    if (contained_) return *contained_;
+    contained_.emplace();
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(proc_, error), end; !error && entry != end; entry.increment(error)) {
+        const auto name = entry->path().filename().string();
+        std::uint32_t pid = 0;
+        if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc()) continue;
+        if (const auto inner = inner_pid(entry->path().string()); inner != 0)
+            contained_->push_back({pid, inner, entry->path().string()});
+    }
+    return *contained_;
+}
+
+// nullptr when none, or not one alone, can be it.
+const NodeProcesses::Process* NodeProcesses::holder(const ProcessView& view, const LockFiles& files) {
+    const Process* likely = nullptr;
+    std::size_t count = 0;
+    for (const auto& process : contained()) {
+        if (process.inner != view.pid) continue;
+        const auto maps = file_text(process.directory + "/maps");
+        if (has_slot(maps, files, view.slot)) return &process;
+        if (!maps.empty() || start_time(process.directory) != view.start_time) continue;
+        likely = &process;
+        ++count;
+    }
+    return count == 1 ? likely : nullptr;
+}
+
+void NodeProcesses::name(TenantView& tenant, const std::string& ledger) {
+    std::vector<ProcessView*> strangers;
+    for (auto& process : tenant.processes) {
+        const auto directory = fmt::format("{}/{}", proc_, process.pid);
+        if (start_time(directory) == process.start_time && inner_pid(directory) == 0)
+            process.cgroup = cgroup_path(file_text(directory + "/cgroup"));
+        else
+            strangers.push_back(&process);
+    }
+    if (strangers.empty()) return;
+    LockFiles files;
+    add_lock_files(files, ledger, 0);
+    for (auto* stranger : strangers) {
+        const auto* found = holder(*stranger, files);
+        stranger->inner_pid = stranger->pid;
+        stranger->pid = found ? found->pid : 0;
+        if (found) stranger->cgroup = cgroup_path(file_text(found->directory + "/cgroup"));
+    }
+    std::sort(tenant.processes.begin(), tenant.processes.end(),
+              [](const ProcessView& a, const ProcessView& b) { return a.pid < b.pid; });
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,37 @@
+// What tenants' processes are on this node. A process in a container notes the pid that it has there, mostly 1.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/common/slot_maps.hpp"
+#include "tools/common/snapshot.hpp"
+
+namespace rdmaquota {
+
+// As of one moment: the node's list of processes is read once, when the first process needs it.
+class NodeProcesses {
+public:
+    explicit NodeProcesses(std::string proc = "/proc") : proc_(std::move(proc)) {}
+
+    // Gives each process of the view its pid in this pid namespace, 0 where that cannot be told, and its cgroup. What a
+    // process says of itself holds when the process of that pid began at that moment. Else the one that has the slot is
+    // looked for: by its mappings, which are the kernel's word, or where these may not be read, by its pid there and its
+    // beginning, if only one process fits. `ledger` is the tenant's ledger directory. Sorts the processes by pid again.
+    void name(TenantView& tenant, const std::string& ledger);
+
+private:
+    struct Process {
+        std::uint32_t pid, inner;
+        std::string directory;
+    };
+    const std::vector<Process>& contained();
+    const Process* holder(const ProcessView& view, const LockFiles& files);
+
+    std::string proc_;
+    std::optional<std::vector<Process>> contained_;  // those in a pid namespace below this one
+};
+
+}  // namespace rdmaquota
