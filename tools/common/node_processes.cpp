@@ -56,19 +56,22 @@ const std::vector<NodeProcesses::Process>& NodeProcesses::contained() {
     return *contained_;
 }
 
-// nullptr when none, or not one alone, can be it.
-const NodeProcesses::Process* NodeProcesses::holder(const ProcessView& view, const LockFiles& files) {
+// None when none, or not one alone, can be it. A process that could not read its own /proc noted no beginning.
+std::optional<NodeProcesses::Process> NodeProcesses::holder(const ProcessView& view, const LockFiles& files) {
+    const auto of_the_node = fmt::format("{}/{}", proc_, view.pid);
+    if (view.start_time == 0 && inner_pid(of_the_node) == 0 && has_slot(file_text(of_the_node + "/maps"), files, view.slot))
+        return Process{view.pid, 0, of_the_node};
     const Process* likely = nullptr;
     std::size_t count = 0;
     for (const auto& process : contained()) {
         if (process.inner != view.pid) continue;
         const auto maps = file_text(process.directory + "/maps");
-        if (has_slot(maps, files, view.slot)) return &process;
+        if (has_slot(maps, files, view.slot)) return process;
         if (!maps.empty() || start_time(process.directory) != view.start_time) continue;
         likely = &process;
         ++count;
     }
-    return count == 1 ? likely : nullptr;
+    return count == 1 ? std::optional(*likely) : std::nullopt;
 }
 
 void NodeProcesses::name(TenantView& tenant, const std::string& ledger) {
@@ -84,8 +87,8 @@ void NodeProcesses::name(TenantView& tenant, const std::string& ledger) {
     LockFiles files;
     add_lock_files(files, ledger, 0);
     for (auto* stranger : strangers) {
-        const auto* found = holder(*stranger, files);
-        stranger->inner_pid = stranger->pid;
+        const auto found = holder(*stranger, files);
+        if (!found || found->inner != 0) stranger->inner_pid = stranger->pid;
         stranger->pid = found ? found->pid : 0;
         if (found) stranger->cgroup = cgroup_path(file_text(found->directory + "/cgroup"));
     }

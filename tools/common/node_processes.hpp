@@ -24,11 +24,11 @@ public:
 
 private:
     struct Process {
-        std::uint32_t pid, inner;
+        std::uint32_t pid, inner;  // inner: 0 in this pid namespace
         std::string directory;
     };
     const std::vector<Process>& contained();
-    const Process* holder(const ProcessView& view, const LockFiles& files);
+    std::optional<Process> holder(const ProcessView& view, const LockFiles& files);
 
     std::string proc_;
     std::optional<std::vector<Process>> contained_;  // those in a pid namespace below this one

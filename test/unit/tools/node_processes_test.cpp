@@ -81,6 +81,14 @@ TEST_CASE_METHOD(Containers, "where mappings may not be read, the one that began
     CHECK(named(1, 78, 4).pid == 0);
 }
 
+TEST_CASE_METHOD(Containers, "a process of the node that could not read /proc keeps its pid, if it has the slot") {
+    add(300, "300", 77, maps_of(2));
+    CHECK(named(300, 0, 2).pid == 300);
+    CHECK(named(300, 0, 2).inner_pid == 0);
+    CHECK(named(300, 0, 2).cgroup == "/of/300");
+    CHECK(named(300, 0, 3).pid == 0);
+}
+
 TEST_CASE_METHOD(Containers, "a container's pid is never shown as the node's") {
     CHECK(named(1, 77, 4).pid == 0);
     CHECK(named(1, 77, 4).cgroup.empty());

@@ -145,7 +145,10 @@ std::vector<guard_event> GuardProgram::events() {
 
 bool GuardProgram::settle(u64 file, const guard_stamp& stamp) {
     settle_request request{file, stamp};
-    LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = &request, .ctx_size_in = sizeof request);
+    bpf_test_run_opts options{};
+    options.sz = sizeof options;
+    options.ctx_in = &request;
+    options.ctx_size_in = sizeof request;
     return bpf_prog_test_run_opts(bpf_program__fd(program(parts_->object, "settle")), &options) == 0;
 }
 

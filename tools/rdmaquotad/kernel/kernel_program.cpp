@@ -20,6 +20,7 @@
 // Generated, in C.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Woverlength-strings"
 #include "kernel_counts.skel.h"
 #pragma GCC diagnostic pop
 
