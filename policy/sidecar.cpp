@@ -21,6 +21,8 @@ std::string_view name(GuardMode mode) noexcept {
     }
 }
 
+std::string_view name(WebAccess access) noexcept { return access == WebAccess::all ? "all" : "token"; }
+
 std::string_view name(CapacityOf of) noexcept { return capacities[static_cast<std::size_t>(of)]; }
 
 Result<Scope> parse_scope(std::string_view text) {

@@ -50,8 +50,16 @@ enum class GuardMode : std::uint8_t {
     deny,   // refuses it
 };
 
+// Who sees the web page.
+enum class WebAccess : std::uint8_t {
+    token,  // who has an address from `rdmaquota web`: its own tenants, root all
+    all,    // everyone who reaches the loopback address
+};
+
 struct Sidecar {
     std::uint32_t metrics_port = 0;  // on the loopback address; 0: no metrics over HTTP
+    std::uint32_t web_port = 0;      // the same of the web page
+    WebAccess web = WebAccess::token;
     GuardMode guard = GuardMode::off;
     std::string backstop;            // of tenant.default: the cgroup whose rdma.max follows its limits; empty: none
 
@@ -61,5 +69,6 @@ struct Sidecar {
 // Names as in the policy file.
 std::string_view name(CapacityOf) noexcept;
 std::string_view name(GuardMode) noexcept;
+std::string_view name(WebAccess) noexcept;
 
 }  // namespace rdmaquota

@@ -107,29 +107,44 @@ void read_dynamic(TableReader& reader, const toml::node& node, std::vector<Dynam
 
 namespace {
 
-void read_guard(TableReader& reader, const toml::node& node, GuardMode& into) {
+// One of these words.
+template <class Word, std::size_t N>
+void read_word(TableReader& reader, const toml::node& node, const Word (&words)[N], const char* rule, Word& into) {
     const auto* text = node.as_string();
-    for (const auto mode : {GuardMode::off, GuardMode::watch, GuardMode::deny})
-        if (text != nullptr && text->get() == name(mode)) {
-            into = mode;
+    for (const auto word : words)
+        if (text != nullptr && text->get() == name(word)) {
+            into = word;
             return;
         }
-    reader.fail(node, R"(guard must be "off", "watch" or "deny")");
+    reader.fail(node, rule);
+}
+
+constexpr GuardMode guard_modes[] = {GuardMode::off, GuardMode::watch, GuardMode::deny};
+constexpr WebAccess web_accesses[] = {WebAccess::token, WebAccess::all};
+
+void check_ports(TableReader& reader, const toml::node& node, const Sidecar& sidecar) {
+    if (sidecar.web_port != 0 && sidecar.web_port == sidecar.metrics_port)
+        reader.fail(node, "metrics_port and web_port must differ");
 }
 
 }  // namespace
 
 void read_sidecar(TableReader& reader, const toml::key& key, const toml::node& node, Sidecar& into) {
-    static constexpr std::array<std::string_view, 2> known{"guard", "metrics_port"};
+    static constexpr std::array<std::string_view, 4> known{"guard", "metrics_port", "web", "web_port"};
     const auto* table = reader.as_table(key, node);
     if (table == nullptr) return;
     for (const auto& [entry, value] : *table)
         if (entry == "metrics_port")
             reader.whole(entry, value, 0, 65535, into.metrics_port);
+        else if (entry == "web_port")
+            reader.whole(entry, value, 0, 65535, into.web_port);
         else if (entry == "guard")
-            read_guard(reader, value, into.guard);
+            read_word(reader, value, guard_modes, R"(guard must be "off", "watch" or "deny")", into.guard);
+        else if (entry == "web")
+            read_word(reader, value, web_accesses, R"(web must be "token" or "all")", into.web);
         else
             reader.unknown("key in [sidecar]", entry, known);
+    check_ports(reader, node, into);
 }
 
 }  // namespace rdmaquota

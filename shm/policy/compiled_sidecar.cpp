@@ -65,7 +65,9 @@ Result<void> compile_sidecar(const Policy& policy, CompiledSidecar& into) {
             return Error{fmt::format("a dynamic rule's tenant has more than {} bytes", tenant_name_bytes - 1)};
     into.metrics_port = static_cast<std::uint16_t>(policy.sidecar.metrics_port);
     into.guard = static_cast<std::uint8_t>(policy.sidecar.guard);
-    into.rule_count = static_cast<std::uint32_t>(policy.dynamic.size());
+    into.web = static_cast<std::uint8_t>(policy.sidecar.web);
+    into.web_port = static_cast<std::uint16_t>(policy.sidecar.web_port);
+    into.rule_count = static_cast<std::uint16_t>(policy.dynamic.size());
     policy.sidecar.backstop.copy(into.backstop, sizeof into.backstop - 1);
     std::transform(policy.dynamic.begin(), policy.dynamic.end(), into.rules, compile_rule);
     return {};
@@ -75,6 +77,8 @@ void decompile_sidecar(const CompiledSidecar& compiled, Policy& policy) {
     policy.sidecar.metrics_port = compiled.metrics_port;
     if (compiled.guard <= static_cast<std::uint8_t>(GuardMode::deny))
         policy.sidecar.guard = static_cast<GuardMode>(compiled.guard);
+    policy.sidecar.web_port = compiled.web_port;
+    if (compiled.web <= static_cast<std::uint8_t>(WebAccess::all)) policy.sidecar.web = static_cast<WebAccess>(compiled.web);
     policy.sidecar.backstop.assign(compiled.backstop, strnlen(compiled.backstop, sizeof compiled.backstop - 1));
     const auto count = std::min<std::size_t>(compiled.rule_count, most_dynamic_rules);
     for (std::size_t i = 0; i < count; ++i)

@@ -1,6 +1,6 @@
 // The sidecar's part of the compiled policy: [sidecar], [[dynamic]] and the backstop. Applications do not read it.
 //
-//   +0      metrics_port, guard, rule_count
+//   +0      metrics_port, guard, web, rule_count, web_port
 //   +8      backstop, a path, NUL-terminated; empty: none
 //   +264    rules, most_dynamic_rules × 256 bytes, of which rule_count are in use
 //
@@ -34,8 +34,9 @@ static_assert(sizeof(CompiledRule) == 256);
 struct CompiledSidecar {
     std::uint16_t metrics_port;
     std::uint8_t guard;  // GuardMode
-    std::uint8_t reserved;
-    std::uint32_t rule_count;
+    std::uint8_t web;    // WebAccess
+    std::uint16_t rule_count;
+    std::uint16_t web_port;
     char backstop[256];
     CompiledRule rules[most_dynamic_rules];
 };

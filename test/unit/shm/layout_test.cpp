@@ -104,6 +104,9 @@ TEST_CASE("the layout of limits is version 4") {
 }
 
 TEST_CASE("the layout of the sidecar's part is version 4") {
+    CHECK(offsetof(CompiledSidecar, web) == 3);
+    CHECK(offsetof(CompiledSidecar, rule_count) == 4);
+    CHECK(offsetof(CompiledSidecar, web_port) == 6);
     CHECK(offsetof(CompiledSidecar, backstop) == 8);
     CHECK(offsetof(CompiledSidecar, rules) == 264);
     CHECK(offsetof(CompiledRule, watch) == 64);

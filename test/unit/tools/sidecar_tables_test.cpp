@@ -26,6 +26,8 @@ const std::string whole = R"(
 [sidecar]
 guard = "watch"
 metrics_port = 9837
+web_port = 9838
+web = "all"
 
 [[dynamic]]
 device = "mlx5_0"
@@ -51,6 +53,8 @@ TEST_CASE("dynamic rules are read, with their defaults") {
     REQUIRE(policy);
     CHECK(policy->sidecar.metrics_port == 9837);
     CHECK(policy->sidecar.guard == GuardMode::watch);
+    CHECK(policy->sidecar.web_port == 9838);
+    CHECK(policy->sidecar.web == WebAccess::all);
     REQUIRE(policy->dynamic.size() == 2);
     const auto& first = policy->dynamic[0];
     CHECK(first.device == "mlx5_0");
@@ -86,6 +90,8 @@ TEST_CASE("wrong rules are refused with their place") {
     CHECK(error_of("[sidecar]\nmetrics_port = 70000\n").find("from 0 to 65535") != std::string::npos);
     CHECK(error_of("[sidecar]\nguard = \"on\"\n").find(R"("off", "watch" or "deny")") != std::string::npos);
     CHECK(error_of("[sidecar]\nguard = true\n").find(R"("off", "watch" or "deny")") != std::string::npos);
+    CHECK(error_of("[sidecar]\nweb = \"root\"\n").find(R"("token" or "all")") != std::string::npos);
+    CHECK(error_of("[sidecar]\nweb_port = 1\nmetrics_port = 1\n").find("must differ") != std::string::npos);
     CHECK(error_of("[sidecar]\nport = 1\n").find("metrics_port") != std::string::npos);
 }
 
