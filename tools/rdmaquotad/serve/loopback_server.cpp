@@ -1,8 +1,9 @@
-#include "tools/rdmaquotad/serve/metrics_server.hpp"
+#include "tools/rdmaquotad/serve/loopback_server.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/epoll.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -24,15 +25,37 @@ constexpr auto patience = 5s;        // for a whole connection, which has one re
 constexpr auto short_patience = 1s;  // when half of the places are taken
 constexpr auto next_try = 10s;
 
-MHD_Result reply(MHD_Connection* connection, unsigned status, const std::string& text, const char* type) {
-    auto* response =
-        MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), MHD_RESPMEM_MUST_COPY);
+MHD_Result send(MHD_Connection* connection, const HttpReply& reply) {
+    auto* response = MHD_create_response_from_buffer(reply.body->size(), const_cast<char*>(reply.body->data()),
+                                                     MHD_RESPMEM_MUST_COPY);
     if (response == nullptr) return MHD_NO;
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply.type.c_str());
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    const auto queued = MHD_queue_response(connection, status, response);
+    for (const auto& [name, value] : reply.headers) MHD_add_response_header(response, name.c_str(), value.c_str());
+    const auto queued = MHD_queue_response(connection, reply.status, response);
     MHD_destroy_response(response);
     return queued;
+}
+
+// MHD_KeyValueIterator: the one value of a name.
+struct Value {
+    std::string_view name;
+    std::string text;
+    unsigned count = 0;
+};
+MHD_Result note(void* data, MHD_ValueKind, const char* name, const char* text) {
+    auto& value = *static_cast<Value*>(data);
+    if (::strcasecmp(name, value.name.data()) != 0) return MHD_YES;
+    value.text = ++value.count == 1 && text != nullptr ? text : "";
+    return MHD_YES;
+}
+
+std::function<std::string(const char*)> values_of(MHD_Connection* connection, MHD_ValueKind kind) {
+    return [connection, kind](const char* name) {
+        Value value{name, {}};
+        MHD_get_connection_values(connection, kind, note, &value);
+        return value.text;
+    };
 }
 
 // MHD_AccessHandlerCallback (microhttpd.h).
@@ -41,25 +64,23 @@ MHD_Result answer(void* data, MHD_Connection* connection, const char* url, const
     const std::string_view asked = method;
     if (*upload != 0) return MHD_NO;
     if (asked != MHD_HTTP_METHOD_GET && asked != MHD_HTTP_METHOD_HEAD)
-        return reply(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET only\n", "text/plain");
-    if (std::string_view(url) != "/metrics")
-        return reply(connection, MHD_HTTP_NOT_FOUND, "the figures are at /metrics\n", "text/plain");
-    return reply(connection, MHD_HTTP_OK, static_cast<MetricsServer*>(data)->text(),
-                 "text/plain; version=0.0.4; charset=utf-8");
+        return send(connection, {MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", std::make_shared<const std::string>("GET only\n")});
+    const HttpRequest request{url, values_of(connection, MHD_HEADER_KIND), values_of(connection, MHD_GET_ARGUMENT_KIND)};
+    return send(connection, static_cast<LoopbackServer*>(data)->handle(request));
 }
 
 // MHD_NotifyConnectionCallback.
 void notify(void* data, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode what) {
     const auto* about = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (about == nullptr) return;
-    auto& server = *static_cast<MetricsServer*>(data);
+    auto& server = *static_cast<LoopbackServer*>(data);
     if (what == MHD_CONNECTION_NOTIFY_STARTED) server.began(about->connect_fd);
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) server.ended(about->connect_fd);
 }
 
 }  // namespace
 
-Result<void> MetricsServer::listen(std::uint16_t port) {
+Result<void> LoopbackServer::listen(std::uint16_t port) {
     if (port == port_) return {};
     stop();
     timer_ = {};
@@ -69,7 +90,7 @@ Result<void> MetricsServer::listen(std::uint16_t port) {
     return start();
 }
 
-Result<void> MetricsServer::start() {
+Result<void> LoopbackServer::start() {
     tried_at_ = Clock::now();
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -81,7 +102,7 @@ Result<void> MetricsServer::start() {
                                this, MHD_OPTION_END);
     const auto* about = server_ == nullptr ? nullptr : MHD_get_daemon_info(server_, MHD_DAEMON_INFO_EPOLL_FD);
     if (about == nullptr) {
-        const Error error{fmt::format("no metrics for now: cannot listen at 127.0.0.1:{}: {}", port_,
+        const Error error{fmt::format("no {} for now: cannot listen at 127.0.0.1:{}: {}", what_, port_,
                                       std::strerror(errno))};
         stop();
         return error;
@@ -90,37 +111,28 @@ Result<void> MetricsServer::start() {
     return {};
 }
 
-const std::string& MetricsServer::text() {
-    if (made_.empty() || Clock::now() - made_at_ > 1s) {
-        made_ = text_();
-        made_at_ = Clock::now();
-    }
-    return made_;
-}
+void LoopbackServer::serve() { MHD_run(server_); }
 
-void MetricsServer::serve() { MHD_run(server_); }
-
-void MetricsServer::tick() {
+void LoopbackServer::tick() {
     if (server_ != nullptr) {
         end_old();
         serve();
     } else if (Clock::now() - tried_at_ >= next_try && start()) {
-        log(Priority::notice, fmt::format("metrics are served at 127.0.0.1:{} now", port_));
+        log(Priority::notice, fmt::format("{}: served at 127.0.0.1:{} now", what_, port_));
     }
 }
 
 // By age, not by idle time: a connection that sends a byte now and then would keep its place for ever.
-void MetricsServer::end_old() {
+void LoopbackServer::end_old() {
     const auto allowed = connections_.size() < most_connections / 2 ? patience : short_patience;
     for (const auto& [fd, began] : connections_)
         if (Clock::now() - began > allowed) ::shutdown(fd, SHUT_RDWR);
 }
 
-void MetricsServer::stop() {
+void LoopbackServer::stop() {
     ready_ = {};
     if (server_ != nullptr) MHD_stop_daemon(server_);
     server_ = nullptr;
-    made_.clear();
 }
 
 }  // namespace rdmaquota

@@ -1,0 +1,75 @@
+// Answers GET and HEAD on a port of the loopback address. By libmicrohttpd, which our own loop can drive through an epoll
+// descriptor; cpp-httplib would bring threads. Each connection has one request and little time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policy/result.hpp"
+#include "tools/rdmaquotad/core/loop.hpp"
+#include "tools/rdmaquotad/serve/control_socket.hpp"
+
+struct MHD_Daemon;
+
+namespace rdmaquota {
+
+struct HttpRequest {
+    std::string path;
+    std::function<std::string(const char* name)> header;    // empty: there is none, or more than one
+    std::function<std::string(const char* name)> argument;  // of the query; the same
+};
+
+struct HttpReply {
+    unsigned status = 200;
+    std::string type;  // Content-Type
+    Text body;
+    std::vector<std::pair<std::string, std::string>> headers = {};
+};
+
+class LoopbackServer {
+public:
+    using Handler = std::function<HttpReply(const HttpRequest&)>;
+
+    // `what` is served, for messages. `handler` is called in the loop's thread.
+    LoopbackServer(Loop& loop, std::string what, Handler handler)
+        : loop_(loop), what_(std::move(what)), handler_(std::move(handler)) {}
+    LoopbackServer(const LoopbackServer&) = delete;
+    ~LoopbackServer() { stop(); }
+
+    // Listens at 127.0.0.1:`port` only; 0: nowhere. Does nothing when it listens there already. After an error it
+    // tries again every ten seconds.
+    Result<void> listen(std::uint16_t port);
+    bool listening() const noexcept { return server_ != nullptr; }
+    std::uint16_t port() const noexcept { return port_; }
+
+    // For the callbacks of libmicrohttpd.
+    HttpReply handle(const HttpRequest& request) { return handler_(request); }
+    void began(int fd) { connections_[fd] = Clock::now(); }
+    void ended(int fd) { connections_.erase(fd); }
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    Result<void> start();
+    void stop();
+    void serve();
+    void tick();
+    void end_old();
+
+    Loop& loop_;
+    std::string what_;
+    Handler handler_;
+    MHD_Daemon* server_ = nullptr;
+    std::uint16_t port_ = 0;  // as asked for
+    std::map<int, Clock::time_point> connections_;  // when each began, by descriptor
+    Clock::time_point tried_at_;
+    Loop::Source ready_;
+    Loop::Source timer_;
+};
+
+}  // namespace rdmaquota
