@@ -36,7 +36,7 @@ guard_is deny
 play "$1" "the oracle plays with the guard" single limits threads
 stop_sidecar
 
-silent 'pd = 9' 'mr = 15'
+silent 'pd = 5' 'mr = 6'
 summary() { rdma resource show "$device" | sed -n "s/.* $1 \([0-9]*\) .*/\1/p"; }
 own_mrs=$(summary mr)
 (
@@ -55,8 +55,8 @@ wait $sampler
 calm_sidecar
 read -r pds mrs < most
 echo "# the kernel had $pds PDs and $mrs MRs at most"
-is "at no moment the kernel had more than the node may have" "$([ "$pds" -le 9 ] && [ "$mrs" -le 15 ] && echo yes || echo "$pds $mrs")" yes
-is "and it had as many" "$([ "$pds" -ge 8 ] && [ "$mrs" -ge 12 ] && echo yes || echo "$pds $mrs")" yes
+is "at no moment the kernel had more than the node may have" "$([ "$pds" -le 5 ] && [ "$mrs" -le 6 ] && echo yes || echo "$pds $mrs")" yes
+is "and it had nearly as many" "$([ "$pds" -ge 4 ] && echo yes || echo "$pds")" yes
 is "nobody was taken for one that goes around the quota, or killed" "$(grep -e ' bypass: ' -e ' killed: ' lives.log)" ""
 is "one guard is left" "$(find /sys/fs/bpf/rdmaquota -mindepth 1 -maxdepth 1 | wc -l)" 1
 stop_sidecar

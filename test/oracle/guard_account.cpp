@@ -28,10 +28,12 @@ std::optional<std::map<rdmaquota::Resource, std::int64_t>> GuardAccount::used() 
     if (!answer || (*answer)["guard"].value("state", "off") == "off") return std::nullopt;
     ++*answers_;
     std::map<rdmaquota::Resource, std::int64_t> all;
-    for (const auto& tenant : (*answer)["guard"]["tenants"])
-        if (tenant["name"] == "default")
-            for (const auto& [word, cell] : tenant["devices"].value(device_, rdmaquota::Json::object()).items())
-                if (const auto resource = rdmaquota::find_resource(word)) all[*resource] = cell["used"].get<std::int64_t>();
+    for (const auto& tenant : (*answer)["guard"]["tenants"]) {
+        const auto cells = tenant["devices"].value(device_, rdmaquota::Json::object());
+        if (tenant["name"] != "default") continue;
+        for (const auto& [word, cell] : cells.items())
+            if (const auto resource = rdmaquota::find_resource(word)) all[*resource] = cell["used"].get<std::int64_t>();
+    }
     return all;
 }
 
