@@ -53,6 +53,7 @@ play "$1" "and while the sidecar is killed" threads processes
 kill $sampler
 wait $sampler
 calm_sidecar
+guard_is deny
 read -r pds mrs < most
 echo "# the kernel had $pds PDs and $mrs MRs at most"
 is "at no moment the kernel had more than the node may have" "$([ "$pds" -le 5 ] && [ "$mrs" -le 6 ] && echo yes || echo "$pds $mrs")" yes
