@@ -18,6 +18,8 @@ meson install -C "$1" --no-rebuild --quiet || exit 1
 . "$(dirname "$0")/guest.sh"
 # shellcheck source=test/integration/sidecar.sh
 . "$here/sidecar.sh"
+# shellcheck source=test/integration/guard.sh
+. "$here/guard.sh"
 make_group
 # A node without the package procps.
 rm -f /bin/kill
@@ -102,6 +104,20 @@ mounted=$(findmnt --noheadings --output TARGET --list)
 has "each tenant of the policy has a file system of its own" "$mounted" /run/rdmaquota/tenants/job/here/ledgers
 has "and each that the sidecar makes" "$mounted" "/run/rdmaquota/tenants/user+#$(id -u late)/here/ledgers"
 
+# --- the guard ----------------------------------------------------------------------------------------
+sed -i -e 's/^metrics_port = 9555/&\nguard = "deny"/' -e 's/^hca_object = 41/&\npd = 5/' /etc/rdmaquota/rdmaquota.toml
+succeeds "the policy turns the guard on" systemctl reload rdmaquota
+guard_is deny
+has "which refuses" "$("$programs/raw_uverbs" ioctl 10 < /dev/null)" "pd: 5 of 10 EDQUOT"
+succeeds "the sidecar is stopped" systemctl stop rdmaquotad
+is "and the kernel keeps the guard" "$(state)" kept
+has "which goes on" "$("$programs/raw_uverbs" ioctl 10 < /dev/null)" "pd: 5 of 10 EDQUOT"
+succeeds "another one starts" systemctl start rdmaquotad
+guard_is deny
+is "and replaces it" "$(find /sys/fs/bpf/rdmaquota -mindepth 1 -maxdepth 1 | wc -l)" 1
+has "its memory is bounded" "$(awk -v most=$((200 << 20)) '$1 < most { print "yes" }' "/sys/fs/cgroup/system.slice/rdmaquotad.service/memory.current")" yes
+is "it comes before what starts jobs" "$(shown Before | tr ' ' '\n' | grep -c -e slurmd -e kubelet -e containerd)" 3
+
 killed=$(shown MainPID)
 kill -9 "$killed"
 until_is NRestarts 1
@@ -119,6 +135,8 @@ is "in order" "$(shown Result) $(shown ActiveState)" "success inactive"
 # --- uninstalling, as docs/install.md says ---------------------------------------------------------
 succeeds "both units are enabled" systemctl is-enabled rdmaquota rdmaquotad
 succeeds "the units are stopped and disabled" systemctl disable --now rdmaquotad rdmaquota
+succeeds "the guard is taken out" rdmaquota guard off
+is "as a whole" "$(find /sys/fs/bpf/rdmaquota -mindepth 1 2> /dev/null)" ""
 succeeds "what Meson installed is removed" ninja -C "$1" uninstall
 ldconfig
 umount -ql /run/rdmaquota/tenants/*/here/ledgers /run/rdmaquota

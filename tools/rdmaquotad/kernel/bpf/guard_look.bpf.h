@@ -12,7 +12,7 @@
 #include "objects.bpf.h"
 
 enum { no_kind = ~0U, by_write = ~1U };  // by_write: the command in the request tells
-enum { looked_attributes = 12 };
+enum { looked_attributes = 12, usual_attributes = 5 };
 
 struct request {
     u32 kind;
@@ -80,9 +80,26 @@ struct made_by {
 // A length that no device accepts must not make a sum wrap; and both fit into one word.
 enum { bytes_bits = 56, largest_bits = 52 };
 
-static __always_inline u32 read_attributes(struct ib_uverbs_attr *attributes, u64 from, u32 count, bool sleeps) {
+struct asked {
+    u64 header[sizeof(struct ib_uverbs_ioctl_hdr) / sizeof(u64)];
+    struct ib_uverbs_attr attributes[looked_attributes];
+};
+static __always_inline struct ib_uverbs_ioctl_hdr *header_of(struct asked *it) { return (void *)it->header; }
+
+// The header with as many attributes as most requests have, in one step; the header alone where memory ends behind it.
+static __always_inline u32 read_header(struct asked *it, u64 from, bool sleeps) {
+    u32 both = sizeof it->header + usual_attributes * sizeof it->attributes[0];
+    if (read_user(it, both, from, sleeps) == 0) return usual_attributes;
+    if (read_user(it->header, sizeof it->header, from, sleeps) != 0) header_of(it)->object_id = header_of(it)->method_id = ~0;
+    return 0;
+}
+
+// How many attributes are there to look at, when `have` are read.
+static __always_inline u32 read_attributes(struct asked *it, u64 from, u32 have, bool sleeps) {
+    u32 count = header_of(it)->num_attrs;
     if (count > looked_attributes) count = looked_attributes;
-    return read_user(attributes, count * sizeof *attributes, from, sleeps) == 0 ? count : 0;
+    if (count <= have) return count;
+    return read_user(it->attributes, count * sizeof it->attributes[0], from + sizeof it->header, sleeps) == 0 ? count : 0;
 }
 
 // Of a registration: what is mapped on demand pins nothing.
@@ -113,16 +130,15 @@ static __always_inline void look_at_length(struct made_by *it, const struct ib_u
 }
 
 static __always_inline struct made_by read_request(u64 argument, bool sleeps) {
-    struct ib_uverbs_attr attributes[looked_attributes];
-    struct ib_uverbs_ioctl_hdr header;
+    struct asked asked;
     struct made_by it = {no_kind, 0, 0};
-    if (read_user(&header, sizeof header, argument, sleeps) != 0) return it;
-    struct request what = request_of(header.object_id, header.method_id);
+    u32 count = read_header(&asked, argument, sleeps);
+    struct request what = request_of(header_of(&asked)->object_id, header_of(&asked)->method_id);
     if (what.kind != by_write) it.kind = what.kind;
     if (what.kind != by_write && !what.length_attribute) return it;
-    u32 count = read_attributes(attributes, argument + sizeof header, header.num_attrs, sleeps);
-    if (what.kind == by_write) look_at_command(&it, attributes, count, sleeps);
-    else look_at_length(&it, attributes, count, what.length_attribute);
+    count = read_attributes(&asked, argument, count, sleeps);
+    if (what.kind == by_write) look_at_command(&it, asked.attributes, count, sleeps);
+    else look_at_length(&it, asked.attributes, count, what.length_attribute);
     return it;
 }
 
