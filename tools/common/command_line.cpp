@@ -1,7 +1,7 @@
 #include "tools/common/command_line.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <charconv>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "policy/file/did_you_mean.hpp"
+#include "policy/printable.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -34,6 +35,33 @@ public:
     }
 };
 
+// A value of an option by our own words: CLI11's name types and ranges.
+template <class Number>
+Number number_of(const std::string& text, const std::string& option, Number least, const std::string& what) {
+    Number number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || !(number >= least))
+        throw CLI::ValidationError(fmt::format("{} needs {}, not '{}'", option, what, printable(text)), CLI::ExitCodes::ValidationError);
+    return number;
+}
+
+// "--pid" of "-p,--pid".
+std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
+
+// In our words, where CLI11's are not for people.
+std::string words_of(const CLI::ParseError& error) {
+    const std::string_view text = error.what();
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+        const auto extras = text.substr(std::min(text.find(": "), text.size() - 2) + 2);
+        return fmt::format("{} '{}'", extras.starts_with('-') ? "unknown option" : "unexpected word", printable(extras));
+    }
+    const auto name = text.substr(0, text.find_first_of(": "));
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return fmt::format("{} needs a value", name);
+    if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
+        return fmt::format("{} is missing", text.substr(0, text.rfind(" is required")));
+    return std::string(text);
+}
+
 }  // namespace
 
 void Command::flag(const std::string& names, bool& value, const std::string& help) {
@@ -46,12 +74,17 @@ void Command::option(const std::string& names, const std::string& placeholder, s
 }
 
 void Command::option(const std::string& names, const std::string& placeholder, double& value, const std::string& help) {
-    app_.add_option(names, value, help)->type_name(placeholder);
+    const auto read = [&value, option = long_name(names)](const std::string& text) {
+        value = number_of<double>(text, option, 0, "a number");
+    };
+    app_.add_option_function<std::string>(names, read, help)->type_name(placeholder);
 }
 
 void Command::positive(const std::string& names, const std::string& placeholder, int& value, const std::string& help) {
-    app_.add_option(names, value, help)->type_name(placeholder)
-        ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
+    const auto read = [&value, option = long_name(names)](const std::string& text) {
+        value = number_of<int>(text, option, 1, "a number from 1 on");
+    };
+    app_.add_option_function<std::string>(names, read, help)->type_name(placeholder);
 }
 
 void Command::list(const std::string& names, const std::string& placeholder, std::vector<std::string>& values,
@@ -104,7 +137,19 @@ CLI::App& CommandLine::chosen() const {
     return commands.empty() ? *app_ : *commands.front();
 }
 
+// `help` and `help COMMAND` are --help and COMMAND --help.
+void CommandLine::turn_help_around(std::vector<std::string>& arguments) const {
+    const auto names = commands();
+    const auto is_command = [&](const std::string& word) { return std::find(names.begin(), names.end(), word) != names.end(); };
+    if (arguments.empty() || arguments.front() != "help" || names.empty() || arguments.size() > 2) return;
+    const auto command = arguments.size() == 2 ? arguments[1] : std::string();
+    if (command.empty()) arguments = {"--help"};
+    else if (is_command(command)) arguments = {command, "--help"};
+    else arguments = {command};  // which is no command, and is told so
+}
+
 Result<int> CommandLine::run(std::vector<std::string> arguments) {
+    turn_help_around(arguments);
     const auto after_dashes = split_off_program(arguments);
     if (const auto done = read(arguments); !done) return Error{done.error()};
     if (printed_) return 0;
@@ -134,7 +179,7 @@ Result<void> CommandLine::read(const std::vector<std::string>& arguments) {
         if (printed_) return {};
         if (&chosen() == app_.get() && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError))
             return unknown_command(arguments);
-        return wrong(error.what());
+        return wrong(words_of(error));
     }
     return {};
 }

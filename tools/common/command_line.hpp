@@ -75,6 +75,7 @@ public:
 private:
     friend class Command;
     const CLI::App& app(const std::string& command) const;
+    void turn_help_around(std::vector<std::string>& arguments) const;
     std::vector<std::string> split_off_program(std::vector<std::string>& arguments);
     Result<void> read(const std::vector<std::string>& arguments);
     Result<void> take_program(const std::vector<std::string>& after_dashes);

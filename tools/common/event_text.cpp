@@ -7,21 +7,30 @@
 
 #include <fmt/core.h>
 
+#include "policy/limit.hpp"
+#include "tools/common/event_kinds.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/terminal.hpp"
 
 namespace rdmaquota {
 namespace {
 
-constexpr std::array<std::string_view, 6> kinds{"none", "denied", "would_deny", "unproved", "reaped", "reconciled"};
 // By event_scope.
 constexpr std::array<std::string_view, 5> scopes{"none", "process", "process_total", "tenant", "tenant_total"};
 constexpr std::array<std::string_view, 5> scope_words{"no limit", "process limit", "process limit, sum of devices",
                                                       "tenant limit", "tenant limit, sum of devices"};
 
+static_assert(ledger_kinds.size() == static_cast<std::size_t>(EventKind::refused_by_device));
+
 template <std::size_t N>
 std::string name_in(const std::array<std::string_view, N>& names, std::uint32_t value) {
     return value < N ? std::string(names[value]) : fmt::format("#{}", value);
+}
+
+std::string kind_name(const Event& event) {
+    const auto number = static_cast<std::uint32_t>(event.kind);
+    if (number == 0) return "none";
+    return name_in(ledger_kinds, number - 1 < ledger_kinds.size() ? number - 1 : number);
 }
 
 std::optional<std::string> device_name(const Event& event, const DeviceNames& devices) {
@@ -49,23 +58,49 @@ std::string amount(const Event& event, std::uint64_t value) {
 
 std::string process_words(const Event& event) { return fmt::format("pid {} {}", event.pid, printable(comm_of(event))); }
 
-std::string denial_words(const Event& event, const std::string& tenant) {
-    return fmt::format("{} of {} used, {} more asked  tenant {} ({})  {}{}", amount(event, event.used),
-                       amount(event, event.limit), amount(event, event.requested), printable(tenant),
-                       name_in(scope_words, event.scope), process_words(event),
-                       event.error == 0 ? std::string() : fmt::format("  {}", error_name(event.error)));
+std::string clock_of(std::uint64_t time_ns) { return event_time(time_ns, true).substr(0, 19); }
+
+std::string repeats(const Event& event) {
+    if (event.count < 2) return {};
+    return fmt::format(", {} times since {}", event.count, clock_of(event.first_time_ns));
 }
 
-std::string words(const Event& event, const std::string& tenant) {
+// Which limit, and what makes it so when that is not the policy.
+std::string limit_words(const Event& event) {
+    const auto reason = event.reason <= static_cast<std::uint32_t>(Reason::other) ? static_cast<Reason>(event.reason)
+                                                                                  : Reason::other;
+    return fmt::format("{}{}{}", name_in(scope_words, event.scope), reason == Reason::configured ? "" : ", by ",
+                       reason == Reason::configured ? "" : name(reason));
+}
+
+std::string error_words(const Event& event) {
+    return event.error == 0 ? std::string() : fmt::format("  {}", error_name(event.error));
+}
+
+std::string denial_words(const Event& event) {
+    return fmt::format("{} of {} used, {} more asked ({}){}  {}{}", amount(event, event.used), amount(event, event.limit),
+                       amount(event, event.requested), limit_words(event), repeats(event), process_words(event),
+                       error_words(event));
+}
+
+std::string words(const Event& event) {
     switch (event.kind) {
         case EventKind::reaped:
             return fmt::format("{} ended without closing; {} objects uncharged", process_words(event), event.used);
         case EventKind::reconciled:
             return fmt::format("uncharged {} that a killed process had leaked, {} in use",
                                amount(event, event.requested), amount(event, event.used));
+        case EventKind::refused_by_device:
+            return fmt::format("{} more asked, the tenant uses {}: the device or its driver refused{}  {}{}",
+                               amount(event, event.requested), amount(event, event.used), repeats(event),
+                               process_words(event), error_words(event));
         default:
-            return denial_words(event, tenant);
+            return denial_words(event);
     }
+}
+
+std::string columns(const std::string& time, std::string_view kind, std::string_view tenant, std::string_view user) {
+    return fmt::format("{} {:<11} {:<12} {:<8} ", time, kind, tenant, user);
 }
 
 }  // namespace
@@ -81,12 +116,11 @@ std::string event_time(std::uint64_t time_ns, bool for_people) {
                       : fmt::format("{}T{}.{:09}Z", date, clock, fraction);
 }
 
-std::string event_line(const Event& event, const DeviceNames& devices, const std::string& tenant) {
-    auto line = fmt::format("{} {:<11}", event_time(event.time_ns, true),
-                            name_in(kinds, static_cast<std::uint32_t>(event.kind)));
-    if (const auto device = device_name(event, devices)) line += " " + printable(*device);
-    if (const auto resource = resource_of(event)) line += fmt::format(" {}", info(*resource).name);
-    return line + "  " + words(event, tenant);
+std::string event_line(const Event& event, const DeviceNames& devices, const std::string& tenant, const std::string& user) {
+    auto line = columns(event_time(event.time_ns, true), kind_name(event), printable(tenant), printable(user));
+    if (const auto device = device_name(event, devices)) line += printable(*device) + " ";
+    if (const auto resource = resource_of(event)) line += fmt::format("{}  ", info(*resource).name);
+    return line + words(event);
 }
 
 std::string sidecar_line(const Json& event) {
@@ -94,26 +128,35 @@ std::string sidecar_line(const Json& event) {
     const auto time = event.value("time", "");
     const char* rest = ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
     const auto seconds = static_cast<std::uint64_t>(::timegm(&parts));
-    const auto when = rest == nullptr
-                          ? time
-                          : event_time(seconds * 1'000'000'000, true).substr(0, 19) + std::string(rest).substr(0, 4);
-    return fmt::format("{} {:<11} {}", when, printable(event.value("kind", "")), printable(event.value("text", "")));
+    const auto when = rest == nullptr ? time
+                                      : clock_of(seconds * 1'000'000'000) + std::string(rest).substr(0, 4);
+    const auto tenant = event.value("tenant", "");
+    return columns(when, printable(event.value("kind", "")), tenant.empty() ? "-" : printable(tenant), "-") +
+           printable(event.value("text", ""));
 }
+
+bool has_user(const Event& event) { return event.kind != EventKind::reconciled; }
 
 Json event_json(std::uint64_t number, const Event& event, const DeviceNames& devices, const std::string& tenant) {
     const auto device = device_name(event, devices);
     const auto resource = resource_of(event);
     return Json{{"number", number},
                 {"time", event_time(event.time_ns, false)},
-                {"kind", name_in(kinds, static_cast<std::uint32_t>(event.kind))},
+                {"kind", kind_name(event)},
                 {"tenant", tenant},
                 {"device", device ? Json(*device) : Json(nullptr)},
                 {"resource", resource ? Json(info(*resource).name) : Json(nullptr)},
                 {"scope", name_in(scopes, event.scope)},
+                {"reason", event.reason == 0 || event.reason > static_cast<std::uint32_t>(Reason::other)
+                               ? Json(nullptr)
+                               : Json(name(static_cast<Reason>(event.reason)))},
                 {"used", event.used},
                 {"limit", limit_json(event.limit)},
                 {"requested", event.requested},
+                {"count", event.count == 0 ? 1 : event.count},
+                {"first_time", event_time(event.first_time_ns == 0 ? event.time_ns : event.first_time_ns, false)},
                 {"pid", event.pid},
+                {"uid", has_user(event) ? Json(event.uid) : Json(nullptr)},
                 {"comm", comm_of(event)},
                 {"error", event.error == 0 ? Json(nullptr) : Json(error_name(event.error))}};
 }

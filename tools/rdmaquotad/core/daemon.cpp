@@ -114,7 +114,7 @@ void Daemon::refresh() {
     policy_is_new_ = node_.refresh() || policy_is_new_;
     if (node_.missing() != said_missing_.value_or("")) {
         const bool waits = !node_.missing().empty();
-        events_.emit(waits ? Priority::warning : Priority::info, waits ? "waiting" : "found",
+        events_.emit(waits ? Priority::warning : Priority::info, waits ? SidecarKind("waiting") : SidecarKind("found"),
                      Json{{"missing", node_.missing()}}, waits ? node_.missing() : "policy and ledgers are there");
     }
     said_missing_ = node_.missing();
@@ -146,7 +146,7 @@ void Daemon::tell_of_ledgers() {
         const auto said = said_unusable_.find(tenant->name());
         if (ledger.missing() == (said == said_unusable_.end() ? "" : said->second)) continue;
         const bool waits = !ledger.missing().empty();
-        events_.emit(waits ? Priority::warning : Priority::info, waits ? "waiting" : "found",
+        events_.emit(waits ? Priority::warning : Priority::info, waits ? SidecarKind("waiting") : SidecarKind("found"),
                      Json{{"tenant", tenant->name()}, {"missing", ledger.missing()}},
                      waits ? ledger.missing() : fmt::format("the ledger of tenant {} is there", tenant->name()));
         if (waits) said_unusable_[tenant->name()] = ledger.missing();

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "tools/common/event_kinds.hpp"
 #include "tools/common/json.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 
@@ -26,7 +27,7 @@ class NodeEvents {
 public:
     static constexpr std::size_t kept = 1024;
 
-    void emit(Priority priority, std::string_view kind, Json fields, std::string text);
+    void emit(Priority priority, SidecarKind kind, Json fields, std::string text);
     const std::deque<NodeEvent>& all() const noexcept { return ring_; }  // oldest first
     std::uint64_t next() const noexcept { return next_; }  // number of the next one
     const std::map<std::string, std::uint64_t>& counts() const noexcept { return counts_; }  // by kind
