@@ -86,9 +86,10 @@ std::string holder(const Denial& denial, const Circumstances& found) {
 // What one who may not change limits can do without asking.
 std::string own_means(const Denial& denial, const Circumstances& found) {
     if (of_process(denial)) return "destroy what this process no longer needs";
+    if (!found.own) return {};
     if (found.own == 0) return "this process has none of it, others of the tenant have all";
     return fmt::format("this process has {} of it: destroy what it no longer needs",
-                       format_amount(denial.resource, found.own));
+                       format_amount(denial.resource, *found.own));
 }
 
 std::string what_helps(std::string_view device, const Denial& denial, const Circumstances& found) {
@@ -167,8 +168,11 @@ std::string remedy(std::string_view device, const Denial& denial, const Circumst
     const auto held = found.reason == Reason::configured ? "" : holder(denial, found);
     const auto helps = what_helps(device, denial, found);
     if (found.may_change) return fmt::format("{}{}{}", held, held.empty() || helps.empty() ? "" : "; ", helps);
-    const auto ask = helps.starts_with("to allow it: ") ? fmt::format("; ask an administrator, {}", helps) : "";
-    return fmt::format("{}{}{}{}", held, held.empty() ? "" : "; ", own_means(denial, found), ask);
+    std::string text = held;
+    const auto add = [&](const std::string& part) { text += (text.empty() || part.empty() ? "" : "; ") + part; };
+    add(own_means(denial, found));
+    if (helps.starts_with("to allow it: ")) add("ask an administrator, " + helps);
+    return text;
 }
 
 }  // namespace rdmaquota

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,7 +24,7 @@ struct Circumstances {
     std::string above = {};           // the nearest tenant above that has such a limit, and that limit
     std::uint64_t above_limit = 0;
     bool may_change = true;  // the limits can be changed by this process
-    std::uint64_t own = 0;   // what the denied process uses of it
+    std::optional<std::uint64_t> own = {};  // what the denied process uses of it, where that is known
 };
 
 // Looks them up in the tenant's directory `here`, for the reason that the denial had. Opens files, so call it only where its

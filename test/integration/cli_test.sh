@@ -88,7 +88,7 @@ END
 try "$rdmaquota" --version
 check "--version" grep -Eq '^rdmaquota [0-9]+\.[0-9]+\.[0-9]+$' out
 
-for command in run show top set unset which tenant cdi events check reload repair guard doctor completion; do
+for command in run show top set unset which explain tenant cdi events check reload repair guard doctor completion; do
     try "$rdmaquota" $command --help
     check "$command --help" says "Usage: rdmaquota $command"
 done
@@ -164,7 +164,27 @@ while mr_bytes is above 90 % of the node's memory, and until 70 %, but at least 
 
 printf 'version = 1\n[tenant.default]\nbackstop = "/slurm"\n' >backstop.toml
 try "$rdmaquota" check backstop.toml
-check "and which cgroup the backstop bounds" says "rdma.max of the cgroup /slurm"
+check "and which cgroup the backstop bounds" grep -qF "rdma.max of the cgroup /slurm" out
+check "and warns that there is none" grep -q "warning: there is no cgroup /slurm on this node, which backstop names" err
+try "$rdmaquota" --dir backstop reload backstop.toml
+check "which reload does not take" refuses 1 "backstop.toml: there is no cgroup /slurm, which backstop names; make it first"
+check "and puts nothing in force" test ! -e backstop/policy-4
+try "$rdmaquota" --dir backstop reload --boot backstop.toml
+check "but at boot" grep -q "backstop.toml is in force" out
+check "with a warning" grep -q "warning: there is no cgroup /slurm, which backstop names yet" err
+printf 'version = 1\n[tenant.blue."*"]\nqp = 5\n[tenant.blue.rxe0]\nqp = { guarantee = 7 }\n' >guarantee.toml
+try "$rdmaquota" check guarantee.toml
+check "check warns of a guarantee above the limit" \
+    grep -q "warning: .*tenant 'blue' is guaranteed 7 qp on rxe0, more than its limit of 5" err
+touch log && chmod 644 log
+printf 'version = 1\n[log]\ntarget = "file"\nfile = "%s"\n' "$work/log" >log.toml
+try "$rdmaquota" check log.toml
+check "check warns of a log file that users cannot append to" grep -q "warning: ordinary users cannot append to the log file" err
+try "$rdmaquota" --dir backstop reload log.toml
+check "and so does reload" grep -q "warning: ordinary users cannot append to the log file" err
+chmod 666 log
+try "$rdmaquota" check log.toml
+check "but not of others" says "log.toml: ok"
 
 # --- reload ---------------------------------------------------------------------------------------
 
@@ -256,6 +276,37 @@ wait "$user_pid" 2>/dev/null
 "$rdmaquota" show >/dev/null
 try "$rdmaquota" events
 check "one with objects does" says "pid $user_pid ledger_user ended without closing; 2 objects uncharged"
+
+# --- explain --------------------------------------------------------------------------------------
+
+"$ledger_user" rxe0 qp=6 repeats=3 </dev/null >/dev/null &
+user_pid=$!
+wait $user_pid
+try "$rdmaquota" explain --pid $user_pid
+check "explain tells of a process that has ended" grep -qF "quota: " out
+check "by its events" grep -qF "qp on rxe0: tenant default used 6 of 6, 1 more asked by pid $user_pid (ledger_user), 3 times" out
+check "and what helps" grep -qxF "  to allow it: rdmaquota --dir $work/quota set rxe0 qp=7" out
+check "and that it has ended" grep -q "has ended" err
+try "$rdmaquota" explain
+check "without a process, of the last denial" grep -qF "by pid $user_pid (ledger_user)" out
+try "$rdmaquota" explain --json
+check "explain --json" json "d['version']==1 and d['causes'][0]['kind']=='quota' and 'set rxe0 qp=7' in d['causes'][0]['helps']"
+try "$rdmaquota" explain -- sh -c '"$1" rxe4 pd=2 </dev/null; echo ended' - "$ledger_user"
+check "explain runs a program and says what it was denied" grep -qF "pd on rxe4: tenant default used 2 of 2, 1 more asked by pid" out
+check "after the program's own output" grep -qx ended out
+check "and of nothing before" bash -c '! grep -q "qp on rxe0" out'
+try "$rdmaquota" explain -- true
+if [[ -e /sys/class/infiniband ]]; then
+    echo "# skipped: a node without RDMA, since this one has it"
+else
+    check "explain says that there is no device" grep -q "^no device: this node has no RDMA device" out
+fi
+try bash -c 'ulimit -l 64; exec setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock "$0" explain -- true' "$rdmaquota"
+check "explain names RLIMIT_MEMLOCK" grep -qF "memory lock: RLIMIT_MEMLOCK lets it pin 64 KiB in all, 0 of which it has" out
+try "$rdmaquota" explain -- ./not-there
+check "explain of no program" refuses 1 "cannot run './not-there'"
+try "$rdmaquota" explain --pid 1 -- true
+check "explain of both" refuses 2 "exclude each other"
 
 # Names out of the ledger must not steer the terminal.
 cp "$ledger_user" "$(printf 'bad\e[31m\nname')"

@@ -106,8 +106,7 @@ void Command::words(const std::string& name, std::vector<std::string>& values, c
 
 void Command::program(std::vector<std::string>& words) {
     app_.fallthrough(false)->prefix_command();
-    line_.program_command_ = &app_;
-    line_.program_words_ = &words;
+    line_.program_words_[&app_] = &words;
 }
 
 void Command::footer(const std::string& text) { app_.footer(text); }
@@ -161,9 +160,10 @@ Result<int> CommandLine::run(std::vector<std::string> arguments) {
 // CLI11 must not see another program's words: it would take arguments such as "[a,b]" apart.
 std::vector<std::string> CommandLine::split_off_program(std::vector<std::string>& arguments) {
     const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
-    if (program_command_ == nullptr || dashes == arguments.end() ||
-        std::find(arguments.begin(), dashes, program_command_->get_name()) == dashes)
-        return {};
+    const bool takes_program = std::any_of(program_words_.begin(), program_words_.end(), [&](const auto& entry) {
+        return std::find(arguments.begin(), dashes, entry.first->get_name()) != dashes;
+    });
+    if (dashes == arguments.end() || !takes_program) return {};
     std::vector<std::string> after(dashes + 1, arguments.end());
     arguments.erase(dashes, arguments.end());
     return after;
@@ -186,13 +186,14 @@ Result<void> CommandLine::read(const std::vector<std::string>& arguments) {
 
 // What CLI11 left over came before "--", or there was none.
 Result<void> CommandLine::take_program(const std::vector<std::string>& after_dashes) {
-    if (&chosen() != program_command_) return {};
-    auto words = program_command_->remaining();
+    const auto takes = program_words_.find(&chosen());
+    if (takes == program_words_.end()) return {};
+    auto words = takes->first->remaining();
     if (!words.empty() && words.front().starts_with('-'))
         return wrong(fmt::format("unknown option '{}'", words.front()));
     if (!words.empty() && !after_dashes.empty()) words.emplace_back("--");
     words.insert(words.end(), after_dashes.begin(), after_dashes.end());
-    *program_words_ = std::move(words);
+    *takes->second = std::move(words);
     return {};
 }
 

@@ -85,8 +85,7 @@ private:
 
     std::unique_ptr<CLI::App> app_;
     std::map<const CLI::App*, Action> actions_;
-    CLI::App* program_command_ = nullptr;  // the command that takes another program's words
-    std::vector<std::string>* program_words_ = nullptr;
+    std::map<const CLI::App*, std::vector<std::string>*> program_words_;  // of commands that take another program's words
     bool printed_ = false;  // help or version
 };
 

@@ -29,6 +29,7 @@ void describe(CommandLine& line, Session& session) {
     add_set(line, session);
     add_unset(line, session);
     add_which(line, session);
+    add_explain(line, session);
     add_tenant(line, session);
     add_cdi(line, session);
     add_top(line, session);

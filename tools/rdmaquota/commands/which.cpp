@@ -140,8 +140,9 @@ int which(const Options& options, const Session& session) {
                                      {"room", rooms_json(room, "room")}}));
         return status_done;
     }
-    fmt::print("tenant {}: {}\n", printable(limits->tenant()), printable(found->why));
-    for (const auto& note : found->notes) fmt::print("note: {}\n", printable(note));
+    const auto terminal = standard_output();
+    fmt::print("{}\n", wrapped(terminal, fmt::format("tenant {}: {}", printable(limits->tenant()), printable(found->why)), 2));
+    for (const auto& note : found->notes) fmt::print("{}\n", wrapped(terminal, "note: " + printable(note), 2));
     if (limits->mode() != Mode::enforce) fmt::print("mode {}: nothing is denied\n", name(limits->mode()));
     if (reading) print_rooms(room);
     else fmt::print("what is left cannot be seen: {}\n", printable(reading.error()));

@@ -127,7 +127,8 @@ TopTable by_device(const std::vector<TenantView>& tenants) {
     table.columns = {{"DEVICE", Align::left}, {"PROCS", Align::right}};
     add_main_columns(table);
     for (const auto& [name, sum] : add_up(tenants)) {
-        std::vector<TopCell> row{word(name), {std::to_string(sum.holders), static_cast<double>(sum.holders)}};
+        const TopCell holders{std::to_string(sum.holders), static_cast<double>(sum.holders)};
+        std::vector<TopCell> row{word(name), name == total_device ? nothing : holders};
         add_main_cells(row, sum.fullest, sum.usage);
         table.rows.push_back(std::move(row));
     }
