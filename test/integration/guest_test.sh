@@ -370,7 +370,8 @@ run env RDMAQUOTA_LOG_FILE=/nowhere/log "$objects" rc=3
 has "a log file that cannot be written gives way to standard error" "$log" "rdmaquota: qp on rxe0 denied"
 has "a port that the device lacks is warned of" "$(rdmaquota set rxe0/9 qp=1 2>&1 > /dev/null)" \
     "warning: device rxe0 has no port 9; the limit holds for nothing"
-has "also in a policy" "$(rdmaquota reload <(printf 'version = 1\n[process."rxe0/7"]\nqp = 1\n') 2>&1)" "warning: device rxe0 has no port 7"
+has "also in a policy" "$(printf 'version = 1\n[process."rxe0/7"]\nqp = 1\n' > port.toml
+rdmaquota reload port.toml 2>&1)" "warning: device rxe0 has no port 7"
 
 # --- what cannot be used ------------------------------------------------------------------------
 policy <<< 'version = 1
