@@ -74,6 +74,7 @@ int main(int argc, char** argv) {
             continue;
         }
         if (std::strncmp(argv[i], "repeats=", 8) == 0) {
+            usleep(500'000);  // a follower has seen the first by now
             for (int n = std::atoi(argv[i] + 8); n > 1; --n)
                 ledger->repeat(denial.first, denial_of(self, *device, denial.second));
             continue;

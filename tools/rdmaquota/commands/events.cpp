@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "tools/common/event_text.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/view/event_filter.hpp"
@@ -24,11 +25,18 @@ struct Options {
 constexpr long poll_interval_ns = 100'000'000;
 constexpr std::size_t hanging_indent = 24;  // below a line's kind
 
-void print_new(EventSource& source, const Options& options, const Terminal& terminal) {
-    for (const auto& [time, event] : source.take()) {
-        if (!options.filter.admits(event.json)) continue;
-        fmt::print("{}\n", options.json ? dump(event.json) : wrapped(terminal, event.line, hanging_indent));
+void print(const EventsByTime& events, const Options& options, const Terminal& terminal) {
+    for (const auto& [time, event] : events) {
+        if (!options.filter.admits(event)) continue;
+        fmt::print("{}\n", options.json ? dump(event) : wrapped(terminal, event_line(event), hanging_indent));
     }
+}
+
+// What is there already; with --since, also what only the journal still has.
+void print_first(EventSource& source, const Options& options, const Terminal& terminal) {
+    auto events = source.take();
+    if (!options.filter.since.empty()) source.add_past(options.filter.since, events);
+    print(events, options, terminal);
 }
 
 // True when a signal asks us to end.
@@ -44,8 +52,9 @@ int follow(EventSource& source, const Options& options, const Terminal& terminal
     sigaddset(&signals, SIGTERM);
     ::sigprocmask(SIG_BLOCK, &signals, nullptr);
     std::string said;
+    print_first(source, options, terminal);
     do {
-        print_new(source, options, terminal);
+        print(source.take(), options, terminal);
         if (std::fflush(stdout) != 0) return failed("cannot write the output");
         if (const auto opened = source.open(); !opened && opened.error() != said) warn(said = opened.error());
     } while (!wait_for_interrupt(signals));
@@ -63,7 +72,7 @@ int events(Options& options, const Session& session) {
     if (const auto opened = source.open(); !opened) return failed(opened.error());
     const auto terminal = standard_output();
     if (options.follow) return follow(source, options, terminal);
-    print_new(source, options, terminal);
+    print_first(source, options, terminal);
     return status_done;
 }
 

@@ -46,10 +46,10 @@ Causes of_events(const Session& session, const Meant& meant) {
     if (!source.open()) return causes;
     const auto events = source.take();
     for (auto event = events.rbegin(); event != events.rend(); ++event) {
-        if (!is_meant(event->second.json, meant)) continue;
-        for (auto& cause : causes_of(event->second.json, session.directory)) {
+        if (!is_meant(event->second, meant)) continue;
+        for (auto& cause : causes_of(event->second, session.directory)) {
             if (!said.insert(cause.kind + cause.text).second) continue;
-            cause.text = fmt::format("{}, {}", event->second.line.substr(11, 8), cause.text);
+            cause.text = fmt::format("{}, {}", event_line(event->second).substr(11, 8), cause.text);
             causes.push_back(std::move(cause));
         }
     }

@@ -3,11 +3,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "shm/paths.hpp"
 #include "shm/policy/limits_segment.hpp"
 #include "tools/common/control_client.hpp"
+#include "tools/common/event_journal.hpp"
 #include "tools/common/event_text.hpp"
 #include "tools/common/names.hpp"
 
@@ -19,6 +21,16 @@ const std::string& name_of(uid_t user) {
     static std::map<uid_t, std::string> names;
     const auto known = names.find(user);
     return known != names.end() ? known->second : names.emplace(user, user_name(user)).first->second;
+}
+
+// The same for an event and its repeats. Numbers begin anew with a ledger, and with the sidecar.
+std::string identity_of(const Json& event) {
+    const auto text = [&](const char* member) {
+        const auto found = event.find(member);
+        return found == event.end() ? std::string() : found->dump();
+    };
+    return text("source") + text("tenant") + text("kind") + text("number") +
+           text(event.contains("first_time") ? "first_time" : "time");
 }
 
 }  // namespace
@@ -39,20 +51,19 @@ ino_t LedgerEvents::inode_now() const {
     return ::stat(ledger_path(place_.here).c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
-void LedgerEvents::add(std::uint64_t number, const Event& event, PrintedEvents& events) {
+void LedgerEvents::add(std::uint64_t number, const Event& event, EventsByTime& events) {
     const auto devices = ledger_->devices();
-    const auto user = has_user(event) ? name_of(event.uid) : "-";
-    PrintedEvent printed{event_json(number, event, devices, tenant_), event_line(event, devices, tenant_, user)};
-    printed.json["user"] = has_user(event) ? Json(user) : Json(nullptr);
+    auto json = event_json(number, event, devices, tenant_);
+    json["user"] = has_user(event) ? Json(name_of(event.uid)) : Json(nullptr);
     if (!is_repair(event.kind)) counts_[number] = event.count;
-    events.emplace(event_time(event.time_ns, false), std::move(printed));
+    events.emplace(event_time(event.time_ns, false), std::move(json));
 }
 
-void LedgerEvents::add_new(PrintedEvents& events) {
+void LedgerEvents::add_new(EventsByTime& events) {
     for (const auto& [number, event] : ledger_->events(next_)) add(number, event, events);
 }
 
-void LedgerEvents::add_repeated(PrintedEvents& events) {
+void LedgerEvents::add_repeated(EventsByTime& events) {
     const auto head = ledger_->event_cursor();
     EventCursor known{0, head.repairs};
     std::map<std::uint64_t, std::uint64_t> kept;
@@ -88,9 +99,23 @@ Result<void> EventSource::nothing() const {
     return ledger ? Result<void>() : Error{ledger.error()};
 }
 
+// What the journal has of ledgers and of the sidecar, but for what these still have themselves.
+void EventSource::add_past(const std::string& since, EventsByTime& events) const {
+    std::set<std::string> present;
+    for (const auto& [time, event] : events) present.insert(identity_of(event));
+    std::map<std::string, Json> past;  // what is repeated stands there again, with its count
+    for (auto& event : read_event_journal(directory_, since))
+        if (auto identity = identity_of(event); !present.contains(identity)) past[std::move(identity)] = std::move(event);
+    for (auto& [identity, event] : past) {
+        const auto uid = event.find("uid");
+        if (uid != event.end() && uid->is_number_unsigned()) event["user"] = name_of(uid->get<uid_t>());
+        events.emplace(event.value("time", ""), std::move(event));
+    }
+}
+
 // The sidecar, and what is repeated, are looked at once a second.
-PrintedEvents EventSource::take() {
-    PrintedEvents events;
+EventsByTime EventSource::take() {
+    EventsByTime events;
     const auto now = std::time(nullptr);
     const bool all = std::exchange(asked_, now) != now;
     for (auto& ledger : ledgers_) {
@@ -101,12 +126,12 @@ PrintedEvents EventSource::take() {
     return events;
 }
 
-void EventSource::add_sidecar(PrintedEvents& events) {
+void EventSource::add_sidecar(EventsByTime& events) {
     const auto answer = ask_sidecar(directory_, Json{{"request", "events"}, {"since", next_of_sidecar_}});
     if (!answer) return;
     const auto next = answer->value("next", std::uint64_t{0});
     for (const auto& event : answer->value("events", Json::array()))
-        events.emplace(event.value("time", ""), PrintedEvent{event, sidecar_line(event)});
+        events.emplace(event.value("time", ""), event);
     next_of_sidecar_ = next < next_of_sidecar_ ? 0 : next;  // a new sidecar counts from 0
 }
 

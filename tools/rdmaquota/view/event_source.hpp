@@ -16,11 +16,7 @@
 
 namespace rdmaquota {
 
-struct PrintedEvent {
-    Json json;         // with the user's name
-    std::string line;  // for people, safe to print
-};
-using PrintedEvents = std::multimap<std::string, PrintedEvent>;  // by time
+using EventsByTime = std::multimap<std::string, Json>;  // with the users' names
 
 // The events of one tenant's ledger.
 class LedgerEvents {
@@ -32,13 +28,13 @@ public:
     // Whether another ledger has taken the place of the one that is open. While there is none, the old one goes on.
     bool replaced() const { return inode_now() != 0 && inode_now() != inode_; }
 
-    void add_new(PrintedEvents& events);
+    void add_new(EventsByTime& events);
     // Those among them that have come to stand for more denials since they were added.
-    void add_repeated(PrintedEvents& events);
+    void add_repeated(EventsByTime& events);
 
 private:
     ino_t inode_now() const;
-    void add(std::uint64_t number, const Event& event, PrintedEvents& events);
+    void add(std::uint64_t number, const Event& event, EventsByTime& events);
 
     TenantPlace place_;
     std::string tenant_;
@@ -55,11 +51,13 @@ public:
     // Opens what is new or was replaced. An error when there is nothing to read.
     Result<void> open();
     // What came since the last call, sorted by time.
-    PrintedEvents take();
+    EventsByTime take();
+    // Adds older ones from the journal that the sidecar keeps, as far as this user may read it.
+    void add_past(const std::string& since, EventsByTime& events) const;
 
 private:
     Result<void> nothing() const;
-    void add_sidecar(PrintedEvents& events);
+    void add_sidecar(EventsByTime& events);
 
     std::string directory_;
     std::vector<LedgerEvents> ledgers_;

@@ -65,7 +65,7 @@ Daemon::Daemon(std::string directory, std::string policy_file)
       tenant_sockets_(node_, control_),
       relay_events_(node_, visibility_, control_),
       metrics_(loop_, [this] { return metrics(); }) {
-    events_.on_event([this](const NodeEvent& event) { relay_events_.send(event); });
+    events_.on_event([this](Priority priority, const NodeEvent& event) { return relay_events_.send(priority, event); });
 }
 
 int Daemon::run() {

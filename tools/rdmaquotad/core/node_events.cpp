@@ -13,11 +13,11 @@ void NodeEvents::emit(Priority priority, SidecarKind kind, Json fields, std::str
     ::clock_gettime(CLOCK_REALTIME, &now);
     const auto time_ns =
         static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-    log(priority, fmt::format("{}: {}", std::string_view(kind), text));
     ++counts_[std::string(std::string_view(kind))];
     ring_.push_back({next_++, time_ns, std::string(std::string_view(kind)), std::move(fields), std::move(text)});
     if (ring_.size() > kept) ring_.pop_front();
-    if (on_event_) on_event_(ring_.back());
+    const auto& event = ring_.back();
+    if (!on_event_ || !on_event_(priority, event)) log(priority, fmt::format("{}: {}", event.kind, event.text));
 }
 
 Json to_json(const NodeEvent& event) {
