@@ -82,7 +82,7 @@ rdmaquota reload lab.toml > /dev/null
 is "without a sidecar: guarantee, and the rest by weight" "$(limits_of)" "300 300 400"
 run as ann "$objects" rc=350
 has "the share holds" "$out" "rc: 300 of 350, then EDQUOT"
-has "and the denial says why" "$log" "the rest of what the tenants above it may use is others' at present"
+has "and the denial says why" "$log" " may use, and others use the rest"
 rdmaquota set lab '*' qp=500 > /dev/null
 is "a lower limit of the parent is divided at once" "$(limits_of)" "175 175 150"
 rdmaquota unset lab '*' qp > /dev/null
@@ -212,7 +212,7 @@ begin=${EPOCHREALTIME/./}
 run as cat "$objects" rc=410
 echo "# with a silent sidecar: $(((${EPOCHREALTIME/./} - begin) / 1000)) ms in all"
 has "a sidecar that is silent: denied after the bound" "$out" "rc: 400 of 410, then EDQUOT"
-has "with the reason" "$log" "the rest of what the tenants above it may use is others' at present"
+has "with the reason" "$log" " may use, and others use the rest"
 kill -9 $silent
 wait $silent 2> /dev/null
 run as cat "$objects" rc=410

@@ -26,6 +26,7 @@ void add_show(CommandLine& line, const Session& session);
 void add_set(CommandLine& line, const Session& session);
 void add_unset(CommandLine& line, const Session& session);
 void add_which(CommandLine& line, const Session& session);
+void add_explain(CommandLine& line, const Session& session);
 void add_tenant(CommandLine& line, const Session& session);
 void add_cdi(CommandLine& line, const Session& session);
 void add_top(CommandLine& line, const Session& session);

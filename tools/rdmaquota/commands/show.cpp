@@ -7,7 +7,10 @@
 #include <fmt/core.h>
 
 #include "tools/common/bypasses.hpp"
+#include "shm/paths.hpp"
 #include "tools/common/json.hpp"
+#include "tools/common/limit_list.hpp"
+#include "tools/common/names.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/control_client.hpp"
 #include "tools/common/event_text.hpp"
@@ -25,6 +28,7 @@ struct Options {
     std::string tenant;
     bool json = false;
     bool history = false;
+    bool limits = false;
 };
 
 void print_title(const Terminal& terminal, const TenantView& tenant) {
@@ -112,12 +116,13 @@ void print_containers(const Terminal& terminal, const TenantView& tenant) {
 
 void print_processes(const Terminal& terminal, const TenantView& tenant) {
     if (tenant.processes.empty()) return fmt::print("\nno process has a device open\n");
-    Table table({"PID", "COMMAND", "DEVICE", "USES"}, {Align::right, Align::left, Align::left, Align::left});
+    Table table({"PID", "USER", "COMMAND", "DEVICE", "USES"},
+                {Align::right, Align::left, Align::left, Align::left, Align::left});
     for (const auto& process : tenant.processes) {
-        const auto pid = pid_text(process);
+        const auto pid = pid_text(process), user = printable(user_name(process.uid));
         const auto comm = printable(process.comm);
-        for (const auto& device : process.devices) table.add({pid, comm, printable(device.name), uses(device)});
-        if (process.devices.empty()) table.add({pid, comm, "-", "nothing"});
+        for (const auto& device : process.devices) table.add({pid, user, comm, printable(device.name), uses(device)});
+        if (process.devices.empty()) table.add({pid, user, comm, "-", "nothing"});
     }
     fmt::print("\n");
     table.print(terminal);
@@ -126,14 +131,16 @@ void print_processes(const Terminal& terminal, const TenantView& tenant) {
 
 void print_bypasses(const Terminal& terminal, const std::vector<BypassView>& views) {
     if (views.empty()) return;
-    Table table({"PID", "COMMAND", "DEVICE", "GOES AROUND THE QUOTA WITH"},
-                {Align::right, Align::left, Align::left, Align::left});
+    Table table({"PID", "USER", "TENANT", "COMMAND", "DEVICE", "GOES AROUND THE QUOTA WITH"},
+                {Align::right, Align::left, Align::left, Align::left, Align::left, Align::left});
     for (const auto& view : views) {
         std::string text;
         for (const auto& [resource, amount] : view.excess)
             text += fmt::format("{}{} {}", text.empty() ? "" : ", ", info(resource).name,
                                 format_amount(resource, amount));
-        table.add({std::to_string(view.pid), printable(view.comm), printable(view.device), text});
+        const auto user = user_of_process(view.pid);
+        table.add({std::to_string(view.pid), user ? printable(user_name(*user)) : "-", printable(view.tenant),
+                   printable(view.comm), printable(view.device), text});
     }
     fmt::print("\n");
     table.print(terminal);
@@ -159,9 +166,19 @@ int history(const Options& options, const Session& session) {
     return status_done;
 }
 
+std::vector<LimitView> all_limits(const TenantReading& tenant) {
+    const auto limits = LimitsSegment::open(limits_path(tenant.place.here), LimitsSegment::Parts::all);
+    return limits ? limits_in_force(*limits) : std::vector<LimitView>();
+}
+
 void print_tenant(const Terminal& terminal, const TenantReading& tenant) {
     print_title(terminal, tenant.view);
     print_devices(terminal, tenant.view);
+    // Where nothing is used, as at the beginning of a `run`, what will hold is of most interest.
+    if (tenant.view.processes.empty() && tenant.place.key.empty() && !tenant.place.here.empty()) {
+        fmt::print("\n");
+        print_limits(terminal, all_limits(tenant));
+    }
     print_held(tenant.held);
     if (tenant.place.has_ledger() || !tenant.view.processes.empty()) print_processes(terminal, tenant.view);
 }
@@ -188,11 +205,21 @@ void print_tenants(const Terminal& terminal, const std::vector<TenantReading>& t
                    idle == 1 ? "" : "s", idle == 1 ? "s" : "");
 }
 
+void print_all_limits(const Terminal& terminal, const std::vector<TenantReading>& tenants) {
+    bool first = true;
+    for (const auto& tenant : tenants) {
+        if (!std::exchange(first, false)) fmt::print("\n");
+        print_title(terminal, tenant.view);
+        print_limits(terminal, all_limits(tenant));
+    }
+}
+
 Json to_json(const std::vector<TenantReading>& tenants, const Json& around) {
     Json list = Json::array();
     for (const auto& tenant : tenants) {
         auto json = tenant_json(tenant.view);
         json["changed_limits"] = held_json(tenant.held);
+        json["limits"] = limits_json(all_limits(tenant));
         json["bypasses"] = tenant.view.name == default_tenant ? around : Json::array();
         list.push_back(std::move(json));
     }
@@ -220,6 +247,7 @@ int show(const Options& options, const Session& session) {
         return status_done;
     }
     const auto terminal = standard_output();
+    if (options.limits) return print_all_limits(terminal, *tenants), status_done;
     print_tenants(terminal, *tenants, !options.tenant.empty());
     print_bypasses(terminal, bypass_views(around));
     return status_done;
@@ -232,6 +260,7 @@ void add_show(CommandLine& line, const Session& session) {
     auto command = line.command("show", "Show usage, limits and peaks, and the processes behind them");
     command.optional_word("TENANT", options->tenant, "Tenant instead of all that use something");
     command.flag("--json", options->json, "Write JSON");
+    command.flag("--limits", options->limits, "Show every limit in force instead, used or not");
     command.flag("--history", options->history, "Show how usage went, as rdmaquotad has seen it");
     command.action([options, &session] { return show(*options, session); });
 }

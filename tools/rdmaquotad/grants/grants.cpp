@@ -87,7 +87,7 @@ Result<void> Grants::move(std::string_view only, ShareMover::Clock::duration mos
 void Grants::tell() {
     const auto say = [&](const ShareDebt& debt, bool begins) {
         const auto what = fmt::format("{} on {}", info(debt.resource).name, debt.device);
-        events_.emit(Priority::notice, begins ? "frozen" : "thawed",
+        events_.emit(Priority::notice, begins ? SidecarKind("frozen") : SidecarKind("thawed"),
                      Json{{"tenant", debt.tenant},
                           {"device", debt.device},
                           {"resource", info(debt.resource).name},
