@@ -32,6 +32,7 @@
 #                and sid
 #   guard        the kernel refuses what exceeds a limit, by all ways around; guard_trixie and guard_sid in the kernels of
 #                Debian 13 and sid
+#   guard_mlx5   the guard on the simulated mlx5_0
 #   guard_oracle the oracle under the guard, also while programs and the sidecar are killed; RDMAQUOTA_ORACLE_SEED and
 #                RDMAQUOTA_ORACLE_STEPS
 #   guard_races  the guard when things happen at once, on two CPUs; RDMAQUOTA_ROUNDS
@@ -65,7 +66,7 @@ by_default=(
     shares
     "programs pyverbs"
     "oracle guard_races"
-    "mlx5 dv pyverbs_mlx5"
+    "mlx5 dv pyverbs_mlx5 guard_mlx5"
     model
     storm
     "guard guard_oracle"
@@ -107,7 +108,7 @@ guest_of() {
     case $1 in
         uninstalled | guest | tenants | shares | objects | programs | pyverbs | guard | guard_oracle | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
         oracle | guard_races) echo rxe-2 ;;
-        mlx5 | dv | pyverbs_mlx5) echo both-1 ;;
+        mlx5 | dv | pyverbs_mlx5 | guard_mlx5) echo both-1 ;;
         early) echo mlx5sim-1 ;;
     esac
 }

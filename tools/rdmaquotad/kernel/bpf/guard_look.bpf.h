@@ -9,10 +9,11 @@
 #include <rdma/mlx5_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
-#include "objects.bpf.h"
+#include "guard_rereg.bpf.h"
 
-enum { no_kind = ~0U, by_write = ~1U };  // by_write: the command in the request tells
+enum { no_kind = ~0U, by_write = ~1U, another_length = kind_count };  // by_write: the command in the request tells
 enum { looked_attributes = 12, usual_attributes = 5 };
+enum { rereg_translation = 1 };  // IB_MR_REREG_TRANS (include/rdma/ib_verbs.h); the same as IBV_REREG_MR_CHANGE_TRANSLATION
 
 struct request {
     u32 kind;
@@ -52,6 +53,7 @@ static __always_inline u32 kind_of_command(u32 command) {
         case IB_USER_VERBS_CMD_ALLOC_PD: return kind_pd;
         case IB_USER_VERBS_CMD_CREATE_AH: return kind_ah;
         case IB_USER_VERBS_CMD_REG_MR: return kind_mr;
+        case IB_USER_VERBS_CMD_REREG_MR: return another_length;
         case IB_USER_VERBS_CMD_ALLOC_MW: return kind_mw;
         case IB_USER_VERBS_CMD_CREATE_CQ: return kind_cq;
         case IB_USER_VERBS_CMD_CREATE_QP: return kind_qp;
@@ -109,6 +111,13 @@ static __always_inline void look_at_memory(struct made_by *it, u64 input, bool s
     else if (!(memory.access_flags & IB_UVERBS_ACCESS_ON_DEMAND)) it->bytes = memory.length;
 }
 
+// Of a re-registration, which may need room for both lengths for a moment.
+static __always_inline void look_at_length_change(struct made_by *it, u64 input, bool sleeps) {
+    struct ib_uverbs_rereg_mr memory;
+    if (read_user(&memory, sizeof memory, input, sleeps) != 0 || !(memory.flags & rereg_translation)) it->kind = no_kind;
+    else it->bytes = memory.length;
+}
+
 // Of a write command: attributes in any order, of which one is the command and another its input.
 static __always_inline void look_at_command(struct made_by *it, const struct ib_uverbs_attr *attributes, u32 count, bool sleeps) {
     u64 input = 0;
@@ -120,6 +129,7 @@ static __always_inline void look_at_command(struct made_by *it, const struct ib_
     }
     it->kind = kind_of_command(command);
     if (it->kind == kind_mr) look_at_memory(it, input, sleeps);
+    if (it->kind == another_length) look_at_length_change(it, input, sleeps);
 }
 
 static __always_inline void look_at_length(struct made_by *it, const struct ib_uverbs_attr *attributes, u32 count, u32 wanted) {
@@ -190,6 +200,7 @@ static __always_inline int look(u64 ufile, struct file *file, u32 command, u64 a
     kind = request >> bytes_bits;
     if (!use && kind == kind_handle) use = entering(ufile, file);
     if (!use || (kind == kind_handle && use->whole)) return 0;
+    if (kind == another_length) return refusal(refuses_bytes(use->id, request & ((1ULL << bytes_bits) - 1)));
     return refusal(reserve(use->id, kind, request & ((1ULL << bytes_bits) - 1)));
 }
 

@@ -161,6 +161,12 @@ int BPF_PROG(on_ioctl_compat, struct file *file, unsigned int command, unsigned 
     return look((u64)file->private_data, file, command, argument, false);
 }
 
+SEC("fexit/ib_uverbs_rereg_mr")
+int BPF_PROG(on_rereg_done, struct uverbs_attr_bundle *attributes, int status) {
+    if (status == 0) recount_memory((u64)attributes->ufile);
+    return 0;
+}
+
 SEC("fexit/ib_uverbs_ioctl")
 int BPF_PROG(on_ioctl_end) {
     give_up_reservation();
