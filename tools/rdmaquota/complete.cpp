@@ -30,7 +30,7 @@ Words devices() {
 
 // The values of the option `name`; nothing where only the user knows.
 Words values(const std::string& name) {
-    if (name == "--limit" || name == "--tenant-limit" || name == "--process-limit") return resources();
+    if (name == "--limit" || name == "--tenant-limit" || name == "--process-limit" || name == "--rdma") return resources();
     if (name == "--by") return {"tenant", "device", "process"};
     if (name == "--mode") return {"enforce", "audit", "off"};
     if (name == "--deny-errno") return {"EDQUOT", "EAGAIN", "ENOMEM"};
@@ -78,6 +78,7 @@ Words arguments(const std::string& command, const Words& before, const std::stri
     if ((command == "show" || command == "repair" || command == "cdi") && first) return tenants(directory);
     if (command == "guard" && first) return {"off"};
     if (command == "completion" && first) return {"bash", "zsh", "fish"};
+    if (command == "slurm" && first) return {"begin", "end", "limits"};
     if (command == "tenant") return first ? Words{"add", "remove", "list", "bind"} : before[0] == "remove" || before[0] == "bind" ? tenants(directory) : Words{};
     if (command == "set") return names_or(resources(), before, directory);
     if (command == "unset") return names_or(resource_words(), before, directory);

@@ -19,6 +19,7 @@
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/control_client.hpp"
 #include "tools/common/event_text.hpp"
+#include "tools/common/slurm_jobs.hpp"
 #include "tools/common/tenants.hpp"
 
 namespace rdmaquota {
@@ -73,7 +74,7 @@ private:
     ino_t inode_ = 0;
 };
 
-// The events of all ledgers that this user may read, and of the sidecar.
+// The events of all ledgers that this user may read, of Slurm jobs, and of the sidecar.
 class Source {
 public:
     explicit Source(const std::string& directory) : directory_(directory) {}
@@ -95,10 +96,11 @@ public:
         return Error{error};
     }
 
-    // Prints what came since the last call, with the events of the sidecar where one runs, sorted by time.
+    // Prints what came since the last call, with those of Slurm jobs and of the sidecar where one runs, sorted by time.
     void print_new(bool json) {
         Lines lines;
         for (auto& ledger : ledgers_) ledger.add_new(json, lines);
+        add_jobs(json, lines);
         add_sidecar(json, lines);
         for (const auto& [time, line] : lines) fmt::print("{}\n", line);
     }
@@ -109,6 +111,15 @@ private:
         if (!place) return Error{place.error()};
         const auto ledger = Ledger::open(ledger_path(place->here));
         return ledger ? Result<void>() : Error{ledger.error()};
+    }
+
+    void add_jobs(bool json, Lines& lines) {
+        for (const auto& event : job_events(directory_)) {
+            auto time = event.value("time", "");
+            if (time <= last_of_jobs_) continue;
+            lines.emplace(time, json ? dump(event) : sidecar_line(event));
+            last_of_jobs_ = std::move(time);
+        }
     }
 
     void add_sidecar(bool json, Lines& lines) {
@@ -125,6 +136,7 @@ private:
 
     std::string directory_;
     std::vector<LedgerEvents> ledgers_;
+    std::string last_of_jobs_;  // the time of the last one
     std::uint64_t next_of_sidecar_ = 0;
     std::time_t asked_ = 0;
 };

@@ -1,0 +1,91 @@
+# Shell helpers for tests in the guest with Slurm: slurmctld, slurmd and munge on one node, whose jobs are many. Sourced after
+# guest.sh.
+# shellcheck shell=bash disable=SC2034 # each test uses some of these
+
+export SLURM_CONF=$work/slurm.conf
+node=node1
+plugin=$(find /usr/lib /usr/local/lib -name spank_rdmaquota.so | head -n 1)
+
+# configure [LINE...]: of slurm.conf, besides those that all tests have
+configure() {
+    mkdir -p state spool
+    cat > slurm.conf << END
+ClusterName=test
+SlurmctldHost=$node
+SlurmUser=root
+StateSaveLocation=$work/state
+SlurmdSpoolDir=$work/spool
+SlurmctldPidFile=$work/slurmctld.pid
+SlurmdPidFile=$work/slurmd.pid
+SlurmctldLogFile=$work/slurmctld.log
+SlurmdLogFile=$work/slurmd.log
+PlugStackConfig=$work/plugstack.conf
+ProctrackType=proctrack/cgroup
+TaskPlugin=task/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SlurmdParameters=config_overrides
+ReturnToService=2
+MessageTimeout=30
+SlurmdTimeout=0
+KillWait=2
+SchedulerType=sched/builtin
+NodeName=$node CPUs=64 RealMemory=1000 State=UNKNOWN
+PartitionName=main Nodes=$node Default=YES OverSubscribe=NO
+PartitionName=debug Nodes=$node
+END
+    printf '%s\n' "$@" >> slurm.conf
+    printf 'IgnoreSystemd=yes\nCgroupAutomount=yes\n' > cgroup.conf
+    echo "optional $plugin" > plugstack.conf
+}
+
+start_munge() {
+    mkdir -p /run/munge
+    chmod 755 /run/munge
+    (umask 077 && head -c 128 /dev/urandom > munge.key)
+    munged --force --key-file "$work/munge.key" --seed-file "$work/munge.seed" --log-file "$work/munge.log" \
+        --pid-file "$work/munge.pid" 9>&-
+}
+
+# awaits SECONDS COMMAND...: until COMMAND succeeds
+awaits() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" > /dev/null 2>&1; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.2
+    done
+}
+
+start_slurmd() { slurmd 9>&-; }
+# As systemd ends it (KillMode=process): the steps go on.
+stop_slurmd() { kill "$(cat slurmd.pid)" && awaits 30 is_gone "$(cat slurmd.pid)"; }
+is_gone() { [ ! -d "/proc/$1" ]; }
+node_state() { sinfo --noheader --format=%T | head -n 1; }
+is_up() { [[ $(node_state) == idle* || $(node_state) == mixed* || $(node_state) == allocated* ]]; }
+
+start_slurm() {
+    hostname $node
+    echo "127.0.0.1 $node" >> /etc/hosts
+    mkdir -p /sys/fs/cgroup/system.slice  # as systemd has it
+    start_munge
+    slurmctld -c 9>&-
+    start_slurmd
+    awaits 60 is_up || { not_ok "Slurm is up" "$(tail -n 20 slurmctld.log slurmd.log)"; finish; exit 1; }
+}
+
+stop_slurm() {
+    kill "$(cat slurmctld.pid)" "$(cat slurmd.pid)" "$(cat munge.pid)"
+}
+
+# batch OPTION... -- COMMAND: submits it as alice; its number in $job, its output in job-NUMBER.out
+batch() {
+    local options=()
+    while [ "$1" != -- ]; do options+=("$1"); shift; done
+    shift
+    printf '#!/bin/sh\n%s\n' "$*" > script.sh
+    job=$(setpriv --reuid=alice --regid=alice --init-groups sbatch --parsable --chdir="$jobs" \
+        --output="$jobs/job-%A_%a.out" ${options+"${options[@]}"} script.sh 2> sbatch.log)
+    job=${job%%;*}
+}
