@@ -169,7 +169,7 @@ in_slurm() {
     [ -x /usr/sbin/slurmd ] && [ -x /usr/sbin/slurmctld ] && [ -x /usr/sbin/munged ] &&
         [ -e "$build/tools/slurm/spank_rdmaquota.so" ] ||
         { echo "SKIP: packages: slurmctld slurmd slurm-client munge libslurm-dev; then build again"; return 77; }
-    in_guest --stage -- bash "$repo/test/vm/suites-in-guest.sh" slurm
+    in_guest --timeout 1800 --install -- bash "$repo/test/integration/slurm_test.sh" "$build"
 }
 
 upgraded() {

@@ -48,13 +48,20 @@ int refuse(const std::string& why) {
     return -1;
 }
 
+// Slurm hands the option of sbatch and salloc down to each srun in the job. Who sets this variable himself gets no further than
+// slurmstepd.
+bool is_the_jobs(const std::string& value) {
+    const char* handed_down = std::getenv("SLURM_SPANK__SLURM_SPANK_OPTION_rdmaquota_rdma");
+    return handed_down != nullptr && value == handed_down;
+}
+
 int check_option(const char* value) {
+    const std::string text = value == nullptr ? "" : value;
     const char* job = std::getenv("SLURM_JOB_ID");
-    if (spank_context() == S_CTX_LOCAL && job != nullptr)
+    if (spank_context() == S_CTX_LOCAL && job != nullptr && !is_the_jobs(text))
         return refuse(fmt::format("--rdma belongs to a whole job: this is a step of job {}, whose quota stands; leave "
                                   "--rdma out here, and give it to sbatch or salloc",
                                   printable(job)));
-    const std::string text = value == nullptr ? "" : value;
     if (text.size() > longest_request) return refuse("--rdma is too long");
     if (const auto request = parse_job_request(text); !request) return refuse("--rdma: " + request.error());
     return ESPANK_SUCCESS;
