@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <sstream>
@@ -23,6 +24,8 @@
 namespace rdmaquota {
 namespace {
 
+// Many jobs may begin and end at once; Slurm waits for each.
+constexpr std::chrono::seconds patience{45};
 constexpr off_t most_event_bytes = 256 * 1024;
 
 std::string policy_path(const std::string& directory) { return slurm_directory(directory) + "/policy.toml"; }
@@ -80,7 +83,7 @@ Result<void> begin_job(const std::string& directory, const SlurmJob& job, ScopeL
         tenant.matches.push_back(std::move(match));
     }
     tenant.limits[index(Scope::tenant)] = std::move(limits);
-    if (const auto added = add_transient(directory, std::move(tenant)); !added) return added;
+    if (const auto added = add_transient(directory, std::move(tenant), patience); !added) return added;
     if (const auto divided = divide_shares(directory); !divided) return Error{divided.error()};
     return {};
 }
@@ -90,7 +93,7 @@ Result<void> end_job(const std::string& directory, std::uint32_t job) {
     if (!policy) return Error{policy.error()};
     for (const auto& tenant : policy->tenants)
         if (tenant.transient && is_tenant_of(tenant.name, job))
-            if (const auto gone = remove_transient(directory, tenant.name); !gone) return Error{gone.error()};
+            if (const auto gone = remove_transient(directory, tenant.name, patience); !gone) return Error{gone.error()};
     return {};
 }
 

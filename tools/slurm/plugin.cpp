@@ -16,6 +16,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <slurm/slurm.h>
@@ -36,7 +37,7 @@ extern "C" {
 namespace rdmaquota {
 namespace {
 
-constexpr int longest_s = 15;  // that a prolog or an epilog may take
+constexpr int longest_s = 60;  // that a prolog or an epilog may take; or what plugstack.conf says after the name: timeout=N
 constexpr std::size_t longest_request = 1024;
 constexpr const char* program = RDMAQUOTA_PROGRAM;
 constexpr const char* notes = RDMAQUOTA_RUNTIME_DIR "/slurm";
@@ -107,9 +108,16 @@ std::string search_path() {
     return beside + "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 }
 
-Ended run_program(std::vector<std::string> arguments) {
+int timeout_of(int count, char** words) {
+    for (int i = 0; i < count; ++i)
+        if (const std::string_view word(words[i]); word.starts_with("timeout="))
+            if (const int seconds = std::atoi(words[i] + 8); seconds > 0) return seconds;
+    return longest_s;
+}
+
+Ended run_program(std::vector<std::string> arguments, int timeout_s) {
     arguments.insert(arguments.begin(), {program, "slurm"});
-    return run_bounded(arguments, search_path(), longest_s);
+    return run_bounded(arguments, search_path(), timeout_s);
 }
 
 void add(std::vector<std::string>& arguments, const char* option, const char* value) {
@@ -121,7 +129,7 @@ bool get(spank_t spank, spank_item item, Id& id) {
     return spank_get_item(spank, item, &id) == ESPANK_SUCCESS;
 }
 
-void begin(spank_t spank) {
+void begin(spank_t spank, int timeout_s) {
     std::uint32_t job = 0;
     uid_t user = 0;
     if (!get(spank, S_JOB_ID, job) || !get(spank, S_JOB_UID, user)) return;
@@ -131,16 +139,16 @@ void begin(spank_t spank) {
     add(arguments, "--partition", std::getenv("SLURM_JOB_PARTITION"));
     add(arguments, "--qos", std::getenv("SLURM_JOB_QOS"));
     add(arguments, "--rdma", rdma.c_str());
-    auto ended = run_program(std::move(arguments));
+    auto ended = run_program(std::move(arguments), timeout_s);
     if (ended.status < 0) ended.output = fmt::format("rdmaquota: job {} has no RDMA quota of its own: {}\n", job, ended.output);
     if (ended.status != 0) slurm_error("%s", ended.output.c_str());
     write_note(job, (rdma.empty() ? "" : "rdma " + printable(rdma) + "\n") + ended.output);
 }
 
-void end(spank_t spank) {
+void end(spank_t spank, int timeout_s) {
     std::uint32_t job = 0;
     if (!get(spank, S_JOB_ID, job)) return;
-    const auto ended = run_program({"end", std::to_string(job)});
+    const auto ended = run_program({"end", std::to_string(job)}, timeout_s);
     if (ended.status != 0) slurm_error("rdmaquota: job %u: %s", job, ended.output.c_str());
     write_note(job, "");
 }
@@ -218,12 +226,12 @@ RDMAQUOTA_EXPORT int slurm_spank_init(spank_t spank, int, char**) {
     return ESPANK_SUCCESS;
 }
 
-RDMAQUOTA_EXPORT int slurm_spank_job_prolog(spank_t spank, int, char**) {
-    return rdmaquota::softly([&] { rdmaquota::begin(spank); });
+RDMAQUOTA_EXPORT int slurm_spank_job_prolog(spank_t spank, int count, char** words) {
+    return rdmaquota::softly([&] { rdmaquota::begin(spank, rdmaquota::timeout_of(count, words)); });
 }
 
-RDMAQUOTA_EXPORT int slurm_spank_job_epilog(spank_t spank, int, char**) {
-    return rdmaquota::softly([&] { rdmaquota::end(spank); });
+RDMAQUOTA_EXPORT int slurm_spank_job_epilog(spank_t spank, int count, char** words) {
+    return rdmaquota::softly([&] { rdmaquota::end(spank, rdmaquota::timeout_of(count, words)); });
 }
 
 RDMAQUOTA_EXPORT int slurm_spank_user_init(spank_t spank, int, char**) {
