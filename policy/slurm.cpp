@@ -28,7 +28,8 @@ void lay_over(ScopeLimits& limits, const ScopeLimits& above) {
     }
 }
 
-void lay_over(ScopeLimits& limits, const std::map<std::string, ScopeLimits, std::less<>>& by_name, const std::string& name) {
+void lay_over(ScopeLimits& limits, const std::map<std::string, ScopeLimits, std::less<>>& by_name,
+              const std::string& name) {
     if (const auto found = by_name.find(name); found != by_name.end()) lay_over(limits, found->second);
 }
 
@@ -88,9 +89,9 @@ std::vector<std::string> apply_job_request(const std::vector<DeviceSetting>& req
         const auto allowed = value_for(limits, device, setting.resource);
         const bool too_much = allowed != unset && setting.limit > allowed;
         if (too_much)
-            remarks.push_back(fmt::format("{} cannot be {}: the policy of this node gives a job {}",
-                                          cell_name(device, setting.resource), format_limit(setting.resource, setting.limit),
-                                          format_limit(setting.resource, allowed)));
+            remarks.push_back(fmt::format(
+                "{} cannot be {}: the policy of this node gives a job {}", cell_name(device, setting.resource),
+                format_limit(setting.resource, setting.limit), format_limit(setting.resource, allowed)));
         const auto limit = too_much ? allowed : setting.limit;
         if (device == any_device) lower_named_devices(setting.resource, limit, limits);
         row_for(limits, device)[index(setting.resource)] = limit;

@@ -13,7 +13,9 @@ using ByName = std::map<std::string, ScopeLimits, std::less<>>;
 
 // Names are written into a file again, in quotes.
 bool valid_slurm_name(std::string_view name) {
-    const auto unfit = [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == '\x7f' || c == '"' || c == '\\'; };
+    const auto unfit = [](char c) {
+        return static_cast<unsigned char>(c) <= ' ' || c == '\x7f' || c == '"' || c == '\\';
+    };
     return !name.empty() && std::none_of(name.begin(), name.end(), unfit);
 }
 

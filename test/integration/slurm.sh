@@ -1,11 +1,11 @@
 # Shell helpers for tests in the guest with Slurm: slurmctld, slurmd and munge on one node; sourced after tap.sh and guest.sh.
-# shellcheck shell=bash disable=SC2034 # each test uses some of these
+# shellcheck shell=bash disable=SC2034,SC2154 # each test uses some of these; it has `jobs` and `objects`
 
 export SLURM_CONF=$work/slurm.conf
 node=node1
 plugin=$(find /usr/lib /usr/local/lib -name spank_rdmaquota.so | head -n 1)
 
-# configure [LINE...]: of slurm.conf, besides those that all tests have
+# Debian has Slurm built for several slurmd on a node, so the scope of jobs has the name of the node.
 configure() {
     mkdir -p state spool
     cat > slurm.conf << END
@@ -34,7 +34,6 @@ NodeName=$node CPUs=64 RealMemory=1000 State=UNKNOWN
 PartitionName=main Nodes=$node Default=YES OverSubscribe=NO
 PartitionName=debug Nodes=$node
 END
-    printf '%s\n' "$@" >> slurm.conf
     printf 'IgnoreSystemd=yes\nCgroupAutomount=yes\n' > cgroup.conf
     echo "optional $plugin" > plugstack.conf
 }
@@ -64,7 +63,8 @@ stop_slurmctld() { stop slurmctld.pid; }
 stop() {
     local pid
     pid=$(cat "$1")
-    kill "$pid" && awaits 30 is_gone "$pid" || not_ok "$1 ends" "$pid"
+    kill "$pid"
+    awaits 30 is_gone "$pid" || not_ok "$1 ends" "$pid"
 }
 is_gone() { [ ! -d "/proc/$1" ]; }
 node_state() { sinfo --noheader --format=%T | head -n 1; }

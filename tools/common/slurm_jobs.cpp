@@ -24,8 +24,8 @@
 namespace rdmaquota {
 namespace {
 
-// Many jobs may begin and end at once; Slurm waits for each.
-constexpr std::chrono::seconds patience{45};
+// Many jobs may begin and end at once. Slurm waits for each, so this is well below the plugin's limit.
+constexpr std::chrono::seconds patience{25};
 constexpr off_t most_event_bytes = 256 * 1024;
 
 std::string policy_path(const std::string& directory) { return slurm_directory(directory) + "/policy.toml"; }
@@ -84,7 +84,7 @@ Result<void> begin_job(const std::string& directory, const SlurmJob& job, ScopeL
     }
     tenant.limits[index(Scope::tenant)] = std::move(limits);
     if (const auto added = add_transient(directory, std::move(tenant), patience); !added) return added;
-    if (const auto divided = divide_shares(directory); !divided) return Error{divided.error()};
+    if (const auto divided = divide_shares(directory, patience); !divided) return Error{divided.error()};
     return {};
 }
 

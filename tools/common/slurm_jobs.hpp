@@ -1,5 +1,5 @@
-// The tenants of Slurm jobs on this node. They are transient tenants (transient.hpp), made from what [slurm] of the policy in
-// force says of a job.
+// The tenants of Slurm jobs on this node. They are transient tenants (transient.hpp), made from what [slurm] of the
+// policy in force says of a job.
 //
 //   DIR/slurm/policy.toml   [slurm] of the policy in force; not there without one
 //   DIR/slurm/events        why jobs have no tenant, or not the limits that were asked for; JSON, one event a line

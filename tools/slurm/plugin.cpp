@@ -1,10 +1,11 @@
-// Slurm's plugin (SPANK): gives each job a tenant of its own before its first process, and takes it away after its last one.
-// The work is done by `rdmaquota slurm`, a program that can fail or hang without harm to Slurm: every call here returns
-// success, since a node whose prolog or epilog fails is drained.
+// Slurm's plugin (SPANK): gives each job a tenant of its own before its first process, and takes it away after its last
+// one. The work is done by `rdmaquota slurm`, a program that can fail or hang without harm to Slurm: every call here
+// returns success, since a node whose prolog or epilog fails is drained.
 //
 //   srun, sbatch, salloc   the option --rdma: is it right? A step inside an allocation cannot have it
 //   prolog, epilog         rdmaquota slurm begin, end; by slurmd as root, on each node of the job
-//   slurmstepd             tells the job's log what there was to say, and refuses a step with another --rdma than the job's
+//   slurmstepd             tells the job's log what there was to say, and refuses a step with another --rdma than the
+//   job's
 //
 // DIR/slurm/job-ID is there from prolog to epilog, for slurmstepd: "rdma TEXT" where the job has that option, then what
 // `rdmaquota slurm begin` printed.
@@ -37,7 +38,8 @@ extern "C" {
 namespace rdmaquota {
 namespace {
 
-constexpr int longest_s = 60;  // that a prolog or an epilog may take; or what plugstack.conf says after the name: timeout=N
+constexpr int longest_s =
+    60;  // that a prolog or an epilog may take; or what plugstack.conf says after the name: timeout=N
 constexpr std::size_t longest_request = 1024;
 constexpr const char* program = RDMAQUOTA_PROGRAM;
 constexpr const char* notes = RDMAQUOTA_RUNTIME_DIR "/slurm";
@@ -49,8 +51,8 @@ int refuse(const std::string& why) {
     return -1;
 }
 
-// Slurm hands the option of sbatch and salloc down to each srun in the job. Who sets this variable himself gets no further than
-// slurmstepd.
+// Slurm hands the option of sbatch and salloc down to each srun in the job. Who sets this variable himself gets no
+// further than slurmstepd.
 bool is_the_jobs(const std::string& value) {
     const char* handed_down = std::getenv("SLURM_SPANK__SLURM_SPANK_OPTION_rdmaquota_rdma");
     return handed_down != nullptr && value == handed_down;
@@ -60,9 +62,10 @@ int check_option(const char* value) {
     const std::string text = value == nullptr ? "" : value;
     const char* job = std::getenv("SLURM_JOB_ID");
     if (spank_context() == S_CTX_LOCAL && job != nullptr && !is_the_jobs(text))
-        return refuse(fmt::format("--rdma belongs to a whole job: this is a step of job {}, whose quota stands; leave "
-                                  "--rdma out here, and give it to sbatch or salloc",
-                                  printable(job)));
+        return refuse(
+            fmt::format("--rdma belongs to a whole job: this is a step of job {}, whose quota stands; leave "
+                        "--rdma out here, and give it to sbatch or salloc",
+                        printable(job)));
     if (text.size() > longest_request) return refuse("--rdma is too long");
     if (const auto request = parse_job_request(text); !request) return refuse("--rdma: " + request.error());
     return ESPANK_SUCCESS;
@@ -79,7 +82,9 @@ int take_option(int, const char* value, int remote) noexcept {
 
 char option_name[] = "rdma";
 char option_value[] = "RESOURCE=N[,...]";
-char option_usage[] = "at most so much RDMA for this job, on each of its nodes, such as qp=100,mr_bytes=10GiB; within what the node's policy gives";
+char option_usage[] =
+    "at most so much RDMA for this job, on each of its nodes, such as qp=100,mr_bytes=10GiB; within what the node's "
+    "policy gives";
 spank_option option{option_name, option_value, option_usage, 1, 0, take_option};
 
 std::string given_option(spank_t spank) {
@@ -140,7 +145,8 @@ void begin(spank_t spank, int timeout_s) {
     add(arguments, "--qos", std::getenv("SLURM_JOB_QOS"));
     add(arguments, "--rdma", rdma.c_str());
     auto ended = run_program(std::move(arguments), timeout_s);
-    if (ended.status < 0) ended.output = fmt::format("rdmaquota: job {} has no RDMA quota of its own: {}\n", job, ended.output);
+    if (ended.status < 0)
+        ended.output = fmt::format("rdmaquota: job {} has no RDMA quota of its own: {}\n", job, ended.output);
     if (ended.status != 0) slurm_error("%s", ended.output.c_str());
     write_note(job, (rdma.empty() ? "" : "rdma " + printable(rdma) + "\n") + ended.output);
 }
@@ -170,7 +176,9 @@ Note read_note(std::uint32_t job) {
     return note;
 }
 
-bool is_first_step(std::uint32_t step) { return step == 0 || step == SLURM_BATCH_SCRIPT || step == SLURM_INTERACTIVE_STEP; }
+bool is_first_step(std::uint32_t step) {
+    return step == 0 || step == SLURM_BATCH_SCRIPT || step == SLURM_INTERACTIVE_STEP;
+}
 
 // The step's own option, where it is not the job's.
 bool has_other_option(spank_t spank, const Note& note) {

@@ -75,7 +75,8 @@ TEST_CASE("QOS goes before account, partition and job") {
 }
 
 TEST_CASE("errors in [slurm] name their place") {
-    CHECK_THAT(error_of(version + "[slurm.jobs.\"*\"]\nqp = 1\n"), Catch::Contains("jobs") && Catch::Contains("key in [slurm]"));
+    CHECK_THAT(error_of(version + "[slurm.jobs.\"*\"]\nqp = 1\n"),
+               Catch::Contains("jobs") && Catch::Contains("key in [slurm]"));
     CHECK_THAT(error_of(version + "[slurm.job]\nqp = 1\n"), Catch::Contains("[slurm.job.\"*\"]"));
     CHECK_THAT(error_of(version + "[slurm.account.\"a\\\"b\".\"*\"]\nqp = 1\n"), Catch::Contains("no name of Slurm's"));
     CHECK_THAT(error_of(version + "slurm = 1\n"), Catch::Contains("slurm"));

@@ -131,6 +131,7 @@ TEST_CASE("how Slurm tracks processes is read from its configuration") {
     };
     CHECK(tracking("ClusterName=a\nProctrackType=proctrack/cgroup\n") == "proctrack/cgroup");
     CHECK(tracking("  proctracktype = proctrack/linuxproc   # why\n") == "proctrack/linuxproc");
+    CHECK(tracking("ProctrackType=proctrack/cgroup#as ever\n") == "proctrack/cgroup");
     CHECK(tracking("#ProctrackType=proctrack/pgid\nProctrackTypes=x\n").empty());
     CHECK(process_tracking("/nowhere/slurm.conf").empty());
 }

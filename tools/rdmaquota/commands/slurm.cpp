@@ -1,5 +1,5 @@
-// rdmaquota slurm: makes and removes the tenants of Slurm jobs, for Slurm's plugin (tools/slurm/); shows what limits a job
-// would have.
+// rdmaquota slurm: makes and removes the tenants of Slurm jobs, for Slurm's plugin (tools/slurm/); shows what limits a
+// job would have.
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -86,7 +86,8 @@ int begin(SlurmJob job, const Options& options, const Session& session) {
         if (!options.rdma.empty()) warn("--rdma has no effect: the policy of this node has no [slurm]");
         return status_done;
     }
-    if (!complete(**policy, job)) remark(job, session, "Slurm does not tell account and QOS; their limits are not used");
+    if (!complete(**policy, job))
+        remark(job, session, "Slurm does not tell account and QOS; their limits are not used");
     auto limits = limits_of(**policy, job);
     if (!options.rdma.empty()) lower(options.rdma, limits, job, session);
     if (const auto begun = begin_job(session.directory, job, std::move(limits)); !begun)
@@ -128,7 +129,8 @@ int slurm(const Options& options, const Session& session) {
     if (words[0] == "limits" && words.size() == 1) return limits(job, options, session);
     const auto number = words.size() == 2 ? job_number(words[1]) : std::nullopt;
     if (!number || (words[0] != "begin" && words[0] != "end"))
-        return wrong_usage("write 'slurm begin JOB --user USER', 'slurm end JOB' or 'slurm limits', with the number of a job");
+        return wrong_usage(
+            "write 'slurm begin JOB --user USER', 'slurm end JOB' or 'slurm limits', with the number of a job");
     job.id = *number;
     return words[0] == "begin" ? begin(std::move(job), options, session) : end(job, session);
 }
@@ -137,13 +139,15 @@ int slurm(const Options& options, const Session& session) {
 
 void add_slurm(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    auto command = line.command("slurm", "Make and remove the tenant of a Slurm job, or show the limits that one would have");
+    auto command =
+        line.command("slurm", "Make and remove the tenant of a Slurm job, or show the limits that one would have");
     command.words("begin|end|limits [JOB]", options->words, "What to do; the number of the job");
     command.option("--user", "USER", options->user, "begin: the user of the job");
     command.option("--account", "ACCOUNT", options->account, "begin, limits: the account of the job");
     command.option("--partition", "PARTITION", options->partition, "begin, limits: its partition");
     command.option("--qos", "QOS", options->qos, "begin, limits: its QOS");
-    command.option("--rdma", "RESOURCE=N,...", options->rdma, "begin, limits: what its user asks for, within the policy");
+    command.option("--rdma", "RESOURCE=N,...", options->rdma,
+                   "begin, limits: what its user asks for, within the policy");
     command.action([options, &session] { return slurm(*options, session); });
 }
 

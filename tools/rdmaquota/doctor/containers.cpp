@@ -36,10 +36,12 @@ Finding finding_of(const std::string& file, const Json& device) {
     const auto tenant = tenant_of_device(device.value("name", ""));
     for (const auto& path : paths_of(device))
         if (std::error_code error; !fs::exists(path, error))
-            return {Level::problem, subject,
-                    fmt::format("{} names {}, which is not there, so containers of tenant {} do not start: run 'rdmaquota reload', "
-                                "and when it has the tenant, 'rdmaquota cdi {} --output {}'",
-                                file, path, tenant, tenant, file)};
+            return {
+                Level::problem, subject,
+                fmt::format(
+                    "{} names {}, which is not there, so containers of tenant {} do not start: run 'rdmaquota reload', "
+                    "and when it has the tenant, 'rdmaquota cdi {} --output {}'",
+                    file, path, tenant, tenant, file)};
     return {Level::ok, subject, fmt::format("{} is whole, for tenant {}", file, tenant)};
 }
 
@@ -47,7 +49,8 @@ Finding finding_of(const std::string& file, const Json& device) {
 void examine_file(Findings& findings, const std::string& file) {
     const auto specification = Json::parse(file_text(file), nullptr, false);
     if (!specification.is_object() || specification.value("kind", "") != kind) return;
-    for (const auto& device : specification.value("devices", Json::array())) findings.push_back(finding_of(file, device));
+    for (const auto& device : specification.value("devices", Json::array()))
+        findings.push_back(finding_of(file, device));
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ void examine_slurmd(Findings& findings, int pid) {
     const auto conf = slurm_conf(pid);
     if (const auto tracking = process_tracking(conf); !tracking.empty() && tracking != "proctrack/cgroup")
         say(findings, Level::problem,
-            fmt::format("{} has ProctrackType={}, so jobs have no cgroup to know them by; set proctrack/cgroup", conf, tracking));
+            fmt::format("{} has ProctrackType={}, so jobs have no cgroup to know them by; set proctrack/cgroup", conf,
+                        tracking));
 }
 
 // --- jobs ------------------------------------------------------------------------------------------
@@ -93,8 +94,9 @@ std::vector<std::uint32_t> jobs_with_cgroups() {
 
 std::optional<std::uint32_t> job_of(const std::string& tenant) {
     const auto dash = tenant.rfind("/job-");
-    return tenant.starts_with("slurm/") && dash != tenant.npos ? number_in<std::uint32_t>(std::string_view(tenant).substr(dash + 5))
-                                                             : std::nullopt;
+    return tenant.starts_with("slurm/") && dash != tenant.npos
+               ? number_in<std::uint32_t>(std::string_view(tenant).substr(dash + 5))
+               : std::nullopt;
 }
 
 std::vector<std::uint32_t> jobs_with_tenants(const std::string& directory) {
@@ -120,18 +122,21 @@ void examine_jobs(Findings& findings, const std::string& directory) {
     const auto running = jobs_with_cgroups(), known = jobs_with_tenants(directory);
     if (const auto without = missing(running, known); without.count != 0)
         say(findings, Level::problem,
-            fmt::format("{} running jobs have no tenant, job {} for one: they began without the plugin or without [slurm], or "
-                        "'rdmaquota events' says why",
-                        without.count, without.first));
+            fmt::format(
+                "{} running jobs have no tenant, job {} for one: they began without the plugin or without [slurm], or "
+                "'rdmaquota events' says why",
+                without.count, without.first));
     if (const auto ended = missing(known, running); ended.count != 0)
         say(findings, Level::warning,
-            fmt::format("{} jobs have a tenant and no processes, job {} for one: they begin just now, or slurmd was not there when "
+            fmt::format("{} jobs have a tenant and no processes, job {} for one: they begin just now, or slurmd was "
+                        "not there when "
                         "they ended: then 'rdmaquota slurm end {}'",
                         ended.count, ended.first, ended.first));
     say(findings, Level::ok, fmt::format("{} jobs have a tenant", known.size()));
     if (const auto events = job_events(directory); !events.empty())
         say(findings, Level::warning,
-            fmt::format("{} remarks about jobs in 'rdmaquota events', the last: {}", events.size(), events.back().value("text", "")));
+            fmt::format("{} remarks about jobs in 'rdmaquota events', the last: {}", events.size(),
+                        events.back().value("text", "")));
 }
 
 }  // namespace
@@ -159,7 +164,8 @@ void examine_slurm(Findings& findings, const std::string& directory) {
     const bool installed = exists(plugin_path());
     if (!wanted && !installed) return;
     if (!policy) return say(findings, Level::problem, policy.error());
-    if (!wanted) return say(findings, Level::ok, "the plugin is there; jobs get no tenant, since the policy has no [slurm]");
+    if (!wanted)
+        return say(findings, Level::ok, "the plugin is there; jobs get no tenant, since the policy has no [slurm]");
     if (!installed)
         return say(findings, Level::problem,
                    fmt::format("the policy has [slurm], but {} is missing: install rdmaquota-slurm", plugin_path()));
