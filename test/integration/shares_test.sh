@@ -338,14 +338,19 @@ let_go ann
 hold ann 6
 is "below it again, it may be exceeded anew" "$(made out.ann)" 6
 let_go ann
-# Who went above it first may be gone: the time goes on while others are above.
-hold ann 5
+# Who went above it first may be gone: the time goes on while others are above. Both are there before either goes above.
+hold ann 1 rc=4 wait
 first=${holder[ann]}
 mkfifo keys.second
-as ann "$objects" rc=5 wait < keys.second > out.second 2>&1 &
+as ann "$objects" rc=1 wait rc=4 wait < keys.second > out.second 2>&1 &
 second=$!
 exec 8> keys.second
-for try in $(seq 100); do grep -q waiting out.second && break; sleep 0.05; done
+waits() { for _ in $(seq 200); do [ "$(grep -c waiting "$1")" -lt "$2" ] || return; sleep 0.05; done; }
+waits out.second 1
+eval "echo >&\$fd_ann"
+waits out.ann 2
+echo >&8
+waits out.second 2
 kill -9 "$first"
 wait "$first" 2> /dev/null
 exec {fd_ann}>&-

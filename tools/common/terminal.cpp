@@ -78,6 +78,7 @@ void Table::print(const Terminal& terminal) const {
 std::string Table::line(const std::vector<std::string>& row, const std::vector<std::size_t>& widths) const {
     std::string text;
     for (std::size_t i = 0; i < row.size(); ++i) {
+        if (widths[i] == 0) continue;  // a column that has nothing
         const std::string padding(widths[i] - cells_of(row[i]), ' ');
         const bool last = i + 1 == row.size();
         if (alignment_[i] == Align::right) text += padding;
