@@ -22,6 +22,7 @@ MAY_INCLUDE = {
     "tools/common": ("policy/file", "shm", "policy"),
     "tools/rdmaquota": ("tools/common", "policy/file", "shm", "policy"),
     "tools/rdmaquotad": ("tools/common", "policy/file", "shm", "policy"),
+    "tools/slurm": ("policy",),
 }
 SOURCES = (".c", ".cpp", ".h", ".hpp")
 GENERATED = (".skel.h",)

@@ -47,6 +47,7 @@
 #   packages     Debian packages for bookworm, trixie and sid: built, installed, upgraded, removed; half an hour; only when
 #                named
 #   containers   containers of podman and crun in tenants, with images of three Debian releases; only when named
+#   slurm        jobs of a real Slurm, each in a tenant of its own; only when named
 #   vm           the guest itself; only when named, for those who change test/vm
 #
 # From `guest` to `systemd` all run in the guest (test/vm); suites that want the same guest share a boot
@@ -88,7 +89,7 @@ by_default=(
     provider
     house
 )
-when_named=(packages containers)
+when_named=(packages containers slurm)
 long='' allow_skip=''
 while true; do
     case ${1:-} in
@@ -166,6 +167,14 @@ in_containers() {
     in_guest --stage -- bash "$repo/test/vm/suites-in-guest.sh" containers
 }
 
+# The guest has no network: Slurm comes from here.
+in_slurm() {
+    [ -x /usr/sbin/slurmd ] && [ -x /usr/sbin/slurmctld ] && [ -x /usr/sbin/munged ] &&
+        [ -e "$build/tools/slurm/spank_rdmaquota.so" ] ||
+        { echo "SKIP: packages: slurmctld slurmd slurm-client munge libslurm-dev; then build again"; return 77; }
+    in_guest --timeout 1800 --install -- bash "$repo/test/integration/slurm_test.sh" "$build"
+}
+
 upgraded() {
     local older
     older=$("$repo/test/vm/older.sh" "$build") || return
@@ -194,6 +203,7 @@ run() {
         trixie) in_root trixie 34 ;;
         sid) in_root sid 65 ;;
         containers) in_containers ;;
+        slurm) in_slurm ;;
         packages) bash "$repo/test/packages/run.sh" ;;
         vm) bash "$repo/test/vm/selftest.sh" ;;
     esac

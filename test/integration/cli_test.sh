@@ -88,7 +88,7 @@ END
 try "$rdmaquota" --version
 check "--version" grep -Eq '^rdmaquota [0-9]+\.[0-9]+\.[0-9]+$' out
 
-for command in run show top set unset which explain tenant cdi events check reload repair guard doctor completion; do
+for command in run show top set unset which explain tenant slurm cdi events check reload repair guard doctor completion; do
     try "$rdmaquota" $command --help
     check "$command --help" says "Usage: rdmaquota $command"
 done
@@ -593,6 +593,65 @@ check "tenant bind of a pid that is gone" refuses 1 "cannot be read"
 bind physics/atlas "{\"pid\": $$}" > out 2> err; status=$?
 check "tenant bind of what has no cgroup of its own" refuses 1 "no cgroup of its own"
 
+# --- slurm ----------------------------------------------------------------------------------------
+
+try "$rdmaquota" slurm begin 7 --user daemon --rdma qp=1
+check "slurm begin without [slurm]" test "$status$(cat out)" = 0
+check "which says that --rdma has no effect" grep -q 'rdmaquota: --rdma has no effect' err
+try "$rdmaquota" slurm limits
+check "slurm limits without [slurm]" refuses 1 "has no [slurm]"
+{
+    cat tenants.toml
+    printf '[slurm.job."*"]\nqp = 10\n[slurm.account.atlas."*"]\nmr_bytes = "1GiB"\n'
+    printf '[slurm.partition.debug."*"]\nqp = 2\n[slurm.qos.high."*"]\nqp = 100\n'
+} > slurm.toml
+try "$rdmaquota" reload slurm.toml
+try "$rdmaquota" slurm limits --account atlas --partition debug
+check "slurm limits" grep -Eq "^[*] +qp +2$" out
+check "slurm limits of all that the job is" grep -Eq "^[*] +mr_bytes +1 GiB$" out
+try "$rdmaquota" slurm limits --rdma qp=20
+check "more than the policy has" grep -q 'qp cannot be 20: the policy of this node gives a job 10' err
+try "$rdmaquota" slurm limits --rdma qps=20
+check "slurm limits of a wrong resource" refuses 2 "unknown resource 'qps'"
+
+# What Slurm says of a job, where the plugin does not know it.
+mkdir slurm_says
+printf '#!/bin/sh\necho "$*" >> asked\necho "atlas|high"\n' > slurm_says/squeue
+chmod 755 slurm_says/squeue
+with_slurm() { PATH=$PWD/slurm_says:$PATH "$rdmaquota" "$@"; }
+try with_slurm slurm begin 7 --user daemon --partition debug
+check "slurm begin makes a tenant, by what Slurm says of the job" prints "tenant slurm/atlas/job-7"
+check "it was asked once" test "$(cat asked)" = "--noheader --jobs=7 --format=%a|%q"
+try with_slurm slurm begin 7 --user daemon --account other --qos low
+check "a number that is used again" prints "tenant slurm/other/job-7"
+check "has one tenant" test "$("$rdmaquota" tenant list | grep -c job-7)" = 1
+check "nobody is asked for what is known" test "$(wc -l < asked)" = 1
+printf '#!/bin/sh\nexit 1\n' > slurm_says/squeue
+try with_slurm slurm begin 8 --user daemon
+check "without an answer there is a tenant" prints "tenant slurm/none/job-8"
+check "and a remark" grep -q 'Slurm does not tell account and QOS' err
+check "which is an event" grep -q 'job  *Slurm does not tell' <("$rdmaquota" events)
+try "$rdmaquota" events --json
+check "of slurm's" grep -q '"source":"slurm".*"kind":"job","tenant":"slurm/none/job-8"' out
+"$rdmaquota" tenant add slurm/none/job-17 > /dev/null
+for job in 7 8; do try "$rdmaquota" slurm end $job; done
+check "slurm end removes the job's tenant, and no other" test "$("$rdmaquota" tenant list | awk '/slurm/ { print $1 }')" = slurm/none/job-17
+"$rdmaquota" tenant remove slurm/none/job-17 > /dev/null
+try "$rdmaquota" slurm end 7
+check "slurm end of one that is gone" test $status = 0
+try "$rdmaquota" slurm begin 0 --user daemon
+check "slurm begin of no job" refuses 2 "number of a job"
+try "$rdmaquota" slurm begin 7 --user nobody-of-this-name
+check "slurm begin for no user" refuses 2 "--user is needed"
+echo broken > quota/slurm/policy.toml
+try "$rdmaquota" slurm begin 9 --user daemon --account atlas
+check "slurm begin with a broken policy" refuses 1 "job 9 has no RDMA quota of its own: $work/quota/slurm/policy.toml:1"
+check "which is an event too" grep -q 'job  *job 9 has no RDMA quota' <("$rdmaquota" events)
+try "$rdmaquota" reload tenants.toml
+check "reload takes [slurm] away" test ! -e quota/slurm/policy.toml
+try "$rdmaquota" __complete slurm l
+check "slurm's words are completed" prints limits
+
 # --- cdi ------------------------------------------------------------------------------------------
 
 try "$rdmaquota" cdi physics/atlas
@@ -704,7 +763,8 @@ for shell in bash zsh fish; do
 done
 try "$rdmaquota" __complete s
 check "commands are completed" prints "show
-set"
+set
+slurm"
 try "$rdmaquota" __complete run --limit m
 check "resources are completed" prints "mr=
 mr_bytes=

@@ -21,6 +21,7 @@
 #include "tools/common/ledger_mount.hpp"
 #include "tools/common/names.hpp"
 #include "tools/common/node_checks.hpp"
+#include "tools/common/slurm_jobs.hpp"
 #include "tools/common/tenant_files.hpp"
 #include "tools/common/upgrade/balance.hpp"
 
@@ -208,6 +209,7 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     keep_bindings(directory, *policy);
     const auto aside = publish_policy(*lock, directory, *policy);
     if (!aside) return Error{aside.error()};
+    if (const auto put = put_slurm(directory, policy->slurm); !put) return Error{put.error()};
     return Reloaded{policy->mode, *aside, warnings_of(*policy, directory)};
 }
 

@@ -28,6 +28,7 @@ void add_unset(CommandLine& line, const Session& session);
 void add_which(CommandLine& line, const Session& session);
 void add_explain(CommandLine& line, const Session& session);
 void add_tenant(CommandLine& line, const Session& session);
+void add_slurm(CommandLine& line, const Session& session);
 void add_cdi(CommandLine& line, const Session& session);
 void add_top(CommandLine& line, const Session& session);
 void add_events(CommandLine& line, const Session& session);

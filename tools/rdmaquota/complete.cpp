@@ -47,7 +47,7 @@ Words values(const std::string& name, const std::string& directory) {
     if (name == "--kind") return kinds();
     if (name == "--tenant") return tenants(directory);
     if (name == "--device") return machine_devices();
-    if (name == "--limit" || name == "--tenant-limit" || name == "--process-limit") return resources();
+    if (name == "--limit" || name == "--tenant-limit" || name == "--process-limit" || name == "--rdma") return resources();
     if (name == "--by") return {"tenant", "user", "process", "device"};
     if (name == "--mode") return {"enforce", "audit", "off"};
     if (name == "--deny-errno") return {"EDQUOT", "EAGAIN", "ENOMEM"};
@@ -88,6 +88,7 @@ Words arguments(const std::string& command, const Words& before, const std::stri
     if ((command == "show" || command == "repair" || command == "cdi") && first) return tenants(directory);
     if (command == "guard" && first) return {"off"};
     if (command == "completion" && first) return {"bash", "zsh", "fish"};
+    if (command == "slurm" && first) return {"begin", "end", "limits"};
     if (command == "tenant") return first ? Words{"add", "remove", "list", "bind"} : before[0] == "remove" || before[0] == "bind" ? tenants(directory) : Words{};
     if (command == "set") return names_or(resources(), before, directory);
     if (command == "unset") return names_or(resource_words(), before, directory);

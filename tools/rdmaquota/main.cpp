@@ -32,6 +32,7 @@ void describe(CommandLine& line, Session& session) {
     add_explain(line, session);
     add_tenant(line, session);
     add_cdi(line, session);
+    add_slurm(line, session);
     add_top(line, session);
     add_events(line, session);
     add_check(line);

@@ -12,6 +12,7 @@
 #include "tools/common/event_journal.hpp"
 #include "tools/common/event_text.hpp"
 #include "tools/common/names.hpp"
+#include "tools/common/slurm_jobs.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -122,8 +123,18 @@ EventsByTime EventSource::take() {
         if (all) ledger.add_repeated(events);
         ledger.add_new(events);
     }
+    if (all) add_jobs(events);
     if (all) add_sidecar(events);
     return events;
+}
+
+void EventSource::add_jobs(EventsByTime& events) {
+    for (auto& event : job_events(directory_)) {
+        auto time = event.value("time", "");
+        if (time <= last_of_jobs_) continue;
+        last_of_jobs_ = time;
+        events.emplace(std::move(time), std::move(event));
+    }
 }
 
 void EventSource::add_sidecar(EventsByTime& events) {

@@ -1,4 +1,4 @@
-// The events of all ledgers that this user may read, and of the sidecar where one runs.
+// The events of all ledgers that this user may read, of Slurm jobs, and of the sidecar where one runs.
 #pragma once
 
 #include <sys/types.h>
@@ -57,10 +57,12 @@ public:
 
 private:
     Result<void> nothing() const;
+    void add_jobs(EventsByTime& events);
     void add_sidecar(EventsByTime& events);
 
     std::string directory_;
     std::vector<LedgerEvents> ledgers_;
+    std::string last_of_jobs_;  // the time of the last one
     std::uint64_t next_of_sidecar_ = 0;
     std::time_t asked_ = 0;
 };
