@@ -44,22 +44,21 @@ std::string change(std::string_view device, const Denial& denial, const Circumst
         return command(found, fmt::format("unset {}{} {}{}", tenant_word(denial, found),
                                           found.set_for == any_device ? "'*'" : found.set_for,
                                           info(denial.resource).name, process));
-    return command(found, fmt::format("set {}{} {}{}{}", tenant_word(denial, found), row_of(device, denial),
-                                      setting(denial, needed(denial)), process,
-                                      found.reason == Reason::soft ? " --soft" : ""));
+    return command(
+        found, fmt::format("set {}{} {}{}{}", tenant_word(denial, found), row_of(device, denial),
+                           setting(denial, needed(denial)), process, found.reason == Reason::soft ? " --soft" : ""));
 }
 
 // Its share is not enough: what is above it has to grow, or some of that has to be reserved.
 std::string larger_share(std::string_view device, const Denial& denial, const Circumstances& found) {
-    const auto reserve =
-        command(found, fmt::format("set {} {} {} --guarantee", found.tenant, row_of(device, denial),
-                                   setting(denial, needed(denial))));
+    const auto reserve = command(found, fmt::format("set {} {} {} --guarantee", found.tenant, row_of(device, denial),
+                                                    setting(denial, needed(denial))));
     if (found.above.empty()) return reserve;
     const auto more = std::min(found.above_limit + needed(denial) - std::min(needed(denial), denial.limit), max_amount);
-    return fmt::format("{}, or to reserve it: {}",
-                       command(found, fmt::format("set {} {} {}", found.above, row_of(device, denial),
-                                                  setting(denial, more))),
-                       reserve);
+    return fmt::format(
+        "{}, or to reserve it: {}",
+        command(found, fmt::format("set {} {} {}", found.above, row_of(device, denial), setting(denial, more))),
+        reserve);
 }
 
 std::string holder(const Denial& denial, const Circumstances& found) {

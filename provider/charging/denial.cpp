@@ -32,7 +32,8 @@ std::string helps(std::string_view device, const Denial& denial, const Circumsta
                        of_process(denial) ? "RDMAQUOTA_LIMIT" : "RDMAQUOTA_TENANT_LIMIT");
 }
 
-Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int error, Reason reason, const Identity& who) {
+Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int error, Reason reason,
+               const Identity& who) {
     Event event{};
     event.kind = mode == Mode::audit ? EventKind::would_deny : denial.proved ? EventKind::denied : EventKind::unproved;
     event.scope = event_scope(denial.scope, denial.total);
@@ -74,7 +75,8 @@ void report(Account& account, std::uint32_t device_index, std::string_view devic
     auto found = circumstances_of(account.directory(), account.here(), account.tenant(), device, denial, reason);
     found.own = account.ledger().usage(account.owner().slot(), device_index, denial.resource);
     auto line = denial_line(device, denial, mode, error, found, who);
-    if (recorded.kept_back != 0) line += fmt::format("; {} more suppressed since the last such line", recorded.kept_back);
+    if (recorded.kept_back != 0)
+        line += fmt::format("; {} more suppressed since the last such line", recorded.kept_back);
     say(LogLevel::warning, line);
 }
 
@@ -83,7 +85,8 @@ void report_suppressed() noexcept {
     const KeepErrno keep;
     try {
         if (const auto count = take_kept_back(); count != 0)
-            say(LogLevel::warning, fmt::format("{} more suppressed that were denied alike; rdmaquota events counts them", count));
+            say(LogLevel::warning,
+                fmt::format("{} more suppressed that were denied alike; rdmaquota events counts them", count));
     } catch (...) {  // no memory: without a word
     }
 }

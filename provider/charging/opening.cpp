@@ -33,8 +33,8 @@ bool tightens(const LimitRow& row) {
 
 std::string_view environment_words() {
     const auto& own = environment();
-    const bool any = tightens(own.process) || tightens(own.tenant) || !own.process_devices.empty() ||
-                     !own.tenant_devices.empty();
+    const bool any =
+        tightens(own.process) || tightens(own.tenant) || !own.process_devices.empty() || !own.tenant_devices.empty();
     return any ? ", tightened by this program's environment" : "";
 }
 

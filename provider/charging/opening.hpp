@@ -1,4 +1,5 @@
-// What is logged, below warnings, of what goes as it should: for those who want to see whether and how a program is held.
+// What is logged, below warnings, of what goes as it should: for those who want to see whether and how a program is
+// held.
 #pragma once
 
 #include <string>

@@ -9,8 +9,8 @@
 
 namespace rdmaquota::provider {
 
-// Records the event in the ledger, or counts it on the last one where that is alike. `place` is a number of the ledger's.
-// `say`: a line is due. `kept_back`: how many lines were not, since the last one.
+// Records the event in the ledger, or counts it on the last one where that is alike. `place` is a number of the
+// ledger's. `say`: a line is due. `kept_back`: how many lines were not, since the last one.
 struct Recorded {
     bool say;
     std::uint32_t kept_back;

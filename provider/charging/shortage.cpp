@@ -47,15 +47,15 @@ void report_shortage(Account& account, std::uint32_t device_index, std::string_v
     try {
         const auto who = identity_of_self();
         const auto event = event_of(account, device_index, shortage, who);
-        const auto recorded =
-            record_or_repeat(account.ledger(), std::hash<std::string>()(account.here()), event);
+        const auto recorded = record_or_repeat(account.ledger(), std::hash<std::string>()(account.here()), event);
         if (!recorded.say || !says(LogLevel::info)) return;
         const char* error = strerrorname_np(shortage.error);
         say(LogLevel::info,
-            fmt::format("{} on {} refused ({}) by the device or its driver, although the limits have room: tenant {} uses {}; "
-                        "rdmaquota explain says what that may be",
-                        info(main_part(shortage.kind).resource).name, device, error == nullptr ? "?" : error,
-                        account.tenant(), format_amount(main_part(shortage.kind).resource, event.used)));
+            fmt::format(
+                "{} on {} refused ({}) by the device or its driver, although the limits have room: tenant {} uses {}; "
+                "rdmaquota explain says what that may be",
+                info(main_part(shortage.kind).resource).name, device, error == nullptr ? "?" : error, account.tenant(),
+                format_amount(main_part(shortage.kind).resource, event.used)));
     } catch (...) {  // no memory: without a word
     }
 }

@@ -1,5 +1,5 @@
-// Creations that the limits allowed and that the real call failed: the kernel, the driver or the adapter had no more. Recorded as
-// events, so that what a device really has can be learned, which is less than it tells at times.
+// Creations that the limits allowed and that the real call failed: the kernel, the driver or the adapter had no more.
+// Recorded as events, so that what a device really has can be learned, which is less than it tells at times.
 #pragma once
 
 #include <cstdint>

@@ -132,14 +132,14 @@ is "once, however long the other takes to start" "$(shown NRestarts)" 2
 
 # --- events in the journal -------------------------------------------------------------------------
 "$programs/verbs_objects" ah=100 > /dev/null 2>&1
-await_journal "rxe0 hca_object  40 of 40 used, 1 more asked"
+await_journal "rxe0 hca_object  41 of 41 used, 1 more asked"
 is "a denial is in systemd's journal, by fields" \
     "$(journalctl -q -o cat --output-fields=RDMAQUOTA_TENANT,RDMAQUOTA_DEVICE,RDMAQUOTA_RESOURCE RDMAQUOTA_KIND=denied |
         tail -n 3 | sort | xargs)" "default hca_object rxe0"
 rdmaquota repair --new > /dev/null
 is "a new ledger does not have it" "$(rdmaquota events --kind denied --tenant default | wc -l)" 0
 has "events --since reads it there" "$(rdmaquota events --since 1h --kind denied --tenant default)" \
-    "default      root     rxe0 hca_object  40 of 40 used"
+    "default      root     rxe0 hca_object  41 of 41 used"
 has "and the sidecar's own from before it was killed" "$(rdmaquota events --since 1h --kind bypass)" "pd: 5 in the kernel"
 
 succeeds "it stops when it is told" systemctl stop rdmaquotad

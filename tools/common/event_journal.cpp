@@ -36,8 +36,10 @@ std::int64_t seconds_of(const std::string& time) {
 
 // By its own tool, so that the CLI needs no library of systemd's. Only what root wrote counts.
 void read_journald(const std::string& since, std::vector<Json>& events) {
-    const auto command = fmt::format("journalctl --quiet --no-pager --output=json --output-fields=RDMAQUOTA_EVENT --since=@{} "
-                                     "MESSAGE_ID={} _UID=0 2>/dev/null", seconds_of(since), event_message_id);
+    const auto command = fmt::format(
+        "journalctl --quiet --no-pager --output=json --output-fields=RDMAQUOTA_EVENT --since=@{} "
+        "MESSAGE_ID={} _UID=0 2>/dev/null",
+        seconds_of(since), event_message_id);
     const std::unique_ptr<FILE, int (*)(FILE*)> output(::popen(command.c_str(), "re"), ::pclose);
     char* line = nullptr;
     std::size_t room = 0;

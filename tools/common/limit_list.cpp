@@ -57,7 +57,8 @@ std::vector<LimitView> limits_in_force(const LimitsSegment& limits) {
         std::sort(devices.begin(), devices.end());
         for (const auto& device : devices)
             for (const auto& row : resource_table)
-                if (auto view = view_of(limits, scope, device, row.id); says_something(view)) views.push_back(std::move(view));
+                if (auto view = view_of(limits, scope, device, row.id); says_something(view))
+                    views.push_back(std::move(view));
     }
     return views;
 }
@@ -68,8 +69,8 @@ void print_limits(const Terminal& terminal, const std::vector<LimitView>& limits
                 {Align::left, Align::left, Align::left, Align::right, Align::left, Align::left});
     for (const auto& view : limits)
         table.add({view.scope == Scope::process ? "each process" : "the tenant", printable(view.device),
-                   std::string(info(view.resource).name), format_amount(view.resource, view.limit), std::string(view.from),
-                   notes_on(view)});
+                   std::string(info(view.resource).name), format_amount(view.resource, view.limit),
+                   std::string(view.from), notes_on(view)});
     table.print(terminal);
 }
 

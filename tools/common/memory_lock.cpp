@@ -21,7 +21,9 @@ std::string_view line_of(std::string_view text, std::string_view name) {
     return begin == text.npos ? std::string_view() : text.substr(begin, text.find('\n', begin) - begin);
 }
 
-std::uint64_t number(std::string_view text, int base) { return std::strtoull(std::string(text).c_str(), nullptr, base); }
+std::uint64_t number(std::string_view text, int base) {
+    return std::strtoull(std::string(text).c_str(), nullptr, base);
+}
 
 }  // namespace
 

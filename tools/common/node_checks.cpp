@@ -45,8 +45,10 @@ std::vector<std::string> warnings_of_node(const Policy& policy) {
         if (auto missing = missing_port(device); !missing.empty())
             warnings.push_back(missing + "; its limit holds for nothing");
     if (policy.log_target == LogTarget::file && !others_may_append(policy.log_file))
-        warnings.push_back(fmt::format("ordinary users cannot append to the log file {}: what their programs log goes to their "
-                                       "standard error", printable(policy.log_file)));
+        warnings.push_back(
+            fmt::format("ordinary users cannot append to the log file {}: what their programs log goes to their "
+                        "standard error",
+                        printable(policy.log_file)));
     return warnings;
 }
 
@@ -60,7 +62,8 @@ std::string missing_port(const std::string& device) {
     if (slash == device.npos) return {};
     const auto of = "/sys/class/infiniband/" + device.substr(0, slash);
     if (!exists(of) || exists(of + "/ports" + device.substr(slash))) return {};
-    return fmt::format("device {} has no port {}", printable(device.substr(0, slash)), printable(device.substr(slash + 1)));
+    return fmt::format("device {} has no port {}", printable(device.substr(0, slash)),
+                       printable(device.substr(slash + 1)));
 }
 
 }  // namespace rdmaquota

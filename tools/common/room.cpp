@@ -21,7 +21,12 @@ const ResourceView* find_view(const TenantView& tenant, std::string_view device,
 std::optional<Bound> tenant_bound(const TenantView& tenant, const LimitsSegment& limits, const std::string& device,
                                   Resource resource) {
     const auto* view = find_view(tenant, device, resource);
-    Bound bound{device, resource, Scope::tenant, device == total_device, false, view == nullptr ? 0 : view->usage,
+    Bound bound{device,
+                resource,
+                Scope::tenant,
+                device == total_device,
+                false,
+                view == nullptr ? 0 : view->usage,
                 limits.limit(Scope::tenant, device, resource)};
     if (view != nullptr && view->above_soft() && view->grace_left_s() == 0 && view->soft < bound.limit) {
         bound.soft = true;
@@ -75,7 +80,8 @@ std::vector<Bound> tightest(const std::vector<Bound>& bounds, const TenantView& 
             const Bound* least = nullptr;
             for (const auto& bound : bounds) {
                 const bool holds = bound.device == device || (bound.total && !is_port(device));
-                if (bound.resource == row.id && holds && (least == nullptr || bound.room() < least->room())) least = &bound;
+                if (bound.resource == row.id && holds && (least == nullptr || bound.room() < least->room()))
+                    least = &bound;
             }
             if (least == nullptr) continue;
             found.push_back(*least);

@@ -23,8 +23,8 @@ struct Bound {
     std::uint64_t room() const noexcept { return limit - std::min(limit, usage); }
 };
 
-// All of them for the process `pid` of the tenant, which uses nothing where it is not listed. The limits are those of the
-// tenant, with all parts.
+// All of them for the process `pid` of the tenant, which uses nothing where it is not listed. The limits are those of
+// the tenant, with all parts.
 std::vector<Bound> bounds(const TenantView& tenant, const LimitsSegment& limits, int pid);
 
 // For each device and resource the one that leaves least; a sum over devices bounds each of them. `device` is then the

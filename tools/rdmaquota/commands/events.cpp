@@ -80,7 +80,8 @@ int events(Options& options, const Session& session) {
 
 void add_events(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    auto command = line.command("events", "List denials and repairs, oldest first; the last 1,024 denials and 256 repairs are kept");
+    auto command = line.command(
+        "events", "List denials and repairs, oldest first; the last 1,024 denials and 256 repairs are kept");
     command.flag("-f,--follow", options->follow, "Go on and print what comes, until interrupted");
     command.option("--since", "TIME", options->since, "Not what is older: 90s, 5min, 1h, 2d, 12:30 or 2026-01-31");
     command.list("--kind", "KIND", options->filter.kinds, "Only events of this kind, such as denied");

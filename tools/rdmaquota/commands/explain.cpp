@@ -59,14 +59,18 @@ Causes of_events(const Session& session, const Meant& meant) {
 std::string now() {
     timespec time{};
     ::clock_gettime(CLOCK_REALTIME, &time);
-    return event_time(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec), false);
+    return event_time(
+        static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec), false);
 }
 
 void print(const Causes& causes) {
     const auto terminal = standard_output();
     if (causes.empty())
-        fmt::print("{}\n", wrapped(terminal, "nothing is known to rdmaquota that was denied or refused; an error such as EINVAL or EPERM "
-                                   "is of the call's own arguments or rights", 0));
+        fmt::print("{}\n",
+                   wrapped(terminal,
+                           "nothing is known to rdmaquota that was denied or refused; an error such as EINVAL or EPERM "
+                           "is of the call's own arguments or rights",
+                           0));
     for (const auto& cause : causes) {
         fmt::print("{}\n", wrapped(terminal, fmt::format("{}: {}", cause.kind, cause.text), 2));
         if (!cause.helps.empty()) fmt::print("  {}\n", wrapped(terminal, cause.helps, 4));
@@ -76,27 +80,37 @@ void print(const Causes& causes) {
 void print_json(const Causes& causes) {
     Json list = Json::array();
     for (const auto& cause : causes)
-        list.push_back({{"kind", cause.kind}, {"text", cause.text}, {"helps", cause.helps.empty() ? Json(nullptr) : Json(cause.helps)}});
+        list.push_back({{"kind", cause.kind},
+                        {"text", cause.text},
+                        {"helps", cause.helps.empty() ? Json(nullptr) : Json(cause.helps)}});
     fmt::print("{}\n", dump(Json{{"version", 1}, {"causes", std::move(list)}}));
+}
+
+bool is_alive(int pid) { return ::access(fmt::format("/proc/{}", pid).c_str(), F_OK) == 0; }
+
+// Of the program, once it has ended; of a process; or the last of all.
+Result<Causes> past_causes(const Options& options, const Session& session) {
+    if (options.program.empty()) {
+        auto causes = of_events(session, {{}, options.pid, ::geteuid() != 0 && options.pid == 0});
+        if (options.pid == 0 && causes.size() > 1) causes.erase(causes.begin() + 1, causes.end());
+        return causes;
+    }
+    const auto begin = now();
+    const auto end = run_child(options.program);
+    if (!end) return Error{end.error()};
+    if (end->exec_error != 0) return Error{fmt::format("cannot run '{}'", options.program.front())};
+    return of_events(session, {begin, 0, true});
 }
 
 int explain(const Options& options, const Session& session) {
     if (options.pid != 0 && !options.program.empty()) return wrong_usage("--pid and a program exclude each other");
-    if (options.pid != 0 && ::access(fmt::format("/proc/{}", options.pid).c_str(), F_OK) != 0 && options.program.empty())
-        warn(fmt::format("process {} has ended: what is known of it are events", options.pid));
-    Meant meant{{}, options.pid, ::geteuid() != 0 && options.pid == 0};
-    if (!options.program.empty()) {
-        meant = {now(), 0, true};
-        const auto end = run_child(options.program);
-        if (!end) return failed(end.error());
-        if (end->exec_error != 0) return failed(fmt::format("cannot run '{}'", options.program.front()));
-    }
-    auto causes = of_events(session, meant);
-    if (options.pid == 0 && options.program.empty() && causes.size() > 1) causes.erase(causes.begin() + 1, causes.end());
     const int pid = options.pid == 0 ? ::getpid() : options.pid;
-    if (::access(fmt::format("/proc/{}", pid).c_str(), F_OK) == 0)
-        for (auto& cause : causes_now(pid, session.directory)) causes.push_back(std::move(cause));
-    options.json ? print_json(causes) : print(causes);
+    if (!is_alive(pid)) warn(fmt::format("process {} has ended: what is known of it are events", pid));
+    auto causes = past_causes(options, session);
+    if (!causes) return failed(causes.error());
+    if (is_alive(pid))
+        for (auto& cause : causes_now(pid, session.directory)) causes->push_back(std::move(cause));
+    options.json ? print_json(*causes) : print(*causes);
     return status_done;
 }
 

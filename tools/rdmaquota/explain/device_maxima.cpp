@@ -44,14 +44,22 @@ bool ask(const ibv_context& context, ib_uverbs_query_device_resp& answer) {
 
 std::uint32_t most(const ib_uverbs_query_device_resp& of, Resource resource) {
     switch (resource) {
-        case Resource::qp: return of.max_qp;
-        case Resource::cq: return of.max_cq;
-        case Resource::mr: return of.max_mr;
-        case Resource::pd: return of.max_pd;
-        case Resource::ah: return of.max_ah;
-        case Resource::srq: return of.max_srq;
-        case Resource::mw: return of.max_mw;
-        default: return 0;
+        case Resource::qp:
+            return of.max_qp;
+        case Resource::cq:
+            return of.max_cq;
+        case Resource::mr:
+            return of.max_mr;
+        case Resource::pd:
+            return of.max_pd;
+        case Resource::ah:
+            return of.max_ah;
+        case Resource::srq:
+            return of.max_srq;
+        case Resource::mw:
+            return of.max_mw;
+        default:
+            return 0;
     }
 }
 

@@ -8,7 +8,8 @@
 
 namespace rdmaquota {
 
-// By the kernel's word, whatever the policy lets device attributes tell; 0 when unknown. Loads libibverbs in a child process.
+// By the kernel's word, whatever the policy lets device attributes tell; 0 when unknown. Loads libibverbs in a child
+// process.
 std::uint64_t device_maximum(const std::string& device, Resource resource);
 
 }  // namespace rdmaquota

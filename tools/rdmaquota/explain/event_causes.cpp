@@ -39,11 +39,16 @@ Reason reason_of(const Json& event) {
 
 std::string kind_of(Reason reason) {
     switch (reason) {
-        case Reason::rule: return "dynamic rule";
-        case Reason::grant: return "share";
-        case Reason::upgrade: return "older programs";
-        case Reason::soft: return "soft limit";
-        default: return "quota";
+        case Reason::rule:
+            return "dynamic rule";
+        case Reason::grant:
+            return "share";
+        case Reason::upgrade:
+            return "older programs";
+        case Reason::soft:
+            return "soft limit";
+        default:
+            return "quota";
     }
 }
 
@@ -62,43 +67,54 @@ Cause of_denial(const Json& event, Resource resource, const std::string& directo
     const auto reason = reason_of(event);
     const bool denied = text_of(event, "kind") != "would_deny";
     Cause cause{kind_of(reason), {}, {}};
-    cause.text = fmt::format("{} on {}: {} {} {} of {}{}, {} more asked by {}{}", info(resource).name, printable(device),
-                             denial.scope == Scope::process ? "the process" : "tenant " + printable(tenant),
-                             denied ? "used" : "would have been denied; it used", format_amount(resource, denial.used),
-                             format_amount(resource, denial.limit), denial.total ? " over all devices" : "",
-                             format_amount(resource, denial.requested), process_words(event),
-                             text_of(event, "kind") == "unproved" ? "; the ledger was too busy to prove it" : "");
+    cause.text =
+        fmt::format("{} on {}: {} {} {} of {}{}, {} more asked by {}{}", info(resource).name, printable(device),
+                    denial.scope == Scope::process ? "the process" : "tenant " + printable(tenant),
+                    denied ? "used" : "would have been denied; it used", format_amount(resource, denial.used),
+                    format_amount(resource, denial.limit), denial.total ? " over all devices" : "",
+                    format_amount(resource, denial.requested), process_words(event),
+                    text_of(event, "kind") == "unproved" ? "; the ledger was too busy to prove it" : "");
     if (const auto place = find_tenant(directory, is_own_directory(directory) ? "" : tenant))
-        cause.helps = printable(remedy(device, denial, circumstances_of(directory, place->here, tenant, device, denial, reason)));
+        cause.helps =
+            printable(remedy(device, denial, circumstances_of(directory, place->here, tenant, device, denial, reason)));
     return cause;
 }
 
-// A registration that the kernel refuses with ENOMEM has met the bound of memory that may be pinned, more often than not.
+// A registration that the kernel refuses with ENOMEM has met the bound of memory that may be pinned, more often than
+// not.
 Cause of_pinning(const Json& event, const std::string& text) {
     const auto lock = memory_lock(static_cast<int>(number_of(event, "pid")));
     if (lock && !lock->bounds())
-        return {"device", text + "; RLIMIT_MEMLOCK does not bound the process, so it is the kernel's memory, or memory keys of "
-                                 "the adapter", "register fewer and larger regions, or fewer bytes"};
-    const auto bound = lock ? fmt::format("; it may pin {} in all, {} of which it has", format_amount(Resource::mr_bytes, lock->limit),
-                                          format_amount(Resource::mr_bytes, lock->pinned))
-                            : std::string("; the process has ended, so its RLIMIT_MEMLOCK is not known");
-    return {"memory lock", text + bound, "raise RLIMIT_MEMLOCK: ulimit -l in the shell, LimitMEMLOCK= in a unit, or memlock in limits.conf(5)"};
+        return {"device",
+                text +
+                    "; RLIMIT_MEMLOCK does not bound the process, so it is the kernel's memory, or memory keys of "
+                    "the adapter",
+                "register fewer and larger regions, or fewer bytes"};
+    const auto bound =
+        lock ? fmt::format("; it may pin {} in all, {} of which it has", format_amount(Resource::mr_bytes, lock->limit),
+                           format_amount(Resource::mr_bytes, lock->pinned))
+             : std::string("; the process has ended, so its RLIMIT_MEMLOCK is not known");
+    return {"memory lock", text + bound,
+            "raise RLIMIT_MEMLOCK: ulimit -l in the shell, LimitMEMLOCK= in a unit, or memlock in limits.conf(5)"};
 }
 
 Cause of_device(const Json& event, Resource resource) {
     const auto device = text_of(event, "device"), error = text_of(event, "error");
-    const auto text = fmt::format("{} on {}: the call itself failed ({}) for {}, which asked for {} while tenant {} used {}",
-                                  info(resource).name, printable(device), printable(error), process_words(event),
-                                  format_amount(resource, number_of(event, "requested")), printable(text_of(event, "tenant")),
-                                  format_amount(resource, number_of(event, "used")));
+    const auto text =
+        fmt::format("{} on {}: the call itself failed ({}) for {}, which asked for {} while tenant {} used {}",
+                    info(resource).name, printable(device), printable(error), process_words(event),
+                    format_amount(resource, number_of(event, "requested")), printable(text_of(event, "tenant")),
+                    format_amount(resource, number_of(event, "used")));
     if (error == "ENOMEM" && resource == Resource::mr_bytes) return of_pinning(event, text);
     const auto most = device_maximum(device, resource);
     const auto told = most == 0 ? "" : fmt::format("; the device tells of {} at most", format_amount(resource, most));
     if (error == "EAGAIN")
-        return {"device", text + told, "look at rdma.max of the process's cgroup; else the driver has no more of what it makes "
-                                       "beside the object, such as doorbell pages (UARs)"};
-    return {"device", text + told, "the adapter, its firmware or its driver has no more, which may be less than it tells: end "
-                                   "programs that hold some, and limit it to what there is"};
+        return {"device", text + told,
+                "look at rdma.max of the process's cgroup; else the driver has no more of what it makes "
+                "beside the object, such as doorbell pages (UARs)"};
+    return {"device", text + told,
+            "the adapter, its firmware or its driver has no more, which may be less than it tells: end "
+            "programs that hold some, and limit it to what there is"};
 }
 
 Cause of_guard(const Json& event) {
@@ -111,7 +127,8 @@ Cause of_guard(const Json& event) {
 Causes causes_of(const Json& event, const std::string& directory) {
     const auto kind = text_of(event, "kind");
     if (kind == "backstop_denied")
-        return {{"rdma cgroup", printable(text_of(event, "text")), "raise rdma.max of that cgroup, or change `backstop` in the policy"}};
+        return {{"rdma cgroup", printable(text_of(event, "text")),
+                 "raise rdma.max of that cgroup, or change `backstop` in the policy"}};
     if (event.contains("source"))
         return kind == "refused" || kind == "exceeded" || kind == "killed" ? Causes{of_guard(event)} : Causes{};
     const auto resource = find_resource(text_of(event, "resource"));

@@ -21,7 +21,8 @@ namespace {
 
 void add_devices(Causes& causes) {
     if (machine_devices().empty())
-        causes.push_back({"no device", "this node has no RDMA device", "load its driver, or, in a container, give it one"});
+        causes.push_back(
+            {"no device", "this node has no RDMA device", "load its driver, or, in a container, give it one"});
 }
 
 // What is full in the tenants in which the process is.
@@ -37,12 +38,13 @@ void add_full(int pid, const std::string& directory, Causes& causes) {
         if (!in || !limits) continue;
         for (const auto& bound : tightest(bounds(tenant.view, *limits, pid), tenant.view, *limits))
             if (bound.room() == 0)
-                causes.push_back({"full", fmt::format("{} on {}: {} of {} used ({} of tenant {})", info(bound.resource).name,
-                                                      printable(bound.device), format_amount(bound.resource, bound.usage),
-                                                      format_amount(bound.resource, bound.limit),
-                                                      bound.scope == Scope::process ? "this process" : "all",
-                                                      printable(tenant.view.name)),
-                                  fmt::format("rdmaquota which --pid {} says what is left of the rest", pid)});
+                causes.push_back(
+                    {"full",
+                     fmt::format("{} on {}: {} of {} used ({} of tenant {})", info(bound.resource).name,
+                                 printable(bound.device), format_amount(bound.resource, bound.usage),
+                                 format_amount(bound.resource, bound.limit),
+                                 bound.scope == Scope::process ? "this process" : "all", printable(tenant.view.name)),
+                     fmt::format("rdmaquota which --pid {} says what is left of the rest", pid)});
     }
 }
 
@@ -50,11 +52,12 @@ void add_memory_lock(int pid, Causes& causes) {
     constexpr std::uint64_t little = 64 << 20;
     const auto lock = memory_lock(pid);
     if (!lock || !lock->bounds() || (lock->limit > little && lock->pinned < lock->limit / 10 * 9)) return;
-    causes.push_back({"memory lock", fmt::format("RLIMIT_MEMLOCK lets it pin {} in all, {} of which it has: registrations beyond "
-                                                 "fail with ENOMEM",
-                                                 format_amount(Resource::mr_bytes, lock->limit),
-                                                 format_amount(Resource::mr_bytes, lock->pinned)),
-                      "raise it: ulimit -l in the shell, LimitMEMLOCK= in a unit, or memlock in limits.conf(5)"});
+    causes.push_back(
+        {"memory lock",
+         fmt::format("RLIMIT_MEMLOCK lets it pin {} in all, {} of which it has: registrations beyond "
+                     "fail with ENOMEM",
+                     format_amount(Resource::mr_bytes, lock->limit), format_amount(Resource::mr_bytes, lock->pinned)),
+         "raise it: ulimit -l in the shell, LimitMEMLOCK= in a unit, or memlock in limits.conf(5)"});
 }
 
 // The value of `key` in the line of the device in rdma.max or rdma.current; none for "max" and where there is none.
@@ -65,7 +68,8 @@ std::optional<std::uint64_t> in_rdma_file(const std::string& file, const std::st
         std::string word;
         if (!(words >> word) || word != device) continue;
         while (words >> word)
-            if (word.starts_with(key + "=") && word != key + "=max") return std::strtoull(word.c_str() + key.size() + 1, nullptr, 10);
+            if (word.starts_with(key + "=") && word != key + "=max")
+                return std::strtoull(word.c_str() + key.size() + 1, nullptr, 10);
     }
     return std::nullopt;
 }
@@ -81,8 +85,10 @@ void add_cgroup(int pid, Causes& causes) {
                 const auto most = in_rdma_file(group + "/rdma.max", device, key);
                 const auto now = in_rdma_file(group + "/rdma.current", device, key);
                 if (most && now.value_or(0) >= *most)
-                    causes.push_back({"rdma cgroup", fmt::format("{} on {}: the cgroup {} has {} of {} (rdma.max); more fails with "
-                                                                 "EAGAIN", key, device, printable(path), now.value_or(0), *most),
+                    causes.push_back({"rdma cgroup",
+                                      fmt::format("{} on {}: the cgroup {} has {} of {} (rdma.max); more fails with "
+                                                  "EAGAIN",
+                                                  key, device, printable(path), now.value_or(0), *most),
                                       fmt::format("echo '{} {}=max' > {}/rdma.max", device, key, printable(group))});
             }
 }

@@ -13,14 +13,14 @@ namespace rdmaquota {
 
 // What is empty admits every event. An event that does not say what is asked for is not admitted.
 struct EventFilter {
-    std::string since;  // UTC, as in an event's "time"
+    std::string since;                                        // UTC, as in an event's "time"
     std::vector<std::string> kinds, tenants, users, devices;  // a port belongs to its device
 
     bool admits(const Json& event) const;
 };
 
-// "90s", "5min", "1h", "2d" (before `now_s`), "12:30" (today), "2026-01-31" or "2026-01-31 12:30[:05]", local. Returns it
-// as in an event's "time".
+// "90s", "5min", "1h", "2d" (before `now_s`), "12:30" (today), "2026-01-31" or "2026-01-31 12:30[:05]", local. Returns
+// it as in an event's "time".
 Result<std::string> parse_since(std::string_view text, std::int64_t now_s);
 
 // An error names a kind that there is not.

@@ -85,9 +85,12 @@ Result<void> EventSource::open() {
         if (known != ledgers_.end() ? !known->replaced() : !place.has_ledger()) continue;
         LedgerEvents ledger(place);
         const auto opened = ledger.open();
-        if (!opened) error = opened.error();
-        else if (known != ledgers_.end()) *known = std::move(ledger);
-        else ledgers_.push_back(std::move(ledger));
+        if (!opened)
+            error = opened.error();
+        else if (known != ledgers_.end())
+            *known = std::move(ledger);
+        else
+            ledgers_.push_back(std::move(ledger));
     }
     if (!ledgers_.empty() || error.empty()) return ledgers_.empty() ? nothing() : Result<void>();
     return Error{error};
@@ -106,7 +109,8 @@ void EventSource::add_past(const std::string& since, EventsByTime& events) const
     for (const auto& [time, event] : events) present.insert(identity_of(event));
     std::map<std::string, Json> past;  // what is repeated stands there again, with its count
     for (auto& event : read_event_journal(directory_, since))
-        if (auto identity = identity_of(event); !present.contains(identity)) past[std::move(identity)] = std::move(event);
+        if (auto identity = identity_of(event); !present.contains(identity))
+            past[std::move(identity)] = std::move(event);
     for (auto& [identity, event] : past) {
         const auto uid = event.find("uid");
         if (uid != event.end() && uid->is_number_unsigned()) event["user"] = name_of(uid->get<uid_t>());
@@ -141,8 +145,7 @@ void EventSource::add_sidecar(EventsByTime& events) {
     const auto answer = ask_sidecar(directory_, Json{{"request", "events"}, {"since", next_of_sidecar_}});
     if (!answer) return;
     const auto next = answer->value("next", std::uint64_t{0});
-    for (const auto& event : answer->value("events", Json::array()))
-        events.emplace(event.value("time", ""), event);
+    for (const auto& event : answer->value("events", Json::array())) events.emplace(event.value("time", ""), event);
     next_of_sidecar_ = next < next_of_sidecar_ ? 0 : next;  // a new sidecar counts from 0
 }
 

@@ -34,7 +34,8 @@ Result<void> append(const std::string& path, const std::string& line) {
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
     struct stat status {};
-    if (::stat(path.c_str(), &status) == 0 && status.st_size > most_bytes) ::rename(path.c_str(), (path + ".1").c_str());
+    if (::stat(path.c_str(), &status) == 0 && status.st_size > most_bytes)
+        ::rename(path.c_str(), (path + ".1").c_str());
     const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     const bool done = fd >= 0 && ::write(fd, line.data(), line.size()) == std::ssize(line);
     const int error = errno;
@@ -59,12 +60,17 @@ bool EventKeeper::to_journald(Priority priority, const Json& event) const {
                                                   : event_line(event).substr(24);
     std::vector<std::string> fields{fmt::format("MESSAGE={}", printable(message)),
                                     fmt::format("PRIORITY={}", static_cast<int>(priority)),
-                                    "SYSLOG_IDENTIFIER=rdmaquotad",
-                                    fmt::format("MESSAGE_ID={}", event_message_id),
+                                    "SYSLOG_IDENTIFIER=rdmaquotad", fmt::format("MESSAGE_ID={}", event_message_id),
                                     "RDMAQUOTA_EVENT=" + dump(event)};
-    for (const auto& [name, member] : {std::pair{"KIND", "kind"}, {"TENANT", "tenant"}, {"DEVICE", "device"},
-                                       {"RESOURCE", "resource"}, {"PID", "pid"}, {"USER_ID", "uid"}, {"COUNT", "count"}})
-        if (auto value = field(event, member); !value.empty()) fields.push_back(fmt::format("RDMAQUOTA_{}={}", name, value));
+    for (const auto& [name, member] : {std::pair{"KIND", "kind"},
+                                       {"TENANT", "tenant"},
+                                       {"DEVICE", "device"},
+                                       {"RESOURCE", "resource"},
+                                       {"PID", "pid"},
+                                       {"USER_ID", "uid"},
+                                       {"COUNT", "count"}})
+        if (auto value = field(event, member); !value.empty())
+            fields.push_back(fmt::format("RDMAQUOTA_{}={}", name, value));
     std::vector<iovec> parts;
     for (auto& text : fields) parts.push_back({text.data(), text.size()});
     return ::sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) == 0;
