@@ -32,7 +32,9 @@
 #                and sid
 #   guard        the kernel refuses what exceeds a limit, by all ways around; guard_trixie and guard_sid in the kernels of
 #                Debian 13 and sid
-#   guard_races  the same when things happen at once, on two CPUs; RDMAQUOTA_ROUNDS
+#   guard_oracle the oracle under the guard, also while programs and the sidecar are killed; RDMAQUOTA_ORACLE_SEED and
+#                RDMAQUOTA_ORACLE_STEPS
+#   guard_races  the guard when things happen at once, on two CPUs; RDMAQUOTA_ROUNDS
 #   sidecar      rdmaquotad sees what the kernel makes
 #   kills        what killed processes held is back, also while the sidecar is killed; RDMAQUOTA_SEED
 #   powers       each capability of its unit is needed by rdmaquotad, and no other
@@ -66,7 +68,7 @@ by_default=(
     "mlx5 dv pyverbs_mlx5"
     model
     storm
-    guard
+    "guard guard_oracle"
     kernel_trixie
     kernel_sid
     guard_trixie
@@ -103,7 +105,7 @@ done
 # once.
 guest_of() {
     case $1 in
-        uninstalled | guest | tenants | shares | objects | programs | pyverbs | guard | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
+        uninstalled | guest | tenants | shares | objects | programs | pyverbs | guard | guard_oracle | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
         oracle | guard_races) echo rxe-2 ;;
         mlx5 | dv | pyverbs_mlx5) echo both-1 ;;
         early) echo mlx5sim-1 ;;

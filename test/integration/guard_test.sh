@@ -114,6 +114,14 @@ sleep 1
 try "$programs/raw_uverbs" ioctl 10
 has "the command tells" "$(rdmaquota guard)" "the guard is on: the kernel refuses what exceeds a limit"
 has "what was refused" "$(rdmaquota guard | grep ' pd ' | xargs)" "default $device pd 0 5"
+"$programs/raw_uverbs" ioctl 3 < <(sleep 60) > held 2>&1 &
+holder=$!
+until grep -q waiting held; do sleep 0.05; done
+has "show has the kernel's count beside the ledger's" "$(rdmaquota show | grep ' pd ' | xargs)" "$device pd 0 3 5"
+has "and the state" "$(rdmaquota show --json)" '"guard":{"state":"deny"}'
+kill $holder
+wait $holder 2> /dev/null
+until_counted default pd 0
 await 5 "refused: "
 has "the event names who and what" "$line" "pd on $device: tenant default uses"
 

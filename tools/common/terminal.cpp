@@ -117,8 +117,9 @@ Table::Widths Table::fit(const Terminal& terminal) const {
     for (const auto& row : rows_)
         for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], cells_of(row[i]));
     if (terminal.width == 0) return widths;
+    const auto columns = widths.size() - static_cast<std::size_t>(std::count(widths.begin(), widths.end(), 0U));
     const auto wanted = [&] {
-        return std::accumulate(widths.begin(), widths.end(), std::size_t{0}) + 2 * (widths.size() - 1);
+        return std::accumulate(widths.begin(), widths.end(), std::size_t{0}) + 2 * (columns - 1);
     };
     const bool text = alignment_.back() == Align::left;
     if (text && wanted() > terminal.width) {
@@ -150,6 +151,7 @@ std::string Table::line(const Terminal& terminal, const std::vector<std::string>
     std::string text;
     std::size_t begin = 0;  // of the column
     for (std::size_t i = 0; i < row.size(); ++i) {
+        if (widths[i] == 0) continue;  // a column that has nothing
         const bool last = i + 1 == row.size();
         if (last && alignment_[i] == Align::left && cells_of(row[i]) > widths[i] && row[i].find('\x1b') == row[i].npos) {
             Terminal column;

@@ -14,6 +14,7 @@
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/control_client.hpp"
 #include "tools/common/event_text.hpp"
+#include "tools/common/guard_counts.hpp"
 #include "tools/rdmaquota/view/show_history.hpp"
 #include "tools/common/read_tenants.hpp"
 #include "tools/common/snapshot_json.hpp"
@@ -59,19 +60,29 @@ std::string notes_on(const ResourceView& view) {
         add(view.grace_left_s() != 0 ? fmt::format("{} of grace left", duration_words(view.grace_left_s()))
                                      : "grace is over");
     if (view.guarantee != 0) add(fmt::format("guaranteed {}", format_amount(view.resource, view.guarantee)));
+    if (view.refused != 0) add(fmt::format("the kernel refused {}", view.refused));
     if (view.debt() != 0) add(fmt::format("{} above its share", format_amount(view.resource, view.debt())));
     return text;
 }
 
+bool is_guarded(const TenantView& tenant) {
+    return std::any_of(tenant.devices.begin(), tenant.devices.end(), [](const DeviceView& device) {
+        return std::any_of(device.resources.begin(), device.resources.end(),
+                           [](const ResourceView& view) { return view.kernel.has_value(); });
+    });
+}
+
 void print_devices(const Terminal& terminal, const TenantView& tenant) {
     if (tenant.devices.empty()) return fmt::print("nothing is used, and no device has a limit\n");
-    Table table({"DEVICE", "RESOURCE", "USAGE", "LIMIT", "PEAK", "", ""},
-                {Align::left, Align::left, Align::right, Align::right, Align::right, Align::left, Align::left});
+    const bool guarded = is_guarded(tenant);
+    Table table({"DEVICE", "RESOURCE", "USAGE", guarded ? "KERNEL" : "", "LIMIT", "PEAK", "", ""},
+                {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::left, Align::left});
     for (const auto& device : tenant.devices)
         for (const auto& view : device.resources) {
             const bool limited = terminal.is_terminal && view.limit != unlimited;
             table.add({printable(device.name), std::string(info(view.resource).name),
-                       usage_words(view), format_amount(view.resource, view.limit),
+                       usage_words(view), view.kernel ? format_amount(view.resource, *view.kernel) : "",
+                       format_amount(view.resource, view.limit),
                        view.peak ? format_amount(view.resource, *view.peak) : "-",
                        limited ? bar(terminal, view.usage, view.limit) : "", notes_on(view)});
         }
@@ -228,9 +239,11 @@ int show(const Options& options, const Session& session) {
     auto tenants = read_tenants(session.directory, options.tenant);
     if (!tenants) return failed(tenants.error());
     add_old_tenant(*tenants, session.directory);
+    const auto guard = guard_counts(session.directory);
+    for (auto& tenant : *tenants) add_guard_counts(guard, tenant.view);
     const auto around = bypasses(session.directory);
     if (options.json) {
-        fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", rdmaquota::to_json(*tenants, around)}}));
+        fmt::print("{}\n", dump(Json{{"version", 1}, {"guard", {{"state", guard.value("state", "off")}}}, {"tenants", rdmaquota::to_json(*tenants, around)}}));
         return status_done;
     }
     const auto terminal = standard_output();

@@ -66,6 +66,7 @@ Daemon::Daemon(std::string directory, std::string policy_file)
       relay_events_(node_, visibility_, control_),
       metrics_(loop_, [this] { return metrics(); }) {
     events_.on_event([this](Priority priority, const NodeEvent& event) { return relay_events_.send(priority, event); });
+    grants_.ask_kernel([this](std::string_view tenant, std::vector<CountedUse>& uses) { guard_.add_uses(tenant, uses); });
 }
 
 int Daemon::run() {
@@ -89,6 +90,7 @@ void Daemon::start() {
     if (const auto listening = control_.listen(control_path(node_.directory())); !listening) log(Priority::error, listening.error());
     tick_ = loop_.every(1s, [this] { tick(); }, Urgency::first);
     relay_ = loop_.every(100ms, [this] { relay_events_.send_new(); });
+    shares_ = loop_.every(100ms, [this] { grants_.go_on(); });
     log(Priority::info, fmt::format("runs for {}", node_.directory()));
     if (const auto loaded = history_.load(); !loaded) log(Priority::warning, loaded.error());
     tick();

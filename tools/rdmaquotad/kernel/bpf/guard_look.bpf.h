@@ -4,6 +4,7 @@
 #pragma once
 
 #include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
@@ -84,9 +85,16 @@ static __always_inline u32 read_attributes(struct ib_uverbs_attr *attributes, u6
     return read_user(attributes, count * sizeof *attributes, from, sleeps) == 0 ? count : 0;
 }
 
+// Of a registration: what is mapped on demand pins nothing.
+static __always_inline void look_at_memory(struct made_by *it, u64 input, bool sleeps) {
+    struct ib_uverbs_reg_mr memory;
+    if (read_user(&memory, sizeof memory, input, sleeps) != 0) it->kind = no_kind;
+    else if (!(memory.access_flags & IB_UVERBS_ACCESS_ON_DEMAND)) it->bytes = memory.length;
+}
+
 // Of a write command: attributes in any order, of which one is the command and another its input.
 static __always_inline void look_at_command(struct made_by *it, const struct ib_uverbs_attr *attributes, u32 count, bool sleeps) {
-    u64 input = 0, length = 0;
+    u64 input = 0;
     u32 command = ~0U;
     for (u32 i = 0; i < looked_attributes; ++i) {
         if (i >= count) break;
@@ -94,9 +102,7 @@ static __always_inline void look_at_command(struct made_by *it, const struct ib_
         if (attributes[i].attr_id == UVERBS_ATTR_CORE_IN) input = attributes[i].data;
     }
     it->kind = kind_of_command(command);
-    if (it->kind != kind_mr) return;
-    if (read_user(&length, sizeof length, input + offsetof(struct ib_uverbs_reg_mr, length), sleeps) != 0) it->kind = no_kind;
-    it->bytes = length;
+    if (it->kind == kind_mr) look_at_memory(it, input, sleeps);
 }
 
 static __always_inline void look_at_length(struct made_by *it, const struct ib_uverbs_attr *attributes, u32 count, u32 wanted) {
