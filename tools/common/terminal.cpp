@@ -117,9 +117,9 @@ Table::Widths Table::fit(const Terminal& terminal) const {
     for (const auto& row : rows_)
         for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], cells_of(row[i]));
     if (terminal.width == 0) return widths;
+    const auto columns = widths.size() - static_cast<std::size_t>(std::count(widths.begin(), widths.end(), 0U));
     const auto wanted = [&] {
-        const auto empty = static_cast<std::size_t>(std::count(widths.begin(), widths.end(), std::size_t{0}));
-        return std::accumulate(widths.begin(), widths.end(), std::size_t{0}) + 2 * (widths.size() - empty) - 2;
+        return std::accumulate(widths.begin(), widths.end(), std::size_t{0}) + 2 * (columns - 1);
     };
     const bool text = alignment_.back() == Align::left;
     if (text && wanted() > terminal.width) {
