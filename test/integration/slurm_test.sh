@@ -86,9 +86,9 @@ has "nor by a variable" "$(as_alice env SLURM_CONF="$SLURM_CONF" SLURM_JOB_ID="$
 has "one that does not ask runs" "$(srun_of_alice --jobid="$job" --overlap "$objects" rc=9)" "rc: 1 of 9, then EDQUOT"
 release "$job"
 
-# --- fifty at once --------------------------------------------------------------------------------------
+# --- an array of fifty, ten at once ----------------------------------------------------------------------------------
 rm -f "$jobs"/out-*
-batch --array=1-50 -A atlas -- "exec $objects rc=9"
+batch --array=1-50%10 -A atlas -- "exec $objects rc=9"
 awaits 240 has_ended "$job" || not_ok "the array ends" "$(squeue)"
 is "each job of an array has its own quota" "$(grep -h -v '^rdmaquota: qp' "$jobs"/out-* | sort | uniq -c | xargs)" \
     "50 rc: 3 of 9, then EDQUOT"

@@ -19,13 +19,14 @@
 #include "tools/common/json.hpp"
 #include "tools/common/shares/divide.hpp"
 #include "tools/common/tenant_files.hpp"
+#include "tools/common/tenants.hpp"
 #include "tools/common/transient.hpp"
 
 namespace rdmaquota {
 namespace {
 
 // Many jobs may begin and end at once. Slurm waits for each, so this is well below the plugin's limit.
-constexpr std::chrono::seconds patience{25};
+constexpr std::chrono::seconds patience{50};
 constexpr off_t most_event_bytes = 256 * 1024;
 
 std::string policy_path(const std::string& directory) { return slurm_directory(directory) + "/policy.toml"; }
@@ -51,6 +52,22 @@ void add_events(const std::string& path, std::vector<Json>& events) {
     std::istringstream lines(file_text(path));
     for (std::string line; std::getline(lines, line);)
         if (auto event = Json::parse(line, nullptr, false); event.is_object()) events.push_back(std::move(event));
+}
+
+// Whether something is divided among the tenant and others. With many jobs that takes long, so it is left out
+// otherwise.
+bool is_bounded_above(const Policy& policy, std::string_view tenant) {
+    if (!policy.node.empty()) return true;
+    for (auto above = parent_of(tenant); above != node_tenant; above = parent_of(above))
+        for (const auto& other : policy.tenants)
+            if (other.name == above || is_instance_of(above, other.name)) return true;
+    return false;
+}
+
+Result<void> divide(const std::string& directory, const std::string& tenant) {
+    const auto policy = running_policy(directory);
+    if (!policy) return Error{policy.error()};
+    return is_bounded_above(*policy, tenant) ? divide_shares(directory, patience) : Result<void>();
 }
 
 }  // namespace
@@ -84,8 +101,7 @@ Result<void> begin_job(const std::string& directory, const SlurmJob& job, ScopeL
     }
     tenant.limits[index(Scope::tenant)] = std::move(limits);
     if (const auto added = add_transient(directory, std::move(tenant), patience); !added) return added;
-    if (const auto divided = divide_shares(directory, patience); !divided) return Error{divided.error()};
-    return {};
+    return divide(directory, tenant_of(job));
 }
 
 Result<void> end_job(const std::string& directory, std::uint32_t job) {

@@ -38,8 +38,8 @@ extern "C" {
 namespace rdmaquota {
 namespace {
 
-constexpr int longest_s =
-    60;  // that a prolog or an epilog may take; or what plugstack.conf says after the name: timeout=N
+// That a prolog or an epilog may take; or what plugstack.conf says after the path: timeout=N.
+constexpr int longest_s = 120;
 constexpr std::size_t longest_request = 1024;
 constexpr const char* program = RDMAQUOTA_PROGRAM;
 constexpr const char* notes = RDMAQUOTA_RUNTIME_DIR "/slurm";
