@@ -22,17 +22,18 @@ bool is_at(int fd, const std::string& path) noexcept {
            open_file.st_ino == named.st_ino;
 }
 
-// Longer from time to time: many who wait must leave the processor to the one that has the lock.
+// Soon longer: many who wait must leave the processor to the one that has the lock. Not by much: who has waited for long must
+// not lose to those who come.
 class Pause {
 public:
     void operator()() noexcept {
         const timespec pause{.tv_sec = 0, .tv_nsec = ns_};
         nanosleep(&pause, nullptr);
-        ns_ = std::min(ns_ + ns_ / 4, longest_ns);
+        ns_ = std::min(2 * ns_, longest_ns);
     }
 
 private:
-    static constexpr long longest_ns = 20'000'000;
+    static constexpr long longest_ns = 4'000'000;
     long ns_ = 100'000;
 };
 
