@@ -630,7 +630,7 @@ printf '#!/bin/sh\nexit 1\n' > slurm_says/squeue
 try with_slurm slurm begin 8 --user daemon
 check "without an answer there is a tenant" prints "tenant slurm/none/job-8"
 check "and a remark" grep -q 'Slurm does not tell account and QOS' err
-check "which is an event" grep -q 'job  *Slurm does not tell' <("$rdmaquota" events)
+check "which is an event" grep -q 'job .*Slurm does not tell' <("$rdmaquota" events)
 try "$rdmaquota" events --json
 check "of slurm's" grep -q '"source":"slurm".*"kind":"job","tenant":"slurm/none/job-8"' out
 "$rdmaquota" tenant add slurm/none/job-17 > /dev/null
@@ -646,7 +646,7 @@ check "slurm begin for no user" refuses 2 "--user is needed"
 echo broken > quota/slurm/policy.toml
 try "$rdmaquota" slurm begin 9 --user daemon --account atlas
 check "slurm begin with a broken policy" refuses 1 "job 9 has no RDMA quota of its own: $work/quota/slurm/policy.toml:1"
-check "which is an event too" grep -q 'job  *job 9 has no RDMA quota' <("$rdmaquota" events)
+check "which is an event too" grep -q 'job .*job 9 has no RDMA quota' <("$rdmaquota" events)
 try "$rdmaquota" reload tenants.toml
 check "reload takes [slurm] away" test ! -e quota/slurm/policy.toml
 try "$rdmaquota" __complete slurm l
