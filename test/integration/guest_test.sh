@@ -132,19 +132,22 @@ proceed
 is "a reload reaches running programs" "$(grep -v -e denied -e waiting running)" "rc: 1 of 1
 rc: 0 of 2, then EDQUOT"
 
-# --- modes ------------------------------------------------------------------------------------------
 # --- what the device refuses ----------------------------------------------------------------------
 policy <<< 'version = 1'
-run setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'ulimit -l 64; RDMAQUOTA_LOG_LEVEL=info exec "$0" mr=2:1048576' "$objects"
+# Where everybody may read: a shell that is nobody's starts it.
+chmod 755 "$work"
+cp "$objects" everybodys_objects
+run setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'ulimit -l 64; RDMAQUOTA_LOG_LEVEL=info exec "$0" mr=2:1048576' "$work/everybodys_objects"
 is "a registration beyond RLIMIT_MEMLOCK" "$out" "mr: 0 of 2, then ENOMEM"
 has "is told at info" "$log" "mr_bytes on rxe0 refused (ENOMEM) by the device or its driver"
 has "and is an event" "$(rdmaquota events --kind refused_by_device | tail -n 1)" "rxe0 mr_bytes  1 MiB more asked, the tenant uses 0"
 run rdmaquota explain
 has "explain says what it may be" "$out" "memory lock: "
 has "and what helps" "$out" "raise RLIMIT_MEMLOCK"
-run setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'ulimit -l 64; exec rdmaquota explain -- "$0" mr=1:1048576' "$objects"
+run setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'ulimit -l 64; exec rdmaquota explain -- "$0" mr=1:1048576' "$work/everybodys_objects"
 has "explain runs a program" "$out" "mr_bytes on rxe0: the call itself failed (ENOMEM) for pid"
 
+# --- modes ------------------------------------------------------------------------------------------
 policy <<< 'version = 1
 mode = "audit"
 [tenant.default."*"]
