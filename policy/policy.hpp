@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -105,12 +107,19 @@ struct TenantPolicy {
     bool transient = false;  // added by `rdmaquota tenant add`; in no file
 };
 
+// Limits for the tenant of each Slurm job. What several of these say of one cell is decided by the last in this order.
+struct SlurmPolicy {
+    ScopeLimits job;  // each job
+    std::map<std::string, ScopeLimits, std::less<>> partitions, accounts, qos;  // by Slurm's names
+};
+
 struct Policy : Settings {
     ScopeLimits process;                // each process of every tenant that says nothing else for the device
     ScopeLimits node;                   // all tenants together
     std::vector<TenantPolicy> tenants;  // in the order of the file; there is a `default` even when no file names it
     std::vector<DynamicRule> dynamic;   // in the order of the file
     Sidecar sidecar;
+    std::optional<SlurmPolicy> slurm;   // none: jobs get no tenant; no part of the compiled policy, see policy/slurm.hpp
     std::vector<std::string> warnings;  // about what was read, "FILE:LINE:COL: what"; no part of what is in force
 
     // With the tenant `default`.

@@ -22,6 +22,7 @@ MAY_INCLUDE = {
     "tools/common": ("policy/file", "shm", "policy"),
     "tools/rdmaquota": ("tools/common", "policy/file", "shm", "policy"),
     "tools/rdmaquotad": ("tools/common", "policy/file", "shm", "policy"),
+    "tools/slurm": ("policy",),
 }
 SOURCES = (".c", ".cpp", ".h", ".hpp")
 GENERATED = (".skel.h",)
@@ -95,12 +96,27 @@ def long_files():
             yield f"{path} has {length} lines"
 
 
+def kinds_of_events():
+    """rdmaquota-events(1) describes what tools/common/event_kinds.hpp lists, and nothing else."""
+    listed = set()
+    for block in re.findall(r"_kinds\{(.*?)\};", "\n".join(lines_of("tools/common/event_kinds.hpp")), re.S):
+        listed |= set(re.findall(r'"([a-z_]+)"', block))
+    page = "\n".join(lines_of("rdma-core.d/man/rdmaquota-events.1.in"))
+    section = page[page.index(".SH KINDS"):page.index(".SH EXIT STATUS")]
+    described = set(re.findall(r"^\.TP\n\.B ([a-z_]+)$", section, re.M))
+    if not listed:
+        yield "tools/common/event_kinds.hpp lists none"
+    yield from (f"the kind '{name}' is not in rdmaquota-events(1)" for name in sorted(listed - described))
+    yield from (f"rdmaquota-events(1) has a kind '{name}' that there is not" for name in sorted(described - listed))
+
+
 def main():
     checks = (
         ("dependencies between rooms point one way", wrong_includes),
         ("every source is in a room", files_outside_rooms),
         ("every folder of sources has a meson.build", folders_without_build),
         (f"no file of the product has more than {LONGEST} lines", long_files),
+        ("every kind of event is in rdmaquota-events(1)", kinds_of_events),
         ("tests signal nothing but processes that they have", lambda: bare_signals(ROOT)),
     )
     failed = 0

@@ -32,7 +32,10 @@
 #                and sid
 #   guard        the kernel refuses what exceeds a limit, by all ways around; guard_trixie and guard_sid in the kernels of
 #                Debian 13 and sid
-#   guard_races  the same when things happen at once, on two CPUs; RDMAQUOTA_ROUNDS
+#   guard_mlx5   the guard on the simulated mlx5_0
+#   guard_oracle the oracle under the guard, also while programs and the sidecar are killed; RDMAQUOTA_ORACLE_SEED and
+#                RDMAQUOTA_ORACLE_STEPS
+#   guard_races  the guard when things happen at once, on two CPUs; RDMAQUOTA_ROUNDS
 #   sidecar      rdmaquotad sees what the kernel makes
 #   kills        what killed processes held is back, also while the sidecar is killed; RDMAQUOTA_SEED
 #   powers       each capability of its unit is needed by rdmaquotad, and no other
@@ -44,6 +47,7 @@
 #   packages     Debian packages for bookworm, trixie and sid: built, installed, upgraded, removed; half an hour; only when
 #                named
 #   containers   containers of podman and crun in tenants, with images of three Debian releases; only when named
+#   slurm        jobs of a real Slurm, each in a tenant of its own; only when named
 #   vm           the guest itself; only when named, for those who change test/vm
 #
 # From `guest` to `systemd` all run in the guest (test/vm); suites that want the same guest share a boot
@@ -63,10 +67,10 @@ by_default=(
     shares
     "programs pyverbs"
     "oracle guard_races"
-    "mlx5 dv pyverbs_mlx5"
+    "mlx5 dv pyverbs_mlx5 guard_mlx5"
     model
     storm
-    guard
+    "guard guard_oracle"
     kernel_trixie
     kernel_sid
     guard_trixie
@@ -85,7 +89,7 @@ by_default=(
     provider
     house
 )
-when_named=(packages containers)
+when_named=(packages containers slurm)
 long='' allow_skip=''
 while true; do
     case ${1:-} in
@@ -103,9 +107,9 @@ done
 # once.
 guest_of() {
     case $1 in
-        uninstalled | guest | tenants | shares | objects | programs | pyverbs | guard | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
+        uninstalled | guest | tenants | shares | objects | programs | pyverbs | guard | guard_oracle | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
         oracle | guard_races) echo rxe-2 ;;
-        mlx5 | dv | pyverbs_mlx5) echo both-1 ;;
+        mlx5 | dv | pyverbs_mlx5 | guard_mlx5) echo both-1 ;;
         early) echo mlx5sim-1 ;;
     esac
 }
@@ -163,6 +167,14 @@ in_containers() {
     in_guest --stage -- bash "$repo/test/vm/suites-in-guest.sh" containers
 }
 
+# The guest has no network: Slurm comes from here.
+in_slurm() {
+    [ -x /usr/sbin/slurmd ] && [ -x /usr/sbin/slurmctld ] && [ -x /usr/sbin/munged ] &&
+        [ -e "$build/tools/slurm/spank_rdmaquota.so" ] ||
+        { echo "SKIP: packages: slurmctld slurmd slurm-client munge libslurm-dev; then build again"; return 77; }
+    in_guest --timeout 1800 --install -- bash "$repo/test/integration/slurm_test.sh" "$build"
+}
+
 upgraded() {
     local older
     older=$("$repo/test/vm/older.sh" "$build") || return
@@ -191,6 +203,7 @@ run() {
         trixie) in_root trixie 34 ;;
         sid) in_root sid 65 ;;
         containers) in_containers ;;
+        slurm) in_slurm ;;
         packages) bash "$repo/test/packages/run.sh" ;;
         vm) bash "$repo/test/vm/selftest.sh" ;;
     esac

@@ -13,6 +13,7 @@
 
 #include "policy/file/limit_tables.hpp"
 #include "policy/file/sidecar_tables.hpp"
+#include "policy/file/slurm_tables.hpp"
 #include "policy/file/table_reader.hpp"
 #include "policy/file/tenant_tables.hpp"
 #include "policy/printable.hpp"
@@ -57,9 +58,9 @@ public:
 
 private:
     void root_entry(const toml::key& key, const toml::node& node) {
-        static constexpr std::array<std::string_view, 12> known{
+        static constexpr std::array<std::string_view, 13> known{
             "version", "mode", "on_unavailable", "deny_errno", "clamp_device_attr", "log",
-            "process", "node", "tenant",         "dynamic",    "sidecar",           "grant_wait"};
+            "process", "node", "tenant",         "dynamic",    "sidecar",           "slurm", "grant_wait"};
         auto& policy = merge_.policy;
         if (key == "version") return version(node);
         if (key == "mode") return word(key, node, parse_mode, policy.mode);
@@ -72,8 +73,15 @@ private:
         if (key == "node") return LimitTables(*this, "node").devices(key, node, policy.node);
         if (key == "tenant") return read_tenants(*this, key, node, policy, merge_.tenants);
         if (key == "dynamic") return read_dynamic(*this, node, policy.dynamic);
+        if (key == "slurm") return read_slurm(*this, key, node, slurm());
         if (key == "sidecar") return read_sidecar(*this, key, node, policy.sidecar);
         unknown("key", key, known);
+    }
+
+    // Those of several files are one.
+    SlurmPolicy& slurm() {
+        auto& slurm = merge_.policy.slurm;
+        return slurm ? *slurm : slurm.emplace();
     }
 
     void version(const toml::node& node) {

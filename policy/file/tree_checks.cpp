@@ -33,6 +33,7 @@ private:
         for (const auto& tenant : policy_.tenants) {
             check_limit(tenant, at);
             check_process(tenant, at);
+            check_own_guarantee(tenant, at);
             check_guarantees(tenant.name, limit_of(tenant, at), at);
         }
         check_guarantees(node_tenant, value_for(policy_.node, at.device, at.resource), at);
@@ -75,6 +76,16 @@ private:
                                       "tenant has {}",
                                       format_amount(at.resource, of_process), info(at.resource).name, tenant.name,
                                       at.device, format_amount(at.resource, of_tenant)));
+    }
+
+    // Where one of the two stands in another table, such as that of "*".
+    void check_own_guarantee(const TenantPolicy& tenant, At at) {
+        const auto own = value_for(tenant.guarantees, at.device, at.resource), limit = limit_of(tenant, at);
+        if (own == unset || limit == unset || own <= limit) return;
+        if (!names(tenant.guarantees, at) && !names(tenant.limits[index(Scope::tenant)], at)) return;
+        warn(tenant.name, fmt::format("tenant '{}' is guaranteed {} {} on {}, more than its limit of {}", tenant.name,
+                                      format_amount(at.resource, own), info(at.resource).name, at.device,
+                                      format_amount(at.resource, limit)));
     }
 
     // Its own, or what the tenants below it are guaranteed together.

@@ -1,6 +1,7 @@
 #include "provider/adoption/adopt.hpp"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <optional>
@@ -58,6 +59,17 @@ std::unique_ptr<Context> make_record(const ibv_device* device) noexcept {
     }
 }
 
+// Once, when log settings are known: at the first device.
+void report_adoption() noexcept try {
+    static std::atomic<bool> said = false;
+    if (!says(LogLevel::debug) || said.exchange(true)) return;
+    std::string names;
+    for (std::size_t i = 0; i < adopted_count; ++i) names += fmt::format("{}{}", i == 0 ? "" : ", ", adopted[i].table->name);
+    say(LogLevel::debug, fmt::format("providers that are limited here: {}; libibverbs has {} ops (private ABI {})", names,
+                                     library->layout().ops, library->layout().pabi));
+} catch (...) {  // no memory: without a word
+}
+
 // Puts our ops into a fresh context of a real provider. When that cannot be done, says so and leaves the context as the
 // real provider made it.
 void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexcept {
@@ -67,6 +79,7 @@ void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexce
             "a device context is laid out in another way than this libibverbs expects: it is not limited");
         return verbs_context;
     }
+    report_adoption();
     try {
         auto* kept = record.get();
         Context::add(context, kept);

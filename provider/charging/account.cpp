@@ -45,6 +45,8 @@ const LimitsSegment& Account::reopen_limits(const LimitsSegment* current) {
         auto next = LimitsSegment::open(limits_path(here_));
         if (!next) return *current;
         follow_log_settings(directory_, *next);
+        if (says(LogLevel::debug))
+            say(LogLevel::debug, fmt::format("limits of tenant {} are new, mode {}", tenant_, name(next->mode())));
         auto* fresh = new LimitsSegment(std::move(*next));
         if (limits_.compare_exchange_strong(current, fresh)) return *fresh;
         delete fresh;

@@ -23,6 +23,7 @@ public:
     const Ledger& ledger() const noexcept { return ledger_; }
     const Owner& owner() const noexcept { return owner_; }
     const std::string& directory() const noexcept { return directory_; }  // the quota directory
+    const std::string& here() const noexcept { return here_; }            // the tenant's part of it
     const std::string& tenant() const noexcept { return tenant_; }        // as it is shown
 
     // Whether a device that is opened at this place now is charged here: its ledger is still the one in place.

@@ -8,6 +8,8 @@
 
 #include <fmt/core.h>
 
+#include "provider/charging/denial.hpp"
+#include "provider/charging/opening.hpp"
 #include "provider/host/environment.hpp"
 #include "provider/host/log_target.hpp"
 #include "provider/host/process.hpp"
@@ -29,6 +31,7 @@ struct State {
     bool said_unavailable = false;
     std::set<std::string> said;                                       // notes about tenants
     std::vector<std::string> warnings = environment().warnings;  // said once the mutex is free
+    std::vector<std::string> news;                               // likewise, at the level info
 };
 
 State& state() noexcept {
@@ -77,6 +80,7 @@ void join(const std::string& directory, Accounts& accounts) {
     if (shared == open.end()) {
         const auto account = open_account(*place, accounts);
         if (!account) return;
+        if (says(LogLevel::info)) state().news.push_back(activity_line(**account, place->rule));
         shared = open.insert(open.end(), {*account, 0});
     }
     ++shared->contexts;
@@ -95,15 +99,18 @@ Accounts join_accounts() {
     Accounts accounts;
     for (const auto& directory : quota_directories()) join(directory, accounts);
     const auto warnings = std::exchange(shared.warnings, {});
+    const auto news = std::exchange(shared.news, {});
     lock.unlock();
     for (const auto& warning : warnings) say(LogLevel::warning, warning);
+    for (const auto& line : news) say(LogLevel::info, line);
     return accounts;
 }
 
 void leave_accounts(const Accounts& accounts) noexcept {
     auto& shared = state();
-    const std::lock_guard lock(shared.mutex);
+    std::unique_lock lock(shared.mutex);
     if (shared.process != this_process()) return;
+    bool last = false;
     for (std::size_t i = 0; i < accounts.count; ++i) {
         const auto entry = std::find_if(shared.open.begin(), shared.open.end(), [&](const Shared& other) {
             return other.account == accounts.account[i];
@@ -112,7 +119,10 @@ void leave_accounts(const Accounts& accounts) noexcept {
         entry->account->retire();
         delete entry->account;
         shared.open.erase(entry);
+        last = shared.open.empty();
     }
+    lock.unlock();
+    if (last) report_suppressed();
 }
 
 std::mutex& accounts_mutex() noexcept { return state().mutex; }

@@ -10,7 +10,10 @@
 
 #include "provider/charging/denial.hpp"
 #include "provider/charging/grant_request.hpp"
+#include "provider/charging/opening.hpp"
+#include "provider/charging/shortage.hpp"
 #include "provider/charging/soft_limit.hpp"
+#include "provider/host/keep_errno.hpp"
 
 namespace rdmaquota::provider {
 namespace {
@@ -21,6 +24,7 @@ constexpr Amounts one_qp = Amounts{}.add(Resource::qp, 1);
 
 Context::Context(std::string device)
     : process_(this_process()), accounts_(join_accounts()), device_(std::move(device), accounts_) {
+    report_opening(device_, accounts_);
     if (device_.deny_errno() == 0) return;
     accounts_.denied = true;
     accounts_.deny_errno = device_.deny_errno();
@@ -175,6 +179,17 @@ bool Context::admit_denied(std::size_t i, DevicePort& port, const Amounts& amoun
     if (mode != Mode::audit) return false;
     const Limits none[Amounts::capacity];
     return !account.ledger().charge(account.owner(), port.index(i), amounts, none);
+}
+
+void Context::report_failure(const Receipt& receipt) noexcept {
+    if (!is_shortage(errno)) return;
+    const NoCancellation guard;
+    const KeepErrno keep;
+    const BusErrorsAllowed allowed;
+    const Shortage shortage{receipt.kind, receipt.size, errno};
+    for (std::size_t i = 0; i < accounts_.count; ++i)
+        if (receipt.charged & (1U << i) && device_.usable(i))
+            report_shortage(*accounts_.account[i], device_.index(i), device_.name(), shortage);
 }
 
 void Context::uncharge(const Receipt& receipt) noexcept {

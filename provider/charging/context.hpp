@@ -60,6 +60,9 @@ public:
     std::optional<AccountMask> charge(std::uint64_t size);
     std::optional<AccountMask> charge(Kind kind, std::uint64_t size);
     void uncharge(const Receipt& receipt) noexcept;
+    // After the real call of a creation failed: records what the device or its driver had no more of. Keeps errno, by which
+    // it is told from a wrong argument.
+    [[gnu::cold]] void report_failure(const Receipt& receipt) noexcept;
 
     // For an object that grows or shrinks, in the accounts that its receipt was charged to. The caller changes the
     // receipt.

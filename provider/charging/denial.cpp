@@ -1,19 +1,22 @@
 #include "provider/charging/denial.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/core.h>
 
+#include "provider/charging/repeats.hpp"
+#include "provider/host/cancellation.hpp"
 #include "provider/host/environment.hpp"
+#include "provider/host/keep_errno.hpp"
 #include "provider/host/log_target.hpp"
-#include "shm/paths.hpp"
 
 namespace rdmaquota::provider {
 namespace {
 
 bool of_process(const Denial& denial) noexcept { return denial.scope == Scope::process; }
 
-// No command of the administrator raises a limit that the environment sets.
+// No command raises a limit that the environment sets.
 bool from_environment(std::string_view device, const Denial& denial) {
     const auto& own = environment();
     const auto r = index(denial.resource);
@@ -23,41 +26,14 @@ bool from_environment(std::string_view device, const Denial& denial) {
                        [&](const auto& entry) { return entry.device == device && entry.limits[r] == denial.limit; });
 }
 
-// What `set` would not change, or not for long.
-std::string_view held_by(Reason reason) noexcept {
-    switch (reason) {
-        case Reason::configured:
-            return {};
-        case Reason::rule:
-            return "a dynamic rule holds the limit there at present; rdmaquota show says which";
-        case Reason::upgrade:
-            return "programs that run with an older rdmaquota have the rest; rdmaquota show says how much";
-        case Reason::grant:
-            return "the rest of what the tenants above it may use is others' at present; rdmaquota show says how much is its "
-                   "share";
-        case Reason::soft:
-            return "this soft limit has been exceeded for longer than the grace period; use less, or have it raised with "
-                   "rdmaquota set --soft";
-        default:
-            return "it is less than configured at present; rdmaquota show says why";
-    }
+std::string helps(std::string_view device, const Denial& denial, const Circumstances& found) {
+    if (!from_environment(device, denial)) return remedy(device, denial, found);
+    return fmt::format("the limit comes from an environment variable of this program, such as {}",
+                       of_process(denial) ? "RDMAQUOTA_LIMIT" : "RDMAQUOTA_TENANT_LIMIT");
 }
 
-std::string remedy(std::string_view device, const Denial& denial, const std::string& directory,
-                   const std::string& tenant, Reason reason) {
-    if (from_environment(device, denial)) return "the limit comes from an environment variable of this program";
-    if (const auto held = held_by(reason); !held.empty()) return std::string(held);
-    const bool node = directory == system_directory;
-    const auto needed = std::min(denial.used + denial.requested, max_amount);
-    return fmt::format("to allow it: rdmaquota {}set {}{} {}={}{}",
-                       node ? "" : fmt::format("--dir {} ", directory),
-                       // Without a name, --process is for every tenant that says nothing else.
-                       tenant == default_tenant && !of_process(denial) ? "" : tenant + " ", denial.total ? total_device : device,
-                       info(denial.resource).name, format_limit(denial.resource, needed),
-                       of_process(denial) ? " --process" : "");
-}
-
-Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int error, const Identity& who) {
+Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int error, Reason reason,
+               const Identity& who) {
     Event event{};
     event.kind = mode == Mode::audit ? EventKind::would_deny : denial.proved ? EventKind::denied : EventKind::unproved;
     event.scope = event_scope(denial.scope, denial.total);
@@ -69,41 +45,50 @@ Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int 
     event.used = denial.used;
     event.limit = denial.limit;
     event.requested = denial.requested;
+    event.reason = static_cast<std::uint32_t>(reason);
     who.comm.copy(event.comm, sizeof event.comm - 1);
     return event;
 }
 
-Reason reason_of(const LimitsSegment& limits, std::string_view device, const Denial& denial) {
-    if (is_soft(limits, device, denial)) return Reason::soft;
-    return limits.reason(denial.scope, denial.total ? total_device : device, denial.resource);
-}
-
 }  // namespace
 
-bool is_soft(const LimitsSegment& limits, std::string_view device, const Denial& denial) noexcept {
-    return denial.scope == Scope::tenant && !denial.total && denial.limit == limits.soft(device, denial.resource) &&
-           denial.limit < limits.limit(Scope::tenant, device, denial.resource);
-}
-
-std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error,
-                        const std::string& directory, const std::string& tenant, Reason reason, const Identity& who) {
+std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error, const Circumstances& found,
+                        const Identity& who) {
     const auto resource = denial.resource;
     const auto verdict = mode == Mode::audit ? std::string("would be denied (audit)")
                                              : fmt::format("denied ({})", deny_errno_name(error));
-    const auto holder = of_process(denial) ? "this process" : "tenant " + tenant;
+    const auto holder = of_process(denial) ? "this process" : "tenant " + found.tenant;
     return fmt::format("{} on {} {}: {} uses {} of {}{}, {} more asked by pid {} ({}); {}{}", info(resource).name,
                        device, verdict, holder, format_amount(resource, denial.used),
                        format_amount(resource, denial.limit), denial.total ? " over all devices" : "",
-                       format_amount(resource, denial.requested), who.pid, who.comm, remedy(device, denial, directory, tenant, reason),
+                       format_amount(resource, denial.requested), who.pid, who.comm, helps(device, denial, found),
                        denial.proved || mode == Mode::audit ? "" : " (the ledger was too busy to prove it)");
 }
 
 void report(Account& account, std::uint32_t device_index, std::string_view device, const Denial& denial, Mode mode,
             int error) {
     const auto who = identity_of_self();
-    account.ledger().record(event_of(device_index, denial, mode, error, who));
-    say(LogLevel::warning, denial_line(device, denial, mode, error, account.directory(), account.tenant(),
-                                      reason_of(account.policy(), device, denial), who));
+    const auto reason = reason_of(account.policy(), device, denial);
+    const auto recorded = record_or_repeat(account.ledger(), std::hash<std::string>()(account.here()),
+                                           event_of(device_index, denial, mode, error, reason, who));
+    if (!recorded.say) return;
+    auto found = circumstances_of(account.directory(), account.here(), account.tenant(), device, denial, reason);
+    found.own = account.ledger().usage(account.owner().slot(), device_index, denial.resource);
+    auto line = denial_line(device, denial, mode, error, found, who);
+    if (recorded.kept_back != 0)
+        line += fmt::format("; {} more suppressed since the last such line", recorded.kept_back);
+    say(LogLevel::warning, line);
+}
+
+void report_suppressed() noexcept {
+    const NoCancellation guard;
+    const KeepErrno keep;
+    try {
+        if (const auto count = take_kept_back(); count != 0)
+            say(LogLevel::warning,
+                fmt::format("{} more suppressed that were denied alike; rdmaquota events counts them", count));
+    } catch (...) {  // no memory: without a word
+    }
 }
 
 void report_unavailable(std::string_view device, int error) {

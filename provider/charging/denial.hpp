@@ -5,21 +5,23 @@
 #include <string_view>
 
 #include "provider/charging/account.hpp"
+#include "shm/remedy.hpp"
 
 namespace rdmaquota::provider {
 
-// Records the denial (in audit mode: would-be denial) in the ledger and logs it.
+// Records the denial (in audit mode: would-be denial) in the ledger and logs it. What a process is denied again and again is
+// one event with a count, and one line in ten seconds, which says how many came between.
 void report(Account& account, std::uint32_t device_index, std::string_view device, const Denial& denial, Mode mode,
             int error);
 
-// Whether it is the soft limit that was met.
-bool is_soft(const LimitsSegment& limits, std::string_view device, const Denial& denial) noexcept;
+// Says how many denials were kept back since the last line, if any. Call it when an account is left; keeps errno.
+void report_suppressed() noexcept;
 
 // Logs that an object was denied because an account cannot be used.
 void report_unavailable(std::string_view device, int error);
 
-// The log line without its prefix; for tests. `reason` is why the limit is what it is.
-std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error,
-                        const std::string& directory, const std::string& tenant, Reason reason, const Identity& who);
+// The log line without its prefix; for tests.
+std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error, const Circumstances& found,
+                        const Identity& who);
 
 }  // namespace rdmaquota::provider

@@ -11,6 +11,7 @@ struct Place {
     std::string directory;  // the quota directory
     std::string here;       // the tenant's part of it; the same for a directory that is one tenant's own
     bool is_default;        // the tenant `default`, whose ledger this process may make if it is root
+    std::string rule;       // what decided: "match 2 of physics/atlas"
     std::string note;       // why it is `default` and not the tenant that a match names; else empty
 };
 

@@ -89,13 +89,16 @@ void write_line(int fd, const std::string& line) noexcept {
     if (::write(fd, line.data(), std::min<std::size_t>(line.size(), PIPE_BUF)) < 0) return;
 }
 
-void append(const std::string& file, const std::string& line) noexcept {
+// False where the file cannot be opened for that, as by one of its other users.
+bool append(const std::string& file, const std::string& line) noexcept {
     const int fd =
         open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0644);
-    if (fd < 0) return;
+    if (fd < 0) return false;
     struct stat status {};
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) write_line(fd, line);
+    const bool regular = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    if (regular) write_line(fd, line);
     close(fd);
+    return regular;
 }
 
 int syslog_priority(LogLevel level) noexcept {
@@ -120,7 +123,8 @@ void deliver(const Target& target, LogLevel level, std::string_view message) {
         case LogTarget::syslog:
             return ::syslog(LOG_USER | syslog_priority(level), "%s", line.c_str());
         case LogTarget::file:
-            return append(target.file, line);
+            if (append(target.file, line)) return;
+            [[fallthrough]];
         case LogTarget::standard_error:
             if (standard_error_is_ours()) write_line(STDERR_FILENO, line);
     }

@@ -2,8 +2,8 @@
 //
 // A program that closes stderr may get a data file on descriptor 2. So standard error is used only while descriptor 2
 // is what it was when this library was loaded, or is open for appending, and is not a file that the program opened for
-// itself. No line waits for its reader, and none raises SIGPIPE. At most ten lines are written in a second; the next
-// line says how many were left out. errno is kept.
+// itself. A log file that cannot be appended to gives way to standard error. No line waits for its reader, and none raises
+// SIGPIPE. At most ten lines are written in a second; the next line says how many were left out. errno is kept.
 #pragma once
 
 #include <string>

@@ -52,6 +52,11 @@ void follow_log_settings(const std::string& directory, const LimitsSegment& poli
     follow(tightened({policy.log_level(), policy.log_target(), policy.log_file()}), directory == system_directory);
 }
 
+bool says(LogLevel level) noexcept {
+    const auto* settings = current.load();
+    return settings != nullptr && level <= settings->target.level;
+}
+
 void say(LogLevel level, std::string_view message) noexcept {
     const int saved = errno;
     try {

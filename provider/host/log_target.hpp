@@ -17,4 +17,7 @@ void follow_log_settings(const std::string& directory, const LimitsSegment& poli
 // Logs one line; see provider/host/log.hpp. Before any policy was followed the first message reads one. Keeps errno.
 void say(LogLevel level, std::string_view message) noexcept;
 
+// Whether a line of this level would be written, by the policy that was followed last. False before any was.
+bool says(LogLevel level) noexcept;
+
 }  // namespace rdmaquota::provider

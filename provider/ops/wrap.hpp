@@ -47,6 +47,7 @@ template <class Object, class... Args>
     else {
         context.uncharge(receipt);
         context.receipts().release();
+        context.report_failure(receipt);
     }
     return object;
 }

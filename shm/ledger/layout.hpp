@@ -93,6 +93,7 @@ enum class EventKind : std::uint32_t {
     unproved,    // denied after a bounded wait without a quiescent view
     reaped,      // a dead owner's usage was uncharged
     reconciled,  // a gate was corrected
+    refused_by_device,  // the limits had room, and the call itself failed: kernel, driver or adapter
 };
 
 // Which of the two rings holds an event of this kind.
@@ -106,8 +107,8 @@ constexpr std::uint32_t event_scope(Scope scope, bool total) noexcept {
     return 1 + 2 * static_cast<std::uint32_t>(scope) + (total ? 1 : 0);
 }
 
-// `sequence` is 2n+1 while event number n of its ring is being written and 2n+2 when it is whole. The last three words
-// before `reserved` are 0 and not used yet.
+// `sequence` is 2n+1 while event number n of its ring is being written and 2n+2 when it is whole. A denial that a process
+// meets again and again is one event with a count: `time_ns` and the amounts are of the last, `first_time_ns` of the first.
 struct Event {
     std::uint64_t sequence;
     std::uint64_t time_ns;  // CLOCK_REALTIME
@@ -122,9 +123,9 @@ struct Event {
     std::uint64_t requested;
     char comm[comm_bytes];
     std::uint32_t uid;            // of the process
-    std::uint32_t reason;         // reserved
-    std::uint64_t count;          // reserved: how many alike this event stands for
-    std::uint64_t first_time_ns;  // reserved: CLOCK_REALTIME of the first of them
+    std::uint32_t reason;         // Reason of the limit
+    std::uint64_t count;          // how many alike this event stands for; 0 and 1 are one
+    std::uint64_t first_time_ns;  // CLOCK_REALTIME of the first of them; 0 while there is one only
     std::uint64_t reserved[11];
 };
 static_assert(sizeof(Event) == 192);

@@ -263,7 +263,12 @@ public:
     // Corrects the gate when the slots can be seen at rest.
     View reconcile(std::uint32_t device, Resource resource) noexcept;
 
-    void record(const Event& event) noexcept;  // sequence and time are filled in
+    // Returns the event's number in its ring. Sequence, count and times are filled in.
+    std::uint64_t record(const Event& event) noexcept;
+    // Counts a denial alike on event `number` of this ledger instead of recording it anew, with the time and the amounts of
+    // this one. False where the ring holds another event there by now, or one that is not alike: of another kind, process,
+    // device, resource, scope, reason or error.
+    bool repeat(std::uint64_t number, const Event& event) noexcept;
     // Whole events from `cursor` on with their numbers, sorted by time; moves the cursor past them. The rings hold the
     // last 1,024 denials and the last 256 repairs.
     NumberedEvents events(EventCursor& cursor) const;

@@ -131,7 +131,7 @@ void Ledger::report_death(std::uint32_t number) noexcept {
     std::copy(std::begin(owner.comm), std::end(owner.comm), event.comm);
     event.used = slot_total(number, Resource::hca_object);
     add(data_->header.reaped, 1);
-    record(event);
+    if (event.used != 0) record(event);
 }
 
 // Call it with the slot's lock held. Ends the operations that were in flight when the owner died, so that the ops word

@@ -1,5 +1,6 @@
 #include "shm/policy/policy_lock.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -21,17 +22,27 @@ bool is_at(int fd, const std::string& path) noexcept {
            open_file.st_ino == named.st_ino;
 }
 
-void pause_briefly() noexcept {
-    const timespec pause{.tv_sec = 0, .tv_nsec = 100'000};
-    nanosleep(&pause, nullptr);
-}
+// Soon longer: many who wait must leave the processor to the one that has the lock. Not by much: who has waited for long must
+// not lose to those who come.
+class Pause {
+public:
+    void operator()() noexcept {
+        const timespec pause{.tv_sec = 0, .tv_nsec = ns_};
+        nanosleep(&pause, nullptr);
+        ns_ = std::min(2 * ns_, longest_ns);
+    }
+
+private:
+    static constexpr long longest_ns = 4'000'000;
+    long ns_ = 100'000;
+};
 
 }  // namespace
 
 Result<PolicyLock> PolicyLock::take(const std::string& policy_path, std::chrono::milliseconds patience) {
     const auto path = policy_path + ".lock";
     const auto deadline = std::chrono::steady_clock::now() + patience;
-    for (;; pause_briefly()) {
+    for (Pause pause;; pause()) {
         PolicyLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
         if (lock.fd_ < 0)
             return Error{fmt::format("cannot change {}: {}: {}{}", policy_path, path, std::strerror(errno),

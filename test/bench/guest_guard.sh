@@ -21,28 +21,31 @@ ah = 1000000
 hca_object = 1000000
 mr_bytes = "100GiB"
 '
-{
-    printf 'version = 1\n[sidecar]\nguard = "deny"\n'
-    for table in 'node."*"' 'tenant.a."*"' 'tenant."a/b"."*"'; do printf '[%s]\n%s' "$table" "$limits"; done
-    printf '[tenant."a/b/c"]\nmatch = [{ user = "root" }]\n[tenant."a/b/c"."*"]\n%s[process."*"]\n%s' "$limits" "$limits"
-} >guard.toml
-rdmaquota reload guard.toml >/dev/null
-"$build/bench_verbs_pairs" 4200 >/dev/null
-i=0
-while [ $i -lt "$repeats" ]; do
-    i=$((i + 1))
-    measure bare "$build/bench_verbs_pairs" "$pairs"
-done
-rdmaquotad 2>/run/sidecar.log &
-watcher=$!
-until grep -q 'sees what' /run/sidecar.log; do sleep 0.1; done
-sleep 11
-rdmaquota guard --json | grep -q '"state":"deny"' || { cat /run/sidecar.log >&2; exit 1; }
-kill -STOP $watcher
-"$build/bench_verbs_pairs" 4200 >/dev/null
-i=0
-while [ $i -lt "$repeats" ]; do
-    i=$((i + 1))
-    measure guarded "$build/bench_verbs_pairs" "$pairs"
-done
-kill -KILL $watcher
+# watch VARIANT GUARD: measures under a sidecar with the guard so, which is stopped meanwhile
+watch() {
+    {
+        printf 'version = 1\n[sidecar]\nguard = "%s"\n' "$2"
+        for table in 'node."*"' 'tenant.a."*"' 'tenant."a/b"."*"'; do printf '[%s]\n%s' "$table" "$limits"; done
+        printf '[tenant."a/b/c"]\nmatch = [{ user = "root" }]\n[tenant."a/b/c"."*"]\n%s[process."*"]\n%s' "$limits" "$limits"
+    } >guard.toml
+    rdmaquota reload guard.toml >/dev/null
+    rdmaquotad 2>/run/sidecar.log &
+    watcher=$!
+    until grep -q 'sees what' /run/sidecar.log; do sleep 0.1; done
+    sleep 11
+    rdmaquota guard --json | grep -q "\"state\":\"$2\"" || { cat /run/sidecar.log >&2; exit 1; }
+    kill -STOP $watcher
+    repeat "$1"
+    kill -KILL $watcher
+}
+repeat() {
+    "$build/bench_verbs_pairs" 4200 >/dev/null
+    i=0
+    while [ $i -lt "$repeats" ]; do
+        i=$((i + 1))
+        measure "$1" "$build/bench_verbs_pairs" "$pairs"
+    done
+}
+repeat bare
+watch watched off
+watch guarded deny

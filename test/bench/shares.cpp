@@ -86,7 +86,8 @@ struct Node {
         (void)leaves[leaf].ledger.charge(leaves[leaf].owner, static_cast<std::uint32_t>(device),
                                          Amounts{}.add(resource, amount), &none);
     }
-    double pass(ShareMover::Wants wants, bool at_rest = false, std::string_view only = {}) {
+    double pass(ShareMover::Wants wants, bool at_rest = false, std::string_view only = {},
+                ShareMover::Clock::duration most = ShareMover::Clock::duration::max()) {
         members.clear();
         for (std::size_t i = 0; i < inner.size(); ++i) {
             if (inner[i].superseded()) inner[i] = limits_of(group_paths[i]);
@@ -97,7 +98,7 @@ struct Node {
             members.push_back({leaf.key, leaf.key, leaf.here, &leaf.limits, true, at_rest});
         }
         const auto begin = cpu_ns();
-        const auto done = mover.pass(members, names, wants, ShareMover::Clock::now(), only);
+        const auto done = mover.pass(members, names, wants, ShareMover::Clock::now(), only, {}, most);
         const auto took = cpu_ns() - begin;
         if (!done) bench::give_up(done.error());
         return took;
@@ -114,6 +115,25 @@ void measure(const char* name, Node& node, unsigned runs, Change&& change, bool 
         times.push_back(node.pass(ShareMover::Wants::use, at_rest, alone ? std::string_view(key) : std::string_view()));
     }
     bench::print(name, times);
+}
+
+// The passes of the sidecar, until all is divided: the longest, and how many.
+template <typename Change>
+void measure_paced(Node& node, unsigned runs, Change&& change) {
+    std::vector<double> longest, count;
+    for (unsigned run = 0; run < runs; ++run) {
+        change();
+        double most = 0;
+        unsigned passes = 0;
+        do {
+            most = std::max(most, node.pass(ShareMover::Wants::use, false, {}, std::chrono::milliseconds(4)));
+            ++passes;
+        } while (!node.mover.complete());
+        longest.push_back(most);
+        count.push_back(passes);
+    }
+    bench::print("shares.paced", longest);
+    bench::print("shares.passes", count);
 }
 
 }  // namespace
@@ -135,9 +155,11 @@ int main(int argc, char** argv) {
     measure("shares.one_resource", node, runs, [&](unsigned) {
         for (std::size_t i = 0; i < tenants; ++i) node.charge(i, 1, Resource::mr, 1);
     });
-    measure("shares.all", node, runs, [&](unsigned) {
+    const auto all_use_more = [&] {
         for (std::size_t i = 0; i < tenants; ++i)
             for (const auto& row : resource_table) node.charge(i, i % devices, row.id, 1);
-    });
+    };
+    measure("shares.all", node, runs, [&](unsigned) { all_use_more(); });
+    measure_paced(node, runs, all_use_more);
     for (auto& leaf : node.leaves) leaf.ledger.retire(leaf.owner);
 }

@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define GROUP 8
 #define MR_MOST (1 << 20)
@@ -41,6 +43,18 @@ static int pd_destroy(void *made) { return ibv_dealloc_pd(made); }
 static void *cq_create(void) { return ibv_create_cq(context, 16, NULL, NULL, 0); }
 static int cq_destroy(void *made) { return ibv_destroy_cq(made); }
 
+/* What has nothing to do with RDMA. */
+static void *ioctl_create(void)
+{
+	static int pipes[2];
+	int count;
+
+	if (!pipes[1] && pipe(pipes))
+		return NULL;
+	return ioctl(pipes[0], FIONREAD, &count) ? NULL : memory;
+}
+static int ioctl_destroy(void *made) { return made ? 0 : -1; }
+
 static void *mw_create(void) { return ibv_alloc_mw(pd, IBV_MW_TYPE_2); }
 static int mw_destroy(void *made) { return ibv_dealloc_mw(made); }
 static void *srq_create(void)
@@ -69,6 +83,7 @@ static const struct {
 	{ "mr_4k", mr_4k_create, mr_destroy },
 	{ "mr_1m", mr_1m_create, mr_destroy },
 	{ "pd", pd_create, pd_destroy },
+	{ "ioctl", ioctl_create, ioctl_destroy },
 	{ "cq", cq_create, cq_destroy },
 	{ "srq", srq_create, srq_destroy },
 	{ "mw", mw_create, mw_destroy },

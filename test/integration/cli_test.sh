@@ -88,7 +88,7 @@ END
 try "$rdmaquota" --version
 check "--version" grep -Eq '^rdmaquota [0-9]+\.[0-9]+\.[0-9]+$' out
 
-for command in run show top set unset which tenant cdi events check reload repair guard doctor completion; do
+for command in run show top set unset which explain tenant slurm cdi events check reload repair guard doctor completion; do
     try "$rdmaquota" $command --help
     check "$command --help" says "Usage: rdmaquota $command"
 done
@@ -100,7 +100,17 @@ check "misspelt command" refuses 2 "did you mean 'show'?"
 try "$rdmaquota" --dir /nowhere shwo
 check "misspelt command after an option's value" refuses 2 "unknown command 'shwo'"
 try "$rdmaquota" show --jsn
-check "unknown option" refuses 2 "--jsn"
+check "unknown option" refuses 2 "unknown option '--jsn'; see"
+try "$rdmaquota" check a b
+check "a word too many" refuses 2 "unexpected word 'b'"
+try "$rdmaquota" check
+check "a word too few" refuses 2 "FILE is missing"
+try "$rdmaquota" help
+check "help" says "Usage: rdmaquota"
+try "$rdmaquota" help events
+check "help of a command" says "Usage: rdmaquota events"
+try "$rdmaquota" help evnts
+check "help of no command" refuses 2 "did you mean 'events'?"
 try "$rdmaquota" set rxe0
 check "set without a limit" refuses 2 "no limit is given"
 try "$rdmaquota" set qp=1
@@ -154,7 +164,27 @@ while mr_bytes is above 90 % of the node's memory, and until 70 %, but at least 
 
 printf 'version = 1\n[tenant.default]\nbackstop = "/slurm"\n' >backstop.toml
 try "$rdmaquota" check backstop.toml
-check "and which cgroup the backstop bounds" says "rdma.max of the cgroup /slurm"
+check "and which cgroup the backstop bounds" grep -qF "rdma.max of the cgroup /slurm" out
+check "and warns that there is none" grep -q "warning: there is no cgroup /slurm on this node, which backstop names" err
+try "$rdmaquota" --dir backstop reload backstop.toml
+check "which reload does not take" refuses 1 "backstop.toml: there is no cgroup /slurm, which backstop names; make it first"
+check "and puts nothing in force" test ! -e backstop/policy-4
+try "$rdmaquota" --dir backstop reload --boot backstop.toml
+check "but at boot" grep -q "backstop.toml is in force" out
+check "with a warning" grep -q "warning: there is no cgroup /slurm, which backstop names yet" err
+printf 'version = 1\n[tenant.blue."*"]\nqp = 5\n[tenant.blue.rxe0]\nqp = { guarantee = 7 }\n' >guarantee.toml
+try "$rdmaquota" check guarantee.toml
+check "check warns of a guarantee above the limit" \
+    grep -q "warning: .*tenant 'blue' is guaranteed 7 qp on rxe0, more than its limit of 5" err
+touch log && chmod 644 log
+printf 'version = 1\n[log]\ntarget = "file"\nfile = "%s"\n' "$work/log" >log.toml
+try "$rdmaquota" check log.toml
+check "check warns of a log file that users cannot append to" grep -q "warning: ordinary users cannot append to the log file" err
+try "$rdmaquota" --dir backstop reload log.toml
+check "and so does reload" grep -q "warning: ordinary users cannot append to the log file" err
+chmod 666 log
+try "$rdmaquota" check log.toml
+check "but not of others" says "log.toml: ok"
 
 # --- reload ---------------------------------------------------------------------------------------
 
@@ -183,7 +213,7 @@ check "show lists usage, limit and peak" says "rxe0    qp           80   1000   
 check "show gives bytes with units" says "rxe0    mr_bytes  4 GiB    max  4 GiB"
 check "show gives sums that are limited" says "total   qp           80   1500      -"
 check "show lists the process" \
-    grep -Eq "^ *$user_pid +ledger_user +rxe0 +qp 80 of 100, mr_bytes 4 GiB of 10 GiB, cq 3$" out
+    grep -Eq "^ *$user_pid +root +ledger_user +rxe0 +qp 80 of 100, mr_bytes 4 GiB of 10 GiB, cq 3$" out
 check "show is plain when piped" bash -c "! grep -q '[^ -~]' out"
 
 try "$rdmaquota" show --json
@@ -205,12 +235,30 @@ try "$rdmaquota" show blue
 check "show of another tenant" refuses 1 "no tenant 'blue'"
 
 try "$rdmaquota" events
-check "events" grep -Eq "^20[0-9-]{8} [0-9:]{8}\.[0-9]{3} denied      rxe0 qp  80 of 80 used, 1 more asked  \
-tenant default \(tenant limit\)  pid $user_pid ledger_user  EDQUOT$" out
+check "events" grep -Eq "^20[0-9-]{8} [0-9:]{8}\.[0-9]{3} denied      default      root     rxe0 qp  80 of 80 used, 1 more \
+asked \(tenant limit\)  pid $user_pid ledger_user  EDQUOT$" out
 try "$rdmaquota" events --json
 check "events --json" json \
     "[d[k] for k in 'kind device resource scope used limit requested pid error'.split()] \
 ==['denied','rxe0','qp','tenant',80,80,1,$user_pid,'EDQUOT']"
+check "with tenant, user and count" json "[d[k] for k in 'tenant user uid count reason'.split()]==['default','root',0,1,None] and d['first_time']==d['time']"
+for filter in --since=1h --since=00:00 --kind=denied,reaped --tenant=default --user=root --device=rxe0 "--kind reaped --kind denied"; do
+    # shellcheck disable=SC2086
+    try "$rdmaquota" events $filter
+    check "events $filter" says "80 of 80 used"
+done
+for filter in --since=0s --since=2099-01-31 --kind=reaped --tenant=blue --user=daemon --device=rxe; do
+    try "$rdmaquota" events $filter
+    check "events $filter has none" prints ""
+done
+try "$rdmaquota" events --since yesterday
+check "events since no time" refuses 2 "'yesterday' is no time"
+try "$rdmaquota" events 1h --since
+check "an option without its value" refuses 2 "--since needs a value"
+try "$rdmaquota" events --kind denid
+check "events of no kind" refuses 2 "did you mean 'denied'?"
+try "$rdmaquota" __complete events --kind de
+check "kinds are completed" prints "denied"
 
 # A program that dies leaves nothing, and says so.
 kill -KILL "$user_pid"
@@ -218,8 +266,47 @@ wait "$user_pid" 2>/dev/null
 try "$rdmaquota" show --json
 check "after kill -9 the usage is back at zero" json \
     "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':0,'limit':1000,'peak':80,'configured':1000,'guarantee':0,'soft':None,'reason':None} and not d['tenants'][0]['processes']"
+try "$rdmaquota" events --kind reaped
+check "a process without objects leaves no event" prints ""
+coproc USER_PROGRAM { exec "$ledger_user" rxe0 hca_object=2; }
+user_pid=$USER_PROGRAM_PID
+read -r ready <&"${USER_PROGRAM[0]}"
+kill -KILL "$user_pid"
+wait "$user_pid" 2>/dev/null
+"$rdmaquota" show >/dev/null
 try "$rdmaquota" events
-check "and an event tells of it" says "pid $user_pid ledger_user ended without closing"
+check "one with objects does" says "pid $user_pid ledger_user ended without closing; 2 objects uncharged"
+
+# --- explain --------------------------------------------------------------------------------------
+
+"$ledger_user" rxe0 qp=6 repeats=3 </dev/null >/dev/null &
+user_pid=$!
+wait $user_pid
+try "$rdmaquota" explain --pid $user_pid
+check "explain tells of a process that has ended" grep -qF "quota: " out
+check "by its events" grep -qF "qp on rxe0: tenant default used 6 of 6, 1 more asked by pid $user_pid (ledger_user), 3 times" out
+check "and what helps" grep -qxF "  to allow it: rdmaquota --dir $work/quota set rxe0 qp=7" out
+check "and that it has ended" grep -q "has ended" err
+try "$rdmaquota" explain
+check "without a process, of the last denial" grep -qF "by pid $user_pid (ledger_user)" out
+try "$rdmaquota" explain --json
+check "explain --json" json "d['version']==1 and d['causes'][0]['kind']=='quota' and 'set rxe0 qp=7' in d['causes'][0]['helps']"
+try "$rdmaquota" explain -- sh -c '"$1" rxe4 pd=2 </dev/null; echo ended' - "$ledger_user"
+check "explain runs a program and says what it was denied" grep -qF "pd on rxe4: tenant default used 2 of 2, 1 more asked by pid" out
+check "after the program's own output" grep -qx ended out
+check "and of nothing before" bash -c '! grep -q "qp on rxe0" out'
+try "$rdmaquota" explain -- true
+if [[ -e /sys/class/infiniband ]]; then
+    echo "# skipped: a node without RDMA, since this one has it"
+else
+    check "explain says that there is no device" grep -q "^no device: this node has no RDMA device" out
+fi
+try bash -c 'ulimit -l 64; exec setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock "$0" explain -- true' "$rdmaquota"
+check "explain names RLIMIT_MEMLOCK" grep -qF "memory lock: RLIMIT_MEMLOCK lets it pin 64 KiB in all, 0 of which it has" out
+try "$rdmaquota" explain -- ./not-there
+check "explain of no program" refuses 1 "cannot run './not-there'"
+try "$rdmaquota" explain --pid 1 -- true
+check "explain of both" refuses 2 "exclude each other"
 
 # Names out of the ledger must not steer the terminal.
 cp "$ledger_user" "$(printf 'bad\e[31m\nname')"
@@ -238,7 +325,7 @@ wait "$user_pid" 2>/dev/null
 try "$rdmaquota" top
 check "top without a terminal says what to use" refuses 1 "rdmaquota show"
 try "$rdmaquota" top --by colour
-check "top by what is no view" refuses 2 "tenant, device or process"
+check "top by what is no view" refuses 2 "tenant, user, process or device"
 try "$rdmaquota" show --history
 check "history without the sidecar says who keeps it" refuses 1 "systemctl start rdmaquotad"
 
@@ -260,6 +347,13 @@ check "events --follow tells of new events" wait_for "rxe1 qp  7 of 7 used"
 mv $ledger $ledger.old && "$rdmaquota" reload policy.toml >/dev/null
 "$ledger_user" rxe2 qp=9 </dev/null >/dev/null
 check "events --follow survives a new ledger" wait_for "rxe2 qp  9 of 9 used"
+"$ledger_user" rxe3 qp=5 repeats=2000 </dev/null >/dev/null
+check "a retry loop of 2,000 denials is one event" test "$("$rdmaquota" events --json --device rxe3 --kind denied | wc -l)" -eq 1
+try "$rdmaquota" events --json --device rxe3 --kind denied
+check "with a count, and the first time and the last" json "d['count']==2000 and d['first_time']<d['time']"
+try "$rdmaquota" events --device rxe3
+check "which the line says" says "(tenant limit), 2000 times since 20"
+check "and which --follow tells of" wait_for "rxe3 qp  5 of 5 used, 1 more asked (tenant limit), 2000 times since"
 kill -INT "$follower"
 wait "$follower"
 status=$?
@@ -316,6 +410,8 @@ rm -r conf.d
 try "$rdmaquota" run --limit qp=2 --tenant-limit cq=3,pd=4 --mode audit -- "$rdmaquota" show --json
 check "run shows its own limits inside" json "d['tenants'][0]['mode']=='audit'"
 check "run leaves no directory behind" no_run_is_left
+try "$rdmaquota" run --limit qp=2 --tenant-limit cq=3 -- "$rdmaquota" show
+check "show in a run shows limits that are not used yet" grep -Eq "^each process  .* qp +2  policy" out
 try "$rdmaquota" run --limit qp=2 -- sh -c 'test "$(stat -c %a "$RDMAQUOTA_DIR")" = 700 && echo "$RDMAQUOTA_DIR"'
 check "run makes a directory that only its user can enter" says "$XDG_RUNTIME_DIR/rdmaquota-run."
 try env XDG_RUNTIME_DIR=/nonexistent "$rdmaquota" run -- sh -c 'echo "$RDMAQUOTA_DIR"'
@@ -420,10 +516,25 @@ try "$rdmaquota" check tenants.toml --as noone
 check "check of an unknown user" refuses 1 "there is no user 'noone'"
 try "$rdmaquota" which
 check "which says tenant and rule" says "tenant user/root: match 1 of template user/{user}, group root"
-check "and what is left" says "LEFT"
+check "and what may still be created" says "*       qp          50      0     50  this process"
 try "$rdmaquota" which --json
 check "which --json" json "d['tenant']=='user/root' and \
-{'device':'*','resource':'qp','scope':'tenant','usage':0,'limit':200,'left':200} in d['left']"
+{'device':'*','resource':'qp','scope':'tenant','total':False,'usage':0,'limit':200,'left':200} in d['left'] and \
+d['room']==[{'device':'*','resource':'qp','scope':'process','total':False,'usage':0,'limit':50,'room':50}]"
+try env RDMAQUOTA_LIMIT=qp=3 "$rdmaquota" which
+check "which names the environment" says "variables of the environment"
+try "$rdmaquota" set user/root rxe7 qp=7
+try "$rdmaquota" set user/root total qp=5
+try "$rdmaquota" which --json
+check "a sum over devices bounds each" json "[(r['limit'],r['total']) for r in d['room']]==[(5,True)]*len(d['room'])"
+try "$rdmaquota" unset user/root total qp
+try "$rdmaquota" show --limits
+check "show --limits has limits that nobody uses" grep -Eq "^the tenant    rxe7    qp +7  set$" out
+check "and those of each process" grep -Eq "^each process  \* +qp +50  \[process\]$" out
+try "$rdmaquota" show user/root --json
+check "show --json has them" json "{'scope':'tenant','device':'rxe7','resource':'qp','limit':7,'configured':200,'soft':None,\
+'guarantee':0,'from':'set','reason':None,'why':None} in [dict(l, configured=200) for l in d['tenants'][0]['limits']]"
+try "$rdmaquota" unset user/root rxe7 qp
 try "$rdmaquota" which --pid 2147483647
 check "which of no process" refuses 1 "no process"
 try "$rdmaquota" tenant list
@@ -452,6 +563,8 @@ check "set of no tenant" refuses 1 "there is no tenant 'nobody'; there are defau
 try "$rdmaquota" tenant add jobs/one --cgroup /jobs/one --user daemon --limit qp=3 --process-limit rxe0:cq=2 --mode audit
 check "tenant add" says "tenant jobs/one is there"
 chmod 755 "$work"
+try bash -c 'ulimit -l 64; exec setpriv --reuid daemon --clear-groups "$0" which' "$rdmaquota"
+check "which names RLIMIT_MEMLOCK for whom it bounds" says "it may pin 64 KiB of memory in all (RLIMIT_MEMLOCK), 0 of which"
 check "its ledger is its member's, who does not own it" test "$(stat -c %U quota/tenants/jobs+one/here/ledgers/4/ledger) \
 $(setpriv --reuid daemon --clear-groups test -w quota/tenants/jobs+one/here/ledgers/4/ledger && echo writable)" = "root writable"
 try "$rdmaquota" tenant add jobs/one
@@ -479,6 +592,65 @@ bind physics/atlas '{"pid": 4194304}' > out 2> err; status=$?
 check "tenant bind of a pid that is gone" refuses 1 "cannot be read"
 bind physics/atlas "{\"pid\": $$}" > out 2> err; status=$?
 check "tenant bind of what has no cgroup of its own" refuses 1 "no cgroup of its own"
+
+# --- slurm ----------------------------------------------------------------------------------------
+
+try "$rdmaquota" slurm begin 7 --user daemon --rdma qp=1
+check "slurm begin without [slurm]" test "$status$(cat out)" = 0
+check "which says that --rdma has no effect" grep -q 'rdmaquota: --rdma has no effect' err
+try "$rdmaquota" slurm limits
+check "slurm limits without [slurm]" refuses 1 "has no [slurm]"
+{
+    cat tenants.toml
+    printf '[slurm.job."*"]\nqp = 10\n[slurm.account.atlas."*"]\nmr_bytes = "1GiB"\n'
+    printf '[slurm.partition.debug."*"]\nqp = 2\n[slurm.qos.high."*"]\nqp = 100\n'
+} > slurm.toml
+try "$rdmaquota" reload slurm.toml
+try "$rdmaquota" slurm limits --account atlas --partition debug
+check "slurm limits" grep -Eq "^[*] +qp +2$" out
+check "slurm limits of all that the job is" grep -Eq "^[*] +mr_bytes +1 GiB$" out
+try "$rdmaquota" slurm limits --rdma qp=20
+check "more than the policy has" grep -q 'qp cannot be 20: the policy of this node gives a job 10' err
+try "$rdmaquota" slurm limits --rdma qps=20
+check "slurm limits of a wrong resource" refuses 2 "unknown resource 'qps'"
+
+# What Slurm says of a job, where the plugin does not know it.
+mkdir slurm_says
+printf '#!/bin/sh\necho "$*" >> asked\necho "atlas|high"\n' > slurm_says/squeue
+chmod 755 slurm_says/squeue
+with_slurm() { PATH=$PWD/slurm_says:$PATH "$rdmaquota" "$@"; }
+try with_slurm slurm begin 7 --user daemon --partition debug
+check "slurm begin makes a tenant, by what Slurm says of the job" prints "tenant slurm/atlas/job-7"
+check "it was asked once" test "$(cat asked)" = "--noheader --jobs=7 --format=%a|%q"
+try with_slurm slurm begin 7 --user daemon --account other --qos low
+check "a number that is used again" prints "tenant slurm/other/job-7"
+check "has one tenant" test "$("$rdmaquota" tenant list | grep -c job-7)" = 1
+check "nobody is asked for what is known" test "$(wc -l < asked)" = 1
+printf '#!/bin/sh\nexit 1\n' > slurm_says/squeue
+try with_slurm slurm begin 8 --user daemon
+check "without an answer there is a tenant" prints "tenant slurm/none/job-8"
+check "and a remark" grep -q 'Slurm does not tell account and QOS' err
+check "which is an event" grep -q 'job .*Slurm does not tell' <("$rdmaquota" events)
+try "$rdmaquota" events --json
+check "of slurm's" grep -q '"source":"slurm".*"kind":"job","tenant":"slurm/none/job-8"' out
+"$rdmaquota" tenant add slurm/none/job-17 > /dev/null
+for job in 7 8; do try "$rdmaquota" slurm end $job; done
+check "slurm end removes the job's tenant, and no other" test "$("$rdmaquota" tenant list | awk '/slurm/ { print $1 }')" = slurm/none/job-17
+"$rdmaquota" tenant remove slurm/none/job-17 > /dev/null
+try "$rdmaquota" slurm end 7
+check "slurm end of one that is gone" test $status = 0
+try "$rdmaquota" slurm begin 0 --user daemon
+check "slurm begin of no job" refuses 2 "number of a job"
+try "$rdmaquota" slurm begin 7 --user nobody-of-this-name
+check "slurm begin for no user" refuses 2 "--user is needed"
+echo broken > quota/slurm/policy.toml
+try "$rdmaquota" slurm begin 9 --user daemon --account atlas
+check "slurm begin with a broken policy" refuses 1 "job 9 has no RDMA quota of its own: $work/quota/slurm/policy.toml:1"
+check "which is an event too" grep -q 'job .*job 9 has no RDMA quota' <("$rdmaquota" events)
+try "$rdmaquota" reload tenants.toml
+check "reload takes [slurm] away" test ! -e quota/slurm/policy.toml
+try "$rdmaquota" __complete slurm l
+check "slurm's words are completed" prints limits
 
 # --- cdi ------------------------------------------------------------------------------------------
 
@@ -573,7 +745,11 @@ kill $hostile
 rm hostile libmlx5.so.1
 
 try "$rdmaquota" doctor --pid none
-check "doctor of a wrong pid" refuses 2 "--pid"
+check "doctor of a wrong pid" refuses 2 "--pid needs a number from 1 on, not 'none'"
+try "$rdmaquota" doctor --pid 0
+check "doctor of pid 0" refuses 2 "--pid needs a number from 1 on, not '0'"
+try "$rdmaquota" top --delay soon
+check "top with no number" refuses 2 "--delay needs a number, not 'soon'"
 try "$rdmaquota" __complete do
 check "doctor is completed" prints "doctor"
 try "$rdmaquota" __complete doctor --
@@ -587,7 +763,8 @@ for shell in bash zsh fish; do
 done
 try "$rdmaquota" __complete s
 check "commands are completed" prints "show
-set"
+set
+slurm"
 try "$rdmaquota" __complete run --limit m
 check "resources are completed" prints "mr=
 mr_bytes=

@@ -27,6 +27,7 @@ try() {
     wait $program 2> /dev/null
     ended=$?
 }
+users_before=$(cat /sys/module/ib_uverbs/refcnt)
 guard_policy deny 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null
 # A program that is older than the guard, and holds two PDs.
@@ -77,6 +78,12 @@ has "one that hides the quota directory" "$out" "pd: 4 of 10, then EDQUOT"
 # shellcheck disable=SC2016
 try sh -c 'ulimit -v 16000; exec "$0" ioctl 10' "$programs/raw_uverbs"
 is "one with little address space" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
+if [ -x "$programs/raw_compat" ] && "$programs/raw_compat" > /dev/null 2>&1; then
+    try "$programs/raw_compat"
+    is "a 32-bit program" "$out" "pd: 5 of 10 EDQUOT"
+else
+    echo "# this kernel runs no 32-bit programs"
+fi
 try "$programs/raw_uverbs" write 10
 is "by write, it is killed for the first one too many" "$ended, $have" "137, 0"
 await 5 "killed: "
@@ -110,10 +117,47 @@ is "the limit of the sum over devices" "$out" "pd: 4 of 10 EDQUOT"
 rdmaquota unset total pd > /dev/null
 sleep 1
 
+# --- ledgers that say anything, and pids that come again
+total_of() { rdmaquota guard --json | sed "s/.*\"$1\":\([0-9]*\).*/\1/"; }
+killed=$(total_of killed)
+for garbage in 'truncate -s 0' 'truncate -s 5000' 'dd if=/dev/urandom bs=4096 count=40 conv=notrunc status=none of='; do
+    # shellcheck disable=SC2086 # a command and its words
+    case $garbage in *of=) $garbage"$default_ledger/ledger" ;; *) $garbage "$default_ledger/ledger" ;; esac
+    try "$programs/raw_uverbs" ioctl 4
+    is "under '${garbage%% of=*}' of the ledger nobody is refused" "$out, $have" "pd: 4 of 4, 4"
+    rdmaquota repair default --new > /dev/null 2>&1
+done
+is "or killed" "$(total_of killed)" "$killed"
+try "$objects" pd=4 wait
+is "with a new ledger all is as before" "$out, $have" "pd: 4 of 4, 5"
+rdmaquota set "$device" pd=2 --process > /dev/null
+sleep 1
+try "$programs/raw_uverbs" ioctl 2
+first=$program
+again=no
+for _ in $(seq 20); do
+    echo $((first - 1)) > /proc/sys/kernel/ns_last_pid
+    "$programs/raw_uverbs" ioctl 2 < /dev/null > tried 2>&1 &
+    program=$!
+    wait $program
+    [ "$program" != "$first" ] || { again=$(head -n 1 tried); break; }
+done
+is "a pid that comes again has the room of a new process" "$again" "pd: 2 of 2"
+rdmaquota unset "$device" pd --process > /dev/null
+sleep 1
+
 # --- seen
 try "$programs/raw_uverbs" ioctl 10
 has "the command tells" "$(rdmaquota guard)" "the guard is on: the kernel refuses what exceeds a limit"
 has "what was refused" "$(rdmaquota guard | grep ' pd ' | xargs)" "default $device pd 0 5"
+"$programs/raw_uverbs" ioctl 3 < <(sleep 60) > held 2>&1 &
+holder=$!
+until grep -q waiting held; do sleep 0.05; done
+has "show has the kernel's count beside the ledger's" "$(rdmaquota show | grep ' pd ' | xargs)" "$device pd 0 3 5"
+has "and the state" "$(rdmaquota show --json)" '"guard":{"state":"deny"}'
+kill $holder
+wait $holder 2> /dev/null
+until_counted default pd 0
 await 5 "refused: "
 has "the event names who and what" "$line" "pd on $device: tenant default uses"
 
@@ -143,6 +187,11 @@ is "watch refuses nothing" "$out" "pd: 10 of 10"
 is "and counts" "$([ "$(counted default pd refused)" -ge 5 ] && echo yes)" yes
 out=$(rdmaquota guard off)
 has "guard off takes it out" "$out" "out of the kernel"
+kill "$sidecar"
+wait "$sidecar" 2> /dev/null
+is "then the kernel's module is in use by nobody more than before" "$(cat /sys/module/ib_uverbs/refcnt)" "$users_before"
+start_sidecar
+rdmaquota guard off > /dev/null
 is "at once" "$(state), $(find /sys/fs/bpf/rdmaquota -mindepth 1 | wc -l)" "off, 0"
 guard_policy deny 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null

@@ -19,6 +19,21 @@ $type: 2 of 5, then EDQUOT"
 done
 has "the denial line" "$log" "rdmaquota: qp on rxe0 denied (EDQUOT): tenant default uses 2 of 2, 1 more asked by pid "
 has "the denial line names the command that allows it" "$log" "to allow it: rdmaquota set rxe0 qp=3"
+RDMAQUOTA_LOG_LEVEL=debug run "$objects" rc=1
+has "at info a line says for whom limits hold, and where they come from" "$log" "verbs_objects), mode enforce: tenant default (no match \
+holds), limits from /run/rdmaquota/tenants/default/here/limits-"
+has "debug names the providers" "$log" "rdmaquota: providers that are limited here: "
+has "and what is limited" "$log" "rdmaquota: rxe0 is opened in tenant default: qp 2"
+chmod 666 /dev/infiniband/*
+run setpriv --reuid daemon --clear-groups "$objects" rc=3
+has "who may not change limits is told what is left, and what to ask for" "$log" "this process has 2 of it: destroy what it no \
+longer needs; ask an administrator, to allow it: rdmaquota set rxe0 qp=3"
+rdmaquota set rxe0 qp=1 > /dev/null
+run "$objects" rc=3
+has "a limit that was lowered is raised again by unset" "$log" "to allow it: rdmaquota unset rxe0 qp"
+eval "$(sed -n 's/.*to allow it: \(rdmaquota unset .*\)/\1/p' <<< "$log")" > /dev/null
+run "$objects" rc=2
+is "and it is" "$out" "rc: 2 of 2"
 run "$objects" qpx=3
 is "create_qp_ex is charged too" "$out" "qpx: 2 of 3, then EDQUOT"
 run "$objects" rc=2 close rc=2
@@ -117,16 +132,30 @@ proceed
 is "a reload reaches running programs" "$(grep -v -e denied -e waiting running)" "rc: 1 of 1
 rc: 0 of 2, then EDQUOT"
 
+# --- what the device refuses ----------------------------------------------------------------------
+policy <<< 'version = 1'
+# Where everybody may read: a shell that is nobody's starts it.
+chmod 755 "$work"
+cp "$objects" everybodys_objects
+run setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'ulimit -l 64; RDMAQUOTA_LOG_LEVEL=info exec "$0" mr=2:1048576' "$work/everybodys_objects"
+is "a registration beyond RLIMIT_MEMLOCK" "$out" "mr: 0 of 2, then ENOMEM"
+has "is told at info" "$log" "mr_bytes on rxe0 refused (ENOMEM) by the device or its driver"
+has "and is an event" "$(rdmaquota events --kind refused_by_device | tail -n 1)" "rxe0 mr_bytes  1 MiB more asked, the tenant uses 0"
+run rdmaquota explain
+has "explain says what it may be" "$out" "memory lock: "
+has "and what helps" "$out" "raise RLIMIT_MEMLOCK"
+run setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'ulimit -l 64; exec rdmaquota explain -- "$0" mr=1:1048576' "$work/everybodys_objects"
+has "explain runs a program" "$out" "mr_bytes on rxe0: the call itself failed (ENOMEM) for pid"
+
 # --- modes ------------------------------------------------------------------------------------------
 policy <<< 'version = 1
 mode = "audit"
 [tenant.default."*"]
 qp = 2'
-before=$(rdmaquota events --json | grep -c would_deny)
 run "$objects" rc=5
 is "audit denies nothing" "$out" "rc: 5 of 5"
 has "audit logs what it would deny" "$log" "qp on rxe0 would be denied (audit)"
-is "every would-be denial is an event" "$(($(rdmaquota events --json | grep -c would_deny) - before))" 3
+is "every would-be denial is counted" "$(rdmaquota events --json --kind would_deny | tail -n 1 | sed "s/.*\"count\":\([0-9]*\).*/\1/")" 3
 policy <<< 'version = 1
 mode = "off"
 [tenant.default."*"]
@@ -340,6 +369,12 @@ is "a stderr that nobody reads hangs nobody" "$?" 1
 exec 8>&-
 timeout 20 env RDMAQUOTA_LOG_FILE="$work/full" "$objects" rc=3 > pipe.out
 is "nor does a log file that is a FIFO" "$?" 1
+run env RDMAQUOTA_LOG_FILE=/nowhere/log "$objects" rc=3
+has "a log file that cannot be written gives way to standard error" "$log" "rdmaquota: qp on rxe0 denied"
+has "a port that the device lacks is warned of" "$(rdmaquota set rxe0/9 qp=1 2>&1 > /dev/null)" \
+    "warning: device rxe0 has no port 9; the limit holds for nothing"
+has "also in a policy" "$(printf 'version = 1\n[process."rxe0/7"]\nqp = 1\n' > port.toml
+rdmaquota reload port.toml 2>&1)" "warning: device rxe0 has no port 7"
 
 # --- what cannot be used ------------------------------------------------------------------------
 policy <<< 'version = 1

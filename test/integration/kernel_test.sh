@@ -125,7 +125,8 @@ finish_program
 stop_sidecar
 start_with 'version = 1' odp=2:65536 mr=1
 if grep -q 'odp: 2 of 2' running; then
-    is "on-demand memory is no bypass" "$(grep -e bypass -e leak sidecar.log)" ""
+    said=$(grep -e bypass -e leak sidecar.log)
+    is "on-demand memory is no bypass" "$said${said:+; the program: $(cat running)}" ""
 else
     echo "# on this kernel $(grep odp running)"
 fi

@@ -1,13 +1,15 @@
 // Stands in for a program with verbs objects where there is no RDMA: enters itself in the ledger
-// of RDMAQUOTA_DIR, charges, records one denial (or DENIALS), and stays until its standard input ends.
+// of RDMAQUOTA_DIR, charges, records one denial (or DENIALS, or one that is met REPEATS times), and stays until its standard
+// input ends.
 //
-//   ledger_user DEVICE RES=N... [denials=DENIALS]
+//   ledger_user DEVICE RES=N... [denials=DENIALS] [repeats=REPEATS]
 //
 // In the tenant whose key LEDGER_USER_TENANT has, else in `default`; or in a directory that is one tenant's own.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include <unistd.h>
 
@@ -31,7 +33,7 @@ void charge(Ledger& ledger, const Owner& owner, std::uint32_t device, const Sett
     if (ledger.charge(owner, device, amounts, &limits)) give_up("denied");
 }
 
-void record_denial(Ledger& ledger, const Identity& self, std::uint32_t device, const Setting& setting) {
+Event denial_of(const Identity& self, std::uint32_t device, const Setting& setting) {
     Event event{};
     event.kind = EventKind::denied;
     event.scope = event_scope(Scope::tenant, false);
@@ -43,7 +45,7 @@ void record_denial(Ledger& ledger, const Identity& self, std::uint32_t device, c
     event.used = event.limit = setting.limit;
     event.requested = 1;
     self.comm.copy(event.comm, sizeof event.comm - 1);
-    ledger.record(event);
+    return event;
 }
 
 std::string ledger_in(const std::string& directory) {
@@ -64,16 +66,23 @@ int main(int argc, char** argv) {
     if (!owner) give_up(owner.error());
     const auto device = ledger->device_index(argv[1]);
     if (!device) give_up("no room for the device");
+    std::pair<std::uint64_t, Setting> denial{};
     for (int i = 2; i < argc; ++i) {
         if (std::strncmp(argv[i], "denials=", 8) == 0) {
             for (int n = std::atoi(argv[i] + 8); n > 1; --n)
-                record_denial(ledger.value(), self, *device, {Resource::qp, 1});
+                ledger->record(denial_of(self, *device, {Resource::qp, 1}));
+            continue;
+        }
+        if (std::strncmp(argv[i], "repeats=", 8) == 0) {
+            usleep(500'000);  // a follower has seen the first by now
+            for (int n = std::atoi(argv[i] + 8); n > 1; --n)
+                ledger->repeat(denial.first, denial_of(self, *device, denial.second));
             continue;
         }
         const auto setting = parse_setting(argv[i]);
         if (!setting) give_up(setting.error());
         charge(ledger.value(), owner.value(), *device, setting.value());
-        if (i == 2) record_denial(ledger.value(), self, *device, setting.value());
+        if (i == 2) denial = {ledger->record(denial_of(self, *device, *setting)), *setting};
     }
     std::puts("ready");
     std::fflush(stdout);

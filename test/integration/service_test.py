@@ -546,7 +546,8 @@ def dynamic():
     check("and show", "rxe0 qp of each process: 50 instead of 100 since 20" in run(rdmaquota, "show").stdout)
     lines = run(rdmaquota, "events").stdout
     check("it is an event, with its reason",
-          "tightened   qp of each process of tenant default on rxe0: 100 -> 50; qp at 60 % of 1000" in lines, lines)
+          "tightened   default      -        qp of each process of tenant default on rxe0: 100 -> 50; qp at 60 % of 1000" in lines,
+          lines[-1000:])
     run(rdmaquota, "set", "rxe0", "qp=40", "--process")
     check("a limit that an administrator sets meanwhile counts as configured",
           eventually(lambda: process_limit() == 20))
@@ -646,6 +647,41 @@ def new_ledger():
     check("a ledger that is replaced is taken up",
           eventually(lambda: "rxe5" in ask("stats")["tenants"][0]["devices"]), ask("stats"))
     user.end()
+
+
+def journal():
+    """What the rings of ledgers and the sidecar no longer have."""
+    path = f"{directory}/events.json"
+
+    def events(*words):
+        return [json.loads(line) for line in run(rdmaquota, "events", "--json", *words).stdout.splitlines()]
+    User("rxe7", "qp=5").end()
+    check("a denial is kept in a file", eventually(lambda: '"rxe7"' in open(path).read()))
+    check("which only root reads", os.stat(path).st_mode & 0o777 == 0o600)
+    check("while the ring has it, it is told once", len(events("--since", "1h", "--device", "rxe7")) == 1)
+    run(rdmaquota, "repair", "--new")
+    check("a new ledger does not have it", events("--device", "rxe7") == [])
+    kept = events("--since", "1h", "--device", "rxe7")
+    check("events --since does", [(e["kind"], e["used"], e["user"]) for e in kept] == [("denied", 5, "root")], kept)
+    check("also as a line", "rxe7 qp  5 of 5 used" in run(rdmaquota, "events", "--since", "1h", "--device", "rxe7").stdout)
+    check("but not what is older", events("--since", "2099-01-31", "--device", "rxe7") == [])
+    daemon.end()
+    start()
+    check("the sidecar's own survive its restart", {"tightened", "restored"} <= {e["kind"] for e in events("--since", "1h")},
+          events("--since", "1h"))
+    check("which without the file it has not", "tightened" not in {e["kind"] for e in events()})
+    eventually(lambda: "rxe7" in ask("stats")["tenants"][0]["devices"], 2)
+    before = os.path.getsize(path)
+    User("rxe7", "qp=1", "denials=3000").end()
+    check("a flood is cut short, which the log says", eventually(lambda: "events of a second were not kept" in open("log").read()))
+    check("so that the file stays small", os.path.getsize(path) - before < 200_000, os.path.getsize(path) - before)
+    with open(path, "ab") as file:
+        file.write(b"\n" * (4 << 20))
+    time.sleep(2)  # the flood is over
+    User("rxe8", "qp=5").end()
+    check("a file that has grown gives way to a new one", eventually(lambda: os.path.getsize(path) < 1 << 20 and '"rxe8"' in open(path).read()))
+    check("and is read too", len(events("--since", "1h", "--device", "rxe7", "--kind", "denied")) > 1
+          and len(events("--since", "1h", "--device", "rxe8")) == 1)
 
 
 def damaged_ledger():
@@ -989,7 +1025,7 @@ def ending():
 
 open("log", "w").close()
 for part in (starting, lock, requests, permissions, changing, subscribing, crowd, slow_reader, places, slow_subscriber,
-             unit, dynamic, kills, history, new_ledger, damaged_ledger, metrics, tenants, greedy, sparse_ledger, unprivileged,
+             unit, dynamic, kills, history, new_ledger, journal, damaged_ledger, metrics, tenants, greedy, sparse_ledger, unprivileged,
              ending):
     attempt(part)
 if "daemon" in globals() and daemon.process.poll() is None:

@@ -82,7 +82,7 @@ rdmaquota reload lab.toml > /dev/null
 is "without a sidecar: guarantee, and the rest by weight" "$(limits_of)" "300 300 400"
 run as ann "$objects" rc=350
 has "the share holds" "$out" "rc: 300 of 350, then EDQUOT"
-has "and the denial says why" "$log" "the rest of what the tenants above it may use is others' at present"
+has "and the denial says why" "$log" " may use, and others use the rest"
 rdmaquota set lab '*' qp=500 > /dev/null
 is "a lower limit of the parent is divided at once" "$(limits_of)" "175 175 150"
 rdmaquota unset lab '*' qp > /dev/null
@@ -212,7 +212,7 @@ begin=${EPOCHREALTIME/./}
 run as cat "$objects" rc=410
 echo "# with a silent sidecar: $(((${EPOCHREALTIME/./} - begin) / 1000)) ms in all"
 has "a sidecar that is silent: denied after the bound" "$out" "rc: 400 of 410, then EDQUOT"
-has "with the reason" "$log" "the rest of what the tenants above it may use is others' at present"
+has "with the reason" "$log" " may use, and others use the rest"
 kill -9 $silent
 wait $silent 2> /dev/null
 run as cat "$objects" rc=410
@@ -338,14 +338,19 @@ let_go ann
 hold ann 6
 is "below it again, it may be exceeded anew" "$(made out.ann)" 6
 let_go ann
-# Who went above it first may be gone: the time goes on while others are above.
-hold ann 5
+# Who went above it first may be gone: the time goes on while others are above. Both are there before either goes above.
+hold ann 1 rc=4 wait
 first=${holder[ann]}
 mkfifo keys.second
-as ann "$objects" rc=5 wait < keys.second > out.second 2>&1 &
+as ann "$objects" rc=1 wait rc=4 wait < keys.second > out.second 2>&1 &
 second=$!
 exec 8> keys.second
-for try in $(seq 100); do grep -q waiting out.second && break; sleep 0.05; done
+waits() { for _ in $(seq 200); do [ "$(grep -c waiting "$1")" -lt "$2" ] || return; sleep 0.05; done; }
+waits out.second 1
+eval "echo >&\$fd_ann"
+waits out.ann 2
+echo >&8
+waits out.second 2
 kill -9 "$first"
 wait "$first" 2> /dev/null
 exec {fd_ann}>&-

@@ -28,7 +28,7 @@ bypass "a program that calls write itself" "pd: 7 in the kernel, 0 charged" "$pr
 start "$programs/raw_uverbs" ioctl 4
 await 10 "pd: 4 in the kernel, 0 charged"
 has "show lists it" "$(rdmaquota show | tail -n 1 | tr -s ' ')" \
-    "$program raw_uverbs rxe0 hca_object 4, hca_handle 1, pd 4"
+    "$program root default raw_uverbs rxe0 hca_object 4, hca_handle 1, pd 4"
 is "and show --json" "$(rdmaquota show --json | python3 -c '
 import json, sys
 (one,) = json.load(sys.stdin)["tenants"][0]["bypasses"]

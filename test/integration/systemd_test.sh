@@ -18,6 +18,8 @@ meson install -C "$1" --no-rebuild --quiet || exit 1
 . "$(dirname "$0")/guest.sh"
 # shellcheck source=test/integration/sidecar.sh
 . "$here/sidecar.sh"
+# shellcheck source=test/integration/guard.sh
+. "$here/guard.sh"
 make_group
 # A node without the package procps.
 rm -f /bin/kill
@@ -102,6 +104,20 @@ mounted=$(findmnt --noheadings --output TARGET --list)
 has "each tenant of the policy has a file system of its own" "$mounted" /run/rdmaquota/tenants/job/here/ledgers
 has "and each that the sidecar makes" "$mounted" "/run/rdmaquota/tenants/user+#$(id -u late)/here/ledgers"
 
+# --- the guard ----------------------------------------------------------------------------------------
+sed -i -e 's/^metrics_port = 9555/&\nguard = "deny"/' -e 's/^hca_object = 41/&\npd = 5/' /etc/rdmaquota/rdmaquota.toml
+succeeds "the policy turns the guard on" systemctl reload rdmaquota
+guard_is deny
+has "which refuses" "$("$programs/raw_uverbs" ioctl 10 < /dev/null)" "pd: 5 of 10 EDQUOT"
+succeeds "the sidecar is stopped" systemctl stop rdmaquotad
+is "and the kernel keeps the guard" "$(state)" kept
+has "which goes on" "$("$programs/raw_uverbs" ioctl 10 < /dev/null)" "pd: 5 of 10 EDQUOT"
+succeeds "another one starts" systemctl start rdmaquotad
+guard_is deny
+is "and replaces it" "$(find /sys/fs/bpf/rdmaquota -mindepth 1 -maxdepth 1 | wc -l)" 1
+has "its memory is bounded" "$(awk -v most=$((200 << 20)) '$1 < most { print "yes" }' "/sys/fs/cgroup/system.slice/rdmaquotad.service/memory.current")" yes
+is "it comes before what starts jobs" "$(shown Before | tr ' ' '\n' | grep -c -e slurmd -e kubelet -e containerd)" 3
+
 killed=$(shown MainPID)
 kill -9 "$killed"
 until_is NRestarts 1
@@ -113,12 +129,27 @@ until_is NRestarts 2
 until_is ActiveState active
 is "one that is stuck is replaced" "$(journalctl -q -o cat | grep -c 'rdmaquotad.service: Watchdog timeout')" 1
 is "once, however long the other takes to start" "$(shown NRestarts)" 2
+
+# --- events in the journal -------------------------------------------------------------------------
+"$programs/verbs_objects" ah=100 > /dev/null 2>&1
+await_journal "rxe0 hca_object  41 of 41 used, 1 more asked"
+is "a denial is in systemd's journal, by fields" \
+    "$(journalctl -q -o cat --output-fields=RDMAQUOTA_TENANT,RDMAQUOTA_DEVICE,RDMAQUOTA_RESOURCE RDMAQUOTA_KIND=denied |
+        tail -n 3 | sort | xargs)" "default hca_object rxe0"
+rdmaquota repair --new > /dev/null
+is "a new ledger does not have it" "$(rdmaquota events --kind denied --tenant default | wc -l)" 0
+has "events --since reads it there" "$(rdmaquota events --since 1h --kind denied --tenant default)" \
+    "default      root     rxe0 hca_object  41 of 41 used"
+has "and the sidecar's own from before it was killed" "$(rdmaquota events --since 1h --kind bypass)" "pd: 5 in the kernel"
+
 succeeds "it stops when it is told" systemctl stop rdmaquotad
 is "in order" "$(shown Result) $(shown ActiveState)" "success inactive"
 
 # --- uninstalling, as docs/install.md says ---------------------------------------------------------
 succeeds "both units are enabled" systemctl is-enabled rdmaquota rdmaquotad
 succeeds "the units are stopped and disabled" systemctl disable --now rdmaquotad rdmaquota
+succeeds "the guard is taken out" rdmaquota guard off
+is "as a whole" "$(find /sys/fs/bpf/rdmaquota -mindepth 1 2> /dev/null)" ""
 succeeds "what Meson installed is removed" ninja -C "$1" uninstall
 ldconfig
 umount -ql /run/rdmaquota/tenants/*/here/ledgers /run/rdmaquota

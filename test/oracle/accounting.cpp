@@ -39,11 +39,14 @@ constexpr std::pair<const char*, Resource> listed[] = {
 
 }  // namespace
 
-Accounting::Accounting(std::string device, bool with_kernel, unsigned new_sidecar)
+Accounting::Accounting(std::string device, bool with_kernel, unsigned new_sidecar, [[maybe_unused]] bool guard)
     : device_(std::move(device)),
       with_kernel_(with_kernel),
       new_sidecar_(new_sidecar),
       ledger_(need(rdmaquota::Ledger::open(rdmaquota::ledger_path(directory())))) {
+#ifdef ORACLE_SIDECAR
+    if (guard) guard_.emplace(device_);
+#endif
     ledger_.reap();  // what an earlier run that was killed has left
     if (with_kernel_) baseline_ = resource_counts(device_);
     lift_limits();
@@ -73,6 +76,7 @@ std::string Accounting::disagreement(const Tally& expected) {
     for (const auto& [name, resource] : listed)
         compare(fmt::format("the kernel's {}", name), counts[name] - baseline_[name], expected.of(resource), text);
     compare_sidecar(expected, text);
+    compare_guard(expected, text);
     return text;
 }
 
@@ -109,8 +113,34 @@ void Accounting::compare_sidecar(const Tally& expected, std::string& text) {
             compare(fmt::format("the sidecar's {}", row.name), seen, expected.of(row.id), text);
     }
 }
+
+// A sidecar that has just started needs a moment to find out whose the devices are that were open.
+void Accounting::compare_guard(const Tally& expected, std::string& text) {
+    std::string wrong;
+    for (int tries = 0; tries < 100; ++tries) {
+        if (!std::exchange(wrong, {}).empty()) usleep(50'000);
+        const auto used = guard_ ? guard_->used() : std::nullopt;
+        if (!used) return;
+        for (const auto& row : rdmaquota::resource_table) {
+            const auto found = used->find(row.id);
+            if (watch_.knows(row.id))
+                compare(fmt::format("the guard's {}", row.name), found == used->end() ? 0 : found->second,
+                        expected.of(row.id), wrong);
+        }
+        if (wrong.empty()) return;
+    }
+    text += (text.empty() ? "" : ", ") + wrong;
+}
+
+void Accounting::follow_limits() const {
+    if (guard_) guard_->follow_limits();
+}
+unsigned Accounting::guard_answers() const { return guard_ ? guard_->answers() : 0; }
 #else
 void Accounting::compare_sidecar(const Tally&, std::string&) {}
+void Accounting::compare_guard(const Tally&, std::string&) {}
+void Accounting::follow_limits() const {}
+unsigned Accounting::guard_answers() const { return 0; }
 #endif
 
 std::string Accounting::lasting_disagreement(const Tally& expected) {
@@ -143,10 +173,12 @@ void Accounting::lift_limits() {
         set(Scope::process, rdmaquota::total_device, process_total_, resource.id, unlimited);
         set(Scope::tenant, rdmaquota::total_device, tenant_total_, resource.id, unlimited);
     }
+    follow_limits();
 }
 
 void Accounting::set_tenant_limit(Resource resource, std::uint64_t limit) {
     set(Scope::tenant, device_, tenant_, resource, limit);
+    follow_limits();
 }
 
 void Accounting::limit_at_random(Random& random, const Tally& floor) {
@@ -170,6 +202,7 @@ void Accounting::limit_at_random(Random& random, const Tally& floor) {
                 set(Scope::tenant, rdmaquota::total_device, tenant_total_, resource.id, used + room);
         }
     }
+    follow_limits();
 }
 
 bool Accounting::exceeds(const Tally& used, const Tally& more) const {

@@ -9,6 +9,7 @@
 #include "shm/policy/limits_writer.hpp"
 #include "tally.hpp"
 #ifdef ORACLE_SIDECAR
+#include "guard_account.hpp"
 #include "tools/rdmaquotad/kernel/kernel_watch.hpp"
 #endif
 
@@ -19,7 +20,8 @@ public:
     // `with_kernel`: the device is the kernel's, and this process is in a cgroup of its own. What the
     // kernel has on the device for itself now is not counted later. `new_sidecar`: each so manyth comparison sees
     // the kernel as a sidecar that was just started; 0: never.
-    Accounting(std::string device, bool with_kernel, unsigned new_sidecar);
+    // `guard`: a sidecar runs with the guard, whose account must agree too whenever it answers.
+    Accounting(std::string device, bool with_kernel, unsigned new_sidecar, bool guard = false);
 
     // Where the accounts of this device disagree, at a moment when nothing changes; empty when they do
     // not. `expected` is the sum over all processes.
@@ -38,6 +40,7 @@ public:
     // Whether some limit has no room for `more` on top of `used` (by one process alone).
     bool exceeds(const Tally& used, const Tally& more) const;
     std::string limits() const;  // those that are set, as text
+    unsigned guard_answers() const;
 
 private:
     using Row = std::array<std::uint64_t, resource_count>;
@@ -45,12 +48,17 @@ private:
     void compare(const std::string& what, std::int64_t seen, std::int64_t expected, std::string& text) const;
 
     void compare_sidecar(const Tally& expected, std::string& text);
+    void compare_guard(const Tally& expected, std::string& text);
+    void follow_limits() const;
 
     std::string device_;
     bool with_kernel_, all_listed_ = true;
     unsigned new_sidecar_, comparisons_ = 0;
 #ifdef ORACLE_SIDECAR
     rdmaquota::KernelWatch watch_ = rdmaquota::KernelWatch::open();  // read by forked children too
+#endif
+#ifdef ORACLE_SIDECAR
+    std::optional<GuardAccount> guard_;
 #endif
     rdmaquota::Ledger ledger_;
     std::map<std::string, std::int64_t> baseline_;

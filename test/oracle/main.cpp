@@ -1,4 +1,4 @@
-// oracle [--device NAME] [--no-kernel] [--seed N] [--steps N] [--new-sidecar N] [PHASE...]: random verbs calls, after
+// oracle [--device NAME] [--no-kernel] [--guard] [--seed N] [--steps N] [--new-sidecar N] [PHASE...]: random verbs calls, after
 // which the ledger, the kernel and the oracle's own account must agree. PHASE is single, limits, threads, resizers,
 // processes or unplug; all but unplug when none is named. The same seed and steps make the same calls. Runs as root,
 // since it changes the limits; the quota directory is the node's or RDMAQUOTA_DIR. The last line is 'N passed, N
@@ -89,7 +89,7 @@ ibv_device* find_device(const std::string& name) {
 
 int main(int argc, char** argv) {
     using namespace oracle;
-    Stage stage{"rxe0", true, static_cast<std::uint64_t>(std::time(nullptr)) % 1'000'000, 1000, 0};
+    Stage stage{"rxe0", true, static_cast<std::uint64_t>(std::time(nullptr)) % 1'000'000, 1000, 0, false};
     std::vector<std::string> phases;
     for (int i = 1; i < argc; ++i) {
         const std::string word = argv[i];
@@ -98,6 +98,8 @@ int main(int argc, char** argv) {
             stage.device = argv[++i];
         else if (word == "--no-kernel")
             stage.with_kernel = false;
+        else if (word == "--guard")
+            stage.guard = true;
         else if (word == "--seed" && more)
             stage.seed = std::strtoull(argv[++i], nullptr, 10);
         else if (word == "--steps" && more)
@@ -112,7 +114,11 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     if (stage.with_kernel) enter_cgroup();
     counts() = {};
-    Accounting accounting(stage.device, stage.with_kernel, stage.new_sidecar);
+    Accounting accounting(stage.device, stage.with_kernel, stage.new_sidecar, stage.guard);
     for (const auto& phase : phases) run(phase, stage, accounting);
+    if (stage.guard) {
+        report("the guard's account was there", accounting.guard_answers() > 0 ? "" : "no sidecar ever answered");
+        fmt::print("# {} comparisons with the guard\n", accounting.guard_answers());
+    }
     return finish();
 }

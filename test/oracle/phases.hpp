@@ -17,6 +17,7 @@ struct Stage {
     std::uint64_t seed;
     unsigned steps;
     unsigned new_sidecar;  // see Accounting
+    bool guard = false;
 };
 
 // Prints "ok - NAME" or "not ok - NAME" with what was seen; what is seen is empty when it is good.

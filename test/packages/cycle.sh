@@ -8,6 +8,7 @@ old=$1 new=$2
 libraries=/usr/lib/$(dpkg --print-architecture | sed 's/amd64/x86_64-linux-gnu/; s/arm64/aarch64-linux-gnu/')
 driver=/etc/libibverbs.d/rdmaquota.driver
 conf=/etc/ld.so.conf.d/00-rdmaquota.conf
+slurm=/etc/slurm/plugstack.conf.d/rdmaquota.conf
 export DEBIAN_FRONTEND=noninteractive
 
 # What a package may leave behind: files with their mode and owner, what the loader finds, users.
@@ -29,7 +30,7 @@ system > /tmp/before
 
 succeeds "the packages are installed" install "$old"
 is "with nothing to complain of" "$(grep -i -E 'warn|error|cannot|not found' /tmp/dpkg.log)" ""
-is "files are as they were packed" "$(dpkg --verify rdmaquota librdmaquota-provider rdmaquotad)" ""
+is "files are as they were packed" "$(dpkg --verify rdmaquota librdmaquota-provider rdmaquotad rdmaquota-slurm)" ""
 is "libibverbs is told of the provider" "$(cat $driver)" "driver rdmaquota"
 abi=$(echo "$libraries"/libibverbs/librxe-rdmav*.so | sed 's/.*rdmav\(.*\).so/\1/')
 is "of its private ABI" "$(readlink -e "$libraries/libibverbs/librdmaquota-rdmav$abi.so")" "$libraries/libibverbs/librdmaquota.so"
@@ -41,6 +42,9 @@ is "the policy that it brings is right" "$(rdmaquota check /etc/rdmaquota/rdmaqu
     "/etc/rdmaquota/rdmaquota.toml: ok"
 has "the sidecar starts far enough to say what it is" "$(rdmaquotad --help)" rdmaquotad
 is "man pages are there" "$(man -w rdmaquota rdmaquotad rdmaquota.toml rdmaquota-provider 2> /dev/null | wc -l)" 4
+
+is "Slurm is told of the plugin" "$(cat $slurm)" "optional $libraries/slurm-wlm/spank_rdmaquota.so"
+is "which is there" "$(ls "$libraries/slurm-wlm/spank_rdmaquota.so")" "$libraries/slurm-wlm/spank_rdmaquota.so"
 
 # A libibverbs that the provider does not know.
 real=$(readlink -e "$libraries/libibverbs.so.1")
@@ -76,11 +80,14 @@ is "the administrator's policy stays" "$(tail -n 1 /etc/rdmaquota/rdmaquota.toml
 is "the provider is registered once" "$(cat $driver $conf)" "driver rdmaquota
 $libraries/rdmaquota/shadow"
 
-succeeds "the packages are removed" dpkg -r rdmaquotad rdmaquota librdmaquota-provider
+is "Slurm is told of the plugin once" "$(cat $slurm)" "optional $libraries/slurm-wlm/spank_rdmaquota.so"
+
+succeeds "the packages are removed" dpkg -r rdmaquota-slurm rdmaquotad rdmaquota librdmaquota-provider
 is "nothing that libibverbs or the loader reads is left" "$(ls $driver $conf "$libraries"/rdmaquota "$libraries"/libibverbs/*rdmaquota* 2> /dev/null)" ""
+is "nor Slurm" "$(ls $slurm "$libraries"/slurm-wlm/*rdmaquota* 2> /dev/null)" ""
 is "programs get the real libmlx5" "$(loaded libmlx5.so.1)" "$libraries/libmlx5.so.1"
 is "the policy is kept" "$(tail -n 1 /etc/rdmaquota/rdmaquota.toml)" "# mine"
-succeeds "and purged" dpkg -P rdmaquotad rdmaquota librdmaquota-provider
+succeeds "and purged" dpkg -P rdmaquota-slurm rdmaquotad rdmaquota librdmaquota-provider
 system > /tmp/after
 is "the system is as it was before" "$(diff /tmp/before /tmp/after)" ""
 finish

@@ -48,7 +48,7 @@ succeeds "an older version is installed again" install "$2"
 has "and limits" "$("$objects" rc=5 2>&1)" "rc: 4 of 5, then EDQUOT"
 
 hold rc=2
-succeeds "the packages are removed while a program holds 2 QPs" dpkg -r rdmaquotad rdmaquota librdmaquota-provider
+succeeds "the packages are removed while a program holds 2 QPs" dpkg -r rdmaquota-slurm rdmaquotad rdmaquota librdmaquota-provider
 is "programs are started as without them" "$("$objects" rc=5 2>&1)" "rc: 5 of 5"
 is "also those that are linked to libmlx5" "$("$linked" -d mlx5_0 rc=3 2>&1)" "$without"
 let_go
@@ -58,7 +58,7 @@ rc: 1 of 1"
 succeeds "they are installed again" install "$3"
 has "the policy was kept, and the books are right" "$(rdmaquota reload > /dev/null 2>&1; "$objects" rc=5 2>&1)" \
     "rc: 4 of 5, then EDQUOT"
-succeeds "and purged" dpkg -P rdmaquotad rdmaquota librdmaquota-provider
+succeeds "and purged" dpkg -P rdmaquota-slurm rdmaquotad rdmaquota librdmaquota-provider
 is "which leaves nothing" "$(ls -d /run/rdmaquota /etc/rdmaquota /etc/libibverbs.d/rdmaquota.driver 2> /dev/null)" ""
 is "programs run as before" "$("$objects" rc=3 2>&1)" "$without"
 finish

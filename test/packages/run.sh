@@ -16,7 +16,7 @@ output=$work
 build=${RDMAQUOTA_BUILD:-$repo/build}
 
 # What the tests need in a release's root besides what the packages are built with.
-needed=(lintian man-db ibverbs-utils ibverbs-providers rdma-core iproute2 init-system-helpers)
+needed=(lintian man-db ibverbs-utils ibverbs-providers rdma-core iproute2 init-system-helpers slurm-wlm-basic-plugins)
 
 # above ROOT COMMAND...: COMMAND with THROWAWAY, which is ROOT with a tmpfs above it
 above() {

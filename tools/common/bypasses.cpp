@@ -7,7 +7,8 @@ namespace rdmaquota {
 namespace {
 
 BypassView view_of(const Json& json) {
-    BypassView view{json.value("pid", 0U), json.value("comm", ""), json.value("device", ""), {}};
+    BypassView view{json.value("pid", 0U), json.value("comm", ""), json.value("tenant", ""),
+                    json.value("device", ""), {}};
     for (const auto& row : resource_table) {
         const auto found = json["resources"].find(row.name);
         if (found == json["resources"].end()) continue;

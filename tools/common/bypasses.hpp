@@ -17,7 +17,8 @@ Json bypasses(const std::string& directory);
 // A process on a device that has more than it is charged for.
 struct BypassView {
     std::uint32_t pid = 0;
-    std::string comm;  // not yet safe to print
+    std::string comm;  // not yet safe to print, as the next two
+    std::string tenant;
     std::string device;
     struct Excess {
         Resource resource;

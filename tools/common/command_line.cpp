@@ -1,7 +1,7 @@
 #include "tools/common/command_line.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <charconv>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "policy/file/did_you_mean.hpp"
+#include "policy/printable.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -34,6 +35,33 @@ public:
     }
 };
 
+// A value of an option by our own words: CLI11's name types and ranges.
+template <class Number>
+Number number_of(const std::string& text, const std::string& option, Number least, const std::string& what) {
+    Number number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || !(number >= least))
+        throw CLI::ValidationError(fmt::format("{} needs {}, not '{}'", option, what, printable(text)), CLI::ExitCodes::ValidationError);
+    return number;
+}
+
+// "--pid" of "-p,--pid".
+std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
+
+// In our words, where CLI11's are not for people.
+std::string words_of(const CLI::ParseError& error) {
+    const std::string_view text = error.what();
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+        const auto extras = text.substr(std::min(text.find(": "), text.size() - 2) + 2);
+        return fmt::format("{} '{}'", extras.starts_with('-') ? "unknown option" : "unexpected word", printable(extras));
+    }
+    const auto name = text.substr(0, text.find_first_of(": "));
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return fmt::format("{} needs a value", name);
+    if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
+        return fmt::format("{} is missing", text.substr(0, text.rfind(" is required")));
+    return std::string(text);
+}
+
 }  // namespace
 
 void Command::flag(const std::string& names, bool& value, const std::string& help) {
@@ -46,12 +74,17 @@ void Command::option(const std::string& names, const std::string& placeholder, s
 }
 
 void Command::option(const std::string& names, const std::string& placeholder, double& value, const std::string& help) {
-    app_.add_option(names, value, help)->type_name(placeholder);
+    const auto read = [&value, option = long_name(names)](const std::string& text) {
+        value = number_of<double>(text, option, 0, "a number");
+    };
+    app_.add_option_function<std::string>(names, read, help)->type_name(placeholder);
 }
 
 void Command::positive(const std::string& names, const std::string& placeholder, int& value, const std::string& help) {
-    app_.add_option(names, value, help)->type_name(placeholder)
-        ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
+    const auto read = [&value, option = long_name(names)](const std::string& text) {
+        value = number_of<int>(text, option, 1, "a number from 1 on");
+    };
+    app_.add_option_function<std::string>(names, read, help)->type_name(placeholder);
 }
 
 void Command::list(const std::string& names, const std::string& placeholder, std::vector<std::string>& values,
@@ -73,8 +106,7 @@ void Command::words(const std::string& name, std::vector<std::string>& values, c
 
 void Command::program(std::vector<std::string>& words) {
     app_.fallthrough(false)->prefix_command();
-    line_.program_command_ = &app_;
-    line_.program_words_ = &words;
+    line_.program_words_[&app_] = &words;
 }
 
 void Command::footer(const std::string& text) { app_.footer(text); }
@@ -104,7 +136,19 @@ CLI::App& CommandLine::chosen() const {
     return commands.empty() ? *app_ : *commands.front();
 }
 
+// `help` and `help COMMAND` are --help and COMMAND --help.
+void CommandLine::turn_help_around(std::vector<std::string>& arguments) const {
+    const auto names = commands();
+    const auto is_command = [&](const std::string& word) { return std::find(names.begin(), names.end(), word) != names.end(); };
+    if (arguments.empty() || arguments.front() != "help" || names.empty() || arguments.size() > 2) return;
+    const auto command = arguments.size() == 2 ? arguments[1] : std::string();
+    if (command.empty()) arguments = {"--help"};
+    else if (is_command(command)) arguments = {command, "--help"};
+    else arguments = {command};  // which is no command, and is told so
+}
+
 Result<int> CommandLine::run(std::vector<std::string> arguments) {
+    turn_help_around(arguments);
     const auto after_dashes = split_off_program(arguments);
     if (const auto done = read(arguments); !done) return Error{done.error()};
     if (printed_) return 0;
@@ -116,9 +160,10 @@ Result<int> CommandLine::run(std::vector<std::string> arguments) {
 // CLI11 must not see another program's words: it would take arguments such as "[a,b]" apart.
 std::vector<std::string> CommandLine::split_off_program(std::vector<std::string>& arguments) {
     const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
-    if (program_command_ == nullptr || dashes == arguments.end() ||
-        std::find(arguments.begin(), dashes, program_command_->get_name()) == dashes)
-        return {};
+    const bool takes_program = std::any_of(program_words_.begin(), program_words_.end(), [&](const auto& entry) {
+        return std::find(arguments.begin(), dashes, entry.first->get_name()) != dashes;
+    });
+    if (dashes == arguments.end() || !takes_program) return {};
     std::vector<std::string> after(dashes + 1, arguments.end());
     arguments.erase(dashes, arguments.end());
     return after;
@@ -134,20 +179,21 @@ Result<void> CommandLine::read(const std::vector<std::string>& arguments) {
         if (printed_) return {};
         if (&chosen() == app_.get() && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError))
             return unknown_command(arguments);
-        return wrong(error.what());
+        return wrong(words_of(error));
     }
     return {};
 }
 
 // What CLI11 left over came before "--", or there was none.
 Result<void> CommandLine::take_program(const std::vector<std::string>& after_dashes) {
-    if (&chosen() != program_command_) return {};
-    auto words = program_command_->remaining();
+    const auto takes = program_words_.find(&chosen());
+    if (takes == program_words_.end()) return {};
+    auto words = takes->first->remaining();
     if (!words.empty() && words.front().starts_with('-'))
         return wrong(fmt::format("unknown option '{}'", words.front()));
     if (!words.empty() && !after_dashes.empty()) words.emplace_back("--");
     words.insert(words.end(), after_dashes.begin(), after_dashes.end());
-    *program_words_ = std::move(words);
+    *takes->second = std::move(words);
     return {};
 }
 

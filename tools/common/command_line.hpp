@@ -75,6 +75,7 @@ public:
 private:
     friend class Command;
     const CLI::App& app(const std::string& command) const;
+    void turn_help_around(std::vector<std::string>& arguments) const;
     std::vector<std::string> split_off_program(std::vector<std::string>& arguments);
     Result<void> read(const std::vector<std::string>& arguments);
     Result<void> take_program(const std::vector<std::string>& after_dashes);
@@ -84,8 +85,7 @@ private:
 
     std::unique_ptr<CLI::App> app_;
     std::map<const CLI::App*, Action> actions_;
-    CLI::App* program_command_ = nullptr;  // the command that takes another program's words
-    std::vector<std::string>* program_words_ = nullptr;
+    std::map<const CLI::App*, std::vector<std::string>*> program_words_;  // of commands that take another program's words
     bool printed_ = false;  // help or version
 };
 

@@ -1,5 +1,6 @@
 #include "tools/common/event_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <ctime>
@@ -7,21 +8,30 @@
 
 #include <fmt/core.h>
 
+#include "policy/limit.hpp"
+#include "tools/common/event_kinds.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/terminal.hpp"
 
 namespace rdmaquota {
 namespace {
 
-constexpr std::array<std::string_view, 6> kinds{"none", "denied", "would_deny", "unproved", "reaped", "reconciled"};
 // By event_scope.
 constexpr std::array<std::string_view, 5> scopes{"none", "process", "process_total", "tenant", "tenant_total"};
 constexpr std::array<std::string_view, 5> scope_words{"no limit", "process limit", "process limit, sum of devices",
                                                       "tenant limit", "tenant limit, sum of devices"};
 
+static_assert(ledger_kinds.size() == static_cast<std::size_t>(EventKind::refused_by_device));
+
 template <std::size_t N>
 std::string name_in(const std::array<std::string_view, N>& names, std::uint32_t value) {
     return value < N ? std::string(names[value]) : fmt::format("#{}", value);
+}
+
+std::string kind_name(const Event& event) {
+    const auto number = static_cast<std::uint32_t>(event.kind);
+    if (number == 0) return "none";
+    return name_in(ledger_kinds, number - 1 < ledger_kinds.size() ? number - 1 : number);
 }
 
 std::optional<std::string> device_name(const Event& event, const DeviceNames& devices) {
@@ -42,30 +52,74 @@ std::string error_name(std::uint32_t number) {
     return name == nullptr ? fmt::format("errno {}", number) : name;
 }
 
-std::string amount(const Event& event, std::uint64_t value) {
-    const auto resource = resource_of(event);
+// What an event's JSON says; an event may come from a file.
+std::string text_of(const Json& event, const char* member) {
+    const auto found = event.find(member);
+    return found != event.end() && found->is_string() ? printable(found->get<std::string>()) : std::string();
+}
+
+std::uint64_t number_of(const Json& event, const char* member, std::uint64_t otherwise = 0) {
+    const auto found = event.find(member);
+    return found != event.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : otherwise;
+}
+
+std::string amount(const Json& event, const char* member) {
+    const auto resource = find_resource(text_of(event, "resource"));
+    const auto value = number_of(event, member, unlimited);
     return resource ? format_amount(*resource, value) : std::to_string(value);
 }
 
-std::string process_words(const Event& event) { return fmt::format("pid {} {}", event.pid, printable(comm_of(event))); }
-
-std::string denial_words(const Event& event, const std::string& tenant) {
-    return fmt::format("{} of {} used, {} more asked  tenant {} ({})  {}{}", amount(event, event.used),
-                       amount(event, event.limit), amount(event, event.requested), printable(tenant),
-                       name_in(scope_words, event.scope), process_words(event),
-                       event.error == 0 ? std::string() : fmt::format("  {}", error_name(event.error)));
+std::string process_words(const Json& event) {
+    return fmt::format("pid {} {}", number_of(event, "pid"), text_of(event, "comm"));
 }
 
-std::string words(const Event& event, const std::string& tenant) {
-    switch (event.kind) {
-        case EventKind::reaped:
-            return fmt::format("{} ended without closing; {} objects uncharged", process_words(event), event.used);
-        case EventKind::reconciled:
-            return fmt::format("uncharged {} that a killed process had leaked, {} in use",
-                               amount(event, event.requested), amount(event, event.used));
-        default:
-            return denial_words(event, tenant);
-    }
+// "2026-01-31T12:00:00.123456789Z" as "2026-01-31 12:00:00.123", local.
+std::string local_time(const std::string& time) {
+    std::tm parts{};
+    const char* rest = ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+    if (rest == nullptr) return printable(time);
+    const auto seconds = static_cast<std::uint64_t>(::timegm(&parts));
+    return event_time(seconds * 1'000'000'000, true).substr(0, 19) + printable(std::string(rest).substr(0, 4));
+}
+
+std::string repeats(const Json& event) {
+    const auto count = number_of(event, "count");
+    return count < 2 ? "" : fmt::format(", {} times since {}", count, local_time(text_of(event, "first_time")).substr(0, 19));
+}
+
+std::string_view scope_of(const Json& event) {
+    const auto known = std::find(scopes.begin(), scopes.end(), text_of(event, "scope"));
+    return known == scopes.end() ? "another limit" : scope_words[static_cast<std::size_t>(known - scopes.begin())];
+}
+
+// Which limit, and what makes it so when that is not the policy.
+std::string limit_words(const Json& event) {
+    const auto reason = text_of(event, "reason");
+    return fmt::format("{}{}{}", scope_of(event), reason.empty() ? "" : ", by ", reason);
+}
+
+std::string error_words(const Json& event) {
+    const auto error = text_of(event, "error");
+    return error.empty() ? error : "  " + error;
+}
+
+std::string words(const Json& event) {
+    const auto kind = text_of(event, "kind");
+    if (kind == "reaped")
+        return fmt::format("{} ended without closing; {} objects uncharged", process_words(event), number_of(event, "used"));
+    if (kind == "reconciled")
+        return fmt::format("uncharged {} that a killed process had leaked, {} in use", amount(event, "requested"),
+                           amount(event, "used"));
+    const auto who = fmt::format("{}  {}{}", repeats(event), process_words(event), error_words(event));
+    if (kind == "refused_by_device")
+        return fmt::format("{} more asked, the tenant uses {}: the device or its driver refused{}", amount(event, "requested"),
+                           amount(event, "used"), who);
+    return fmt::format("{} of {} used, {} more asked ({}){}", amount(event, "used"), amount(event, "limit"),
+                       amount(event, "requested"), limit_words(event), who);
+}
+
+std::string columns(const std::string& time, std::string_view kind, std::string_view tenant, std::string_view user) {
+    return fmt::format("{} {:<11} {:<12} {:<8} ", time, kind, tenant, user);
 }
 
 }  // namespace
@@ -81,39 +135,38 @@ std::string event_time(std::uint64_t time_ns, bool for_people) {
                       : fmt::format("{}T{}.{:09}Z", date, clock, fraction);
 }
 
-std::string event_line(const Event& event, const DeviceNames& devices, const std::string& tenant) {
-    auto line = fmt::format("{} {:<11}", event_time(event.time_ns, true),
-                            name_in(kinds, static_cast<std::uint32_t>(event.kind)));
-    if (const auto device = device_name(event, devices)) line += " " + printable(*device);
-    if (const auto resource = resource_of(event)) line += fmt::format(" {}", info(*resource).name);
-    return line + "  " + words(event, tenant);
+std::string event_line(const Json& event) {
+    const auto tenant = text_of(event, "tenant"), user = text_of(event, "user");
+    auto line = columns(local_time(text_of(event, "time")), text_of(event, "kind"), tenant.empty() ? "-" : tenant,
+                        user.empty() ? "-" : user);
+    if (event.contains("source")) return line + text_of(event, "text");
+    if (const auto device = text_of(event, "device"); !device.empty()) line += device + " ";
+    if (const auto resource = text_of(event, "resource"); !resource.empty()) line += resource + "  ";
+    return line + words(event);
 }
 
-std::string sidecar_line(const Json& event) {
-    std::tm parts{};
-    const auto time = event.value("time", "");
-    const char* rest = ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-    const auto seconds = static_cast<std::uint64_t>(::timegm(&parts));
-    const auto when = rest == nullptr
-                          ? time
-                          : event_time(seconds * 1'000'000'000, true).substr(0, 19) + std::string(rest).substr(0, 4);
-    return fmt::format("{} {:<11} {}", when, printable(event.value("kind", "")), printable(event.value("text", "")));
-}
+bool has_user(const Event& event) { return event.kind != EventKind::reconciled; }
 
 Json event_json(std::uint64_t number, const Event& event, const DeviceNames& devices, const std::string& tenant) {
     const auto device = device_name(event, devices);
     const auto resource = resource_of(event);
     return Json{{"number", number},
                 {"time", event_time(event.time_ns, false)},
-                {"kind", name_in(kinds, static_cast<std::uint32_t>(event.kind))},
+                {"kind", kind_name(event)},
                 {"tenant", tenant},
                 {"device", device ? Json(*device) : Json(nullptr)},
                 {"resource", resource ? Json(info(*resource).name) : Json(nullptr)},
                 {"scope", name_in(scopes, event.scope)},
+                {"reason", event.reason == 0 || event.reason > static_cast<std::uint32_t>(Reason::other)
+                               ? Json(nullptr)
+                               : Json(name(static_cast<Reason>(event.reason)))},
                 {"used", event.used},
                 {"limit", limit_json(event.limit)},
                 {"requested", event.requested},
+                {"count", event.count == 0 ? 1 : event.count},
+                {"first_time", event_time(event.first_time_ns == 0 ? event.time_ns : event.first_time_ns, false)},
                 {"pid", event.pid},
+                {"uid", has_user(event) ? Json(event.uid) : Json(nullptr)},
                 {"comm", comm_of(event)},
                 {"error", event.error == 0 ? Json(nullptr) : Json(error_name(event.error))}};
 }

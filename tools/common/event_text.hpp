@@ -13,12 +13,13 @@ namespace rdmaquota {
 
 using DeviceNames = std::vector<std::pair<std::uint32_t, std::string>>;
 
-// Trusts nothing in the event, which any member of the tenant can have written.
-std::string event_line(const Event& event, const DeviceNames& devices, const std::string& tenant);
+// For people, of an event's JSON: one of event_json, with the user's name as "user", or one of the sidecar. Trusts nothing in it,
+// since any member of the tenant can have written it.
+std::string event_line(const Json& event);
+// Whether the event is of one process.
+bool has_user(const Event& event);
 // CLOCK_REALTIME as "2026-01-31 12:00:00.000", local, or "2026-01-31T12:00:00.000000000Z".
 std::string event_time(std::uint64_t time_ns, bool for_people);
-// `event` is one of the sidecar, as the control socket sends it.
-std::string sidecar_line(const Json& event);
 Json event_json(std::uint64_t number, const Event& event, const DeviceNames& devices, const std::string& tenant);
 
 }  // namespace rdmaquota

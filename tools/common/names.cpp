@@ -7,6 +7,7 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <sys/stat.h>
 
 #include <fmt/format.h>
 
@@ -120,6 +121,12 @@ std::string group_name(gid_t group) {
     const auto name = with_entry<struct group>([&](auto... room) { return getgrgid_r(group, room...); },
                                                [](const struct group& entry) { return std::string(entry.gr_name); });
     return name.empty() ? fmt::format_int(group).str() : name;
+}
+
+std::optional<uid_t> user_of_process(std::uint32_t pid) {
+    struct stat status {};
+    if (::stat(fmt::format("/proc/{}", pid).c_str(), &status) != 0) return std::nullopt;
+    return status.st_uid;
 }
 
 std::vector<uid_t> enumerable_users(const Match& match, const Accounts& accounts) {

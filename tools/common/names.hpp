@@ -1,6 +1,7 @@
 // Names of users and groups (NSS). For the tools only: in the provider, NSS would load libraries into the host program.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -29,6 +30,8 @@ std::optional<UserIds> ids_of_user(const std::string& name);
 // For display: the number where there is no name.
 std::string user_name(uid_t user);
 std::string group_name(gid_t group);
+// Who runs a process, by the owner of its directory in /proc; none when it is gone.
+std::optional<uid_t> user_of_process(std::uint32_t pid);
 
 // The users whom `match` names by user and group: those that getpwent(3) enumerates, the user whom it names, and the
 // members whom the group lists. Sorted, each once. None where the match has a cgroup or a unit: these say nothing of

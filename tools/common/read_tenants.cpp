@@ -99,7 +99,7 @@ std::vector<std::string> devices_of(const TenantView& tenant, const LimitsSegmen
 
 bool is_used(const DeviceView& device) {
     return std::any_of(device.resources.begin(), device.resources.end(),
-                       [](const ResourceView& view) { return view.usage != 0; });
+                       [](const ResourceView& view) { return view.usage != 0 || view.kernel.value_or(0) != 0; });
 }
 
 }  // namespace rdmaquota

@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "policy/printable.hpp"
 #include "policy/file/policy_file.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
@@ -19,6 +20,8 @@
 #include "tools/common/container.hpp"
 #include "tools/common/ledger_mount.hpp"
 #include "tools/common/names.hpp"
+#include "tools/common/node_checks.hpp"
+#include "tools/common/slurm_jobs.hpp"
 #include "tools/common/tenant_files.hpp"
 #include "tools/common/upgrade/balance.hpp"
 
@@ -182,7 +185,7 @@ Result<std::string> publish_policy(const PolicyLock& lock, const std::string& di
 
 // Everything that can fail comes before the first publication, except for a full file system. All limits are the
 // configured ones then, but for what older programs and other tenants have of them.
-Result<Reloaded> reload_policy(const std::string& file, const std::string& directory) {
+Result<Reloaded> reload_policy(const std::string& file, const std::string& directory, When when) {
     if (::access(file.c_str(), F_OK) != 0 && errno == ENOENT)
         return Error{fmt::format("there is no policy file {}: copy {} there, or name another: rdmaquota reload FILE",
                                  file, config::example_policy)};
@@ -196,10 +199,17 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     if (!lock) return Error{lock.error()};
     auto policy = load_policy(file);  // again, since `set --persist` changes it under the lock
     if (!policy) return Error{policy.error()};
+    if (const auto group = missing_backstop(*policy); !group.empty()) {
+        auto missing = fmt::format("there is no cgroup {}, which backstop names", printable(group));
+        if (when == When::now) return Error{fmt::format("{}: {}; make it first, or take backstop out", file, missing)};
+        policy->warnings.push_back(missing + " yet");
+    }
+    for (auto& warning : warnings_of_node(*policy)) policy->warnings.push_back(std::move(warning));
     keep_transient(directory, *policy);
     keep_bindings(directory, *policy);
     const auto aside = publish_policy(*lock, directory, *policy);
     if (!aside) return Error{aside.error()};
+    if (const auto put = put_slurm(directory, policy->slurm); !put) return Error{put.error()};
     return Reloaded{policy->mode, *aside, warnings_of(*policy, directory)};
 }
 

@@ -1,6 +1,7 @@
 // How a policy file becomes the running policy.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,11 @@ struct Reloaded {
 // ledger was moved that could not be used, or the empty string.
 Result<std::string> publish_policy(const PolicyLock& lock, const std::string& directory, const Policy& policy);
 
+// When the node may still lack what the policy names.
+enum class When : std::uint8_t { now, at_boot };
+
 // Puts `file` in force in a quota directory, which is made when it is not there, with a ledger. An
-// error leaves the running policy as it was.
-Result<Reloaded> reload_policy(const std::string& file, const std::string& directory);
+// error leaves the running policy as it was. A backstop's cgroup that there is not is one, but at boot a warning.
+Result<Reloaded> reload_policy(const std::string& file, const std::string& directory, When when = When::now);
 
 }  // namespace rdmaquota

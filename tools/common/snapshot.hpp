@@ -24,6 +24,8 @@ struct ResourceView {
     std::uint64_t soft = unlimited;
     std::uint64_t soft_since = 0;     // CLOCK_BOOTTIME, ns; 0: never, or not known
     std::uint32_t grace_s = 0;
+    std::optional<std::uint64_t> kernel = {};  // the guard's count, where it has one
+    std::uint64_t refused = 0;                 // creations, by the guard
 
     bool above_soft() const noexcept { return usage > soft; }
     // What is left of the grace period, in seconds, while above the soft limit.

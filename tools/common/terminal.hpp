@@ -15,6 +15,7 @@ struct Terminal {
     bool is_terminal = false;  // draw bars
     bool colour = false;       // and NO_COLOR is not set
     bool unicode = false;      // and its locale is UTF-8
+    std::size_t width = 0;     // in cells; 0: lines may be of any length
 };
 Terminal standard_output();
 
@@ -24,12 +25,19 @@ std::string coloured(const Terminal& terminal, Colour colour, std::string_view t
 // A bar of fixed width for `used` of `limit`, with the percentage behind it.
 std::string bar(const Terminal& terminal, std::uint64_t used, std::uint64_t limit);
 
-// The width of a text in cells, one for each code point.
+// The width of a text in cells, one for each code point; colours have none.
 std::size_t cells_of(std::string_view text);
+
+// Broken between words where the terminal ends; all lines but the first begin with `indent` spaces. A word that is longer
+// than a line is broken, too.
+std::string wrapped(const Terminal& terminal, std::string_view text, std::size_t indent);
+// At most `width` cells; "..." stands for the rest.
+std::string shortened(const Terminal& terminal, std::string_view text, std::size_t width);
 
 enum class Align { left, right };
 
-// Rows of cells, each column as wide as its widest cell. The last column may hold colours.
+// Rows of cells, each column as wide as its widest cell. Where the terminal is too narrow, the last column is broken between
+// words if it is of text, and long words in other columns are shortened.
 class Table {
 public:
     Table(std::vector<std::string> header, std::vector<Align> alignment);
@@ -37,7 +45,9 @@ public:
     void print(const Terminal& terminal) const;
 
 private:
-    std::string line(const std::vector<std::string>& row, const std::vector<std::size_t>& widths) const;
+    using Widths = std::vector<std::size_t>;
+    Widths fit(const Terminal& terminal) const;
+    std::string line(const Terminal& terminal, const std::vector<std::string>& row, const Widths& widths) const;
 
     std::vector<std::vector<std::string>> rows_;
     std::vector<Align> alignment_;

@@ -75,10 +75,11 @@ struct Running {
     Policy policy;
 };
 
-Result<Running> open_running(const std::string& directory) {
+Result<Running> open_running(const std::string& directory,
+                             std::chrono::milliseconds patience = PolicyLock::default_patience) {
     if (is_own_directory(directory))
         return Error{fmt::format("{} belongs to one tenant; tenants are added in the node's directory", directory)};
-    auto lock = PolicyLock::take(node_policy_path(directory));
+    auto lock = PolicyLock::take(node_policy_path(directory), patience);
     if (!lock) return Error{lock.error()};
     auto policy = running_policy(directory);
     if (!policy) return Error{policy.error()};
@@ -88,10 +89,10 @@ Result<Running> open_running(const std::string& directory) {
 
 }  // namespace
 
-Result<void> add_transient(const std::string& directory, TenantPolicy tenant) {
+Result<void> add_transient(const std::string& directory, TenantPolicy tenant, std::chrono::milliseconds patience) {
     tenant.transient = true;
     if (auto known = check_names(tenant); !known) return known;
-    auto running = open_running(directory);
+    auto running = open_running(directory, patience);
     if (!running) return Error{running.error()};
     auto& [lock, policy] = *running;
     if (auto is_free = check_free(policy, tenant.name); !is_free) return is_free;
@@ -142,8 +143,8 @@ void drop_ended_bindings(const std::string& directory, std::chrono::milliseconds
         (void)publish_node_policy(*lock, node_policy_path(directory), *policy, name_lookup());
 }
 
-Result<bool> remove_transient(const std::string& directory, std::string_view name) {
-    auto running = open_running(directory);
+Result<bool> remove_transient(const std::string& directory, std::string_view name, std::chrono::milliseconds patience) {
+    auto running = open_running(directory, patience);
     if (!running) return Error{running.error()};
     auto& [lock, policy] = *running;
     const auto* there = policy.find(name);

@@ -8,6 +8,7 @@
 #include "shm/paths.hpp"
 #include "shm/policy/limits_segment.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/event_kinds.hpp"
 #include "tools/common/tenants.hpp"
 #include "tools/common/terminal.hpp"
 
@@ -28,10 +29,26 @@ Words devices() {
     return words;
 }
 
+Words tenants(const std::string& directory) {
+    Words words;
+    for (const auto& place : tenant_places(directory))
+        if (const auto limits = LimitsSegment::open(limits_path(place.here))) words.push_back(limits->tenant());
+    return words;
+}
+
+Words kinds() {
+    Words words(ledger_kinds.begin(), ledger_kinds.end());
+    words.insert(words.end(), sidecar_kinds.begin(), sidecar_kinds.end());
+    return words;
+}
+
 // The values of the option `name`; nothing where only the user knows.
-Words values(const std::string& name) {
-    if (name == "--limit" || name == "--tenant-limit" || name == "--process-limit") return resources();
-    if (name == "--by") return {"tenant", "device", "process"};
+Words values(const std::string& name, const std::string& directory) {
+    if (name == "--kind") return kinds();
+    if (name == "--tenant") return tenants(directory);
+    if (name == "--device") return machine_devices();
+    if (name == "--limit" || name == "--tenant-limit" || name == "--process-limit" || name == "--rdma") return resources();
+    if (name == "--by") return {"tenant", "user", "process", "device"};
     if (name == "--mode") return {"enforce", "audit", "off"};
     if (name == "--deny-errno") return {"EDQUOT", "EAGAIN", "ENOMEM"};
     return {};
@@ -46,13 +63,6 @@ Words positionals(const CommandLine& line, const std::string& command, const Wor
         else if (!words[i].starts_with('-'))
             found.push_back(words[i]);
     return found;
-}
-
-Words tenants(const std::string& directory) {
-    Words words;
-    for (const auto& place : tenant_places(directory))
-        if (const auto limits = LimitsSegment::open(limits_path(place.here))) words.push_back(limits->tenant());
-    return words;
 }
 
 // [TENANT] DEVICE, then resources.
@@ -78,6 +88,7 @@ Words arguments(const std::string& command, const Words& before, const std::stri
     if ((command == "show" || command == "repair" || command == "cdi") && first) return tenants(directory);
     if (command == "guard" && first) return {"off"};
     if (command == "completion" && first) return {"bash", "zsh", "fish"};
+    if (command == "slurm" && first) return {"begin", "end", "limits"};
     if (command == "tenant") return first ? Words{"add", "remove", "list", "bind"} : before[0] == "remove" || before[0] == "bind" ? tenants(directory) : Words{};
     if (command == "set") return names_or(resources(), before, directory);
     if (command == "unset") return names_or(resource_words(), before, directory);
@@ -95,7 +106,7 @@ std::string chosen(const CommandLine& line, const Words& words) {
 Words candidates(const CommandLine& line, const Words& words, const std::string& directory) {
     const auto command = chosen(line, words);
     if (words.size() > 1 && (line.takes_value(command, words.end()[-2]) || line.takes_value("", words.end()[-2])))
-        return values(words.end()[-2]);
+        return values(words.end()[-2], directory);
     if (words.back().starts_with('-')) return line.options(command);
     if (command.empty()) return line.commands();
     auto before = positionals(line, command, words);

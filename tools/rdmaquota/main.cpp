@@ -22,14 +22,17 @@ void describe(CommandLine& line, Session& session) {
     top_level.option("--dir", "DIR", session.directory,
                      "Directory of the running policy and ledgers instead of " + session.directory);
     top_level.footer(
-        "Each command has --help and a man page, such as rdmaquota-run(1); the policy file is rdmaquota.toml(5).");
+        "Each command has --help (or: rdmaquota help COMMAND) and a man page, such as rdmaquota-run(1); the policy file is\n"
+        "rdmaquota.toml(5).");
     add_run(line);
     add_show(line, session);
     add_set(line, session);
     add_unset(line, session);
     add_which(line, session);
+    add_explain(line, session);
     add_tenant(line, session);
     add_cdi(line, session);
+    add_slurm(line, session);
     add_top(line, session);
     add_events(line, session);
     add_check(line);

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <sstream>
@@ -17,7 +18,13 @@ const Identity who{123, 0, 0, "perftest"};
 
 std::string line(const Denial& denial, Mode mode = Mode::enforce, const std::string& directory = system_directory,
                  const std::string& tenant = "default", Reason reason = Reason::configured) {
-    return denial_line("rxe0", denial, mode, EDQUOT, directory, tenant, reason, who);
+    return denial_line("rxe0", denial, mode, EDQUOT, {directory, tenant, reason}, who);
+}
+
+// As another than an administrator reads it.
+std::string advice(const Denial& denial, Circumstances found) {
+    found.may_change = false;
+    return remedy("rxe0", denial, found);
 }
 
 constexpr Denial third_qp{Resource::qp, Scope::tenant, false, 2, 2, 1, true};
@@ -55,12 +62,38 @@ TEST_CASE("a denial names the tenant, and how to change its limits") {
 
 TEST_CASE("a limit that a reason holds is not to be set, and the line says what holds it") {
     const auto of = [](Reason reason) { return line(third_qp, Mode::enforce, system_directory, "default", reason); };
-    CHECK_THAT(of(Reason::rule), Catch::EndsWith("; a dynamic rule holds the limit there at present; rdmaquota show says which"));
+    CHECK_THAT(of(Reason::rule), Catch::EndsWith("; a dynamic rule holds the limit there at present; its rule is in the policy file"));
     CHECK_THAT(of(Reason::upgrade), Catch::Contains("programs that run with an older rdmaquota have the rest"));
-    CHECK_THAT(of(Reason::grant), Catch::Contains("the rest of what the tenants above it may use is others' at present"));
-    CHECK_THAT(of(Reason::soft), Catch::Contains("exceeded for longer than the grace period"));
-    CHECK_THAT(of(Reason::other), Catch::Contains("it is less than configured at present"));
+    CHECK_THAT(of(Reason::other), Catch::Contains("lower than configured at present"));
     CHECK_THAT(of(Reason::rule), !Catch::Contains("rdmaquota set"));
+    CHECK_THAT(of(Reason::soft), Catch::EndsWith("this soft limit has been exceeded for longer than the grace period; "
+                                                 "to allow it: rdmaquota set rxe0 qp=3 --soft"));
+}
+
+TEST_CASE("a denial names the rule, the share and what is above it, and the set or unset that helps") {
+    Circumstances found{system_directory, "physics/atlas", Reason::rule, "mr_bytes at 93 % of 1 GiB"};
+    CHECK_THAT(remedy("rxe0", third_qp, found), Catch::Contains("at present (mr_bytes at 93 % of 1 GiB); its rule"));
+    found = {system_directory, "physics/atlas", Reason::grant, {}, {}, 0, "physics", 10};
+    CHECK(remedy("rxe0", {Resource::qp, Scope::tenant, false, 6, 4, 1, true}, found) ==
+          "that is its share of what physics may use, and others use the rest; it has 2 more than its share; to allow it: "
+          "rdmaquota set physics rxe0 qp=13, or to reserve it: rdmaquota set physics/atlas rxe0 qp=7 --guarantee");
+    found = {system_directory, "blue", Reason::configured, {}, "*", 10};
+    CHECK(remedy("rxe0", third_qp, found) == "to allow it: rdmaquota unset blue '*' qp");
+    found.of_file = 2;  // would not help
+    CHECK(remedy("rxe0", third_qp, found) == "to allow it: rdmaquota set blue rxe0 qp=3");
+}
+
+TEST_CASE("who may not change limits is told what is left to do, and what to ask for") {
+    Circumstances found{system_directory, "user/alice"};
+    found.own = 2;
+    CHECK(advice(third_qp, found) == "this process has 2 of it: destroy what it no longer needs; "
+                                     "ask an administrator, to allow it: rdmaquota set user/alice rxe0 qp=3");
+    found.own = 0;
+    CHECK_THAT(advice(third_qp, found), Catch::StartsWith("this process has none of it, others of the tenant have all; ask"));
+    CHECK_THAT(advice({Resource::qp, Scope::process, false, 2, 2, 1, true}, found),
+               Catch::StartsWith("destroy what this process no longer needs; ask an administrator, to allow it: "));
+    found.reason = Reason::rule;
+    CHECK_THAT(advice(third_qp, found), !Catch::Contains("rdmaquota set"));
 }
 
 TEST_CASE("a denial by a limit that is held names the reason, in the tenant's own words") {
@@ -92,5 +125,46 @@ TEST_CASE("a denial by a limit that is held names the reason, in the tenant's ow
         REQUIRE(writer.set(Scope::tenant, "fake0", Resource::pd, 0));
     });
     CHECK_THAT(denied(), Catch::EndsWith("to allow it: rdmaquota --dir " + context.directory.path() +
-                                         " set physics/atlas fake0 pd=1\n"));
+                                         " unset physics/atlas fake0 pd\n"));
+}
+
+TEST_CASE("a retry loop is one event with a count, and one line until something changes") {
+    const TemporaryDirectory logs;
+    TenantLimits limits;
+    limits.log_target = LogTarget::file;
+    limits.log_file = logs / "log";
+    row_for(limits.limits[index(Scope::tenant)], "*")[index(Resource::pd)] = 0;
+    {
+        WrappedContext context(limits);
+        const auto denied = context.wrapped(Op::alloc_pd, +[](ibv_context*) -> ibv_pd* { return nullptr; });
+        for (int i = 0; i < 2000; ++i) CHECK_FALSE(denied(&context.verbs));
+        const auto ledger = Ledger::open(ledger_path(context.directory.path()));
+        REQUIRE(ledger);
+        const auto events = ledger->events();
+        REQUIRE(events.size() == 1);
+        CHECK(events.front().second.count == 2000);
+        CHECK(events.front().second.first_time_ns <= events.front().second.time_ns);
+        CHECK(events.front().second.first_time_ns != 0);
+    }
+    std::ostringstream text;
+    text << std::ifstream(logs / "log").rdbuf();
+    const auto log = text.str();
+    CHECK(std::count(log.begin(), log.end(), '\n') == 2);
+    CHECK_THAT(log, Catch::EndsWith("rdmaquota: 1999 more suppressed that were denied alike; rdmaquota events counts them\n"));
+}
+
+TEST_CASE("at the level info a line says that limits hold, for whom and where they come from; debug says which") {
+    const TemporaryDirectory logs;
+    TenantLimits limits;
+    limits.tenant = "physics/atlas";
+    limits.log_target = LogTarget::file;
+    limits.log_file = logs / "log";
+    limits.log_level = LogLevel::debug;
+    row_for(limits.limits[index(Scope::tenant)], "*")[index(Resource::pd)] = 5;
+    const WrappedContext context(limits);
+    std::ostringstream text;
+    text << std::ifstream(logs / "log").rdbuf();
+    CHECK_THAT(text.str(), Catch::Contains("mode enforce: tenant physics/atlas (the directory is its own), limits from " +
+                                           limits_path(context.directory.path()) + "\n"));
+    CHECK_THAT(text.str(), Catch::Contains("fake0 is opened in tenant physics/atlas: pd 5\n"));
 }

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include <cerrno>
 #include <cstring>
 #include <numeric>
 
@@ -336,7 +337,8 @@ TEST_CASE("a port's limit denies the binding and leaves the QP where it was") {
     auto ledger = Ledger::open(ledger_path(device.context.directory.path()));
     REQUIRE(ledger);
     const auto events = ledger->events();
-    REQUIRE(events.size() == 2);
+    REQUIRE(events.size() == 1);
+    CHECK(events[0].second.count == 2);
     CHECK(ledger->devices()[events[0].second.device].second == "fake0/1");
     CHECK(events[0].second.pid == static_cast<std::uint32_t>(getpid()));
     CHECK(events[0].second.uid == getuid());
@@ -390,4 +392,29 @@ TEST_CASE("a refusal by the guard says whose it is") {
           "qp on mlx5_0 denied (EDQUOT) by the guard in the kernel, although the ledger has room: the rest is in use around "
           "the library; rdmaquota guard says how much");
     CHECK(refusal_line("mlx5_0", Kind::object).starts_with("hca_object on mlx5_0 denied"));
+}
+
+TEST_CASE("what the real call fails for want of something is an event, once, and errno stays; a wrong argument is none") {
+    WrappedContext context;
+    const auto events = [&] {
+        const auto ledger = Ledger::open(ledger_path(context.directory.path()));
+        REQUIRE(ledger);
+        return ledger->events();
+    };
+    const auto invalid = context.wrapped(Op::alloc_pd, +[](ibv_context*) -> ibv_pd* { return errno = EINVAL, nullptr; });
+    CHECK_FALSE(invalid(&context.verbs));
+    CHECK(events().empty());
+    const auto full = context.wrapped(Op::alloc_pd, +[](ibv_context*) -> ibv_pd* { return errno = ENOMEM, nullptr; });
+    for (int i = 0; i < 3; ++i) {
+        errno = 0;
+        CHECK_FALSE(full(&context.verbs));
+        CHECK(errno == ENOMEM);
+    }
+    const auto seen = events();
+    REQUIRE(seen.size() == 1);
+    CHECK(seen.front().second.kind == EventKind::refused_by_device);
+    CHECK(seen.front().second.resource == index(Resource::pd));
+    CHECK(seen.front().second.error == ENOMEM);
+    CHECK(seen.front().second.count == 3);
+    CHECK(context.usage(Resource::pd) == 0);
 }

@@ -212,6 +212,36 @@ TEST_CASE_METHOD(LedgerFixture, "events come back in order, and the ring keeps t
     CHECK(ledger.events().size() == event_slots - 1);
 }
 
+TEST_CASE_METHOD(LedgerFixture, "a denial alike is counted on its event, while the ring still has it") {
+    auto ledger = open();
+    Event event{};
+    event.kind = EventKind::denied;
+    event.pid = 7;
+    const auto number = ledger.record(event);
+    event.used = 9;
+    CHECK(ledger.repeat(number, event));
+    CHECK(ledger.repeat(number, event));
+    auto events = ledger.events();
+    REQUIRE(events.size() == 1);
+    const auto seen = events.front().second;
+    CHECK(seen.count == 3);
+    CHECK(seen.used == 9);
+    CHECK((seen.first_time_ns != 0 && seen.first_time_ns < seen.time_ns));
+
+    auto other = event;
+    for (auto change : {+[](Event& e) { e.pid = 8; }, +[](Event& e) { e.scope = 3; }, +[](Event& e) { e.resource = 2; },
+                        +[](Event& e) { e.device = 1; }, +[](Event& e) { e.kind = EventKind::would_deny; },
+                        +[](Event& e) { e.error = 11; }, +[](Event& e) { e.reason = 1; }}) {
+        other = event;
+        change(other);
+        CHECK_FALSE(ledger.repeat(number, other));
+    }
+    ledger.data().events[number].sequence = 2 * number + 1;  // another thread writes it, or died
+    CHECK_FALSE(ledger.repeat(number, event));
+    for (std::uint32_t i = 0; i < event_slots; ++i) ledger.record(event);
+    CHECK_FALSE(ledger.repeat(number, event));
+}
+
 TEST_CASE_METHOD(LedgerFixture, "denials do not push out repairs, nor repairs denials, and they come back by time") {
     auto ledger = open();
     Event denied{}, reaped{};

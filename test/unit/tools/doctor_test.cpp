@@ -9,8 +9,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tools/rdmaquota/doctor/containers.hpp"
 #include "tools/rdmaquota/doctor/elf_file.hpp"
+#include "test/unit/temporary_directory.hpp"
 #include "tools/rdmaquota/doctor/heap_scan.hpp"
+#include "tools/rdmaquota/doctor/slurm.hpp"
 #include "tools/rdmaquota/doctor/verbs_memory.hpp"
 
 using namespace rdmaquota;
@@ -117,4 +120,41 @@ TEST_CASE("allocated memory is found behind reservations of any size") {
     CHECK(found);
     CHECK(seen * 8 < 1024 * mib);
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+}
+
+TEST_CASE("how Slurm tracks processes is read from its configuration") {
+    const TemporaryDirectory directory;
+    const auto tracking = [&](const std::string& text) {
+        const auto path = directory.path() + "/slurm.conf";
+        std::ofstream(path) << text;
+        return process_tracking(path);
+    };
+    CHECK(tracking("ClusterName=a\nProctrackType=proctrack/cgroup\n") == "proctrack/cgroup");
+    CHECK(tracking("  proctracktype = proctrack/linuxproc   # why\n") == "proctrack/linuxproc");
+    CHECK(tracking("ProctrackType=proctrack/cgroup#as ever\n") == "proctrack/cgroup");
+    CHECK(tracking("#ProctrackType=proctrack/pgid\nProctrackTypes=x\n").empty());
+    CHECK(process_tracking("/nowhere/slurm.conf").empty());
+}
+
+TEST_CASE("a specification for containers is whole when all that it names is there") {
+    const TemporaryDirectory directory;
+    const auto found = [&](const std::string& text) {
+        std::ofstream(directory / "one.json") << text;
+        Findings findings;
+        examine_containers(findings, {directory.path(), "/nowhere"});
+        return findings;
+    };
+    const auto with = [](const std::string& path) {
+        return R"({"kind": "rdmaquota.io/tenant", "devices": [{"name": "a:b", "containerEdits": {
+            "mounts": [{"hostPath": "/etc"}], "hooks": [{"path": ")" + path + R"("}]}}]})";
+    };
+    REQUIRE(found(with("/bin/sh")).size() == 1);
+    CHECK(found(with("/bin/sh"))[0].level == Level::ok);
+    const auto missing = found(with("/nowhere/sh"));
+    REQUIRE(missing.size() == 1);
+    CHECK(missing[0].level == Level::problem);
+    CHECK_THAT(missing[0].text, Catch::Contains("/nowhere/sh") && Catch::Contains("rdmaquota cdi a/b --output"));
+    CHECK(found(R"({"kind": "other.io/gpu", "devices": 7})").empty());
+    CHECK(found("no JSON").empty());
+    CHECK(found(R"({"kind": "rdmaquota.io/tenant", "devices": [7]})")[0].level == Level::problem);
 }

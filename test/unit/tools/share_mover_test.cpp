@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <map>
 #include <random>
 #include <thread>
 #include <utility>
@@ -29,6 +30,7 @@ struct Physics : TenantNode {
     std::deque<LimitsSegment> segments;
     ShareMover mover;
     std::vector<OlderUse> older;
+    ShareMover::Clock::duration most = ShareMover::Clock::duration::max();
 
     Physics() {
         Policy policy;
@@ -74,7 +76,7 @@ struct Physics : TenantNode {
             members.push_back({place.key, place.key, place.here, &segments.back(), place.has_ledger()});
         }
         const std::vector<std::string> devices{"rxe0"};
-        const auto done = by.pass(members, devices, wants, now, only, older);
+        const auto done = by.pass(members, devices, wants, now, only, older, most);
         INFO(done.error());
         REQUIRE(done);
     }
@@ -208,6 +210,61 @@ TEST_CASE_METHOD(Physics, "a gate that is forged upwards takes no more than the 
     CHECK(charge(0, 349));  // more than its share was: of the rest above guarantees, the forger's part is two thirds
     uncharge(0, used(0));
     CHECK(charge(1, 100));
+}
+
+TEST_CASE_METHOD(Physics, "a pass that may take no time does a little, and the next ones the rest") {
+    pass();
+    REQUIRE(charge(2, 100));
+    REQUIRE(charge(0, 1));
+    CHECK_FALSE(charge(0, 699));
+    most = std::chrono::nanoseconds(0);
+    pass();
+    CHECK_FALSE(mover.complete());
+    for (int i = 0; i < 500 && !charge(0, 699); ++i) {
+        pass();
+        CHECK(committed() <= total);
+    }
+    CHECK(used(0) == 700);
+    most = ShareMover::Clock::duration::max();
+    pass();
+    CHECK(mover.complete());
+}
+
+TEST_CASE_METHOD(Physics, "where the kernel counts, a forged gate takes nothing") {
+    std::map<std::string, std::uint64_t, std::less<>> made;
+    bool whole = true;
+    mover.ask_kernel([&](std::string_view key, std::vector<CountedUse>& uses) {
+        const auto found = made.find(key);
+        auto& use = uses.emplace_back(CountedUse{"rxe0", {}, {}});
+        use.used[index(qp)] = found == made.end() ? 0 : found->second;
+        use.whole[index(qp)] = whole;
+    });
+    pass();
+    REQUIRE(charge(0, 1));
+    const auto forge = [&](std::uint64_t amount) {
+        ledgers[2].charge(owners[2], 0, Amounts{}.add(qp, amount), std::array<Limits, 1>{}.data());
+    };
+    SECTION("upwards") {
+        forge(1'000'000);
+        REQUIRE_FALSE(charge(0, 899));
+        pass();
+        CHECK(in_force(0) >= 850);
+    }
+    SECTION("downwards: what the kernel has is there") {
+        made["physics/c"] = 600;
+        REQUIRE_FALSE(charge(0, 899));
+        pass();
+        CHECK(in_force(0) <= 300);
+    }
+    SECTION("what it does not count as a whole is the larger figure") {
+        whole = false;
+        made["physics/c"] = 200;
+        REQUIRE(charge(2, 400));
+        REQUIRE_FALSE(charge(0, 899));
+        pass();
+        CHECK(in_force(0) <= 500);
+        CHECK(in_force(0) > 400);
+    }
 }
 
 TEST_CASE_METHOD(Physics, "a share that was lowered below what is used frees nothing before it is freed") {

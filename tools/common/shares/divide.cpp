@@ -39,8 +39,8 @@ struct Members {
 
 }  // namespace
 
-Result<void> divide_by_weight(const std::string& directory, ShareMover& mover) {
-    const auto lock = PolicyLock::take(shares_path(directory));
+Result<void> divide_by_weight(const std::string& directory, ShareMover& mover, std::chrono::milliseconds patience) {
+    const auto lock = PolicyLock::take(shares_path(directory), patience);
     if (!lock) return Error{lock.error()};
     const Members members(directory);
     return mover.pass(members.list, machine_devices(), ShareMover::Wants::limit, ShareMover::Clock::now(), {},
@@ -60,11 +60,11 @@ std::vector<OlderUse> older_uses(const std::string& directory) {
     return uses;
 }
 
-Result<void> divide_shares(const std::string& directory) {
+Result<void> divide_shares(const std::string& directory, std::chrono::milliseconds patience) {
     if (is_own_directory(directory)) return {};
     if (ask_sidecar(directory, Json{{"request", "grant"}})) return {};
     ShareMover mover;
-    return divide_by_weight(directory, mover);
+    return divide_by_weight(directory, mover, patience);
 }
 
 ScopeLimits first_grants(const std::string& directory, std::string_view key, const TenantLimits& limits) {

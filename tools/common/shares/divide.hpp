@@ -1,22 +1,26 @@
 // The division of what tenants may use, for a whole quota directory.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "policy/policy.hpp"
 #include "policy/result.hpp"
+#include "shm/policy/policy_lock.hpp"
 #include "tools/common/shares/share_mover.hpp"
 
 namespace rdmaquota {
 
 // After a change of limits or tenants: asks the sidecar to divide anew; where none runs, gives each tenant its guarantee and
 // of the rest its part by weight. Does nothing in a directory that is one tenant's own.
-Result<void> divide_shares(const std::string& directory);
+Result<void> divide_shares(const std::string& directory,
+                           std::chrono::milliseconds patience = PolicyLock::default_patience);
 
-// The second of these, without asking. One mover at a time: waits for another.
-Result<void> divide_by_weight(const std::string& directory, ShareMover& mover);
+// The second of these, without asking. One mover at a time: waits for another, at most `patience`.
+Result<void> divide_by_weight(const std::string& directory, ShareMover& mover,
+                              std::chrono::milliseconds patience = PolicyLock::default_patience);
 
 // What programs of an older version have of what the node's tenants may use; see tools/common/upgrade/balance.hpp.
 std::vector<OlderUse> older_uses(const std::string& directory);

@@ -19,7 +19,11 @@ constexpr auto patience = std::chrono::milliseconds(100);
 std::string shares_path(const std::string& directory) { return directory + "/shares"; }
 
 Result<void> ShareMover::pass(std::span<const ShareMember> members, std::span<const std::string> devices, Wants wants,
-                              Clock::time_point now, std::string_view only, std::span<const OlderUse> older) {
+                              Clock::time_point now, std::string_view only, std::span<const OlderUse> older,
+                              Clock::duration most) {
+    const bool paced = most != Clock::duration::max();
+    const auto begin = paced ? Clock::now() : Clock::time_point::max();
+    auto read_until = paced ? begin + most / 2 : begin, end = paced ? begin + most : begin;
     problem_.clear();
     lower_.clear();
     raise_.clear();
@@ -28,10 +32,12 @@ Result<void> ShareMover::pass(std::span<const ShareMember> members, std::span<co
         divided_.assign(tree_.pairs(), {});
         debts_.clear();
         only = {};
+        next_pair_ = 0;
+        read_until = end = Clock::time_point::max();
     }
-    tree_.read_gates(now, only);
+    complete_ = tree_.read_gates(now, only, read_until);
     bump_foreign();
-    for (std::size_t pair = 0; pair < tree_.pairs(); ++pair) plan(pair, wants);
+    complete_ &= plan_all(wants, end);
     apply(lower_);
     step("read");
     for (std::size_t i = 0; i < lower_.size(); ++i)  // they are by tenant now
@@ -41,6 +47,15 @@ Result<void> ShareMover::pass(std::span<const ShareMember> members, std::span<co
     finish();
     if (!problem_.empty()) return Error{problem_};
     return {};
+}
+
+bool ShareMover::plan_all(Wants wants, Clock::time_point end) {
+    for (std::size_t done = 0; done < tree_.pairs(); ++done) {
+        if (done != 0 && end != Clock::time_point::max() && Clock::now() >= end) return false;
+        next_pair_ = next_pair_ + 1 < tree_.pairs() ? next_pair_ + 1 : 0;
+        plan(next_pair_, wants);
+    }
+    return true;
 }
 
 void ShareMover::bump_foreign() {

@@ -42,12 +42,20 @@ public:
     using At = std::function<void(std::string_view)>;
     explicit ShareMover(At at = {}) : at_(std::move(at)) {}
 
+    // Takes the kernel's word for what is used, where it has one: a forged ledger then takes nothing from others. Call it
+    // again when that changes; for a kernel that refuses what exceeds the limits of tenants with others below, since what is
+    // charged and not yet made does not count.
+    void ask_kernel(CountedUses uses) { tree_.ask_kernel(std::move(uses)); }
+
     // One pass. Reads only the gates of the tenant `only`, unless it is empty: all others are as they were at the last
     // pass. Divides what changed, and allocates nothing where nothing did. An error when some limits could not be changed;
-    // the invariant holds nevertheless.
+    // the invariant holds nevertheless. What takes longer than `most` is left to the next pass, see `complete`; a pass after
+    // tenants or devices changed takes what it takes.
     Result<void> pass(std::span<const ShareMember> members, std::span<const std::string> devices, Wants wants,
                       Clock::time_point now = Clock::now(), std::string_view only = {},
-                      std::span<const OlderUse> older = {});
+                      std::span<const OlderUse> older = {}, Clock::duration most = Clock::duration::max());
+    // Whether the last pass has read and divided all that it should.
+    bool complete() const noexcept { return complete_; }
 
     const std::vector<ShareDebt>& debts() const noexcept { return debts_; }
     std::size_t moves() const noexcept { return moves_; }  // of shares, in all passes
@@ -72,6 +80,7 @@ private:
         if (at_) at_(name);
     }
     void bump_foreign();
+    bool plan_all(Wants wants, Clock::time_point end);
     void plan(std::size_t pair, Wants wants);
     void claim(std::size_t pair, Wants wants, Used counted);
     ShareClaim claim_of(Tenant& tenant, std::size_t pair, bool by_use, Used counted);
@@ -97,7 +106,8 @@ private:
     std::vector<Move> lower_, raise_, raised_;
     std::vector<ShareDebt> debts_;
     std::string problem_;
-    std::size_t moves_ = 0;
+    std::size_t moves_ = 0, next_pair_ = 0;
+    bool complete_ = true;
     // Room for what a pass calculates, by tenant.
     std::vector<ShareClaim> claims_, below_;
     std::vector<std::uint64_t> rooms_, needed_;

@@ -185,20 +185,42 @@ void ShareTree::take_older(std::span<const OlderUse> older) {
         }
 }
 
-void ShareTree::read_gates(Clock::time_point now, std::string_view only) {
-    for (auto& tenant : tenants_) {
-        if (!tenant.has_ledger) continue;
-        const bool meant = only.empty() || tenant.key == only || tenant.name == only;
-        if (meant && !(tenant.at_rest && !tenant.in_use)) read_gates_of(tenant, now);
-        else if (now >= tenant.ask_ends) sum_up(tenant, now);
+bool ShareTree::read_gates(Clock::time_point now, std::string_view only, Clock::time_point end) {
+    if (!only.empty()) {
+        for (auto& tenant : tenants_)
+            if (tenant.key == only || tenant.name == only) read_gates_if_used(tenant, now);
+            else if (now >= tenant.ask_ends) sum_up(tenant, now);
+        return true;
     }
+    const bool paced = end != Clock::time_point::max();
+    if (!paced || left_to_read_ == 0 || left_to_read_ > tenants_.size()) left_to_read_ = tenants_.size();
+    while (left_to_read_ != 0) {
+        read_gates_if_used(tenants_[--left_to_read_], now);
+        if (paced && Clock::now() >= end) break;
+    }
+    return left_to_read_ == 0;
+}
+
+void ShareTree::read_gates_if_used(Tenant& tenant, Clock::time_point now) {
+    if (!tenant.has_ledger) return;
+    if (!(tenant.at_rest && !tenant.in_use)) return read_gates_of(tenant, now);
+    if (read_kernel(tenant) || now >= tenant.ask_ends) sum_up(tenant, now);
 }
 
 void ShareTree::read_gates_of(Tenant& tenant, Clock::time_point now) {
     const bool changed = tenant.gates.read(tenant.ledger_path);
-    if (!changed && now < tenant.ask_ends) return;
+    const bool counted = read_kernel(tenant);
+    if (!changed && !counted && now < tenant.ask_ends) return;
     take_asks(tenant, now);
     sum_up(tenant, now);
+}
+
+bool ShareTree::read_kernel(Tenant& tenant) {
+    uses_.clear();
+    if (kernel_uses_) kernel_uses_(tenant.key, uses_);
+    if (uses_ == tenant.kernel) return false;
+    std::swap(uses_, tenant.kernel);
+    return true;
 }
 
 void ShareTree::take_asks(Tenant& tenant, Clock::time_point now) {
@@ -212,37 +234,63 @@ void ShareTree::take_asks(Tenant& tenant, Clock::time_point now) {
         }
 }
 
+ShareTree::Places ShareTree::places_of(std::string_view device) const noexcept {
+    return {device_number(device), is_port(device) ? nowhere : device_number(total_device)};
+}
+
+void ShareTree::add_to_sum(const Places& places, std::size_t resource, const Sum& more) {
+    for (const auto d : places) {
+        if (d == nowhere) continue;
+        auto& sum = sums_[d * resource_count + resource];
+        sum.used = std::min(sum.used + more.used, max_amount);
+        sum.need = std::min(sum.need + more.need, max_amount);
+        sum.whole |= more.whole;
+    }
+}
+
 // A device that asked and is not used any more wants nothing: whoever asked is gone, with all that it had.
+void ShareTree::add_gates(Tenant& tenant, std::size_t number, Clock::time_point now) {
+    const auto& gates = tenant.gates.gates()[number];
+    const bool used = std::any_of(gates.gate.begin(), gates.gate.end(), [](std::uint64_t gate) { return gate != 0; });
+    const auto kernel = std::find_if(tenant.kernel.begin(), tenant.kernel.end(),
+                                     [&](const CountedUse& use) { return use.device == gates.device; });
+    const auto places = places_of(gates.device);
+    for (std::size_t r = 0; r < resource_count; ++r) {
+        const auto& ask = tenant.asks[number][r];
+        const bool asks = used && now < ask.until;
+        if (asks) tenant.ask_ends = std::min(tenant.ask_ends, ask.until);
+        const bool whole = kernel != tenant.kernel.end() && kernel->whole[r];
+        const auto counted = kernel != tenant.kernel.end() ? kernel->used[r] : 0;  // is added by add_kernel
+        const auto own = whole ? counted : std::max(gates.gate[r], counted);
+        const auto need = std::max(own, asks ? ask.amount : 0);
+        add_to_sum(places, r, {own - counted, need - counted, whole});
+    }
+    tenant.in_use |= used;
+}
+
+void ShareTree::add_kernel(const Tenant& tenant) {
+    for (const auto& use : tenant.kernel) {
+        const auto places = places_of(use.device);
+        for (std::size_t r = 0; r < resource_count; ++r)
+            add_to_sum(places, r, {use.used[r], use.used[r], use.whole[r]});
+    }
+}
+
+// What the kernel counts is there. A gate beyond what its tenant may have is not.
 void ShareTree::sum_up(Tenant& tenant, Clock::time_point now) {
     sums_.assign(pairs(), {});
     tenant.ask_ends = Clock::time_point::max();
     tenant.in_use = false;
-    const auto total = device_number(total_device);
-    for (std::size_t i = 0; i < tenant.asks.size(); ++i) {
-        const auto& gates = tenant.gates.gates()[i];
-        const bool used = std::any_of(gates.gate.begin(), gates.gate.end(), [](std::uint64_t gate) { return gate != 0; });
-        const auto own = device_number(gates.device);
-        for (std::size_t r = 0; r < resource_count; ++r) {
-            const auto& ask = tenant.asks[i][r];
-            const bool asks = used && now < ask.until;
-            if (asks) tenant.ask_ends = std::min(tenant.ask_ends, ask.until);
-            const auto need = std::max(gates.gate[r], asks ? ask.amount : 0);
-            for (const auto d : {own, is_port(gates.device) ? nowhere : total}) {
-                if (d == nowhere) continue;
-                auto& sum = sums_[d * resource_count + r];
-                sum.used = std::min(sum.used + gates.gate[r], max_amount);
-                sum.need = std::min(sum.need + need, max_amount);
-            }
-        }
-        tenant.in_use |= used;
-    }
+    for (std::size_t i = 0; i < tenant.asks.size(); ++i) add_gates(tenant, i, now);
+    add_kernel(tenant);
     const bool denies = tenant.denies();
     for (std::size_t pair = 0; pair < pairs(); ++pair) {
         auto& cell = tenant.cells[pair];
-        if (denies) sums_[pair].used = std::min(sums_[pair].used, std::max(cell.ceiling, cell.bound()));
-        if (cell.used != sums_[pair].used || cell.need != sums_[pair].need) changed_[pair] = 1;
-        cell.used = sums_[pair].used;
-        cell.need = sums_[pair].need;
+        auto& sum = sums_[pair];
+        if (denies && !sum.whole) sum.used = std::min(sum.used, std::max(cell.ceiling, cell.bound()));
+        if (cell.used != sum.used || cell.need != sum.need) changed_[pair] = 1;
+        cell.used = sum.used;
+        cell.need = sum.need;
     }
 }
 

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +39,17 @@ struct OlderUse {
     std::uint64_t amount = 0;
 };
 
+// What the kernel counts of a tenant on a device. Of some resources it does not have all that programs are charged for.
+struct CountedUse {
+    std::string device;
+    std::array<std::uint64_t, resource_count> used{};
+    std::bitset<resource_count> whole;  // of which it has all
+    bool operator==(const CountedUse&) const = default;
+};
+// Fills in what the kernel counts of the tenant with this key, by device; nothing where it does not count. What is used is
+// then the kernel's figure where that is whole, whatever a ledger says, else the larger one.
+using CountedUses = std::function<void(std::string_view key, std::vector<CountedUse>& uses)>;
+
 class ShareTree {
 public:
     using Clock = std::chrono::steady_clock;
@@ -47,7 +60,7 @@ public:
     // Of one tenant, for a device and a resource. For the device "total": of the sum.
     struct Cell {
         std::uint64_t limit = unlimited, guarantee = 0, granted = unset;
-        std::uint64_t used = 0;    // the amount in the gates of a leaf
+        std::uint64_t used = 0;    // the amount in the gates of a leaf, or the kernel's
         std::uint64_t need = 0;    // the same, or what was asked for where that is more
         std::uint64_t wanted = 0;  // see `wanted`
         // What it can really have charged: the highest share since it used more than its share. What a gate says beyond is
@@ -72,6 +85,7 @@ public:
         std::vector<Cell> cells;  // by pair
         std::uint64_t id = 0, generation = 0;  // of the limits that the cells are from
         GateReader gates;
+        std::vector<CountedUse> kernel;
         std::vector<Asks> asks;  // by device of the ledger
         Clock::time_point ask_ends = Clock::time_point::max();  // the first of those that last
         bool in_use = false;
@@ -90,9 +104,11 @@ public:
     // others than before, so that numbers mean something else.
     bool update(std::span<const ShareMember> members, std::span<const std::string> machine,
                 std::span<const OlderUse> older);
-    // Reads the gates of one, by key or name, or of all; of the empty name.
-    void read_gates(Clock::time_point now, std::string_view only = {});
+    // Reads what is used by one, by key or name, or by all; of the empty name. Where `end` comes before all are read, the next
+    // call of the kind goes on with the others. True when the last of them has been read.
+    bool read_gates(Clock::time_point now, std::string_view only = {}, Clock::time_point end = Clock::time_point::max());
     void read_gates_of(Tenant& tenant, Clock::time_point now);
+    void ask_kernel(CountedUses uses) { kernel_uses_ = std::move(uses); }
 
     // A pair is a device and a resource.
     std::size_t pairs() const noexcept { return devices_.size() * resource_count; }
@@ -127,19 +143,30 @@ private:
     void find_bounded();
     void take_older(std::span<const OlderUse> older);
     void take_asks(Tenant& tenant, Clock::time_point now);
+    void read_gates_if_used(Tenant& tenant, Clock::time_point now);
+    bool read_kernel(Tenant& tenant);
     void sum_up(Tenant& tenant, Clock::time_point now);
+    void add_gates(Tenant& tenant, std::size_t number, Clock::time_point now);
+    void add_kernel(const Tenant& tenant);
+    struct Sum {
+        std::uint64_t used, need;
+        bool whole;  // the kernel has all of it on some device
+    };
+    using Places = std::array<std::size_t, 2>;  // a device's number, and that of the sum
+    Places places_of(std::string_view device) const noexcept;
+    void add_to_sum(const Places& places, std::size_t resource, const Sum& more);
     std::size_t device_number(std::string_view device) const noexcept;
 
     std::vector<Tenant> tenants_;  // the node first
     std::vector<std::size_t> members_;  // their tenants, in the order of the last members
     std::vector<std::size_t> upwards_;
     std::vector<std::string> machine_, devices_;
+    std::size_t left_to_read_ = 0;
     std::vector<std::uint8_t> changed_, bounded_;  // by pair
     std::vector<std::uint64_t> older_;             // by pair
-    struct Sum {
-        std::uint64_t used, need;
-    };
     std::vector<Sum> sums_;  // room for sum_up
+    CountedUses kernel_uses_;
+    std::vector<CountedUse> uses_;  // room for read_kernel
 };
 
 // What a leaf's share and its usage take of the tenants above.

@@ -13,6 +13,7 @@
 #include "shm/policy/node_policy.hpp"
 #include "tools/common/match_text.hpp"
 #include "tools/common/names.hpp"
+#include "tools/common/node_checks.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/terminal.hpp"
 
@@ -138,6 +139,9 @@ int check(const Options& options) {
     const auto fragments = policy_fragments(options.file);
     if (!fragments) return failed(fragments.error());
     for (const auto& warning : policy->warnings) warn("warning: " + warning);
+    for (const auto& warning : warnings_of_node(*policy)) warn("warning: " + warning);
+    if (const auto group = missing_backstop(*policy); !group.empty())
+        warn(fmt::format("warning: there is no cgroup {} on this node, which backstop names", printable(group)));
     if (!options.user.empty() || !options.cgroup.empty()) return try_subject(*policy, options);
     fmt::print("{}: ok\n", printable(options.file));
     for (const auto& fragment : fragments.value()) fmt::print("{}: ok, merged\n", printable(fragment));

@@ -10,8 +10,14 @@
 namespace rdmaquota {
 namespace {
 
-int reload(const std::string& file, const Session& session) {
-    const auto done = reload_policy(file, session.directory);
+struct Options {
+    std::string file = default_policy_file();
+    bool boot = false;
+};
+
+int reload(const Options& options, const Session& session) {
+    const auto& file = options.file;
+    const auto done = reload_policy(file, session.directory, options.boot ? When::at_boot : When::now);
     if (!done) return failed(done.error());
     if (const auto divided = divide_shares(session.directory); !divided) return failed(divided.error());
     for (const auto& warning : done->warnings) warn("warning: " + warning);
@@ -24,10 +30,11 @@ int reload(const std::string& file, const Session& session) {
 }  // namespace
 
 void add_reload(CommandLine& line, const Session& session) {
-    const auto file = std::make_shared<std::string>(default_policy_file());
+    const auto options = std::make_shared<Options>();
     auto command = line.command("reload", "Put the policy file in force, at once and for running programs too");
-    command.optional_word("FILE", *file, "Policy file instead of " + *file);
-    command.action([file, &session] { return reload(*file, session); });
+    command.optional_word("FILE", options->file, "Policy file instead of " + options->file);
+    command.flag("--boot", options->boot, "Warn of a cgroup that there is not yet, instead of failing");
+    command.action([options, &session] { return reload(*options, session); });
 }
 
 }  // namespace rdmaquota

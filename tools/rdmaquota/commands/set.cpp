@@ -11,6 +11,7 @@
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/change_limits.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/node_checks.hpp"
 #include "tools/common/shares/divide.hpp"
 #include "tools/common/tenants.hpp"
 
@@ -99,6 +100,8 @@ Result<void> persist(const Options& options, const std::vector<LimitChange>& cha
 // An unknown name is most often misspelt, but may be that of a device to come.
 void warn_of_unknown_device(const std::string& device, const Session& session) {
     if (device == any_device || device == total_device) return;
+    if (const auto missing = missing_port(device); !missing.empty())
+        return warn(fmt::format("warning: {}; the limit holds for nothing", missing));
     auto known = machine_devices();
     if (const auto place = find_tenant(session.directory, ""))
         if (const auto ledger = Ledger::open(ledger_path(place->here)))

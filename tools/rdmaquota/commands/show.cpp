@@ -7,10 +7,14 @@
 #include <fmt/core.h>
 
 #include "tools/common/bypasses.hpp"
+#include "shm/paths.hpp"
 #include "tools/common/json.hpp"
+#include "tools/common/limit_list.hpp"
+#include "tools/common/names.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/control_client.hpp"
 #include "tools/common/event_text.hpp"
+#include "tools/common/guard_counts.hpp"
 #include "tools/rdmaquota/view/show_history.hpp"
 #include "tools/common/read_tenants.hpp"
 #include "tools/common/snapshot_json.hpp"
@@ -24,6 +28,7 @@ struct Options {
     std::string tenant;
     bool json = false;
     bool history = false;
+    bool limits = false;
 };
 
 void print_title(const Terminal& terminal, const TenantView& tenant) {
@@ -55,19 +60,29 @@ std::string notes_on(const ResourceView& view) {
         add(view.grace_left_s() != 0 ? fmt::format("{} of grace left", duration_words(view.grace_left_s()))
                                      : "grace is over");
     if (view.guarantee != 0) add(fmt::format("guaranteed {}", format_amount(view.resource, view.guarantee)));
+    if (view.refused != 0) add(fmt::format("the kernel refused {}", view.refused));
     if (view.debt() != 0) add(fmt::format("{} above its share", format_amount(view.resource, view.debt())));
     return text;
 }
 
+bool is_guarded(const TenantView& tenant) {
+    return std::any_of(tenant.devices.begin(), tenant.devices.end(), [](const DeviceView& device) {
+        return std::any_of(device.resources.begin(), device.resources.end(),
+                           [](const ResourceView& view) { return view.kernel.has_value(); });
+    });
+}
+
 void print_devices(const Terminal& terminal, const TenantView& tenant) {
     if (tenant.devices.empty()) return fmt::print("nothing is used, and no device has a limit\n");
-    Table table({"DEVICE", "RESOURCE", "USAGE", "LIMIT", "PEAK", "", ""},
-                {Align::left, Align::left, Align::right, Align::right, Align::right, Align::left, Align::left});
+    const bool guarded = is_guarded(tenant);
+    Table table({"DEVICE", "RESOURCE", "USAGE", guarded ? "KERNEL" : "", "LIMIT", "PEAK", "", ""},
+                {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::left, Align::left});
     for (const auto& device : tenant.devices)
         for (const auto& view : device.resources) {
             const bool limited = terminal.is_terminal && view.limit != unlimited;
             table.add({printable(device.name), std::string(info(view.resource).name),
-                       usage_words(view), format_amount(view.resource, view.limit),
+                       usage_words(view), view.kernel ? format_amount(view.resource, *view.kernel) : "",
+                       format_amount(view.resource, view.limit),
                        view.peak ? format_amount(view.resource, *view.peak) : "-",
                        limited ? bar(terminal, view.usage, view.limit) : "", notes_on(view)});
         }
@@ -101,12 +116,13 @@ void print_containers(const Terminal& terminal, const TenantView& tenant) {
 
 void print_processes(const Terminal& terminal, const TenantView& tenant) {
     if (tenant.processes.empty()) return fmt::print("\nno process has a device open\n");
-    Table table({"PID", "COMMAND", "DEVICE", "USES"}, {Align::right, Align::left, Align::left, Align::left});
+    Table table({"PID", "USER", "COMMAND", "DEVICE", "USES"},
+                {Align::right, Align::left, Align::left, Align::left, Align::left});
     for (const auto& process : tenant.processes) {
-        const auto pid = pid_text(process);
+        const auto pid = pid_text(process), user = printable(user_name(process.uid));
         const auto comm = printable(process.comm);
-        for (const auto& device : process.devices) table.add({pid, comm, printable(device.name), uses(device)});
-        if (process.devices.empty()) table.add({pid, comm, "-", "nothing"});
+        for (const auto& device : process.devices) table.add({pid, user, comm, printable(device.name), uses(device)});
+        if (process.devices.empty()) table.add({pid, user, comm, "-", "nothing"});
     }
     fmt::print("\n");
     table.print(terminal);
@@ -115,14 +131,16 @@ void print_processes(const Terminal& terminal, const TenantView& tenant) {
 
 void print_bypasses(const Terminal& terminal, const std::vector<BypassView>& views) {
     if (views.empty()) return;
-    Table table({"PID", "COMMAND", "DEVICE", "GOES AROUND THE QUOTA WITH"},
-                {Align::right, Align::left, Align::left, Align::left});
+    Table table({"PID", "USER", "TENANT", "COMMAND", "DEVICE", "GOES AROUND THE QUOTA WITH"},
+                {Align::right, Align::left, Align::left, Align::left, Align::left, Align::left});
     for (const auto& view : views) {
         std::string text;
         for (const auto& [resource, amount] : view.excess)
             text += fmt::format("{}{} {}", text.empty() ? "" : ", ", info(resource).name,
                                 format_amount(resource, amount));
-        table.add({std::to_string(view.pid), printable(view.comm), printable(view.device), text});
+        const auto user = user_of_process(view.pid);
+        table.add({std::to_string(view.pid), user ? printable(user_name(*user)) : "-", printable(view.tenant),
+                   printable(view.comm), printable(view.device), text});
     }
     fmt::print("\n");
     table.print(terminal);
@@ -148,9 +166,19 @@ int history(const Options& options, const Session& session) {
     return status_done;
 }
 
+std::vector<LimitView> all_limits(const TenantReading& tenant) {
+    const auto limits = LimitsSegment::open(limits_path(tenant.place.here), LimitsSegment::Parts::all);
+    return limits ? limits_in_force(*limits) : std::vector<LimitView>();
+}
+
 void print_tenant(const Terminal& terminal, const TenantReading& tenant) {
     print_title(terminal, tenant.view);
     print_devices(terminal, tenant.view);
+    // Where nothing is used, as at the beginning of a `run`, what will hold is of most interest.
+    if (tenant.view.processes.empty() && tenant.place.key.empty() && !tenant.place.here.empty()) {
+        fmt::print("\n");
+        print_limits(terminal, all_limits(tenant));
+    }
     print_held(tenant.held);
     if (tenant.place.has_ledger() || !tenant.view.processes.empty()) print_processes(terminal, tenant.view);
 }
@@ -177,11 +205,21 @@ void print_tenants(const Terminal& terminal, const std::vector<TenantReading>& t
                    idle == 1 ? "" : "s", idle == 1 ? "s" : "");
 }
 
+void print_all_limits(const Terminal& terminal, const std::vector<TenantReading>& tenants) {
+    bool first = true;
+    for (const auto& tenant : tenants) {
+        if (!std::exchange(first, false)) fmt::print("\n");
+        print_title(terminal, tenant.view);
+        print_limits(terminal, all_limits(tenant));
+    }
+}
+
 Json to_json(const std::vector<TenantReading>& tenants, const Json& around) {
     Json list = Json::array();
     for (const auto& tenant : tenants) {
         auto json = tenant_json(tenant.view);
         json["changed_limits"] = held_json(tenant.held);
+        json["limits"] = limits_json(all_limits(tenant));
         json["bypasses"] = tenant.view.name == default_tenant ? around : Json::array();
         list.push_back(std::move(json));
     }
@@ -201,12 +239,15 @@ int show(const Options& options, const Session& session) {
     auto tenants = read_tenants(session.directory, options.tenant);
     if (!tenants) return failed(tenants.error());
     add_old_tenant(*tenants, session.directory);
+    const auto guard = guard_counts(session.directory);
+    for (auto& tenant : *tenants) add_guard_counts(guard, tenant.view);
     const auto around = bypasses(session.directory);
     if (options.json) {
-        fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", rdmaquota::to_json(*tenants, around)}}));
+        fmt::print("{}\n", dump(Json{{"version", 1}, {"guard", {{"state", guard.value("state", "off")}}}, {"tenants", rdmaquota::to_json(*tenants, around)}}));
         return status_done;
     }
     const auto terminal = standard_output();
+    if (options.limits) return print_all_limits(terminal, *tenants), status_done;
     print_tenants(terminal, *tenants, !options.tenant.empty());
     print_bypasses(terminal, bypass_views(around));
     return status_done;
@@ -219,6 +260,7 @@ void add_show(CommandLine& line, const Session& session) {
     auto command = line.command("show", "Show usage, limits and peaks, and the processes behind them");
     command.optional_word("TENANT", options->tenant, "Tenant instead of all that use something");
     command.flag("--json", options->json, "Write JSON");
+    command.flag("--limits", options->limits, "Show every limit in force instead, used or not");
     command.flag("--history", options->history, "Show how usage went, as rdmaquotad has seen it");
     command.action([options, &session] { return show(*options, session); });
 }

@@ -25,8 +25,8 @@ struct Options {
     std::string by = "tenant";
 };
 
-constexpr std::string_view keys = "q quit  t tenant  d device  p process  < > sort  r reverse  up down";
-constexpr std::array<std::string_view, 3> views{"tenant", "device", "process"};
+constexpr std::string_view keys = "q quit  t tenant  u user  p process  d device  < > sort  r reverse  up down";
+constexpr std::array<std::string_view, 4> views{"tenant", "device", "process", "user"};
 
 class Top {
 public:
@@ -104,6 +104,7 @@ private:
         if (character == 't') turn(TopView::tenant);
         if (character == 'd') turn(TopView::device);
         if (character == 'p') turn(TopView::process);
+        if (character == 'u') turn(TopView::user);
     }
 
     void turn(TopView view) {
@@ -120,7 +121,7 @@ private:
 int top(const Options& options, const Session& session) {
     const auto view = std::find(views.begin(), views.end(), options.by);
     if (view == views.end())
-        return wrong_usage(fmt::format("'{}' is no view; write tenant, device or process", options.by));
+        return wrong_usage(fmt::format("'{}' is no view; write tenant, user, process or device", options.by));
     if (!(options.delay_s >= 0.1 && options.delay_s <= 3600)) return wrong_usage("the delay is 0.1 to 3600 seconds");
     if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
         return failed("top needs a terminal; 'rdmaquota show' writes to files and pipes");
@@ -133,8 +134,8 @@ int top(const Options& options, const Session& session) {
 
 void add_top(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    auto command = line.command("top", "Watch usage live, by tenant, device or process");
-    command.option("--by", "VIEW", options->by, "What a line is at first: tenant, device or process");
+    auto command = line.command("top", "Watch usage live, by tenant, user, process or device");
+    command.option("--by", "VIEW", options->by, "What a line is at first: tenant, user, process or device");
     command.option("-d,--delay", "SECONDS", options->delay_s, "Seconds between looks; 1 by default");
     command.action([options, &session] { return top(*options, session); });
 }

@@ -1,21 +1,25 @@
-// rdmaquota which: in which tenant a process is that opens a device now, by which rule, and what is left for it.
+// rdmaquota which: in which tenant a process is that opens a device now, by which rule, and what it may still create.
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
 #include <fmt/core.h>
 
+#include "policy/environment.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/node_policy.hpp"
-#include "tools/common/devices.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/match_text.hpp"
+#include "tools/common/memory_lock.hpp"
 #include "tools/common/read_tenants.hpp"
+#include "tools/common/room.hpp"
 #include "tools/common/subject.hpp"
 #include "tools/common/tenants.hpp"
 #include "tools/common/terminal.hpp"
@@ -74,81 +78,71 @@ Result<Found> find(int pid, const std::string& directory) {
     return found;
 }
 
-// What is left on a device: the least of what the limits of tenant and process leave.
-struct Room {
-    std::string device;
-    Resource resource;
-    Scope scope;
-    std::uint64_t usage, limit;
-};
-
-std::vector<Room> rooms(const TenantView& tenant, const LimitsSegment& limits, int pid) {
-    std::vector<Room> found;
-    for (const auto& device : tenant.devices)
-        for (const auto& view : device.resources)
-            if (view.limit != unlimited)
-                found.push_back({device.name, view.resource, Scope::tenant, view.usage, view.limit});
-    // Without a device, what will hold for each.
-    if (tenant.devices.empty())
-        for (const auto& row : resource_table)
-            if (const auto limit = limits.limit(Scope::tenant, any_device, row.id); limit != unlimited)
-                found.push_back({std::string(any_device), row.id, Scope::tenant, 0, limit});
-    const auto process = std::find_if(tenant.processes.begin(), tenant.processes.end(), [pid](const ProcessView& one) {
-        return one.pid == static_cast<std::uint32_t>(pid);
-    });
-    for (const auto& name : devices_of(tenant, limits))
-        for (const auto& row : resource_table) {
-            const auto limit = limits.limit(Scope::process, name, row.id);
-            if (limit == unlimited) continue;
-            const auto used = process == tenant.processes.end() ? 0 : usage_of(process->devices, name, row.id);
-            found.push_back({name, row.id, Scope::process, used, limit});
-        }
-    return found;
-}
-
-std::uint64_t left(const Room& room) { return room.limit - std::min(room.limit, room.usage); }
-
-void print_rooms(const std::vector<Room>& rooms) {
+void print_rooms(const std::vector<Bound>& rooms) {
     if (rooms.empty()) return fmt::print("\nnothing is limited there\n");
-    Table table({"DEVICE", "RESOURCE", "LEFT", "USAGE", "LIMIT", "OF"},
+    Table table({"DEVICE", "RESOURCE", "ROOM", "USAGE", "LIMIT", "WHOSE"},
                 {Align::left, Align::left, Align::right, Align::right, Align::right, Align::left});
-    for (const auto& room : rooms)
-        table.add({printable(room.device), std::string(info(room.resource).name), format_amount(room.resource, left(room)),
-                   format_amount(room.resource, room.usage), format_amount(room.resource, room.limit),
-                   room.scope == Scope::process ? "each process" : "the tenant"});
+    for (const auto& bound : rooms)
+        table.add({printable(bound.device), std::string(info(bound.resource).name),
+                   format_amount(bound.resource, bound.room()), format_amount(bound.resource, bound.usage),
+                   format_amount(bound.resource, bound.limit), whose(bound)});
     fmt::print("\n");
     table.print(standard_output());
 }
 
-Json rooms_json(const std::vector<Room>& rooms) {
+Json rooms_json(const std::vector<Bound>& bounds, const char* room) {
     Json list = Json::array();
-    for (const auto& room : rooms)
-        list.push_back({{"device", room.device},
-                        {"resource", info(room.resource).name},
-                        {"scope", name(room.scope)},
-                        {"usage", room.usage},
-                        {"limit", room.limit},
-                        {"left", left(room)}});
+    for (const auto& bound : bounds)
+        list.push_back({{"device", bound.device},
+                        {"resource", info(bound.resource).name},
+                        {"scope", name(bound.scope)},
+                        {"total", bound.total},
+                        {"usage", bound.usage},
+                        {"limit", bound.limit},
+                        {room, bound.room()}});
     return list;
+}
+
+// What bounds the process beside this tenant.
+std::vector<std::string> other_bounds(int pid, const Session& session) {
+    std::vector<std::string> notes;
+    if (const auto lock = memory_lock(pid); lock && lock->bounds())
+        notes.push_back(fmt::format("it may pin {} of memory in all (RLIMIT_MEMLOCK), {} of which it has pinned",
+                                    format_amount(Resource::mr_bytes, lock->limit),
+                                    format_amount(Resource::mr_bytes, lock->pinned)));
+    if (session.directory != system_directory && std::filesystem::exists(node_policy_path(system_directory)))
+        notes.push_back(fmt::format("the node's policy holds as well: rdmaquota --dir {} which", system_directory));
+    const auto environment = read_environment([](const char* name) -> const char* { return ::secure_getenv(name); });
+    const auto tightens = [](const LimitRow& row) {
+        return std::any_of(row.begin(), row.end(), [](std::uint64_t limit) { return limit != unset; });
+    };
+    if (pid == ::getpid() && (tightens(environment.process) || tightens(environment.tenant) ||
+                              !environment.process_devices.empty() || !environment.tenant_devices.empty()))
+        notes.push_back("variables of the environment (RDMAQUOTA_LIMIT and others) tighten these limits further");
+    return notes;
 }
 
 int which(const Options& options, const Session& session) {
     const int pid = options.pid == 0 ? ::getpid() : options.pid;
-    const auto found = find(pid, session.directory);
+    auto found = find(pid, session.directory);
     if (!found) return failed(found.error());
+    for (auto& note : other_bounds(pid, session)) found->notes.push_back(std::move(note));
     const auto limits = LimitsSegment::open(limits_path(found->place.here), LimitsSegment::Parts::all);
     if (!limits) return failed(limits.error());
     NodeProcesses processes;
     const auto reading = read_place(found->place, processes);
-    std::vector<Room> room;
-    if (reading) room = rooms(reading->view, *limits, pid);
+    std::vector<Bound> all, room;
+    if (reading) all = bounds(reading->view, *limits, pid);
+    if (reading) room = tightest(all, reading->view, *limits);
     if (options.json) {
         fmt::print("{}\n", dump(Json{{"version", 1}, {"pid", pid}, {"tenant", limits->tenant()}, {"why", found->why},
-                                     {"notes", found->notes}, {"mode", name(limits->mode())}, {"left", rooms_json(room)}}));
+                                     {"notes", found->notes}, {"mode", name(limits->mode())}, {"left", rooms_json(all, "left")},
+                                     {"room", rooms_json(room, "room")}}));
         return status_done;
     }
-    fmt::print("tenant {}: {}\n", printable(limits->tenant()), printable(found->why));
-    for (const auto& note : found->notes) fmt::print("note: {}\n", printable(note));
+    const auto terminal = standard_output();
+    fmt::print("{}\n", wrapped(terminal, fmt::format("tenant {}: {}", printable(limits->tenant()), printable(found->why)), 2));
+    for (const auto& note : found->notes) fmt::print("{}\n", wrapped(terminal, "note: " + printable(note), 2));
     if (limits->mode() != Mode::enforce) fmt::print("mode {}: nothing is denied\n", name(limits->mode()));
     if (reading) print_rooms(room);
     else fmt::print("what is left cannot be seen: {}\n", printable(reading.error()));
@@ -159,7 +153,7 @@ int which(const Options& options, const Session& session) {
 
 void add_which(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    auto command = line.command("which", "Show in which tenant a process is, by which rule, and what is left for it");
+    auto command = line.command("which", "Show in which tenant a process is, by which rule, and what it may still create");
     command.positive("--pid", "PID", options->pid, "A running process instead of a program started from here");
     command.flag("--json", options->json, "Write JSON");
     command.action([options, &session] { return which(*options, session); });

@@ -26,6 +26,8 @@
 #include "tools/rdmaquota/doctor/findings.hpp"
 #include "tools/common/probe.hpp"
 #include "tools/common/reload.hpp"
+#include "tools/rdmaquota/doctor/containers.hpp"
+#include "tools/rdmaquota/doctor/slurm.hpp"
 #include "tools/common/tenants.hpp"
 #include "tools/common/upgrade/old_tenant.hpp"
 #include "tools/rdmaquota/doctor/verbs_memory.hpp"
@@ -330,6 +332,8 @@ Findings examine_node(const std::string& directory) {
     examine_old_programs(findings, directory);
     examine_kernel(findings);
     examine_guard(findings, directory);
+    examine_containers(findings);
+    examine_slurm(findings, directory);
     return findings;
 }
 

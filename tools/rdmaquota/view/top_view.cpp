@@ -5,8 +5,13 @@
 #include <cctype>
 #include <functional>
 #include <map>
+#include <numeric>
+#include <optional>
+#include <tuple>
 
 #include <fmt/core.h>
+
+#include "tools/common/names.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -68,11 +73,27 @@ TopTable by_tenant(const std::vector<TenantView>& tenants) {
     return table;
 }
 
+// Nothing where it is not known: of the sum over devices, only what is limited.
+using Usage = std::array<std::optional<std::uint64_t>, resource_count>;
+
+Usage no_usage(const std::string& device) {
+    Usage usage{};
+    if (device != total_device) usage.fill(0);
+    return usage;
+}
+
+void add_usage(Usage& sum, const DeviceView& device) {
+    for (const auto& view : device.resources) {
+        auto& of = sum[index(view.resource)];
+        of = of.value_or(0) + view.usage;
+    }
+}
+
 // The sum of all tenants that have processes; FULL% is of the tenant that is fullest.
 struct DeviceSum {
     std::size_t holders = 0;
     double fullest = -1;
-    std::array<std::uint64_t, resource_count> usage{};
+    Usage usage{};
 };
 
 std::size_t holders_of(const TenantView& tenant, const std::string& device) {
@@ -87,18 +108,18 @@ std::map<std::string, DeviceSum> add_up(const std::vector<TenantView>& tenants) 
     std::map<std::string, DeviceSum> sums;
     for (const auto& tenant : tenants)
         for (const auto& device : tenant.devices) {
-            auto& sum = sums[device.name];
+            auto& sum = sums.try_emplace(device.name, DeviceSum{0, -1, no_usage(device.name)}).first->second;
             sum.fullest = std::max(sum.fullest, fullest(device));
             sum.holders += holders_of(tenant, device.name);
-            if (tenant.is_sum) continue;
-            for (const auto& view : device.resources) sum.usage[index(view.resource)] += view.usage;
+            if (!tenant.is_sum) add_usage(sum.usage, device);
         }
     return sums;
 }
 
-void add_main_cells(std::vector<TopCell>& row, double full, const std::array<std::uint64_t, resource_count>& usage) {
+void add_main_cells(std::vector<TopCell>& row, double full, const Usage& usage) {
     row.push_back(per_cent(full));
-    for (const auto resource : main_resources) row.push_back(number(resource, usage[index(resource)]));
+    for (const auto resource : main_resources)
+        row.push_back(usage[index(resource)] ? number(resource, *usage[index(resource)]) : nothing);
 }
 
 TopTable by_device(const std::vector<TenantView>& tenants) {
@@ -106,29 +127,61 @@ TopTable by_device(const std::vector<TenantView>& tenants) {
     table.columns = {{"DEVICE", Align::left}, {"PROCS", Align::right}};
     add_main_columns(table);
     for (const auto& [name, sum] : add_up(tenants)) {
-        std::vector<TopCell> row{word(name), {std::to_string(sum.holders), static_cast<double>(sum.holders)}};
+        const TopCell holders{std::to_string(sum.holders), static_cast<double>(sum.holders)};
+        std::vector<TopCell> row{word(name), name == total_device ? nothing : holders};
         add_main_cells(row, sum.fullest, sum.usage);
         table.rows.push_back(std::move(row));
     }
     return table;
 }
 
+TopCell user_cell(uid_t user) {
+    static std::map<uid_t, std::string> names;  // asked once for each
+    const auto known = names.find(user);
+    return word(known != names.end() ? known->second : names.emplace(user, user_name(user)).first->second);
+}
+
 TopTable by_process(const std::vector<TenantView>& tenants) {
     TopTable table;
-    table.columns = {{"PID", Align::right}, {"COMMAND", Align::left}, {"TENANT", Align::left}, {"DEVICE", Align::left}};
+    table.columns = {{"PID", Align::right},  {"USER", Align::left},   {"TENANT", Align::left},
+                     {"COMMAND", Align::left}, {"DEVICE", Align::left}};
     add_main_columns(table);
     table.columns.push_back({"CGROUP", Align::left});
     for (const auto& tenant : tenants)
         for (const auto& process : tenant.processes)
             for (const auto& device : process.devices) {
-                std::vector<TopCell> row{{pid_text(process), static_cast<double>(process.pid)},
-                                         word(process.comm), word(tenant.name), word(device.name)};
-                std::array<std::uint64_t, resource_count> used{};
-                for (const auto& view : device.resources) used[index(view.resource)] = view.usage;
+                std::vector<TopCell> row{{pid_text(process), static_cast<double>(process.pid)}, user_cell(process.uid),
+                                         word(tenant.name), word(process.comm), word(device.name)};
+                auto used = no_usage(device.name);
+                add_usage(used, device);
                 add_main_cells(row, fullest(device), used);
                 row.push_back(process.cgroup.empty() ? nothing : word(process.cgroup));
                 table.rows.push_back(std::move(row));
             }
+    return table;
+}
+
+// A user on a device: what all of the user's processes hold there; FULL% is of the process that is fullest.
+TopTable by_user(const std::vector<TenantView>& tenants) {
+    TopTable table;
+    table.columns = {{"USER", Align::left}, {"TENANT", Align::left}, {"DEVICE", Align::left}, {"PROCS", Align::right}};
+    add_main_columns(table);
+    std::map<std::tuple<uid_t, std::string, std::string>, DeviceSum> sums;
+    for (const auto& tenant : tenants)
+        for (const auto& process : tenant.processes)
+            for (const auto& device : process.devices) {
+                auto& sum = sums.try_emplace({process.uid, tenant.name, device.name},
+                                             DeviceSum{0, -1, no_usage(device.name)}).first->second;
+                ++sum.holders;
+                sum.fullest = std::max(sum.fullest, fullest(device));
+                add_usage(sum.usage, device);
+            }
+    for (const auto& [who, sum] : sums) {
+        std::vector<TopCell> row{user_cell(std::get<0>(who)), word(std::get<1>(who)), word(std::get<2>(who)),
+                                 {std::to_string(sum.holders), static_cast<double>(sum.holders)}};
+        add_main_cells(row, sum.fullest, sum.usage);
+        table.rows.push_back(std::move(row));
+    }
     return table;
 }
 
@@ -147,6 +200,28 @@ std::vector<std::size_t> column_widths(const TopTable& table) {
         for (const auto& row : table.rows) widths[i] = std::max(widths[i], cells_of(row[i].text));
     }
     return widths;
+}
+
+// Words give way to numbers: names are shortened, the longest first, until all columns but the last one fit, if that helps.
+void shorten_names(TopTable& table, std::size_t width, const Terminal& terminal) {
+    constexpr std::size_t least = 10;
+    auto widths = column_widths(table);
+    const auto wanted = [&] {
+        return std::accumulate(widths.begin(), widths.end(), std::size_t{0}) + 2 * (widths.size() - 1) -
+               (table.columns.back().align == Align::left ? widths.back() + 2 : 0);
+    };
+    while (wanted() > width) {
+        std::size_t longest = widths.size();
+        for (std::size_t i = 0; i + 1 < widths.size(); ++i)
+            if (table.columns[i].align == Align::left && widths[i] > least &&
+                (longest == widths.size() || widths[i] > widths[longest]))
+                longest = i;
+        if (longest == widths.size()) break;
+        --widths[longest];
+    }
+    for (auto& row : table.rows)
+        for (std::size_t i = 0; i + 1 < row.size(); ++i)
+            if (table.columns[i].align == Align::left) row[i].text = shortened(terminal, row[i].text, widths[i]);
 }
 
 // Each cell ends where its column does; the line stops before the first column that does not fit.
@@ -171,11 +246,12 @@ std::string line(const TopTable& table, const std::vector<std::size_t>& widths, 
 
 TopTable top_table(const std::vector<TenantView>& tenants, TopView view) {
     if (view == TopView::tenant) return by_tenant(tenants);
+    if (view == TopView::user) return by_user(tenants);
     return view == TopView::device ? by_device(tenants) : by_process(tenants);
 }
 
 std::size_t first_sort(TopView view) {
-    if (view == TopView::tenant) return 5;
+    if (view == TopView::tenant || view == TopView::process) return 5;
     return view == TopView::device ? 2 : 4;
 }
 
@@ -185,6 +261,7 @@ std::vector<std::string> lay_out(TopTable& table, TopState& state, std::size_t w
     const auto shown = std::min(height - 1, table.rows.size());
     state.offset = std::min(state.offset, table.rows.size() - shown);
     sort_rows(table, state);
+    shorten_names(table, width, terminal);
     const auto widths = column_widths(table);
     std::vector<std::string> lines{line(
         table, widths, width, [&](std::size_t i) { return table.columns[i].name; },

@@ -25,7 +25,7 @@ struct TopTable {
     std::vector<std::vector<TopCell>> rows;
 };
 
-enum class TopView { tenant, device, process };
+enum class TopView { tenant, device, process, user };
 
 TopTable top_table(const std::vector<TenantView>& tenants, TopView view);
 
@@ -39,8 +39,8 @@ struct TopState {
     std::size_t offset = 0;  // rows scrolled away at the top
 };
 
-// A header and rows, at most `height` (at least 1) lines of at most `width` cells; columns on the right that do not fit
-// are left out. Sorts the table and brings `state` into bounds, so that the screen is full where there are rows enough.
+// A header and rows, at most `height` (at least 1) lines of at most `width` cells; long names are shortened, and columns on the
+// right that still do not fit are left out. Sorts the table and brings `state` into bounds, so that the screen is full where there are rows enough.
 std::vector<std::string> lay_out(TopTable& table, TopState& state, std::size_t width, std::size_t height,
                                  const Terminal& terminal);
 

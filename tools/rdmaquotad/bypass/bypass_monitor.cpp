@@ -241,7 +241,7 @@ std::string BypassMonitor::name_of(const std::string& key) const {
 }
 
 void BypassMonitor::emit(const BypassReport& report) {
-    events_.emit(priority_of(report.kind), name(report.kind),
+    events_.emit(priority_of(report.kind), kind_of(report.kind),
                  to_json(report.difference, name_of(report.difference.tenant)), words(report.difference));
 }
 

@@ -2,7 +2,7 @@
 
 namespace rdmaquota {
 
-std::string_view name(BypassReport::Kind kind) noexcept {
+SidecarKind kind_of(BypassReport::Kind kind) noexcept {
     using enum BypassReport::Kind;
     switch (kind) {
         case bypass: return "bypass";
@@ -10,7 +10,7 @@ std::string_view name(BypassReport::Kind kind) noexcept {
         case leak: return "leak";
         case leak_ended: return "leak_ended";
     }
-    return "";
+    return "leak_ended";
 }
 
 }  // namespace rdmaquota

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "policy/resource.hpp"
+#include "tools/common/event_kinds.hpp"
 
 namespace rdmaquota {
 
@@ -33,6 +34,6 @@ struct BypassReport {
     Kind kind;
     Difference difference;
 };
-std::string_view name(BypassReport::Kind) noexcept;  // one word
+SidecarKind kind_of(BypassReport::Kind) noexcept;
 
 }  // namespace rdmaquota

@@ -65,7 +65,8 @@ Daemon::Daemon(std::string directory, std::string policy_file)
       tenant_sockets_(node_, control_),
       relay_events_(node_, visibility_, control_),
       metrics_(loop_, [this] { return metrics(); }) {
-    events_.on_event([this](const NodeEvent& event) { relay_events_.send(event); });
+    events_.on_event([this](Priority priority, const NodeEvent& event) { return relay_events_.send(priority, event); });
+    grants_.ask_kernel([this](std::string_view tenant, std::vector<CountedUse>& uses) { guard_.add_uses(tenant, uses); });
 }
 
 int Daemon::run() {
@@ -89,6 +90,7 @@ void Daemon::start() {
     if (const auto listening = control_.listen(control_path(node_.directory())); !listening) log(Priority::error, listening.error());
     tick_ = loop_.every(1s, [this] { tick(); }, Urgency::first);
     relay_ = loop_.every(100ms, [this] { relay_events_.send_new(); });
+    shares_ = loop_.every(100ms, [this] { grants_.go_on(); });
     log(Priority::info, fmt::format("runs for {}", node_.directory()));
     if (const auto loaded = history_.load(); !loaded) log(Priority::warning, loaded.error());
     tick();
@@ -114,7 +116,7 @@ void Daemon::refresh() {
     policy_is_new_ = node_.refresh() || policy_is_new_;
     if (node_.missing() != said_missing_.value_or("")) {
         const bool waits = !node_.missing().empty();
-        events_.emit(waits ? Priority::warning : Priority::info, waits ? "waiting" : "found",
+        events_.emit(waits ? Priority::warning : Priority::info, waits ? SidecarKind("waiting") : SidecarKind("found"),
                      Json{{"missing", node_.missing()}}, waits ? node_.missing() : "policy and ledgers are there");
     }
     said_missing_ = node_.missing();
@@ -146,7 +148,7 @@ void Daemon::tell_of_ledgers() {
         const auto said = said_unusable_.find(tenant->name());
         if (ledger.missing() == (said == said_unusable_.end() ? "" : said->second)) continue;
         const bool waits = !ledger.missing().empty();
-        events_.emit(waits ? Priority::warning : Priority::info, waits ? "waiting" : "found",
+        events_.emit(waits ? Priority::warning : Priority::info, waits ? SidecarKind("waiting") : SidecarKind("found"),
                      Json{{"tenant", tenant->name()}, {"missing", ledger.missing()}},
                      waits ? ledger.missing() : fmt::format("the ledger of tenant {} is there", tenant->name()));
         if (waits) said_unusable_[tenant->name()] = ledger.missing();

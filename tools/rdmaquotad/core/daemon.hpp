@@ -73,7 +73,7 @@ private:
     EventRelay relay_events_;
     MetricsServer metrics_;
     Loop::Source tick_;
-    Loop::Source relay_;
+    Loop::Source relay_, shares_;
     Loop::Source signals_[3];
 };
 

@@ -51,7 +51,10 @@ int caught(sd_event_source* source, const signalfd_siginfo*, void* data) { retur
 
 }  // namespace
 
+// The old one is silent at once, also while its callback runs: its descriptor may be closed next, and sd-event must have
+// let go of it by then, since a child that was forked meanwhile keeps it in the kernel's list.
 Loop::Source& Loop::Source::operator=(Source&& other) noexcept {
+    const Source old(std::move(*this));
     body_ = std::move(other.body_);
     return *this;
 }

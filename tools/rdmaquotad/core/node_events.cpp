@@ -8,16 +8,16 @@
 
 namespace rdmaquota {
 
-void NodeEvents::emit(Priority priority, std::string_view kind, Json fields, std::string text) {
+void NodeEvents::emit(Priority priority, SidecarKind kind, Json fields, std::string text) {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
     const auto time_ns =
         static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-    log(priority, fmt::format("{}: {}", kind, text));
-    ++counts_[std::string(kind)];
-    ring_.push_back({next_++, time_ns, std::string(kind), std::move(fields), std::move(text)});
+    ++counts_[std::string(std::string_view(kind))];
+    ring_.push_back({next_++, time_ns, std::string(std::string_view(kind)), std::move(fields), std::move(text)});
     if (ring_.size() > kept) ring_.pop_front();
-    if (on_event_) on_event_(ring_.back());
+    const auto& event = ring_.back();
+    if (!on_event_ || !on_event_(priority, event)) log(priority, fmt::format("{}: {}", event.kind, event.text));
 }
 
 Json to_json(const NodeEvent& event) {

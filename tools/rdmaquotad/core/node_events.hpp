@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "tools/common/event_kinds.hpp"
 #include "tools/common/json.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 
@@ -26,17 +27,19 @@ class NodeEvents {
 public:
     static constexpr std::size_t kept = 1024;
 
-    void emit(Priority priority, std::string_view kind, Json fields, std::string text);
+    void emit(Priority priority, SidecarKind kind, Json fields, std::string text);
     const std::deque<NodeEvent>& all() const noexcept { return ring_; }  // oldest first
     std::uint64_t next() const noexcept { return next_; }  // number of the next one
     const std::map<std::string, std::uint64_t>& counts() const noexcept { return counts_; }  // by kind
-    void on_event(std::function<void(const NodeEvent&)> callback) { on_event_ = std::move(callback); }
+    // Who returns true has put the event into the log.
+    using Taker = std::function<bool(Priority, const NodeEvent&)>;
+    void on_event(Taker taker) { on_event_ = std::move(taker); }
 
 private:
     std::deque<NodeEvent> ring_;
     std::map<std::string, std::uint64_t> counts_;
     std::uint64_t next_ = 0;
-    std::function<void(const NodeEvent&)> on_event_;
+    Taker on_event_;
 };
 
 Json to_json(const NodeEvent& event);

@@ -108,7 +108,7 @@ void DynamicLimits::hold(Tenant& tenant, LimitsWriter& writer, const LimitKey& k
     const auto done = writer.hold(key.scope, key.device, key.resource, wanted.limit, Reason::rule, wanted.reason);
     if (!done) return log(Priority::error, done.error());
     if (before != wanted.limit)
-        emit(wanted.limit < before ? "tightened" : "relaxed", tenant, key, before, wanted.limit, wanted.reason);
+        emit(wanted.limit < before ? SidecarKind("tightened") : SidecarKind("relaxed"), tenant, key, before, wanted.limit, wanted.reason);
 }
 
 void DynamicLimits::release(Tenant& tenant, LimitsWriter& writer, const LimitKey& key) {
@@ -118,7 +118,7 @@ void DynamicLimits::release(Tenant& tenant, LimitsWriter& writer, const LimitKey
     emit("restored", tenant, key, before, writer.limits().limit(key.scope, key.device, key.resource), "as configured");
 }
 
-void DynamicLimits::emit(std::string_view kind, const Tenant& tenant, const LimitKey& key, std::uint64_t before,
+void DynamicLimits::emit(SidecarKind kind, const Tenant& tenant, const LimitKey& key, std::uint64_t before,
                          std::uint64_t after, const std::string& why) {
     auto holder = key;
     holder.tenant = tenant.name();

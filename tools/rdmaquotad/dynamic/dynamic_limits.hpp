@@ -46,7 +46,7 @@ private:
     void change(Tenant& tenant, const WantedLimits& wanted);
     void hold(Tenant& tenant, LimitsWriter& writer, const LimitKey& key, const WantedLimit& wanted);
     void release(Tenant& tenant, LimitsWriter& writer, const LimitKey& key);
-    void emit(std::string_view kind, const Tenant& tenant, const LimitKey& key, std::uint64_t before,
+    void emit(SidecarKind kind, const Tenant& tenant, const LimitKey& key, std::uint64_t before,
               std::uint64_t after, const std::string& why);
 
     Node& node_;

@@ -15,6 +15,7 @@ namespace rdmaquota {
 namespace {
 
 constexpr auto patience = std::chrono::milliseconds(20);  // for a command that divides
+constexpr auto most_at_once = std::chrono::milliseconds(4);  // what others wait for the sidecar's one thread
 constexpr auto between_reaps = std::chrono::milliseconds(100);
 constexpr auto fresh_at_most = std::chrono::milliseconds(20);  // what all of them use, as it was read
 
@@ -29,8 +30,8 @@ bool contains(const std::vector<ShareDebt>& debts, const ShareDebt& debt) {
 }  // namespace
 
 void Grants::pass(const std::vector<std::string>& devices) {
-    devices_ = devices;
-    const auto done = move({});
+    if (&devices != &devices_) devices_ = devices;
+    const auto done = move({}, most_at_once);
     const auto error = done ? std::string() : done.error();
     if (error != said_ && !error.empty()) log(Priority::warning, error);
     said_ = error;
@@ -57,7 +58,7 @@ void Grants::reap() {
     reaped_ = ShareMover::Clock::now();
 }
 
-Result<void> Grants::move(std::string_view only) {
+Result<void> Grants::move(std::string_view only, ShareMover::Clock::duration most) {
     if (node_.is_own() || !node_.writable()) return {};
     const auto lock = PolicyLock::take(shares_path(node_.directory()), patience);
     if (!lock) return Error{lock.error()};
@@ -71,8 +72,8 @@ Result<void> Grants::move(std::string_view only) {
     const auto begin = ShareMover::Clock::now();
     const auto before = mover_.moves(), reaped = node_.owners_reaped();
     auto done = mover_.pass(members_, devices_, ShareMover::Wants::use, ShareMover::Clock::now(), only,
-                           older_uses(node_.directory()));
-    if (only.empty()) {
+                           older_uses(node_.directory()), most);
+    if (only.empty() && mover_.complete()) {
         read_ = begin;
         reaped_when_read_ = reaped;
         reading_took_ = ShareMover::Clock::now() - begin;
@@ -86,7 +87,7 @@ Result<void> Grants::move(std::string_view only) {
 void Grants::tell() {
     const auto say = [&](const ShareDebt& debt, bool begins) {
         const auto what = fmt::format("{} on {}", info(debt.resource).name, debt.device);
-        events_.emit(Priority::notice, begins ? "frozen" : "thawed",
+        events_.emit(Priority::notice, begins ? SidecarKind("frozen") : SidecarKind("thawed"),
                      Json{{"tenant", debt.tenant},
                           {"device", debt.device},
                           {"resource", info(debt.resource).name},

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "policy/result.hpp"
@@ -20,15 +21,22 @@ public:
 
     // Divides anew what changed. `devices` are those of the machine.
     void pass(const std::vector<std::string>& devices);
+    // Goes on with a pass that took too long for once.
+    void go_on() {
+        if (!mover_.complete()) pass(devices_);
+    }
     // The same at once, for what the programs of one tenant, by key or name, ask for; of the empty name: for all.
     Result<void> pass_for(std::string_view tenant);
+
+    // See ShareMover.
+    void ask_kernel(CountedUses uses) { mover_.ask_kernel(std::move(uses)); }
 
     // Of tenants that use more than their share, which others want.
     const std::vector<ShareDebt>& debts() const noexcept { return mover_.debts(); }
     std::size_t moves() const noexcept { return mover_.moves(); }
 
 private:
-    Result<void> move(std::string_view only);
+    Result<void> move(std::string_view only, ShareMover::Clock::duration most = ShareMover::Clock::duration::max());
     void reap();
     void tell();
 

@@ -13,8 +13,9 @@ namespace {
 constexpr auto between_same = std::chrono::seconds(1);
 constexpr std::size_t most_told = 4096;
 
-const char* kind_of(u32 what) {
-    return what == told_refused ? "refused" : what == told_killed ? "killed" : "exceeded";
+SidecarKind kind_of(u32 what) {
+    if (what == told_refused) return "refused";
+    return what == told_killed ? SidecarKind("killed") : SidecarKind("exceeded");
 }
 
 Json cell_json(const guard_row& row, u32 place) {

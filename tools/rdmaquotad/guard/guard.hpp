@@ -47,6 +47,10 @@ public:
         std::uint64_t amount;
     };
     std::vector<Usage> usage() const;  // by the kernel's count, of what is used
+    // What the kernel counts, where it refuses what is too much.
+    void add_uses(std::string_view tenant, std::vector<CountedUse>& uses) const {
+        if (is_on() && mode_ == GuardMode::deny && kept_) parts_->rows.add_uses(tenant, uses);
+    }
     struct Counts {
         std::uint64_t refused = 0, exceeded = 0, killed = 0;
     };

@@ -29,6 +29,11 @@ bool counts_nothing(const guard_row& row) {
     return std::all_of(std::begin(row.used), std::end(row.used), [](u64 used) { return used == 0; });
 }
 
+// The provider charges objects, address handles and bytes too that some drivers make without the kernel, or in their own way.
+bool counts_all_of(Resource resource) {
+    return resource != Resource::ah && resource != Resource::hca_object && resource != Resource::mr_bytes;
+}
+
 }  // namespace
 
 std::optional<Resource> guarded_resource(std::uint32_t place) noexcept {
@@ -196,6 +201,18 @@ std::optional<guard_stamp> GuardRows::node_stamp(std::string_view device) const 
     stamp.rows[0] = found->second;
     stamp.deny_errno = EDQUOT;
     return stamp;
+}
+
+void GuardRows::add_uses(std::string_view tenant, std::vector<CountedUse>& uses) const {
+    for (auto at = tenants_.lower_bound(Place{std::string(tenant), {}}); at != tenants_.end() && at->first.first == tenant; ++at) {
+        auto& use = uses.emplace_back(CountedUse{at->first.second, {}, {}});
+        for (std::uint32_t place = 0; place < guard_resources; ++place) {
+            const auto resource = guarded_resource(place);
+            if (!resource) continue;
+            use.used[index(*resource)] = __atomic_load_n(&rows_[at->second].used[place], __ATOMIC_RELAXED);
+            use.whole[index(*resource)] = counts_all_of(*resource);
+        }
+    }
 }
 
 bool GuardRows::is_exceeded(std::uint32_t number) const noexcept {

@@ -16,6 +16,7 @@
 
 #include "policy/resource.hpp"
 #include "policy/scope.hpp"
+#include "tools/common/shares/share_tree.hpp"
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/kernel/bpf/kernel_counts.h"
 
@@ -51,6 +52,8 @@ public:
     using Place = std::pair<std::string, std::string>;
     const std::map<Place, std::uint32_t, std::less<>>& tenants() const noexcept { return tenants_; }
     const guard_row& row(std::uint32_t number) const noexcept { return rows_[number]; }
+    // What the kernel counts of a tenant; see CountedUses.
+    void add_uses(std::string_view tenant, std::vector<CountedUse>& uses) const;
     // How many tenants have no row, since there are too many.
     std::size_t without() const noexcept { return without_; }
 

@@ -16,20 +16,24 @@
 namespace rdmaquota {
 namespace {
 
-// One of each pair is loaded, the first where the kernel asks BPF's security hooks. Where 32-bit programs have a hook of
-// their own, its program is attached first, so that no way is open when the guard is said to be on.
+// Where the kernel asks BPF's security hooks, programs are loaded for those, else the others. Where 32-bit programs have a
+// hook of their own, its program is attached before, so that no way is open when the guard is said to be on.
+enum class If : std::uint8_t { always, hooks, no_hooks };
 struct Look {
     const char* function;
     const char* program;
-    bool by_hook, needed;
+    If loaded;
+    bool needed;
 };
 const Look looks[] = {
-    {"bpf_lsm_file_ioctl_compat", "on_ioctl_compat", true, false},
-    {"bpf_lsm_file_ioctl", "on_ioctl", true, true},
-    {"security_file_ioctl_compat", "on_ioctl_compat_modify", false, false},
-    {"security_file_ioctl", "on_ioctl_modify", false, true},
+    {"ib_uverbs_rereg_mr", "on_rereg_done", If::always, false},
+    {"ib_uverbs_ioctl", "on_ioctl_end", If::always, false},
+    {"bpf_lsm_file_ioctl_compat", "on_ioctl_compat", If::hooks, false},
+    {"bpf_lsm_file_ioctl", "on_ioctl", If::hooks, true},
+    {"security_file_ioctl_compat", "on_ioctl_compat_modify", If::no_hooks, false},
+    {"security_file_ioctl", "on_ioctl_modify", If::no_hooks, true},
 };
-const char* const tables[] = {"rows", "files", "reservations", "stamps"};
+const char* const tables[] = {"rows", "files", "stamps"};
 
 // The list of the kernel's security modules; each is asked in its turn.
 bool asks_bpf_hooks() {
@@ -99,10 +103,10 @@ struct GuardProgram::Parts {
 };
 
 void GuardProgram::select(bpf_object* object, bool guarded, const std::function<bool(const char*)>& has) {
-    const bool hooks = asks_bpf_hooks();
+    const auto other = asks_bpf_hooks() ? If::no_hooks : If::hooks;
     for (const auto& look : looks)
         bpf_program__set_autoload(program(object, look.program),
-                                  guarded && look.by_hook == hooks && has(look.function));
+                                  guarded && look.loaded != other && has(look.function));
     for (const char* name : {"take_stock", "settle"}) bpf_program__set_autoload(program(object, name), guarded);
     if (guarded) return;
     for (const char* name : tables) bpf_map__set_max_entries(table(object, name), 1);

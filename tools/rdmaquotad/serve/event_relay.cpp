@@ -1,13 +1,19 @@
 #include "tools/rdmaquotad/serve/event_relay.hpp"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "tools/common/event_text.hpp"
+#include "tools/rdmaquotad/core/log.hpp"
 #include "tools/rdmaquotad/serve/request.hpp"
 
 namespace rdmaquota {
 namespace {
+
+constexpr unsigned calls_between_repeats = 600;  // a minute
 
 Text text_of(const Json& event) {
     return std::make_shared<const std::string>(dump(Json{{"version", control_version}, {"event", event}}) + "\n");
@@ -15,32 +21,32 @@ Text text_of(const Json& event) {
 
 }  // namespace
 
-void EventRelay::send(const NodeEvent& event) {
+bool EventRelay::send(Priority priority, const NodeEvent& event) {
     const auto tenant = event.fields.value("tenant", "");
-    control_.broadcast(text_of(to_json(event)), [&](const Peer& peer) {
-        return visibility_.sees_event(peer, tenant);
-    });
+    const auto json = to_json(event);
+    control_.broadcast(text_of(json), [&](const Peer& peer) { return visibility_.sees_event(peer, tenant); });
+    return keeper_.keep(priority, json);
 }
 
-// From now on, of ledgers that are new here. While nobody listens, events are passed over.
+// From now on, of ledgers that are new here.
 void EventRelay::send_new() {
-    const bool all = calls_++ % 10 == 0;
+    const auto call = calls_++;
+    const bool all = call % 10 == 0;
     if (all) std::erase_if(sources_, [&](const auto& entry) { return node_.find(entry.first) == nullptr; });
-    const bool heard = control_.subscribers() != 0;
     std::vector<Source*> with_news;
     for (auto* tenant : node_.with_ledger()) {
         const auto& ledger = tenant->ledger();
         if (ledger.at_rest() && !all) continue;
         auto& source = sources_[tenant->key()];
         source.tenant = tenant;
+        if (all) begin_second(source);
+        if (call % calls_between_repeats == 0) keep_repeats(source);
         const auto head = ledger.events();
         const bool began_anew = head.denials < source.next.denials || head.repairs < source.next.repairs;
         const bool first = source.ledger == 0;
         if (std::exchange(source.ledger, ledger.number()) != ledger.number() || began_anew)
             source.next = first ? head : EventCursor{};
-        if (head == source.next) continue;
-        if (heard) with_news.push_back(&source);
-        else source.next = head;
+        if (head != source.next) with_news.push_back(&source);
     }
     node_.schedule().pass(with_news, time_for_all, [&](Source& source) { send_new(source); });
 }
@@ -50,9 +56,42 @@ void EventRelay::send_new(Source& source) {
     // An event may name a device that is new.
     if (!tenant.ledger().copy(node_.scratch(), LedgerCopy::Parts::usage)) return;
     const auto devices = node_.scratch().devices();
-    for (const auto& [number, event] : read_events(tenant.ledger().path(), source.next))
-        control_.broadcast(text_of(event_json(number, event, devices, tenant.name())),
-                           [&](const Peer& peer) { return visibility_.sees(peer, tenant); });
+    for (const auto& [number, event] : read_events(tenant.ledger().path(), source.next)) {
+        const auto json = event_json(number, event, devices, tenant.name());
+        control_.broadcast(text_of(json), [&](const Peer& peer) { return visibility_.sees(peer, tenant); });
+        keep(source, number, event, json);
+    }
+}
+
+void EventRelay::keep(Source& source, std::uint64_t number, const Event& event, const Json& json) {
+    if (++source.kept > most_kept_a_second) {
+        ++source.left_out;
+        return;
+    }
+    if (!is_repair(event.kind)) source.counts[number] = event.count;
+    keeper_.keep(Priority::notice, json);
+}
+
+void EventRelay::begin_second(Source& source) {
+    if (source.left_out != 0)
+        log(Priority::notice, fmt::format("tenant {}: {} events of a second were not kept", source.tenant->name(), source.left_out));
+    source.kept = source.left_out = 0;
+}
+
+// A denial that a program met again is kept again, with its count; for as long as the ring has it.
+void EventRelay::keep_repeats(Source& source) {
+    if (source.counts.empty()) return;
+    auto& tenant = *source.tenant;
+    if (!tenant.ledger().copy(node_.scratch(), LedgerCopy::Parts::usage)) return;
+    const auto devices = node_.scratch().devices();
+    EventCursor known{source.counts.begin()->first, source.next.repairs};
+    const auto before = std::exchange(source.counts, {});
+    for (const auto& [number, event] : read_events(tenant.ledger().path(), known)) {
+        const auto was = before.find(number);
+        if (was == before.end()) continue;
+        source.counts[number] = was->second;
+        if (event.count > was->second) keep(source, number, event, event_json(number, event, devices, tenant.name()));
+    }
 }
 
 }  // namespace rdmaquota

@@ -1,5 +1,6 @@
 // Sends events to subscribers of the control socket: those of the sidecar, and those that programs write into the
-// ledgers. Each subscriber gets those of the tenants that it sees.
+// ledgers. Each subscriber gets those of the tenants that it sees. All are kept in the journal of events as well, but for those
+// of a ledger that come faster than anybody could read.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
+#include "tools/rdmaquotad/serve/event_keeper.hpp"
 #include "tools/rdmaquotad/serve/visibility.hpp"
 
 namespace rdmaquota {
@@ -18,10 +20,13 @@ public:
     // Events of ledgers are read for so long in each call; the rest follows in the next.
     static constexpr std::chrono::milliseconds time_for_all{20};
 
-    EventRelay(Node& node, Visibility& visibility, ControlSocket& control)
-        : node_(node), visibility_(visibility), control_(control) {}
+    static constexpr unsigned most_kept_a_second = 20;  // of a tenant
 
-    void send(const NodeEvent& event);
+    EventRelay(Node& node, Visibility& visibility, ControlSocket& control)
+        : node_(node), visibility_(visibility), control_(control), keeper_(node.directory()) {}
+
+    // True when the event is in the log by that.
+    bool send(Priority priority, const NodeEvent& event);
     // What came into the ledgers since the last call. Those at rest are looked at in every tenth call.
     void send_new();
 
@@ -31,14 +36,20 @@ private:
         EventCursor next;
         LookSchedule::Turn turn;
         Tenant* tenant = nullptr;
+        std::map<std::uint64_t, std::uint64_t> counts;  // of denials that may be repeated, as they were kept
+        unsigned kept = 0, left_out = 0;                // in this second
     };
     void send_new(Source& source);
+    void keep(Source& source, std::uint64_t number, const Event& event, const Json& json);
+    void keep_repeats(Source& source);
+    static void begin_second(Source& source);
 
     Node& node_;
     Visibility& visibility_;
     ControlSocket& control_;
     std::map<std::string, Source> sources_;  // by the tenant's key
     unsigned calls_ = 0;
+    EventKeeper keeper_;
 };
 
 }  // namespace rdmaquota

@@ -4,14 +4,16 @@
 #pragma once
 
 #include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
-#include "objects.bpf.h"
+#include "guard_rereg.bpf.h"
 
-enum { no_kind = ~0U, by_write = ~1U };  // by_write: the command in the request tells
-enum { looked_attributes = 12 };
+enum { no_kind = ~0U, by_write = ~1U, another_length = kind_count };  // by_write: the command in the request tells
+enum { looked_attributes = 12, usual_attributes = 5 };
+enum { rereg_translation = 1 };  // IB_MR_REREG_TRANS (include/rdma/ib_verbs.h); the same as IBV_REREG_MR_CHANGE_TRANSLATION
 
 struct request {
     u32 kind;
@@ -51,6 +53,7 @@ static __always_inline u32 kind_of_command(u32 command) {
         case IB_USER_VERBS_CMD_ALLOC_PD: return kind_pd;
         case IB_USER_VERBS_CMD_CREATE_AH: return kind_ah;
         case IB_USER_VERBS_CMD_REG_MR: return kind_mr;
+        case IB_USER_VERBS_CMD_REREG_MR: return another_length;
         case IB_USER_VERBS_CMD_ALLOC_MW: return kind_mw;
         case IB_USER_VERBS_CMD_CREATE_CQ: return kind_cq;
         case IB_USER_VERBS_CMD_CREATE_QP: return kind_qp;
@@ -79,14 +82,45 @@ struct made_by {
 // A length that no device accepts must not make a sum wrap; and both fit into one word.
 enum { bytes_bits = 56, largest_bits = 52 };
 
-static __always_inline u32 read_attributes(struct ib_uverbs_attr *attributes, u64 from, u32 count, bool sleeps) {
+struct asked {
+    u64 header[sizeof(struct ib_uverbs_ioctl_hdr) / sizeof(u64)];
+    struct ib_uverbs_attr attributes[looked_attributes];
+};
+static __always_inline struct ib_uverbs_ioctl_hdr *header_of(struct asked *it) { return (void *)it->header; }
+
+// The header with as many attributes as most requests have, in one step; the header alone where memory ends behind it.
+static __always_inline u32 read_header(struct asked *it, u64 from, bool sleeps) {
+    u32 both = sizeof it->header + usual_attributes * sizeof it->attributes[0];
+    if (read_user(it, both, from, sleeps) == 0) return usual_attributes;
+    if (read_user(it->header, sizeof it->header, from, sleeps) != 0) header_of(it)->object_id = header_of(it)->method_id = ~0;
+    return 0;
+}
+
+// How many attributes are there to look at, when `have` are read.
+static __always_inline u32 read_attributes(struct asked *it, u64 from, u32 have, bool sleeps) {
+    u32 count = header_of(it)->num_attrs;
     if (count > looked_attributes) count = looked_attributes;
-    return read_user(attributes, count * sizeof *attributes, from, sleeps) == 0 ? count : 0;
+    if (count <= have) return count;
+    return read_user(it->attributes, count * sizeof it->attributes[0], from + sizeof it->header, sleeps) == 0 ? count : 0;
+}
+
+// Of a registration: what is mapped on demand pins nothing.
+static __always_inline void look_at_memory(struct made_by *it, u64 input, bool sleeps) {
+    struct ib_uverbs_reg_mr memory;
+    if (read_user(&memory, sizeof memory, input, sleeps) != 0) it->kind = no_kind;
+    else if (!(memory.access_flags & IB_UVERBS_ACCESS_ON_DEMAND)) it->bytes = memory.length;
+}
+
+// Of a re-registration, which may need room for both lengths for a moment.
+static __always_inline void look_at_length_change(struct made_by *it, u64 input, bool sleeps) {
+    struct ib_uverbs_rereg_mr memory;
+    if (read_user(&memory, sizeof memory, input, sleeps) != 0 || !(memory.flags & rereg_translation)) it->kind = no_kind;
+    else it->bytes = memory.length;
 }
 
 // Of a write command: attributes in any order, of which one is the command and another its input.
 static __always_inline void look_at_command(struct made_by *it, const struct ib_uverbs_attr *attributes, u32 count, bool sleeps) {
-    u64 input = 0, length = 0;
+    u64 input = 0;
     u32 command = ~0U;
     for (u32 i = 0; i < looked_attributes; ++i) {
         if (i >= count) break;
@@ -94,9 +128,8 @@ static __always_inline void look_at_command(struct made_by *it, const struct ib_
         if (attributes[i].attr_id == UVERBS_ATTR_CORE_IN) input = attributes[i].data;
     }
     it->kind = kind_of_command(command);
-    if (it->kind != kind_mr) return;
-    if (read_user(&length, sizeof length, input + offsetof(struct ib_uverbs_reg_mr, length), sleeps) != 0) it->kind = no_kind;
-    it->bytes = length;
+    if (it->kind == kind_mr) look_at_memory(it, input, sleeps);
+    if (it->kind == another_length) look_at_length_change(it, input, sleeps);
 }
 
 static __always_inline void look_at_length(struct made_by *it, const struct ib_uverbs_attr *attributes, u32 count, u32 wanted) {
@@ -107,16 +140,15 @@ static __always_inline void look_at_length(struct made_by *it, const struct ib_u
 }
 
 static __always_inline struct made_by read_request(u64 argument, bool sleeps) {
-    struct ib_uverbs_attr attributes[looked_attributes];
-    struct ib_uverbs_ioctl_hdr header;
+    struct asked asked;
     struct made_by it = {no_kind, 0, 0};
-    if (read_user(&header, sizeof header, argument, sleeps) != 0) return it;
-    struct request what = request_of(header.object_id, header.method_id);
+    u32 count = read_header(&asked, argument, sleeps);
+    struct request what = request_of(header_of(&asked)->object_id, header_of(&asked)->method_id);
     if (what.kind != by_write) it.kind = what.kind;
     if (what.kind != by_write && !what.length_attribute) return it;
-    u32 count = read_attributes(attributes, argument + sizeof header, header.num_attrs, sleeps);
-    if (what.kind == by_write) look_at_command(&it, attributes, count, sleeps);
-    else look_at_length(&it, attributes, count, what.length_attribute);
+    count = read_attributes(&asked, argument, count, sleeps);
+    if (what.kind == by_write) look_at_command(&it, asked.attributes, count, sleeps);
+    else look_at_length(&it, asked.attributes, count, what.length_attribute);
     return it;
 }
 
@@ -168,6 +200,7 @@ static __always_inline int look(u64 ufile, struct file *file, u32 command, u64 a
     kind = request >> bytes_bits;
     if (!use && kind == kind_handle) use = entering(ufile, file);
     if (!use || (kind == kind_handle && use->whole)) return 0;
+    if (kind == another_length) return refusal(refuses_bytes(use->id, request & ((1ULL << bytes_bits) - 1)));
     return refusal(reserve(use->id, kind, request & ((1ULL << bytes_bits) - 1)));
 }
 

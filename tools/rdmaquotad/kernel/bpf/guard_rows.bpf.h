@@ -127,17 +127,8 @@ __attribute__((noinline)) int give_back(u32 row, u32 kind, u64 bytes) {
     return 0;
 }
 
-// 0: there is room; else the resource that has none, + 1.
-__attribute__((noinline)) int row_refuses(u32 row, u32 kind, u64 bytes) {
-    struct guard_row *of = row_at(row);
-    if (!of) return 0;
-    if (!has_room(of, row, place_of(kind), 1)) return place_of(kind) + 1;
-    if (kind != kind_handle && !has_room(of, row, guard_object, 1)) return guard_object + 1;
-    if (bytes && !has_room(of, row, bytes_place(kind), bytes)) return bytes_place(kind) + 1;
-    return 0;
-}
-
-// Takes from the row. As above; then nothing was taken, unless the row is not enforced.
+// Takes from the row. 0: there is room; else the resource that has none, + 1; then nothing was taken, unless the row is not
+// enforced.
 __attribute__((noinline)) int row_takes(u32 row, u32 kind, u64 bytes) {
     struct guard_row *of = row_at(row);
     u32 place = place_of(kind), refused = 0;
@@ -145,7 +136,7 @@ __attribute__((noinline)) int row_takes(u32 row, u32 kind, u64 bytes) {
     bool enforced = of->enforced && guard_mode == guard_deny;
     // So that others do not meet, for a moment, bytes that are too many anyway; one object more harms nobody where there are
     // too many.
-    if (bytes && enforced && (refused = row_refuses(row, kind, bytes)) != 0) return refused;
+    if (bytes && enforced && !has_room(of, row, bytes_place(kind), bytes)) return bytes_place(kind) + 1;
     if (!raise(of, row, place, 1)) refused = place + 1;
     if (kind != kind_handle && !raise(of, row, guard_object, 1)) refused = guard_object + 1;
     if (bytes && !raise(of, row, bytes_place(kind), bytes)) refused = bytes_place(kind) + 1;

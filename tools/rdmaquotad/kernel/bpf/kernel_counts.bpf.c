@@ -95,14 +95,12 @@ int BPF_PROG(on_destroy, struct ib_uobject *uobject, enum rdma_remove_reason why
 SEC("fentry/alloc_abort_idr_uobject")
 int BPF_PROG(on_abort) {
     take_mark();
-    if (guarded) give_up_reservation();
     return 0;
 }
 
 SEC("fexit/ib_init_ucontext")
 int BPF_PROG(on_open, struct uverbs_attr_bundle *attributes, int status) {
     if (status == 0) opened((u64)attributes->ufile, attributes->context->device);
-    if (status != 0 && guarded) give_up_reservation();
     return 0;
 }
 
@@ -161,6 +159,18 @@ int BPF_PROG(on_ioctl, struct file *file, unsigned int command, unsigned long ar
 SEC("lsm/file_ioctl_compat")
 int BPF_PROG(on_ioctl_compat, struct file *file, unsigned int command, unsigned long argument) {
     return look((u64)file->private_data, file, command, argument, false);
+}
+
+SEC("fexit/ib_uverbs_rereg_mr")
+int BPF_PROG(on_rereg_done, struct uverbs_attr_bundle *attributes, int status) {
+    if (status == 0) recount_memory((u64)attributes->ufile);
+    return 0;
+}
+
+SEC("fexit/ib_uverbs_ioctl")
+int BPF_PROG(on_ioctl_end) {
+    give_up_reservation();
+    return 0;
 }
 
 // Where the kernel does not ask BPF's security hooks. They may not sleep either.

@@ -138,7 +138,7 @@ struct reservation {
     u64 opener;  // id
     u64 bytes;
     u32 kind;
-    u32 zero;
+    u32 displaced;  // not in its thread's first slot
 };
 
 // FNV-1a over 32-bit words; of ids in this order: user, group, how many groups, groups. Never 0 or guard_any.

@@ -19,6 +19,7 @@ struct {
     __type(value, struct counted_object);
 } overflow SEC(".maps");
 
+enum { slot_ends = 1 };  // in place of an address: its end is being counted
 u64 any_overflow;  // not 0: there was ever an object in `overflow`
 
 static __always_inline void subtract(const struct counted_object *counted) {
@@ -60,8 +61,11 @@ static __always_inline void ended(u64 object) {
     for (u32 probe = 0; probe < object_probes; ++probe) {
         struct object_slot *slot = slot_at(half, probe);
         if (slot->object != object) continue;
+        if (__sync_val_compare_and_swap(&slot->object, object, slot_ends) != object) return;
         counted = slot->counted;
-        if (__sync_val_compare_and_swap(&slot->object, object, 0) == object) subtract(&counted);
+        if (counted.bytes) counted.bytes = __sync_lock_test_and_set(&slot->counted.bytes, 0);  // see recount_slot
+        slot->object = 0;
+        subtract(&counted);
         return;
     }
     if (!any_overflow) return;

@@ -1,0 +1,177 @@
+#include "shm/remedy.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "policy/tenant.hpp"
+#include "shm/atomic.hpp"
+#include "shm/paths.hpp"
+
+namespace rdmaquota {
+namespace {
+
+bool of_process(const Denial& denial) noexcept { return denial.scope == Scope::process; }
+
+std::string_view row_of(std::string_view device, const Denial& denial) noexcept {
+    return denial.total ? total_device : device;
+}
+
+std::uint64_t needed(const Denial& denial) noexcept { return std::min(denial.used + denial.requested, max_amount); }
+
+std::string command(const Circumstances& found, std::string_view what) {
+    return found.directory == system_directory ? fmt::format("rdmaquota {}", what)
+                                               : fmt::format("rdmaquota --dir {} {}", found.directory, what);
+}
+
+std::string setting(const Denial& denial, std::uint64_t amount) {
+    return fmt::format("{}={}", info(denial.resource).name, format_limit(denial.resource, amount));
+}
+
+// Without a name, --process is for every tenant that says nothing else.
+std::string tenant_word(const Denial& denial, const Circumstances& found) {
+    return found.tenant == default_tenant && !of_process(denial) ? "" : found.tenant + " ";
+}
+
+std::string change(std::string_view device, const Denial& denial, const Circumstances& found) {
+    const auto* process = of_process(denial) ? " --process" : "";
+    if (!found.set_for.empty() && found.of_file >= needed(denial))
+        return command(found, fmt::format("unset {}{} {}{}", tenant_word(denial, found),
+                                          found.set_for == any_device ? "'*'" : found.set_for,
+                                          info(denial.resource).name, process));
+    return command(
+        found, fmt::format("set {}{} {}{}{}", tenant_word(denial, found), row_of(device, denial),
+                           setting(denial, needed(denial)), process, found.reason == Reason::soft ? " --soft" : ""));
+}
+
+// Its share is not enough: what is above it has to grow, or some of that has to be reserved.
+std::string larger_share(std::string_view device, const Denial& denial, const Circumstances& found) {
+    const auto reserve = command(found, fmt::format("set {} {} {} --guarantee", found.tenant, row_of(device, denial),
+                                                    setting(denial, needed(denial))));
+    if (found.above.empty()) return reserve;
+    const auto more = std::min(found.above_limit + needed(denial) - std::min(needed(denial), denial.limit), max_amount);
+    return fmt::format(
+        "{}, or to reserve it: {}",
+        command(found, fmt::format("set {} {} {}", found.above, row_of(device, denial), setting(denial, more))),
+        reserve);
+}
+
+std::string holder(const Denial& denial, const Circumstances& found) {
+    const auto why = found.why.empty() ? "" : fmt::format(" ({})", found.why);
+    switch (found.reason) {
+        case Reason::rule:
+            return fmt::format("a dynamic rule holds the limit there at present{}", why);
+        case Reason::upgrade:
+            return fmt::format("programs that run with an older rdmaquota have the rest{}", why);
+        case Reason::grant:
+            return fmt::format("that is its share of what {} may use, and others use the rest{}",
+                               found.above.empty() ? "the tenants above" : found.above,
+                               denial.used > denial.limit
+                                   ? fmt::format("; it has {} more than its share",
+                                                 format_amount(denial.resource, denial.used - denial.limit))
+                                   : "");
+        case Reason::soft:
+            return "this soft limit has been exceeded for longer than the grace period";
+        default:
+            return "the limit is lower than configured at present; rdmaquota show says why";
+    }
+}
+
+// What one who may not change limits can do without asking.
+std::string own_means(const Denial& denial, const Circumstances& found) {
+    if (of_process(denial)) return "destroy what this process no longer needs";
+    if (!found.own) return {};
+    if (found.own == 0) return "this process has none of it, others of the tenant have all";
+    return fmt::format("this process has {} of it: destroy what it no longer needs",
+                       format_amount(denial.resource, *found.own));
+}
+
+std::string what_helps(std::string_view device, const Denial& denial, const Circumstances& found) {
+    switch (found.reason) {
+        case Reason::rule:
+            return "its rule is in the policy file";
+        case Reason::upgrade:
+            return "end these programs, or start them again";
+        case Reason::grant:
+            return "to allow it: " + larger_share(device, denial, found);
+        case Reason::configured:
+        case Reason::soft:
+            return "to allow it: " + change(device, denial, found);
+        default:
+            return {};
+    }
+}
+
+// The row that says it: the device's own, else that of every device.
+std::string_view holding_row(const LimitsSegment& limits, std::string_view device, const Denial& denial) {
+    const bool own = load_limit(limits.row(denial.scope, row_of(device, denial)), denial.resource) != unset;
+    return own || denial.total || is_port(device) ? row_of(device, denial) : any_device;
+}
+
+void read_origin(const LimitsSegment& limits, std::string_view device, const Denial& denial, Circumstances& found) {
+    const auto row = holding_row(limits, device, denial);
+    const auto* origin = limits.origin(denial.scope, row, denial.resource);
+    if (origin == nullptr) return;
+    if (found.reason != Reason::configured) found.why.assign(origin->why, strnlen(origin->why, sizeof origin->why));
+    if (!(load(origin->own) & own_by_set) || found.reason != Reason::configured) return;
+    const auto* any = row == any_device || row == total_device || is_port(row)
+                          ? nullptr
+                          : limits.origin(denial.scope, any_device, denial.resource);
+    found.set_for = row;
+    found.of_file = load(origin->file);
+    if (found.of_file == unset && any != nullptr) found.of_file = load(any->configured);
+    if (found.of_file == unset) found.of_file = unlimited;
+}
+
+void read_above(std::string_view device, const Denial& denial, Circumstances& found) {
+    for (std::string name = found.tenant; name != node_tenant;) {
+        name = parent_of(name);
+        const auto limits = LimitsSegment::open(limits_path(here_path(found.directory, name)));
+        if (!limits) continue;
+        found.above_limit = limits->limit(Scope::tenant, row_of(device, denial), denial.resource);
+        if (found.above_limit == unlimited) continue;
+        found.above = name;
+        return;
+    }
+}
+
+}  // namespace
+
+bool is_soft(const LimitsSegment& limits, std::string_view device, const Denial& denial) noexcept {
+    return denial.scope == Scope::tenant && !denial.total && denial.limit == limits.soft(device, denial.resource) &&
+           denial.limit < limits.limit(Scope::tenant, device, denial.resource);
+}
+
+Reason reason_of(const LimitsSegment& limits, std::string_view device, const Denial& denial) noexcept {
+    if (is_soft(limits, device, denial)) return Reason::soft;
+    return limits.reason(denial.scope, row_of(device, denial), denial.resource);
+}
+
+Circumstances circumstances_of(const std::string& directory, const std::string& here, const std::string& tenant,
+                               std::string_view device, const Denial& denial, Reason reason) {
+    Circumstances found{directory, tenant, reason};
+    const auto path = limits_path(here);
+    found.may_change = faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
+    if (const auto limits = LimitsSegment::open(path, LimitsSegment::Parts::all))
+        read_origin(*limits, device, denial, found);
+    if (found.reason == Reason::grant) read_above(device, denial, found);
+    return found;
+}
+
+std::string remedy(std::string_view device, const Denial& denial, const Circumstances& found) {
+    const auto held = found.reason == Reason::configured ? "" : holder(denial, found);
+    const auto helps = what_helps(device, denial, found);
+    if (found.may_change) return fmt::format("{}{}{}", held, held.empty() || helps.empty() ? "" : "; ", helps);
+    std::string text = held;
+    const auto add = [&](const std::string& part) { text += (text.empty() || part.empty() ? "" : "; ") + part; };
+    add(own_means(denial, found));
+    if (helps.starts_with("to allow it: ")) add("ask an administrator, " + helps);
+    return text;
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,65 @@
+#!/bin/bash
+# guard_oracle_test.sh BUILD: the oracle under the guard: the kernel's figures, the ledger, the guard and the oracle's own
+# account agree whenever all rest; at first while the sidecar lives, then while it and programs are killed at random and the
+# kernel's figures are sampled. RDMAQUOTA_ORACLE_SEED and RDMAQUOTA_ORACLE_STEPS. Runs as root in the guest.
+set -u
+# shellcheck source=test/integration/guest.sh
+. "$(dirname "$0")/guest.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$here/sidecar.sh"
+# shellcheck source=test/integration/guard.sh
+. "$here/guard.sh"
+seed=${RDMAQUOTA_ORACLE_SEED:-$RANDOM}
+steps=${RDMAQUOTA_ORACLE_STEPS:-1500}
+
+# play NAME PHASE...: its checks are some of ours
+play() {
+    local status=0 line
+    timeout 300 "$1/test/oracle/oracle" --guard --seed "$seed" --steps "$steps" "${@:3}" > oracle.log || status=$?
+    grep -v -E '^[0-9]+ passed, [0-9]+ failed$' oracle.log
+    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' oracle.log) || line='0 passed, 1 failed'
+    passed=$((passed + ${line%% *}))
+    line=${line#*, }
+    failed=$((failed + ${line%% *}))
+    is "$2" "$status" 0
+}
+# silent [ROW...]: a policy with the guard, and the node's rows
+silent() {
+    printf 'version = 1\n[log]\nlevel = "none"\n[sidecar]\nguard = "deny"\n' > policy.toml
+    [ $# = 0 ] || printf '%s\n' '[node."*"]' "$@" >> policy.toml
+    rdmaquota reload policy.toml > /dev/null
+}
+
+silent
+start_sidecar
+guard_is deny
+play "$1" "the oracle plays with the guard" single limits threads
+stop_sidecar
+
+silent 'pd = 5' 'mr = 6'
+summary() { rdma resource show "$device" | sed -n "s/.* $1 \([0-9]*\) .*/\1/p"; }
+own_mrs=$(summary mr)
+(
+    trap 'echo $pds $mrs > most; exit' TERM
+    pds=0 mrs=0
+    while :; do
+        now=$(pds) && [ "$now" -le $pds ] || pds=$now
+        now=$(($(summary mr) - own_mrs)) && [ "$now" -le $mrs ] || mrs=$now
+    done
+) &
+sampler=$!
+unruly_sidecar "$seed"
+play "$1" "and while the sidecar is killed" threads processes
+kill $sampler
+wait $sampler
+calm_sidecar
+guard_is deny
+read -r pds mrs < most
+echo "# the kernel had $pds PDs and $mrs MRs at most"
+is "at no moment the kernel had more than the node may have" "$([ "$pds" -le 5 ] && [ "$mrs" -le 6 ] && echo yes || echo "$pds $mrs")" yes
+is "and it had nearly as many" "$([ "$pds" -ge 4 ] && echo yes || echo "$pds")" yes
+is "nobody was taken for one that goes around the quota, or killed" "$(grep -e ' bypass: ' -e ' killed: ' lives.log)" ""
+is "one guard is left" "$(find /sys/fs/bpf/rdmaquota -mindepth 1 -maxdepth 1 | wc -l)" 1
+stop_sidecar
+rdmaquota guard off > /dev/null
+finish

@@ -1,0 +1,125 @@
+# Shell helpers for tests in the guest with Slurm: slurmctld, slurmd and munge on one node; sourced after tap.sh and guest.sh.
+# shellcheck shell=bash disable=SC2034,SC2154 # each test uses some of these; it has `jobs` and `objects`
+
+export SLURM_CONF=$work/slurm.conf
+node=node1
+plugin=$(find /usr/lib /usr/local/lib -name spank_rdmaquota.so | head -n 1)
+
+# Debian has Slurm built for several slurmd on a node, so the scope of jobs has the name of the node.
+configure() {
+    mkdir -p state spool
+    cat > slurm.conf << END
+ClusterName=test
+SlurmctldHost=$node
+SlurmUser=root
+StateSaveLocation=$work/state
+SlurmdSpoolDir=$work/spool
+SlurmctldPidFile=$work/slurmctld.pid
+SlurmdPidFile=$work/slurmd.pid
+SlurmctldLogFile=$work/slurmctld.log
+SlurmdLogFile=$work/slurmd.log
+PlugStackConfig=$work/plugstack.conf
+ProctrackType=proctrack/cgroup
+TaskPlugin=task/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SlurmdParameters=config_overrides
+ReturnToService=2
+MessageTimeout=30
+SlurmdTimeout=0
+KillWait=2
+SchedulerType=sched/builtin
+NodeName=$node CPUs=64 RealMemory=1000 State=UNKNOWN
+PartitionName=main Nodes=$node Default=YES OverSubscribe=NO
+PartitionName=debug Nodes=$node
+END
+    printf 'IgnoreSystemd=yes\nCgroupAutomount=yes\n' > cgroup.conf
+    echo "optional $plugin" > plugstack.conf
+}
+
+start_munge() {
+    mkdir -p /run/munge
+    chmod 755 /run/munge
+    (umask 077 && head -c 128 /dev/urandom > munge.key)
+    munged --force --key-file "$work/munge.key" --seed-file "$work/munge.seed" --log-file "$work/munge.log" \
+        --pid-file "$work/munge.pid" 9>&-
+}
+
+# awaits SECONDS COMMAND...: until COMMAND succeeds
+awaits() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" > /dev/null 2>&1; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.2
+    done
+}
+
+start_slurmd() { slurmd 9>&-; }
+# As systemd ends it (KillMode=process): the steps go on.
+stop_slurmd() { stop slurmd.pid; }
+stop_slurmctld() { stop slurmctld.pid; }
+stop() {
+    local pid
+    pid=$(cat "$1")
+    kill "$pid"
+    awaits 30 is_gone "$pid" || not_ok "$1 ends" "$pid"
+}
+is_gone() { [ ! -d "/proc/$1" ]; }
+node_state() { sinfo --noheader --format=%T | head -n 1; }
+is_up() { [[ $(node_state) == idle* || $(node_state) == mixed* || $(node_state) == allocated* ]]; }
+
+start_slurmctld() { slurmctld "$@" 9>&-; }
+
+start_slurm() {
+    hostname $node
+    echo "127.0.0.1 $node" >> /etc/hosts
+    mkdir -p /sys/fs/cgroup/system.slice  # as systemd has it
+    start_munge
+    start_slurmctld -c
+    start_slurmd
+    awaits 60 is_up || { not_ok "Slurm is up" "$(tail -n 20 slurmctld.log slurmd.log)"; finish; exit 1; }
+}
+
+stop_slurm() {
+    kill "$(cat slurmctld.pid)" "$(cat slurmd.pid)" "$(cat munge.pid)"
+}
+
+as_alice() { setpriv --reuid=alice --regid=alice --init-groups --reset-env "$@"; }
+
+# batch OPTION... -- COMMAND: a job of alice's; its number in $job
+batch() {
+    local options=()
+    while [ "$1" != -- ]; do options+=("$1"); shift; done
+    shift
+    printf '#!/bin/sh\n%s\n' "$*" > script.sh
+    job=$(as_alice env SLURM_CONF="$SLURM_CONF" sbatch --parsable --chdir="$jobs" --output="$jobs/out-%j" \
+        ${options+"${options[@]}"} script.sh 2> sbatch.log)
+    job=${job%%;*}
+}
+output_of() { cat "$jobs/out-$1" 2> /dev/null; }
+says() { grep -q -e "$2" "$jobs/out-$1"; }
+has_ended() {
+    local list
+    list=$(squeue --noheader --jobs="$1" 2>&1)
+    [ -z "$list" ] || [[ $list == *"Invalid job id"* ]]
+}
+until_ended() { awaits 60 has_ended "$1" || not_ok "job $1 ends" "$(squeue)" "$(tail slurmctld.log slurmd.log)"; }
+
+# holding OPTION... -- STEP...: a job that holds objects until `release`, once it has them
+holding() {
+    local options=()
+    while [ "$1" != -- ]; do options+=("$1"); shift; done
+    shift
+    batch ${options+"${options[@]}"} -- "exec $objects $* wait 0<> $jobs/gate-\$SLURM_JOB_ID"
+    [ "$job" ] && mkfifo "$jobs/gate-$job" && chown alice "$jobs/gate-$job"
+    awaits 60 says "$job" waiting ||
+        not_ok "job '$job' waits" "$(cat sbatch.log; output_of "$job")" "$(tail slurmctld.log slurmd.log)"
+}
+release() { echo 1<> "$jobs/gate-$1"; until_ended "$1"; }
+# ran OPTION... -- COMMAND: a job from its beginning to its end; its output in $out
+ran() { batch "$@"; [ "$job" ] && until_ended "$job"; out=$(cat sbatch.log; output_of "$job"); }
+# tenants_of JOB: their names
+tenants_of() { rdmaquota tenant list | awk -v end="/job-$1" 'substr($1, length($1) - length(end) + 1) == end { print $1 }'; }
+pid_in() { cat /sys/fs/cgroup/system.slice/*slurmstepd.scope/"job_$1"/step_*/user/task_*/cgroup.procs | head -n 1; }

@@ -1,0 +1,166 @@
+#!/bin/bash
+# slurm_test.sh BUILD: jobs of a real Slurm (slurmctld, slurmd, munge) and their tenants, by the plugin. Runs as root in the
+# guest.
+set -u
+# shellcheck source=test/integration/guest.sh
+. "$(dirname "$0")/guest.sh"
+chmod 755 "$work"
+useradd --no-create-home alice
+jobs=$work/jobs
+mkdir "$jobs" && chown alice "$jobs"
+# shellcheck source=test/integration/slurm.sh
+. "$here/slurm.sh"
+objects=$programs/verbs_objects
+
+limits='version = 1
+[tenant.default."*"]
+qp = 1
+[slurm.job."*"]
+qp = 4
+[slurm.account.atlas."*"]
+qp = 3
+[slurm.partition.debug."*"]
+qp = 2'
+policy <<< "$limits"
+configure
+start_slurm
+srun_of_alice() { as_alice env SLURM_CONF="$SLURM_CONF" srun "$@" 2>&1; }
+doctor() { rdmaquota doctor | grep ' Slurm: '; }
+
+# --- side by side -------------------------------------------------------------------------------------
+holding -A atlas -- rc=9
+first=$job
+holding -p debug -- rc=9
+second=$job
+has "a job is held to what its account has" "$(output_of "$first")" "rc: 3 of 9, then EDQUOT"
+has "and is told of it" "$(output_of "$first")" "tenant slurm/atlas/job-$first uses 3 of 3"
+has "one beside it to what its partition has" "$(output_of "$second")" "rc: 2 of 9, then EDQUOT"
+is "each in a tenant of its own" "$(tenants_of "$first") $(tenants_of "$second")" "slurm/atlas/job-$first slurm/none/job-$second"
+pid=$(pid_in "$first")
+has "which it is in by its cgroup" "$(cat "/proc/$pid/cgroup")" "/job_$first/step_batch/user/task_"
+has "as which says" "$(rdmaquota which --pid "$pid")" "tenant slurm/atlas/job-$first"
+has "doctor finds the plugin in slurmd" "$(doctor)" "has loaded the plugin"
+has "and both jobs" "$(doctor)" "2 jobs have a tenant"
+lacks "and nothing wrong" "$(doctor)" problem
+
+# --- slurmd is restarted under them -------------------------------------------------------------------
+stop_slurmd
+start_slurmd
+awaits 60 is_up
+is "jobs keep their tenants while slurmd is restarted" "$(tenants_of "$first") $(tenants_of "$second")" \
+    "slurm/atlas/job-$first slurm/none/job-$second"
+has "with what they hold" "$(rdmaquota show "slurm/atlas/job-$first")" "$pid"
+policy <<< "$limits"
+is "and over a reload" "$(tenants_of "$first")" "slurm/atlas/job-$first"
+release "$first"
+is "a job that has ended has no tenant" "$(tenants_of "$first")" ""
+is "the other one still has" "$(tenants_of "$second")" "slurm/none/job-$second"
+
+# --- killed ---------------------------------------------------------------------------------------------
+scancel --signal=KILL --full "$second"
+until_ended "$second"
+is "nor one that was killed" "$(tenants_of "$second")" ""
+is "which leaves nothing behind" "$(find /run/rdmaquota/tenants -name 'slurm+none+job*')" ""
+
+# --- what users ask for ---------------------------------------------------------------------------------
+has "a job may ask for less" "$(srun_of_alice --rdma=qp=2,mr_bytes=1GiB -A atlas "$objects" rc=9)" "rc: 2 of 9, then EDQUOT"
+out=$(srun_of_alice --rdma=qp=7 -A atlas "$objects" rc=9)
+has "not for more" "$out" "rc: 3 of 9, then EDQUOT"
+has "and is told so" "$out" "rdmaquota: --rdma: qp cannot be 7: the policy of this node gives a job 3"
+has "so is the administrator" "$(rdmaquota events)" "job         --rdma: qp cannot be 7"
+has "what is wrong is refused at submission" "$(srun_of_alice --rdma=qps=1 true)" "rdmaquota: --rdma: "
+ran --rdma=qp=2 -- "srun --rdma=qp=1 $objects rc=9; echo refused \$?; srun $objects rc=9"
+has "a step cannot ask" "$out" "rdmaquota: --rdma belongs to a whole job: this is a step of job $job"
+has "and does not run" "$out" "refused 255"
+lacks "what is handed down to it is no asking" "$out" "Invalid argument (qp=2)"
+has "a step is held to what the job asked for" "$out" "rc: 2 of 9, then EDQUOT"
+has "a step of salloc too" "$(as_alice env SLURM_CONF="$SLURM_CONF" salloc --rdma=qp=1 srun "$objects" rc=9 2>&1)" \
+    "rc: 1 of 9, then EDQUOT"
+holding --rdma=qp=2 -- rc=1
+out=$(srun_of_alice --jobid="$job" --overlap --rdma=qp=1 echo it runs)
+has "a step from elsewhere cannot ask" "$out" "rdmaquota: --rdma belongs to a whole job: this is a step of job $job"
+lacks "and does not run either" "$out" "it runs"
+has "nor by a variable" "$(as_alice env SLURM_CONF="$SLURM_CONF" SLURM_JOB_ID="$job" \
+    SLURM_SPANK__SLURM_SPANK_OPTION_rdmaquota_rdma=qp=1 srun --overlap true 2>&1)" \
+    "whose quota stands"
+has "one that does not ask runs" "$(srun_of_alice --jobid="$job" --overlap "$objects" rc=9)" "rc: 1 of 9, then EDQUOT"
+release "$job"
+
+# --- an array of fifty, ten at once ----------------------------------------------------------------------------------
+rm -f "$jobs"/out-*
+batch --array=1-50%10 -A atlas -- "exec $objects rc=9"
+awaits 240 has_ended "$job" || not_ok "the array ends" "$(squeue)"
+is "each job of an array has its own quota" "$(grep -h -v '^rdmaquota: qp' "$jobs"/out-* | sort | uniq -c | xargs)" \
+    "50 rc: 3 of 9, then EDQUOT"
+is "and none keeps its tenant" "$(rdmaquota tenant list | grep -c slurm/)" 0
+
+# --- a number that is used again ------------------------------------------------------------------------
+holding -A other -- rc=2
+kill -9 "$(cat slurmd.pid)"
+stop_slurmctld
+for pid in $(cat /sys/fs/cgroup/system.slice/*slurmstepd.scope/"job_$job"/step_batch/{slurm,user/task_*}/cgroup.procs); do
+    kill -9 "$pid"
+done
+again=$job
+is "a job whose end nobody saw leaves a tenant" "$(tenants_of "$again")" "slurm/other/job-$again"
+echo "FirstJobId=$again" >> slurm.conf
+rm -r state/*  # with the last number
+start_slurmctld -c
+start_slurmd
+awaits 60 is_up
+rm "$jobs/gate-$again" "$jobs/out-$again"
+holding -A atlas -- rc=9
+is "another job gets its number" "$job" "$again"
+is "and a tenant of its own" "$(tenants_of "$job")" "slurm/atlas/job-$again"
+has "with an empty ledger" "$(output_of "$job")" "rc: 3 of 9, then EDQUOT"
+release "$job"
+is "which ends with it" "$(tenants_of "$job")" ""
+
+# --- what goes wrong does not fail a job ----------------------------------------------------------------
+echo broken > /run/rdmaquota/slurm/policy.toml
+ran -A atlas -- "exec $objects rc=9"
+has "without a policy that can be read a job runs in default" "$out" "rc: 1 of 9, then EDQUOT"
+has "its output says why" "$out" "rdmaquota: job $job has no RDMA quota of its own: /run/rdmaquota/slurm/policy.toml:1"
+has "and the event" "$(rdmaquota events)" "job         job $job has no RDMA quota of its own"
+policy <<< "$limits"
+command=$(command -v rdmaquota)
+mv "$command" "$command.away"
+ran -A atlas -- "exec $objects rc=9"
+mv "$command.away" "$command"
+has "without the command, too" "$out" "rdmaquota: job $job has no RDMA quota of its own: $command cannot be run"
+printf '#!/bin/sh\nsleep 100\n' > slow && chmod 755 slow
+mv "$command" "$command.away" && cp slow "$command"
+echo "optional $plugin timeout=3" > plugstack.conf
+ran -A atlas -- "exec $objects rc=9"
+mv "$command.away" "$command"
+has "nor does it wait for ever" "$out" "took longer than 3 s"
+
+# --- without [slurm] ------------------------------------------------------------------------------------
+policy <<< 'version = 1'
+ran --rdma=qp=2 -- "exec $objects rc=9"
+has "without [slurm] a job has no quota" "$out" "rc: 9 of 9"
+has "and --rdma no effect, which is told" "$out" "rdmaquota: --rdma has no effect: the policy of this node has no [slurm]"
+ran -- "exec $objects rc=9"
+is "nothing else is" "$out" "rc: 9 of 9"
+policy <<< "$limits"
+
+# --- another configuration ------------------------------------------------------------------------------
+echo PrologFlags=Alloc,Contain >> slurm.conf
+stop_slurmctld
+stop_slurmd
+start_slurmctld
+start_slurmd
+awaits 60 is_up
+holding -A atlas -- rc=9
+has "with a prolog at the allocation the same holds" "$(output_of "$job")" "rc: 3 of 9, then EDQUOT"
+release "$job"
+is "also at the end" "$(tenants_of "$job")" ""
+is "the node was never drained" "$(sinfo --noheader --list-reasons; grep -i drain slurmctld.log)" ""
+
+: > plugstack.conf
+stop_slurmd
+start_slurmd
+awaits 60 is_up
+has "doctor finds that slurmd has no plugin" "$(doctor)" "has not loaded the plugin, so jobs get no tenant"
+stop_slurm
+finish

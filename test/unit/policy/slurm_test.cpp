@@ -1,0 +1,163 @@
+// Slurm jobs: their tenants and limits.
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "policy/file/slurm_tables.hpp"
+#include "policy/pattern.hpp"
+#include "policy/slurm.hpp"
+#include "test/unit/policy/policy_texts.hpp"
+
+using namespace rdmaquota;
+
+namespace {
+
+const std::string version = "version = 1\n";
+
+SlurmPolicy slurm_of(const std::string& text) {
+    const auto policy = good(version + text);
+    REQUIRE(policy.slurm);
+    return *policy.slurm;
+}
+
+std::uint64_t qp_of(const ScopeLimits& limits, std::string_view device = any_device) {
+    return value_for(limits, device, Resource::qp);
+}
+
+SlurmJob job(std::string account, std::string partition = "", std::string qos = "") {
+    return {4711, 1000, std::move(account), std::move(partition), std::move(qos)};
+}
+
+const std::string tables = R"(
+[slurm.job."*"]
+qp = 10
+cq = 7
+[slurm.job.rxe0]
+mr = 5
+[slurm.partition.debug."*"]
+qp = 20
+[slurm.account.atlas."*"]
+qp = 30
+[slurm.account.atlas.rxe0]
+qp = 31
+[slurm.qos.high."*"]
+qp = "max"
+)";
+
+// What apply_job_request leaves of the limits in `tables`, and says.
+struct Applied {
+    ScopeLimits limits;
+    std::vector<std::string> remarks;
+};
+Applied applied(const std::string& request, const SlurmJob& of = job("")) {
+    Applied result{limits_of(slurm_of(tables), of), {}};
+    const auto parsed = parse_job_request(request);
+    REQUIRE(parsed);
+    result.remarks = apply_job_request(*parsed, result.limits);
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("a policy without [slurm] gives jobs no tenant, an empty one gives them one without limits") {
+    CHECK_FALSE(good(version).slurm);
+    CHECK(limits_of(slurm_of("[slurm]\n"), job("atlas")).empty());
+}
+
+TEST_CASE("QOS goes before account, partition and job") {
+    const auto policy = slurm_of(tables);
+    CHECK(qp_of(limits_of(policy, job("", ""))) == 10);
+    CHECK(qp_of(limits_of(policy, job("other", "debug"))) == 20);
+    CHECK(qp_of(limits_of(policy, job("atlas", "debug"))) == 30);
+    CHECK(qp_of(limits_of(policy, job("atlas", "debug", "high"))) == unlimited);
+    CHECK(qp_of(limits_of(policy, job("atlas", "debug", "high")), "rxe0") == 31);
+    CHECK(value_for(limits_of(policy, job("atlas")), any_device, Resource::cq) == 7);
+}
+
+TEST_CASE("errors in [slurm] name their place") {
+    CHECK_THAT(error_of(version + "[slurm.jobs.\"*\"]\nqp = 1\n"),
+               Catch::Contains("jobs") && Catch::Contains("key in [slurm]"));
+    CHECK_THAT(error_of(version + "[slurm.job]\nqp = 1\n"), Catch::Contains("[slurm.job.\"*\"]"));
+    CHECK_THAT(error_of(version + "[slurm.account.\"a\\\"b\".\"*\"]\nqp = 1\n"), Catch::Contains("no name of Slurm's"));
+    CHECK_THAT(error_of(version + "slurm = 1\n"), Catch::Contains("slurm"));
+}
+
+TEST_CASE("[slurm] is the same when it is written and read again") {
+    const auto policy = slurm_of(tables);
+    const auto again = parse_policy(slurm_text(policy), "again");
+    REQUIRE(again);
+    REQUIRE(again->slurm);
+    for (const auto& each : {job(""), job("atlas", "debug"), job("atlas", "", "high")})
+        for (const auto* device : {"*", "rxe0"})
+            CHECK(qp_of(limits_of(*again->slurm, each), device) == qp_of(limits_of(policy, each), device));
+    CHECK(slurm_text(*again->slurm) == slurm_text(policy));
+}
+
+TEST_CASE("a request lowers limits and raises none") {
+    CHECK(qp_of(applied("qp=4").limits) == 4);
+    CHECK(applied("qp=4").remarks.empty());
+    CHECK(qp_of(applied("qp=400").limits) == 10);
+    REQUIRE(applied("qp=400").remarks.size() == 1);
+    CHECK(applied("qp=400").remarks[0] == "qp cannot be 400: the policy of this node gives a job 10");
+    CHECK(applied("qp=max").remarks.size() == 1);
+    CHECK(value_for(applied("mr_bytes=10GiB").limits, any_device, Resource::mr_bytes) == std::uint64_t{10} << 30);
+}
+
+TEST_CASE("a request for each device lowers those that the policy names") {
+    const auto both = applied("qp=4", job("atlas"));
+    CHECK(qp_of(both.limits, "rxe0") == 4);
+    const auto above = applied("rxe0:qp=40,qp=5", job("atlas"));
+    CHECK(qp_of(above.limits, "rxe0") == 5);
+    REQUIRE(above.remarks.size() == 1);
+    CHECK(above.remarks[0] == "qp of rxe0 cannot be 40: the policy of this node gives a job 31");
+    CHECK(qp_of(applied("rxe1:qp=3").limits, "rxe1") == 3);
+    CHECK(qp_of(applied("rxe1:qp=3").limits) == 10);
+    CHECK(qp_of(applied("rxe1:qp=30").limits, "rxe1") == 10);
+}
+
+TEST_CASE("a request that is wrong is refused as a whole") {
+    for (const auto* text : {"", "qp", "qp=1,", "qpx=1", "qp=-1", "no device:qp=1", "qp=1 mr=2"}) {
+        INFO(text);
+        CHECK_FALSE(parse_job_request(text));
+    }
+}
+
+TEST_CASE("a job's tenant has a valid name, whatever its account") {
+    CHECK(tenant_of(job("atlas")) == "slurm/atlas/job-4711");
+    CHECK(tenant_of(job("")) == "slurm/none/job-4711");
+    CHECK(tenant_of(job("a b/c+d")) == "slurm/a_b_c_d/job-4711");
+    for (const std::string account : {".hidden", "-x", "node", "default", "/", "\xc3\xa4", "{user}", "~1"}) {
+        INFO(account);
+        CHECK(check_tenant_name(tenant_of(job(account))));
+    }
+    CHECK(check_tenant_name(tenant_of(job(std::string(1000, 'a')))));
+}
+
+TEST_CASE("a tenant is a job's by its number alone") {
+    CHECK(is_tenant_of("slurm/atlas/job-4711", 4711));
+    CHECK(is_tenant_of("slurm/none/job-4711", 4711));
+    CHECK_FALSE(is_tenant_of("slurm/atlas/job-47110", 4711));
+    CHECK_FALSE(is_tenant_of("slurm/atlas/job-14711", 4711));
+    CHECK_FALSE(is_tenant_of("other/job-4711", 4711));
+    CHECK_FALSE(is_tenant_of("slurm", 4711));
+}
+
+TEST_CASE("a job's cgroups are those that slurmd makes, and none that users can make") {
+    const auto matches = [](const std::string& path) {
+        Captures captures;
+        for (const auto& pattern : cgroups_of(job("atlas")))
+            if (cgroup_matches(pattern, path, captures)) return true;
+        return false;
+    };
+    CHECK(matches("/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0"));
+    CHECK(matches("/system.slice/node1_slurmstepd.scope/job_4711/step_batch"));
+    CHECK(matches("/slurm/uid_1000/job_4711/step_0"));
+    CHECK(matches("/slurm_node1/uid_1000/job_4711/step_0"));
+    CHECK_FALSE(matches("/system.slice/slurmstepd.scope/job_47110/step_0"));
+    CHECK_FALSE(matches("/slurm/uid_1001/job_4711/step_0"));
+    CHECK_FALSE(matches("/user.slice/user-1000.slice/user@1000.service/slurmstepd.scope/job_4711"));
+    for (const auto& pattern : cgroups_of(job(""))) {
+        CHECK(check_cgroup_pattern(pattern));
+        CHECK_FALSE(reaches_into_users(pattern));
+    }
+}

@@ -1,0 +1,19 @@
+// What the guard in the kernel counts of tenants, as the sidecar tells it.
+#pragma once
+
+#include <string>
+
+#include "tools/common/json_fwd.hpp"
+#include "tools/common/snapshot.hpp"
+
+namespace rdmaquota {
+
+// An object with the member `state`: "off", "starting", "deny" or "watch" as the sidecar says; "kept" by the kernel while no
+// sidecar leads it. While one does, also `refused`, `exceeded`, `killed` and `tenants`. Waits half a second at most.
+Json guard_counts(const std::string& directory);
+
+// Adds to the tenant what the kernel counts, and how often it refused, also of what the ledger has nothing of.
+// What the guard tells in another form is left out.
+void add_guard_counts(const Json& guard, TenantView& tenant);
+
+}  // namespace rdmaquota

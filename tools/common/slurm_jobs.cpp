@@ -1,0 +1,133 @@
+#include "tools/common/slurm_jobs.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <sstream>
+
+#include <fmt/core.h>
+
+#include "policy/file/policy_file.hpp"
+#include "policy/file/slurm_tables.hpp"
+#include "tools/common/event_text.hpp"
+#include "tools/common/file_text.hpp"
+#include "tools/common/json.hpp"
+#include "tools/common/shares/divide.hpp"
+#include "tools/common/tenant_files.hpp"
+#include "tools/common/tenants.hpp"
+#include "tools/common/transient.hpp"
+
+namespace rdmaquota {
+namespace {
+
+// Many jobs may begin and end at once. Slurm waits for each, so this is well below the plugin's limit.
+constexpr std::chrono::seconds patience{50};
+constexpr off_t most_event_bytes = 256 * 1024;
+
+std::string policy_path(const std::string& directory) { return slurm_directory(directory) + "/policy.toml"; }
+std::string events_path(const std::string& directory) { return slurm_directory(directory) + "/events"; }
+
+std::uint64_t now_ns() {
+    timespec time{};
+    ::clock_gettime(CLOCK_REALTIME, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+void append(const std::string& path, const std::string& line) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0 && status.st_size > most_event_bytes)
+        (void)std::rename(path.c_str(), (path + ".old").c_str());
+    const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (file < 0) return;
+    (void)!::write(file, line.data(), line.size());
+    ::close(file);
+}
+
+void add_events(const std::string& path, std::vector<Json>& events) {
+    std::istringstream lines(file_text(path));
+    for (std::string line; std::getline(lines, line);)
+        if (auto event = Json::parse(line, nullptr, false); event.is_object()) events.push_back(std::move(event));
+}
+
+// Whether something is divided among the tenant and others. With many jobs that takes long, so it is left out
+// otherwise.
+bool is_bounded_above(const Policy& policy, std::string_view tenant) {
+    if (!policy.node.empty()) return true;
+    for (auto above = parent_of(tenant); above != node_tenant; above = parent_of(above))
+        for (const auto& other : policy.tenants)
+            if (other.name == above || is_instance_of(above, other.name)) return true;
+    return false;
+}
+
+Result<void> divide(const std::string& directory, const std::string& tenant) {
+    const auto policy = running_policy(directory);
+    if (!policy) return Error{policy.error()};
+    return is_bounded_above(*policy, tenant) ? divide_shares(directory, patience) : Result<void>();
+}
+
+}  // namespace
+
+Result<void> put_slurm(const std::string& directory, const std::optional<SlurmPolicy>& policy) {
+    const auto path = policy_path(directory);
+    if (policy) {
+        if (const auto made = make_directory(slurm_directory(directory)); !made) return made;
+        return replace_file(path, slurm_text(*policy));
+    }
+    return ::unlink(path.c_str()) == 0 || errno == ENOENT ? Result<void>() : cannot_write(path);
+}
+
+Result<std::optional<SlurmPolicy>> running_slurm(const std::string& directory) {
+    const auto path = policy_path(directory);
+    if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return std::optional<SlurmPolicy>();
+    auto policy = parse_policy(file_text(path), path);
+    if (!policy) return Error{policy.error()};
+    return std::move(policy->slurm);
+}
+
+Result<void> begin_job(const std::string& directory, const SlurmJob& job, ScopeLimits limits) {
+    if (const auto ended = end_job(directory, job.id); !ended) return ended;
+    TenantPolicy tenant;
+    tenant.name = tenant_of(job);
+    for (auto& cgroup : cgroups_of(job)) {
+        Match match;
+        match.cgroup = std::move(cgroup);
+        match.members = {std::to_string(job.uid)};
+        tenant.matches.push_back(std::move(match));
+    }
+    tenant.limits[index(Scope::tenant)] = std::move(limits);
+    if (const auto added = add_transient(directory, std::move(tenant), patience); !added) return added;
+    return divide(directory, tenant_of(job));
+}
+
+Result<void> end_job(const std::string& directory, std::uint32_t job) {
+    const auto policy = running_policy(directory);
+    if (!policy) return Error{policy.error()};
+    for (const auto& tenant : policy->tenants)
+        if (tenant.transient && is_tenant_of(tenant.name, job))
+            if (const auto gone = remove_transient(directory, tenant.name, patience); !gone) return Error{gone.error()};
+    return {};
+}
+
+void record_job_event(const std::string& directory, const SlurmJob& job, const std::string& text) {
+    if (!make_directory(slurm_directory(directory))) return;
+    const Json event{{"source", "slurm"},
+                     {"time", event_time(now_ns(), false)},
+                     {"kind", "job"},
+                     {"tenant", tenant_of(job)},
+                     {"text", text}};
+    append(events_path(directory), dump(event) + "\n");
+}
+
+std::vector<Json> job_events(const std::string& directory) {
+    std::vector<Json> events;
+    add_events(events_path(directory) + ".old", events);
+    add_events(events_path(directory), events);
+    return events;
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,37 @@
+// The tenants of Slurm jobs on this node. They are transient tenants (transient.hpp), made from what [slurm] of the
+// policy in force says of a job.
+//
+//   DIR/slurm/policy.toml   [slurm] of the policy in force; not there without one
+//   DIR/slurm/events        why jobs have no tenant, or not the limits that were asked for; JSON, one event a line
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policy/policy.hpp"
+#include "policy/result.hpp"
+#include "policy/slurm.hpp"
+#include "tools/common/json_fwd.hpp"
+
+namespace rdmaquota {
+
+inline std::string slurm_directory(const std::string& directory) { return directory + "/slurm"; }
+
+// For `reload`.
+Result<void> put_slurm(const std::string& directory, const std::optional<SlurmPolicy>& policy);
+// None where the policy has no [slurm].
+Result<std::optional<SlurmPolicy>> running_slurm(const std::string& directory);
+
+// Makes the job's tenant, in the place of one that an earlier job with this number left. For root.
+Result<void> begin_job(const std::string& directory, const SlurmJob& job, ScopeLimits limits);
+
+// Removes the tenants of the job; there may be none. For root.
+Result<void> end_job(const std::string& directory, std::uint32_t job);
+
+// Best effort. The oldest go when there are too many.
+void record_job_event(const std::string& directory, const SlurmJob& job, const std::string& text);
+std::vector<Json> job_events(const std::string& directory);
+
+}  // namespace rdmaquota

@@ -1,0 +1,177 @@
+// What the doctor examines where Slurm is.
+#include "tools/rdmaquota/doctor/slurm.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+
+#include <fmt/core.h>
+
+#include "policy/slurm.hpp"
+#include "tools/common/config.hpp"
+#include "tools/common/file_text.hpp"
+#include "tools/common/json.hpp"
+#include "tools/common/slurm_jobs.hpp"
+#include "tools/common/tenants.hpp"
+
+namespace rdmaquota {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* subject = "Slurm";
+constexpr const char* plugin_name = "spank_rdmaquota.so";
+
+void say(Findings& findings, Level level, std::string text) { findings.push_back({level, subject, std::move(text)}); }
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+std::string plugin_path() { return fmt::format("{}/{}", config::slurm_plugin_dir, plugin_name); }
+
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+    Number number{};
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return status == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+// The first slurmd, of several where one node plays many.
+std::optional<int> slurmd() {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator("/proc", error))
+        if (const auto pid = number_in<int>(entry.path().filename().string()))
+            if (file_text(entry.path() / "comm") == "slurmd\n") return pid;
+    return std::nullopt;
+}
+
+// SLURM_CONF of slurmd, what slurmctld sent to it, or the usual place.
+std::string slurm_conf(int pid) {
+    std::istringstream variables(file_text(fmt::format("/proc/{}/environ", pid)));
+    for (std::string variable; std::getline(variables, variable, '\0');)
+        if (variable.starts_with("SLURM_CONF=")) return variable.substr(11);
+    for (const auto* path : {"/run/slurm/conf/slurm.conf", "/run/slurmd/conf/slurm.conf"})
+        if (exists(path)) return path;
+    return "/etc/slurm/slurm.conf";
+}
+
+void examine_slurmd(Findings& findings, int pid) {
+    if (file_text(fmt::format("/proc/{}/maps", pid)).find(plugin_name) == std::string::npos)
+        say(findings, Level::problem,
+            fmt::format("slurmd (pid {}) has not loaded the plugin, so jobs get no tenant: see that plugstack.conf has "
+                        "'optional {}', then restart slurmd; jobs go on",
+                        pid, plugin_path()));
+    else
+        say(findings, Level::ok, fmt::format("slurmd (pid {}) has loaded the plugin", pid));
+    const auto conf = slurm_conf(pid);
+    if (const auto tracking = process_tracking(conf); !tracking.empty() && tracking != "proctrack/cgroup")
+        say(findings, Level::problem,
+            fmt::format("{} has ProctrackType={}, so jobs have no cgroup to know them by; set proctrack/cgroup", conf,
+                        tracking));
+}
+
+// --- jobs ------------------------------------------------------------------------------------------
+
+// Numbers of jobs that have a cgroup below `scope`.
+void add_jobs(const fs::path& scope, std::vector<std::uint32_t>& jobs) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(scope, error))
+        if (const auto name = entry.path().filename().string(); name.starts_with("job_"))
+            if (const auto number = number_in<std::uint32_t>(std::string_view(name).substr(4))) jobs.push_back(*number);
+}
+
+std::vector<std::uint32_t> jobs_with_cgroups() {
+    std::vector<std::uint32_t> jobs;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator("/sys/fs/cgroup/system.slice", error))
+        if (entry.path().filename().string().ends_with("slurmstepd.scope")) add_jobs(entry.path(), jobs);
+    return jobs;
+}
+
+std::optional<std::uint32_t> job_of(const std::string& tenant) {
+    const auto dash = tenant.rfind("/job-");
+    return tenant.starts_with("slurm/") && dash != tenant.npos
+               ? number_in<std::uint32_t>(std::string_view(tenant).substr(dash + 5))
+               : std::nullopt;
+}
+
+std::vector<std::uint32_t> jobs_with_tenants(const std::string& directory) {
+    std::vector<std::uint32_t> jobs;
+    for (const auto& place : tenant_places(directory))
+        if (const auto job = job_of(place.key)) jobs.push_back(*job);
+    return jobs;
+}
+
+// How many of `jobs` are not among `others`, and the first of these.
+struct Missing {
+    std::size_t count = 0;
+    std::uint32_t first = 0;
+};
+Missing missing(const std::vector<std::uint32_t>& jobs, const std::vector<std::uint32_t>& others) {
+    Missing result;
+    for (const auto job : jobs)
+        if (std::find(others.begin(), others.end(), job) == others.end() && result.count++ == 0) result.first = job;
+    return result;
+}
+
+void examine_jobs(Findings& findings, const std::string& directory) {
+    const auto running = jobs_with_cgroups(), known = jobs_with_tenants(directory);
+    if (const auto without = missing(running, known); without.count != 0)
+        say(findings, Level::problem,
+            fmt::format(
+                "{} running jobs have no tenant, job {} for one: they began without the plugin or without [slurm], or "
+                "'rdmaquota events' says why",
+                without.count, without.first));
+    if (const auto ended = missing(known, running); ended.count != 0)
+        say(findings, Level::warning,
+            fmt::format("{} jobs have a tenant and no processes, job {} for one: they begin just now, or slurmd was "
+                        "not there when "
+                        "they ended: then 'rdmaquota slurm end {}'",
+                        ended.count, ended.first, ended.first));
+    say(findings, Level::ok, fmt::format("{} jobs have a tenant", known.size()));
+    if (const auto events = job_events(directory); !events.empty())
+        say(findings, Level::warning,
+            fmt::format("{} remarks about jobs in 'rdmaquota events', the last: {}", events.size(),
+                        events.back().value("text", "")));
+}
+
+}  // namespace
+
+std::string process_tracking(const std::string& slurm_conf) {
+    std::istringstream lines(file_text(slurm_conf));
+    std::string found;
+    for (std::string line; std::getline(lines, line);) {
+        line.erase(std::min(line.find('#'), line.size()));
+        const auto equals = line.find('=');
+        if (equals == line.npos) continue;
+        std::string key, value;
+        std::istringstream(line.substr(0, equals)) >> key;
+        std::istringstream(line.substr(equals + 1)) >> value;
+        std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return std::tolower(c); });
+        if (key == "proctracktype") found = value;
+    }
+    return found;
+}
+
+void examine_slurm(Findings& findings, const std::string& directory) {
+    const auto policy = running_slurm(directory);
+    const auto pid = slurmd();
+    const bool wanted = !policy || policy.value();
+    const bool installed = exists(plugin_path());
+    if (!wanted && !installed) return;
+    if (!policy) return say(findings, Level::problem, policy.error());
+    if (!wanted)
+        return say(findings, Level::ok, "the plugin is there; jobs get no tenant, since the policy has no [slurm]");
+    if (!installed)
+        return say(findings, Level::problem,
+                   fmt::format("the policy has [slurm], but {} is missing: install rdmaquota-slurm", plugin_path()));
+    if (!pid) return say(findings, Level::warning, "the policy has [slurm], but no slurmd runs here");
+    examine_slurmd(findings, *pid);
+    examine_jobs(findings, directory);
+}
+
+}  // namespace rdmaquota

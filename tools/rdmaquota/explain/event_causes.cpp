@@ -1,0 +1,141 @@
+#include <fmt/core.h>
+
+#include "shm/remedy.hpp"
+#include "tools/common/json.hpp"
+#include "tools/common/memory_lock.hpp"
+#include "tools/common/tenants.hpp"
+#include "tools/common/terminal.hpp"
+#include "tools/rdmaquota/explain/cause.hpp"
+#include "tools/rdmaquota/explain/device_maxima.hpp"
+
+namespace rdmaquota {
+namespace {
+
+std::string text_of(const Json& event, const char* member) {
+    const auto found = event.find(member);
+    return found != event.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::uint64_t number_of(const Json& event, const char* member) {
+    const auto found = event.find(member);
+    return found != event.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
+std::string times(const Json& event) {
+    const auto count = number_of(event, "count");
+    return count < 2 ? "" : fmt::format(", {} times", count);
+}
+
+std::string process_words(const Json& event) {
+    return fmt::format("pid {} ({}){}", number_of(event, "pid"), printable(text_of(event, "comm")), times(event));
+}
+
+Reason reason_of(const Json& event) {
+    const auto word = text_of(event, "reason");
+    for (const auto reason : {Reason::rule, Reason::grant, Reason::upgrade, Reason::soft, Reason::other})
+        if (name(reason) == word) return reason;
+    return Reason::configured;
+}
+
+std::string kind_of(Reason reason) {
+    switch (reason) {
+        case Reason::rule:
+            return "dynamic rule";
+        case Reason::grant:
+            return "share";
+        case Reason::upgrade:
+            return "older programs";
+        case Reason::soft:
+            return "soft limit";
+        default:
+            return "quota";
+    }
+}
+
+Denial denial_of(const Json& event, Resource resource) {
+    const auto scope = text_of(event, "scope");
+    Denial denial{resource, scope.starts_with("process") ? Scope::process : Scope::tenant, scope.ends_with("_total")};
+    denial.used = number_of(event, "used");
+    denial.limit = number_of(event, "limit");
+    denial.requested = number_of(event, "requested");
+    return denial;
+}
+
+Cause of_denial(const Json& event, Resource resource, const std::string& directory) {
+    const auto denial = denial_of(event, resource);
+    const auto tenant = text_of(event, "tenant"), device = text_of(event, "device");
+    const auto reason = reason_of(event);
+    const bool denied = text_of(event, "kind") != "would_deny";
+    Cause cause{kind_of(reason), {}, {}};
+    cause.text =
+        fmt::format("{} on {}: {} {} {} of {}{}, {} more asked by {}{}", info(resource).name, printable(device),
+                    denial.scope == Scope::process ? "the process" : "tenant " + printable(tenant),
+                    denied ? "used" : "would have been denied; it used", format_amount(resource, denial.used),
+                    format_amount(resource, denial.limit), denial.total ? " over all devices" : "",
+                    format_amount(resource, denial.requested), process_words(event),
+                    text_of(event, "kind") == "unproved" ? "; the ledger was too busy to prove it" : "");
+    if (const auto place = find_tenant(directory, is_own_directory(directory) ? "" : tenant))
+        cause.helps =
+            printable(remedy(device, denial, circumstances_of(directory, place->here, tenant, device, denial, reason)));
+    return cause;
+}
+
+// A registration that the kernel refuses with ENOMEM has met the bound of memory that may be pinned, more often than
+// not.
+Cause of_pinning(const Json& event, const std::string& text) {
+    const auto lock = memory_lock(static_cast<int>(number_of(event, "pid")));
+    if (lock && !lock->bounds())
+        return {"device",
+                text +
+                    "; RLIMIT_MEMLOCK does not bound the process, so it is the kernel's memory, or memory keys of "
+                    "the adapter",
+                "register fewer and larger regions, or fewer bytes"};
+    const auto bound =
+        lock ? fmt::format("; it may pin {} in all, {} of which it has", format_amount(Resource::mr_bytes, lock->limit),
+                           format_amount(Resource::mr_bytes, lock->pinned))
+             : std::string("; the process has ended, so its RLIMIT_MEMLOCK is not known");
+    return {"memory lock", text + bound,
+            "raise RLIMIT_MEMLOCK: ulimit -l in the shell, LimitMEMLOCK= in a unit, or memlock in limits.conf(5)"};
+}
+
+Cause of_device(const Json& event, Resource resource) {
+    const auto device = text_of(event, "device"), error = text_of(event, "error");
+    const auto text =
+        fmt::format("{} on {}: the call itself failed ({}) for {}, which asked for {} while tenant {} used {}",
+                    info(resource).name, printable(device), printable(error), process_words(event),
+                    format_amount(resource, number_of(event, "requested")), printable(text_of(event, "tenant")),
+                    format_amount(resource, number_of(event, "used")));
+    if (error == "ENOMEM" && resource == Resource::mr_bytes) return of_pinning(event, text);
+    const auto most = device_maximum(device, resource);
+    const auto told = most == 0 ? "" : fmt::format("; the device tells of {} at most", format_amount(resource, most));
+    if (error == "EAGAIN")
+        return {"device", text + told,
+                "look at rdma.max of the process's cgroup; else the driver has no more of what it makes "
+                "beside the object, such as doorbell pages (UARs)"};
+    return {"device", text + told,
+            "the adapter, its firmware or its driver has no more, which may be less than it tells: end "
+            "programs that hold some, and limit it to what there is"};
+}
+
+Cause of_guard(const Json& event) {
+    return {"guard", fmt::format("the kernel's guard: {}", printable(text_of(event, "text"))),
+            "rdmaquota guard says what is in use by the kernel's count"};
+}
+
+}  // namespace
+
+Causes causes_of(const Json& event, const std::string& directory) {
+    const auto kind = text_of(event, "kind");
+    if (kind == "backstop_denied")
+        return {{"rdma cgroup", printable(text_of(event, "text")),
+                 "raise rdma.max of that cgroup, or change `backstop` in the policy"}};
+    if (event.contains("source"))
+        return kind == "refused" || kind == "exceeded" || kind == "killed" ? Causes{of_guard(event)} : Causes{};
+    const auto resource = find_resource(text_of(event, "resource"));
+    if (!resource) return {};
+    if (kind == "refused_by_device") return {of_device(event, *resource)};
+    if (kind == "denied" || kind == "would_deny" || kind == "unproved") return {of_denial(event, *resource, directory)};
+    return {};
+}
+
+}  // namespace rdmaquota
