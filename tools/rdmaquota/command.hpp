@@ -36,6 +36,7 @@ void add_check(CommandLine& line);
 void add_reload(CommandLine& line, const Session& session);
 void add_repair(CommandLine& line, const Session& session);
 void add_guard(CommandLine& line, const Session& session);
+void add_web(CommandLine& line, const Session& session);
 void add_doctor(CommandLine& line, const Session& session);
 void add_completion(CommandLine& line);
 

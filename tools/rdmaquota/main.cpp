@@ -39,6 +39,7 @@ void describe(CommandLine& line, Session& session) {
     add_reload(line, session);
     add_repair(line, session);
     add_guard(line, session);
+    add_web(line, session);
     add_doctor(line, session);
     add_completion(line);
 }

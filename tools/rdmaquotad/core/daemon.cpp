@@ -60,11 +60,26 @@ Daemon::Daemon(std::string directory, std::string policy_file)
                 [this] { return reload(); },
                 [this](const std::string& tenant) { return grant(tenant); },
                 [this](const Answers::Sees& sees) { return guard_.status(sees); },
-                [this] { return guard_off(); }}),
+                [this] { return guard_off(); },
+                [this](const Peer& peer) { return web_address(peer); }}),
       control_(loop_, [this](const Peer& peer, std::string_view line) { return answers_.answer(peer, line); }),
       tenant_sockets_(node_, control_),
       relay_events_(node_, visibility_, control_),
-      metrics_(loop_, [this] { return metrics(); }) {
+      recent_(node_.directory()),
+      web_state_({node_, views_, visibility_, events_, recent_,
+                  [this](const Answers::Sees& sees) { return kernel_.bypasses_json(sees); },
+                  [this](const Answers::Sees& sees) { return guard_.status(sees); },
+                  [this] { return Json{{"kernel", kernel_.status([](const std::string&) { return false; })}}; }}),
+      web_page_({[this](const Peer& viewer) { return web_state_.text(viewer); },
+                 [this](const Peer& viewer, const SeriesName& series) {
+                     return visibility_.sees_name(viewer, series.tenant) ? history_.one(series) : nullptr;
+                 },
+                 [this](const Peer& viewer, const std::string& tenant) { return web_state_.tenant(viewer, tenant); }}),
+      metrics_page_([this] { return metrics(); }),
+      metrics_(loop_, "metrics", [this](const HttpRequest& request) { return metrics_page_.answer(request); }),
+      web_(loop_, "web page", [this](const HttpRequest& request) { return web_page_.answer(request); }) {
+    relay_events_.on_ledger_event([this](const Tenant& tenant, std::uint64_t number, const Event& event, const Json& json,
+                                         std::uint64_t) { recent_.add(tenant, number, event, json); });
     events_.on_event([this](Priority priority, const NodeEvent& event) { return relay_events_.send(priority, event); });
     grants_.ask_kernel([this](std::string_view tenant, std::vector<CountedUse>& uses) { guard_.add_uses(tenant, uses); });
 }
@@ -128,12 +143,26 @@ void Daemon::refresh() {
 void Daemon::new_policy() {
     const auto& policy = node_.decompiled();
     dynamic_.start(policy.dynamic);
-    metrics_port_ = policy.sidecar.metrics_port;
-    if (const auto listening = metrics_.listen(static_cast<std::uint16_t>(metrics_port_)); !listening)
-        log(Priority::error, listening.error());
+    asked_ = policy.sidecar;
+    web_page_.set_access(asked_.web);
+    listen(metrics_, asked_.metrics_port);
+    listen(web_, asked_.web_port);
     guard_.set_mode(policy.sidecar.guard);
     kernel_.new_policy(policy.sidecar);
     if (!node_.writable()) log(Priority::warning, "limits can be watched but not changed: not run as root");
+}
+
+void Daemon::listen(LoopbackServer& server, std::uint32_t port) {
+    if (const auto listening = server.listen(static_cast<std::uint16_t>(port)); !listening)
+        log(Priority::error, listening.error());
+}
+
+Result<Json> Daemon::web_address(const Peer& peer) {
+    if (!web_.listening())
+        return Error{"there is no web page; write web_port = 9838 below [sidecar] in the policy file, and put it in force "
+                     "with 'rdmaquota reload'"};
+    const bool open = asked_.web == WebAccess::all;
+    return Json{{"port", web_.port()}, {"token", open ? Json(nullptr) : Json(web_page_.sessions().of(peer).token)}};
 }
 
 // Of ledgers that were replaced here, or cannot be used.
@@ -248,8 +277,10 @@ Json Daemon::status(const Answers::Sees& sees) const {
                              {"changed_limits", dynamic_.held()},
                              {"moved_shares", grants_.moves()},
                              {"debts", grants_.debts().size()},
-                             {"metrics_port", metrics_port_},
-                             {"metrics_served", metrics_.listening()}}},
+                             {"metrics_port", asked_.metrics_port},
+                             {"metrics_served", metrics_.listening()},
+                             {"web_port", asked_.web_port},
+                             {"web_served", web_.listening()}}},
                 {"kernel", kernel_.status(sees)}};
 }
 

@@ -21,7 +21,10 @@
 #include "tools/rdmaquotad/serve/tenant_sockets.hpp"
 #include "tools/rdmaquotad/serve/event_relay.hpp"
 #include "tools/rdmaquotad/serve/metrics.hpp"
-#include "tools/rdmaquotad/serve/metrics_server.hpp"
+#include "tools/rdmaquotad/serve/metrics_page.hpp"
+#include "tools/rdmaquotad/web/recent_events.hpp"
+#include "tools/rdmaquotad/web/web_page.hpp"
+#include "tools/rdmaquotad/web/web_state.hpp"
 
 namespace rdmaquota {
 
@@ -43,6 +46,8 @@ private:
     Result<std::string> guard_off();
     Result<void> grant(const std::string& tenant);
     void update_status();
+    void listen(LoopbackServer& server, std::uint32_t port);
+    Result<Json> web_address(const Peer& peer);
     std::string metrics();
     GuardMetrics guard_metrics() const;
     Result<std::string> reload();
@@ -54,7 +59,7 @@ private:
     NodeEvents events_;
     Guard guard_;
     BypassMonitor kernel_;
-    std::uint32_t metrics_port_ = 0;  // as the policy has it
+    Sidecar asked_;  // as the policy has it
     bool policy_is_new_ = false;
     std::optional<std::string> said_missing_;          // so that it is said once
     std::map<std::string, std::string> said_unusable_;  // the same of ledgers, by their tenants' names
@@ -71,7 +76,11 @@ private:
     ControlSocket control_;
     TenantSockets tenant_sockets_;
     EventRelay relay_events_;
-    MetricsServer metrics_;
+    RecentEvents recent_;
+    WebState web_state_;
+    WebPage web_page_;
+    MetricsPage metrics_page_;
+    LoopbackServer metrics_, web_;
     Loop::Source tick_;
     Loop::Source relay_, shares_;
     Loop::Source signals_[3];

@@ -50,6 +50,12 @@ void add_series(std::string& text, const SeriesName& name, const History::Series
 
 }  // namespace
 
+std::string series_text(const SeriesName& name, const History::Series& series, std::uint64_t time_s) {
+    std::string text;
+    add_series(text, name, series, time_s, false);
+    return text;
+}
+
 HistoryText::HistoryText(const History& history, std::uint64_t time_s, bool whole) {
     auto text = fmt::format("{{\"version\":{},\"time\":{},\"history\":[", control_version, time_s);
     head_ = text.size();

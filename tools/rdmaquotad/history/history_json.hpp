@@ -13,6 +13,9 @@
 
 namespace rdmaquota {
 
+// One series, as an element of "history".
+std::string series_text(const SeriesName& name, const History::Series& series, std::uint64_t time_s);
+
 // The line with all series, and the position of each in it, so that an answer with some of them can be cut out of it. It
 // is long (10 KB for each series), so make it once per sample.
 class HistoryText {

@@ -41,6 +41,12 @@ void HistoryKeeper::save() {
     if (std::exchange(said_unsaved_, error) != error && !error.empty()) log(Priority::error, error);
 }
 
+Text HistoryKeeper::one(const SeriesName& name) const {
+    const auto found = history_.all().find(name);
+    if (found == history_.all().end()) return nullptr;
+    return std::make_shared<const std::string>(series_text(name, found->second, now_s()));
+}
+
 Text HistoryKeeper::answer(const Request& request, const HistoryText::Sees& sees) {
     if (!text_) text_.emplace(history_, now_s());
     return text_->answer(request, sees);

@@ -24,6 +24,8 @@ public:
     void save();
 
     Text answer(const Request& request, const HistoryText::Sees& sees);
+    // A series alone, as an element of that answer's "history"; null: there is none.
+    Text one(const SeriesName& name) const;
 
 private:
     const Node& node_;

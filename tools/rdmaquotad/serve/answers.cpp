@@ -20,7 +20,8 @@ Text refusal(const std::string& why) { return line(Json{{"version", control_vers
 Json start() { return Json{{"version", control_version}}; }
 
 bool works_without_tenants(RequestKind kind) {
-    return kind == RequestKind::status || kind == RequestKind::events || kind == RequestKind::reload;
+    return kind == RequestKind::status || kind == RequestKind::events || kind == RequestKind::web ||
+           kind == RequestKind::reload;
 }
 
 Json changes_json(const std::vector<LimitDone>& done) {
@@ -85,6 +86,13 @@ Result<Json> Answers::give(const Peer& peer, const Request& request) {
             const auto done = sources_.guard_off();
             if (!done) return Error{done.error()};
             json["done"] = *done;
+            return json;
+        }
+        case RequestKind::web: {
+            if (!peer.tenant.empty()) return Error{"the page is asked for outside of the container"};
+            auto web = sources_.web(peer);
+            if (!web) return Error{web.error()};
+            json["web"] = std::move(*web);
             return json;
         }
         case RequestKind::reload: {

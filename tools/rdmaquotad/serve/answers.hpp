@@ -37,6 +37,7 @@ public:
         std::function<Result<void>(const std::string& tenant)> grant;  // divides anew, for one tenant or all
         std::function<Json(const Sees& by_name)> guard;
         std::function<Result<std::string>()> guard_off;
+        std::function<Result<Json>(const Peer&)> web;  // where the page is, with the token of this user
     };
     explicit Answers(Sources sources) : sources_(std::move(sources)) {}
 

@@ -1,5 +1,6 @@
 #include "tools/rdmaquotad/serve/event_relay.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -28,7 +29,6 @@ bool EventRelay::send(Priority priority, const NodeEvent& event) {
     return keeper_.keep(priority, json);
 }
 
-// From now on, of ledgers that are new here.
 void EventRelay::send_new() {
     const auto call = calls_++;
     const bool all = call % 10 == 0;
@@ -45,7 +45,7 @@ void EventRelay::send_new() {
         const bool began_anew = head.denials < source.next.denials || head.repairs < source.next.repairs;
         const bool first = source.ledger == 0;
         if (std::exchange(source.ledger, ledger.number()) != ledger.number() || began_anew)
-            source.next = first ? head : EventCursor{};
+            source.before = first ? head : EventCursor{}, source.next = {};
         if (head != source.next) with_news.push_back(&source);
     }
     node_.schedule().pass(with_news, time_for_all, [&](Source& source) { send_new(source); });
@@ -58,17 +58,21 @@ void EventRelay::send_new(Source& source) {
     const auto devices = node_.scratch().devices();
     for (const auto& [number, event] : read_events(tenant.ledger().path(), source.next)) {
         const auto json = event_json(number, event, devices, tenant.name());
+        const bool repair = is_repair(event.kind);
+        const bool old = number < (repair ? source.before.repairs : source.before.denials);
+        if (taker_) taker_(tenant, number, event, json, old ? 0 : std::max<std::uint64_t>(event.count, 1));
+        if (!repair) source.counts[number] = event.count;
+        if (old) continue;
         control_.broadcast(text_of(json), [&](const Peer& peer) { return visibility_.sees(peer, tenant); });
-        keep(source, number, event, json);
+        keep(source, json);
     }
 }
 
-void EventRelay::keep(Source& source, std::uint64_t number, const Event& event, const Json& json) {
+void EventRelay::keep(Source& source, const Json& json) {
     if (++source.kept > most_kept_a_second) {
         ++source.left_out;
         return;
     }
-    if (!is_repair(event.kind)) source.counts[number] = event.count;
     keeper_.keep(Priority::notice, json);
 }
 
@@ -89,8 +93,11 @@ void EventRelay::keep_repeats(Source& source) {
     for (const auto& [number, event] : read_events(tenant.ledger().path(), known)) {
         const auto was = before.find(number);
         if (was == before.end()) continue;
-        source.counts[number] = was->second;
-        if (event.count > was->second) keep(source, number, event, event_json(number, event, devices, tenant.name()));
+        source.counts[number] = event.count;
+        if (event.count <= was->second) continue;
+        const auto json = event_json(number, event, devices, tenant.name());
+        if (taker_) taker_(tenant, number, event, json, event.count - std::max<std::uint64_t>(was->second, 1));
+        keep(source, json);
     }
 }
 

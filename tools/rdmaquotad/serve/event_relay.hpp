@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -25,6 +26,11 @@ public:
     EventRelay(Node& node, Visibility& visibility, ControlSocket& control)
         : node_(node), visibility_(visibility), control_(control), keeper_(node.directory()) {}
 
+    // Is told of each event of a ledger, also of those from before this sidecar, and again when its count grew. `more`: how
+    // many were not told of yet; 0: from before.
+    using Taker = std::function<void(const Tenant&, std::uint64_t number, const Event&, const Json&, std::uint64_t more)>;
+    void on_ledger_event(Taker taker) { taker_ = std::move(taker); }
+
     // True when the event is in the log by that.
     bool send(Priority priority, const NodeEvent& event);
     // What came into the ledgers since the last call. Those at rest are looked at in every tenth call.
@@ -34,13 +40,14 @@ private:
     struct Source {
         std::uint32_t ledger = 0;  // LedgerWatch::number
         EventCursor next;
+        EventCursor before;  // what was there when the sidecar found it
         LookSchedule::Turn turn;
         Tenant* tenant = nullptr;
         std::map<std::uint64_t, std::uint64_t> counts;  // of denials that may be repeated, as they were kept
         unsigned kept = 0, left_out = 0;                // in this second
     };
     void send_new(Source& source);
-    void keep(Source& source, std::uint64_t number, const Event& event, const Json& json);
+    void keep(Source& source, const Json& json);
     void keep_repeats(Source& source);
     static void begin_second(Source& source);
 
@@ -50,6 +57,7 @@ private:
     std::map<std::string, Source> sources_;  // by the tenant's key
     unsigned calls_ = 0;
     EventKeeper keeper_;
+    Taker taker_;
 };
 
 }  // namespace rdmaquota

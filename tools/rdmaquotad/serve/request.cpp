@@ -13,8 +13,8 @@
 namespace rdmaquota {
 namespace {
 
-constexpr std::array<std::string_view, 13> names{"status", "stats", "process",  "events", "subscribe", "history",
-                                                 "set",    "unset", "instance", "grant",  "guard", "guard_off", "reload"};
+constexpr std::array<std::string_view, 14> names{"status", "stats", "process",  "events", "subscribe", "history",
+                                                 "set",    "unset", "instance", "grant",  "guard", "guard_off", "web", "reload"};
 
 Error wrong(std::string_view what) { return {std::string(what)}; }
 

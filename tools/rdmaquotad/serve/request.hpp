@@ -26,6 +26,7 @@ enum class RequestKind : std::uint8_t {
     grant,
     guard,
     guard_off,
+    web,
     reload,
 };
 

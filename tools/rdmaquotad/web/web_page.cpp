@@ -1,5 +1,6 @@
 #include "tools/rdmaquotad/web/web_page.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 
@@ -102,7 +103,9 @@ HttpReply WebPage::data(const HttpRequest& request) {
     const auto what = request.path.substr(slash + 1);
     Text text;
     if (what == "state") text = data_.state(*who);
-    if (what == "history") text = data_.history(*who, request);
+    if (what == "history")
+        if (const auto resource = find_resource(request.argument("resource")))
+            text = data_.history(*who, {request.argument("tenant"), request.argument("device"), *resource});
     if (what == "tenant") text = data_.tenant(*who, request.argument("name"));
     if (!text) return plain(404, "there is no such thing\n");
     return {200, "application/json", text};

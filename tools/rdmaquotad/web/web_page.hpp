@@ -12,6 +12,7 @@
 #include <string>
 
 #include "policy/sidecar.hpp"
+#include "tools/rdmaquotad/history/history.hpp"
 #include "tools/rdmaquotad/serve/loopback_server.hpp"
 #include "tools/rdmaquotad/web/web_sessions.hpp"
 
@@ -22,7 +23,7 @@ public:
     // What there is to see, for those who see it. Each returns JSON; null: there is no such thing.
     struct Data {
         std::function<Text(const Peer&)> state;
-        std::function<Text(const Peer&, const HttpRequest&)> history;
+        std::function<Text(const Peer&, const SeriesName&)> history;
         std::function<Text(const Peer&, const std::string& tenant)> tenant;
     };
     explicit WebPage(Data data) : data_(std::move(data)) {}

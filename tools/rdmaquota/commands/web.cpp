@@ -1,0 +1,30 @@
+// rdmaquota web: the address of the sidecar's web page, with the token that opens it.
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "tools/common/control_client.hpp"
+#include "tools/common/json.hpp"
+#include "tools/rdmaquota/command.hpp"
+
+namespace rdmaquota {
+namespace {
+
+int print_address(const Session& session) {
+    const auto answer = ask_sidecar(session.directory, Json{{"request", "web"}});
+    if (!answer) return failed(answer.error());
+    const auto web = answer->value("web", Json::object());
+    const auto token = web.value("token", Json());
+    fmt::print("http://127.0.0.1:{}/{}\n", web.value("port", 0),
+               token.is_string() ? "?token=" + token.get<std::string>() : std::string());
+    return status_done;
+}
+
+}  // namespace
+
+void add_web(CommandLine& line, const Session& session) {
+    auto command = line.command("web", "Print the address of the sidecar's web page");
+    command.action([&session] { return print_address(session); });
+}
+
+}  // namespace rdmaquota

@@ -1,0 +1,141 @@
+// Asks the sidecar every second, and shows the page that the address names.
+import {render, el} from "./dom.js";
+import {devicePage} from "./device.js";
+import {eventsPage} from "./events.js";
+import {clean, clock, command} from "./format.js";
+import {Model} from "./model.js";
+import {nodePage} from "./node.js";
+import {overview} from "./overview.js";
+import {drawTrend, series, tenantPage} from "./tenant.js";
+import {tenantsPage} from "./tenants.js";
+
+const interval = 1000;
+const main = document.getElementById("main");
+const status = document.getElementById("status");
+let model = null;
+let extra = {};  // what the page asked for beside the state
+let timer = 0;
+
+// The secret part of the path, which the address with the token leads to; see web_sessions.hpp.
+function place() {
+    const given = /^#place=([0-9a-f]+)$/.exec(location.hash);
+    if (given) {
+        localStorage.setItem("place", given[1]);
+        history.replaceState(null, "", location.pathname + "#/");
+    }
+    return localStorage.getItem("place") ?? "all";
+}
+
+async function ask(path) {
+    for (const where of new Set([place(), "all"])) {
+        const answer = await fetch(`/data/${where}/${path}`);
+        if (answer.ok) {
+            return answer.json();
+        }
+        if (answer.status !== 401) {
+            return null;
+        }
+    }
+    throw new Error("locked");
+}
+
+function route() {
+    const parts = location.hash.replace(/^#\/?/, "").split("/");
+    try {
+        return parts.map(decodeURIComponent);
+    } catch {
+        return [""];
+    }
+}
+
+async function askExtra() {
+    const [page, name] = route();
+    if (page !== "tenant") {
+        return {};
+    }
+    const detail = ask(`tenant?name=${encodeURIComponent(name)}`);
+    const shown = series(model, name);
+    const query = shown && new URLSearchParams({tenant: name, device: shown.device, resource: shown.resource});
+    return {detail: await detail, history: query ? await ask(`history?${query}`) : null};
+}
+
+const pages = {
+    "": () => overview(model),
+    device: (name) => devicePage(model, name),
+    events: () => eventsPage(model),
+    node: () => nodePage(model),
+    tenant: (name, _, pid) => tenantPage(model, name, pid === undefined ? null : Number(pid), extra.detail, refresh),
+    tenants: () => tenantsPage(model, show),
+};
+
+// Draws what is known; how long that took is noted for the tests.
+function show() {
+    const begin = performance.now();
+    const [page, ...words] = route();
+    render(main, (pages[page] ?? pages[""])(...words));
+    if (page === "tenant") {
+        drawTrend(model, words[0], extra.history);
+    }
+    for (const tab of document.querySelectorAll("nav a")) {
+        const here = tab.getAttribute("href") === `#/${page}`;
+        here ? tab.setAttribute("aria-current", "page") : tab.removeAttribute("aria-current");
+    }
+    document.getElementById("host").textContent = clean(model.host);
+    document.documentElement.dataset.drawMs = (performance.now() - begin).toFixed(1);
+}
+
+function say(text, bad = false) {
+    status.className = bad ? "bad" : "";
+    if (status.textContent !== text) {
+        status.textContent = text;
+    }
+}
+
+async function update() {
+    const begin = performance.now();
+    const state = await ask("state");
+    const parse = performance.now();
+    model = new Model(state);
+    const built = performance.now() - parse;
+    extra = await askExtra();
+    show();
+    const {dataset} = document.documentElement;
+    dataset.updateMs = (built + Number(dataset.drawMs)).toFixed(1);
+    dataset.wholeMs = (performance.now() - begin).toFixed(1);
+    dataset.updates = String(Number(dataset.updates ?? 0) + 1);
+    say(`${model.all ? "All tenants" : "Your tenants"}, ${clock(model.time)}`);
+}
+
+function locked() {
+    model = null;
+    render(main, el("section", {}, el("h2", {}, "This page needs an address with a token"),
+                    el("p", {}, "Type this in a shell on this node, and open what it prints:"), el("p", {}, command("rdmaquota", "web")),
+                    el("p", {}, "Root sees all tenants, other users their own. The token changes whenever rdmaquotad starts.")));
+    say("Locked", true);
+}
+
+async function refresh() {
+    clearTimeout(timer);
+    try {
+        if (!document.hidden || model === null) {
+            await update();
+        }
+    } catch (error) {
+        if (error.message === "locked") {
+            locked();
+        } else {
+            say(`No answer from rdmaquotad; the figures are of ${model ? clock(model.time) : "no time"}`, true);
+            console.info(error);
+        }
+    }
+    clearTimeout(timer);
+    timer = setTimeout(refresh, interval);
+}
+
+document.getElementById("skip").onclick = () => main.focus();
+window.addEventListener("hashchange", () => {
+    main.scrollIntoView();
+    refresh();
+});
+document.addEventListener("visibilitychange", refresh);
+refresh();

@@ -1,0 +1,92 @@
+// A trend of one tenant, device and resource: drawn by Chart.js, with the figures as a table behind it.
+import {el, render, table} from "./dom.js";
+import {amount} from "./format.js";
+
+/* global Chart */
+
+const ranges = [["seconds", "2 minutes"], ["minutes", "2 hours"], ["hours", "7 days"]];
+const rows = 30;  // of the table
+
+function colour(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function label(range, time) {
+    const date = new Date(time * 1000);
+    if (range === "hours") {
+        return date.toLocaleDateString("en-GB", {weekday: "short", hour: "2-digit"});
+    }
+    return date.toLocaleTimeString("en-GB", range === "seconds" ? {} : {hour: "2-digit", minute: "2-digit"});
+}
+
+// [{label, usage, peak}, ...], oldest first
+function points(series, range, time) {
+    const {period, usage, peak} = series[range];
+    return usage.map((used, i) => ({label: label(range, time - (usage.length - 1 - i) * period), usage: used, peak: peak[i]}));
+}
+
+function line(title, values, shade, more = {}) {
+    return {label: title, data: values, borderColor: shade, backgroundColor: shade, borderWidth: 1.5, pointRadius: 0,
+            pointHitRadius: 8, ...more};
+}
+
+function datasets(data, limit) {
+    const sets = [line("Used", data.map(({usage}) => usage), colour("--share-0")),
+                  line("Peak", data.map(({peak}) => peak), colour("--share-1"), {borderDash: [2, 2]})];
+    if (limit !== null) {
+        sets.push(line("Limit", data.map(() => limit), colour("--bad"), {borderDash: [6, 4]}));
+    }
+    return sets;
+}
+
+export class Trend {
+    constructor() {
+        this.range = "seconds";
+        this.canvas = el("canvas", {role: "img"});
+        this.buttons = el("div", {class: "ranges", role: "group", "aria-label": "Time"});
+        this.figures = el("div");
+        this.element = el("div", {}, this.buttons, el("div", {class: "chart"}, this.canvas),
+                          el("details", {}, el("summary", {}, "The figures as a table"), this.figures));
+        this.scheme = matchMedia("(prefers-color-scheme: dark)");
+        this.scheme.addEventListener("change", () => this.draw());
+    }
+
+    // `series` as the sidecar has it; null: there is none.
+    update(title, series, limit, unit, time) {
+        this.shown = {title, series, limit, unit, time};
+        this.draw();
+    }
+
+    draw() {
+        const {title, series, limit, unit, time} = this.shown ?? {};
+        render(this.buttons, ranges.map(([range, words]) => el("button", {
+            type: "button", "aria-pressed": String(range === this.range), onclick: () => {
+                this.range = range;
+                this.draw();
+            }}, words)));
+        const data = series ? points(series, this.range, time / 1000) : [];
+        this.canvas.setAttribute("aria-label", `${title} over ${ranges.find(([range]) => range === this.range)[1]}; the table below has the figures`);
+        this.drawChart(data, limit ?? null, unit);
+        render(this.figures, table(title ?? "", [{title: "Time"}, {title: "Used", number: true}, {title: "Peak", number: true}],
+            data.slice(-rows).reverse().map((point) => ({key: point.label, cells: [point.label, amount(point.usage, unit), amount(point.peak, unit)]})),
+            "No figures yet."));
+    }
+
+    drawChart(data, limit, unit) {
+        const text = colour("--text");
+        const grid = {color: colour("--line")};
+        const ticks = {color: text, maxTicksLimit: 6};
+        const options = {
+            animation: false, maintainAspectRatio: false, interaction: {mode: "index", intersect: false},
+            plugins: {legend: {labels: {color: text, boxHeight: 0, boxWidth: 24}},
+                      tooltip: {callbacks: {label: (item) => `${item.dataset.label}: ${amount(item.raw, unit)}`}}},
+            scales: {x: {ticks: {...ticks, maxRotation: 0}, grid},
+                     y: {beginAtZero: true, grid, ticks: {...ticks, callback: (value) => amount(value, unit)}}},
+        };
+        this.chart ??= new Chart(this.canvas, {type: "line", data: {labels: [], datasets: []}, options});
+        this.chart.options = options;
+        this.chart.data.labels = data.map((point) => point.label);
+        this.chart.data.datasets = datasets(data, limit);
+        this.chart.update("none");
+    }
+}

@@ -1,0 +1,61 @@
+// Denials and what the sidecar did or found.
+import {link} from "./alerts.js";
+import {el, table} from "./dom.js";
+import {ago, amount, clean, clock, command} from "./format.js";
+
+const kinds = {
+    denied: "denied", would_deny: "would be denied (audit)", unproved: "denied, not proved",
+    refused_by_device: "refused by the device", refused: "refused by the guard", exceeded: "beyond a limit",
+    killed: "killed by the guard", backstop_denied: "refused by the rdma cgroup",
+};
+
+function words(model, event) {
+    if (event.source === "sidecar") {
+        return clean(event.text);
+    }
+    const resource = model.resource(event.resource);
+    if (resource < 0) {
+        return "";
+    }
+    const unit = model.unit(resource);
+    if (event.kind === "refused_by_device") {
+        return `${event.resource}: ${amount(event.requested, unit)} asked for (${clean(event.error)})`;
+    }
+    const whose = event.scope.startsWith("process") ? "the process" : "the tenant";
+    return `${event.resource}: ${whose} uses ${amount(event.used, unit)} of ${amount(event.limit, unit)}, ` +
+        `${amount(event.requested, unit)} more asked`;
+}
+
+// The remedy's last part is a command after a colon; it is shown as one if it can be copied safely.
+function help(event) {
+    const text = clean(event.helps || "");
+    const at = text.lastIndexOf(": rdmaquota ");
+    const typed = at < 0 ? null : command(...text.slice(at + 2).split(" "));
+    return typed ? [text.slice(0, at + 2), typed] : [text];
+}
+
+function whoOf(event) {
+    const tenant = event.tenant ? link.tenant(event.tenant) : null;
+    const process = event.pid ? link.process(event.tenant || "", event.pid, `${clean(event.comm || "")} (pid ${event.pid})`) : null;
+    return [process, process && tenant ? ", " : "", tenant];
+}
+
+export function eventList(model, events, empty) {
+    const rows = events.map((event) => ({
+        key: `${event.source || event.tenant} ${event.number} ${event.kind}`,
+        cells: [
+            el("time", {datetime: event.time, title: clock(event.time)}, ago(event.time, model.time)),
+            (kinds[event.kind] || clean(event.kind)) + (event.count > 1 ? ` ×${event.count}` : ""),
+            whoOf(event), event.device ? link.device(event.device) : "–",
+            [el("span", {}, words(model, event)), event.helps ? el("p", {class: "advice"}, help(event)) : null],
+        ],
+    }));
+    return table("Events", [{title: "When"}, {title: "What"}, {title: "Who"}, {title: "Device"}, {title: "Why, and what helps"}],
+                 rows, empty);
+}
+
+export function eventsPage(model) {
+    return [el("section", {"aria-labelledby": "events"}, el("h2", {id: "events"}, "Events"),
+               el("p", {}, "The newest first; all of them: ", command("rdmaquota", "events")),
+               eventList(model, model.events, "Nothing has happened yet."))];
+}

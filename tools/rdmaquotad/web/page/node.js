@@ -1,0 +1,48 @@
+// How far this node is covered: what the sidecar sees, the guard, who goes around, what `doctor` finds.
+import {link} from "./alerts.js";
+import {el, table} from "./dom.js";
+import {amount, clean, command, named} from "./format.js";
+
+const states = {
+    off: "off: programs that go around the library are only reported", watch: "watches: it counts what exceeds a limit, and refuses nothing",
+    deny: "on: the kernel refuses what exceeds a limit", starting: "on: the kernel refuses what exceeds a limit",
+};
+
+function guard(model) {
+    const {guard: state} = model.node;
+    const rows = model.refused.map(([tenant, device, resource, count]) => ({
+        key: `${tenant} ${device} ${resource}`, cells: [link.tenant(tenant), named(device), resource, amount(count, "count")],
+    }));
+    return el("section", {"aria-labelledby": "guard"}, el("h2", {id: "guard"}, "The guard in the kernel"),
+              el("p", {}, `It is ${states[state.state] ?? clean(state.state)}.`),
+              state.state === "off" ? null :
+                  table("Creations that it refused", [{title: "Tenant"}, {title: "Device"}, {title: "Resource"}, {title: "Refused", number: true}], rows, "It has refused nothing."));
+}
+
+function bypasses(model) {
+    const rows = model.bypasses.map((bypass) => ({
+        key: `${bypass.pid} ${bypass.device}`,
+        cells: [`${clean(bypass.comm)} (pid ${bypass.pid})`, link.tenant(bypass.tenant), named(bypass.device), clean(bypass.cgroup || "–"),
+                Object.entries(bypass.resources).map(([name, {kernel, ledger}]) => `${name} ${kernel} made, ${ledger} charged`).join(", ")],
+    }));
+    return el("section", {"aria-labelledby": "bypasses"}, el("h2", {id: "bypasses"}, "Who goes around the quota"),
+              table("Processes that have more in the kernel than they are charged for",
+                    [{title: "Process"}, {title: "Tenant"}, {title: "Device"}, {title: "Cgroup"}, {title: "What"}], rows, "Nobody."));
+}
+
+function coverage(model) {
+    const {findings, kernel} = model.node;
+    const rows = (findings ?? []).map(({level, subject, text}, i) => ({
+        key: String(i), class: level === "problem" ? "bad" : level === "warning" ? "warn" : null,
+        cells: [clean(level), clean(subject), clean(text)],
+    }));
+    return el("section", {"aria-labelledby": "coverage"}, el("h2", {id: "coverage"}, "Coverage"),
+              kernel.not_seen.length === 0 ? el("p", {}, "The sidecar sees all that the kernel makes.") :
+                  el("ul", {}, kernel.not_seen.map((line) => el("li", {}, clean(line)))),
+              rows.length === 0 ? el("p", {}, "What else there is to know of this node: ", command("rdmaquota", "doctor")) :
+                  table("What doctor finds", [{title: "Level"}, {title: "Subject"}, {title: "Finding"}], rows));
+}
+
+export function nodePage(model) {
+    return [bypasses(model), guard(model), coverage(model)];
+}

@@ -1,0 +1,80 @@
+// The first page: what needs somebody, the devices and who fills them, the last denials.
+import {alertList, link, users} from "./alerts.js";
+import {el} from "./dom.js";
+import {eventList} from "./events.js";
+import {amount, clean, percent} from "./format.js";
+import {Model, near} from "./model.js";
+
+const shown = 6;  // resources of a device
+
+// How much is used, by whom: the three largest tenants, and the rest. With words for those who do not see it.
+export function bar(model, use) {
+    const unit = model.unit(use.resource);
+    const whole = use.limit || Math.max(use.used, 1);
+    const level = use.limit && use.used >= use.limit ? "bad" : use.limit && use.used >= near * use.limit ? "warn" : "";
+    const label = use.limit ? `${amount(use.used, unit)} of ${amount(use.limit, unit)}, ${percent(use.used, use.limit)}` :
+        `${amount(use.used, unit)}, no limit for all together`;
+    const largest = use.shares.slice(0, 3).map(({cell}) => cell.used);
+    const parts = [...largest, Math.max(0, use.used - largest.reduce((sum, used) => sum + used, 0))];
+    let left = 0;
+    const pieces = parts.map((used, i) => {
+        const width = Math.min(100 - left, 100 * used / whole);
+        const piece = rect(`share share-${i}`, left, width);
+        left += width;
+        return piece;
+    });
+    const image = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    image.setAttribute("class", `bar ${level}`);
+    image.setAttribute("viewBox", "0 0 100 8");
+    image.setAttribute("preserveAspectRatio", "none");
+    image.setAttribute("role", "img");
+    image.setAttribute("aria-label", label);
+    image.append(...pieces);
+    return image;
+}
+
+function rect(className, x, width) {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    for (const [name, value] of Object.entries({class: className, x, width: Math.max(0, width), y: 0, height: 8})) {
+        node.setAttribute(name, value);
+    }
+    return node;
+}
+
+export function useRow(model, use) {
+    const {name, unit, words} = model.resources[use.resource];
+    const room = use.limit === null ? "no limit for all together" : `${amount(Math.max(0, use.limit - use.used), unit)} free`;
+    return el("li", {"data-key": name, class: "use"},
+              el("p", {class: "figures"}, el("b", {title: words}, name), " ",
+                 use.limit === null ? amount(use.used, unit) : `${amount(use.used, unit)} of ${amount(use.limit, unit)}`,
+                 el("span", {class: "room"}, room)),
+              bar(model, use),
+              el("p", {class: "who"}, use.shares.length === 0 ? "nobody uses it" : users(use)));
+}
+
+function card(model, device) {
+    const uses = model.uses(device).filter((use) => use.used > 0)
+        .sort((a, b) => Model.pressure(b) - Model.pressure(a) || a.resource - b.resource);
+    const name = model.devices[device];
+    return el("section", {"data-key": name, class: "card", "aria-label": `Device ${clean(name)}`},
+              el("h3", {}, link.device(name)),
+              uses.length === 0 ? el("p", {class: "empty"}, "Not in use.") :
+                  el("ul", {class: "uses"}, uses.slice(0, shown).map((use) => useRow(model, use))),
+              uses.length > shown ? el("p", {class: "empty"}, link.device(name), ` has ${uses.length - shown} more`) : null);
+}
+
+export function overview(model) {
+    const devices = model.deviceNumbers;
+    return [
+        el("section", {"aria-labelledby": "attention"}, el("h2", {id: "attention"}, "What needs attention"), alertList(model)),
+        el("section", {"aria-labelledby": "devices"}, el("h2", {id: "devices"}, "Devices, and who fills them"),
+           devices.length === 0 ? el("p", {class: "empty"}, "No program has opened a device yet.") :
+               el("div", {class: "cards"}, devices.map((device) => card(model, device)))),
+        el("section", {"aria-labelledby": "denials"}, el("h2", {id: "denials"}, "Last denials"),
+           eventList(model, model.events.filter(isDenial).slice(0, 8), "Nothing was denied lately.")),
+    ];
+}
+
+export function isDenial({kind}) {
+    return ["denied", "would_deny", "unproved", "refused_by_device", "refused", "exceeded", "killed", "backstop_denied"].includes(kind);
+}

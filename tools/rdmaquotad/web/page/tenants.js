@@ -1,0 +1,71 @@
+// The tree of tenants, for one device and resource that can be chosen.
+import {link} from "./alerts.js";
+import {el, table} from "./dom.js";
+import {amount, clean, duration, percent} from "./format.js";
+
+const columns = [{title: "Tenant"}, {title: "Used", number: true}, {title: "Of limit", number: true}, {title: "Limit", number: true},
+                 {title: "Guarantee", number: true}, {title: "Soft", number: true}, {title: "Grace left", number: true},
+                 {title: "Peak", number: true}, {title: "Debt", number: true}];
+const most = 60;
+
+export const choice = {device: null, resource: "qp", filter: "", all: false};
+
+function select(label, options, value, chosen) {
+    return el("label", {}, `${label} `, el("select", {onchange: (event) => chosen(event.target.value)},
+        options.map((option) => el("option", {value: option, selected: option === value}, clean(option)))));
+}
+
+function controls(model, device, changed) {
+    const change = (name) => (value) => {
+        choice[name] = value;
+        changed();
+    };
+    return el("form", {class: "controls", onsubmit: null},
+              select("Device", model.devices, model.devices[device], change("device")),
+              select("Resource", model.resources.map(({name}) => name), choice.resource, change("resource")),
+              el("label", {}, "Name has ", el("input", {type: "search", value: choice.filter, oninput: (event) => change("filter")(event.target.value)})));
+}
+
+// Of a cell, in the order of the columns; a dash where there is none.
+export function figures(cell, unit) {
+    if (!cell) {
+        return Array(8).fill("–");
+    }
+    const none = (value) => value ? amount(value, unit) : "–";
+    return [amount(cell.used, unit), cell.limit === null ? "–" : percent(cell.used, cell.limit),
+            amount(cell.limit, unit) + (cell.reason === null ? "" : ` (${clean(cell.reason)})`), none(cell.guarantee),
+            amount(cell.soft, unit), cell.grace === null ? "–" : duration(cell.grace), amount(cell.peak, unit), none(cell.debt)];
+}
+
+export function levelOf(cell) {
+    if (!cell) {
+        return null;
+    }
+    return cell.debt > 0 || (cell.limit !== null && cell.used >= cell.limit) ? "bad" : cell.grace !== null ? "warn" : null;
+}
+
+function row(model, device, resource, {tenant, depth}) {
+    const cell = model.cell(tenant, device, resource);
+    return {
+        key: tenant.name, class: levelOf(cell),
+        cells: [el("span", {class: `depth-${Math.min(depth, 6)}`}, link.tenant(tenant.name),
+                   tenant.mode === "enforce" ? null : el("small", {}, ` ${tenant.mode}`)),
+                ...figures(cell, model.unit(resource))],
+    };
+}
+
+export function tenantsPage(model, changed) {
+    const first = model.deviceNumbers[0] ?? 0;
+    const device = Math.max(model.devices.includes(choice.device) ? model.device(choice.device) : first, 0);
+    const resource = model.resource(choice.resource);
+    const all = model.tree.filter(({tenant}) => tenant.name.includes(choice.filter));
+    const rows = (choice.all ? all : all.slice(0, most)).map((entry) => row(model, device, resource, entry));
+    const more = all.length - rows.length;
+    return [el("section", {"aria-labelledby": "tenants"}, el("h2", {id: "tenants"}, "Tenants"),
+               controls(model, device, changed),
+               table(`Tenants: ${choice.resource} on ${clean(model.devices[device] ?? "no device")}`, columns, rows, "No tenant has that in its name."),
+               more > 0 ? el("button", {type: "button", id: "all-tenants", onclick: () => {
+                   choice.all = true;
+                   changed();
+               }}, `Show ${more} more`) : null)];
+}

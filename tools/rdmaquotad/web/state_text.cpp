@@ -1,0 +1,97 @@
+#include "tools/rdmaquotad/web/state_text.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "policy/tenant.hpp"
+#include "tools/common/json.hpp"
+
+namespace rdmaquota {
+namespace {
+
+template <class... Arguments>
+void append(std::string& text, fmt::format_string<Arguments...> form, Arguments&&... arguments) {
+    fmt::format_to(std::back_inserter(text), form, std::forward<Arguments>(arguments)...);
+}
+
+std::string quoted(const std::string& text) { return dump(Json(text)); }
+
+std::string limit(std::uint64_t value) { return value == unlimited ? "null" : fmt::format_int(value).str(); }
+
+std::string resources() {
+    std::string text;
+    for (const auto& row : resource_table)
+        append(text, R"({}["{}","{}","{}"])", text.empty() ? "" : ",", row.name, row.unit == Unit::bytes ? "bytes" : "count",
+               row.counts);
+    return text;
+}
+
+}  // namespace
+
+StateText::StateText(const std::vector<const TenantView*>& views, std::size_t most) {
+    for (std::size_t i = 0; i < views.size(); ++i) {
+        if (i != 0) tenants_ += ',';
+        add_tenant(*views[i]);
+        add_processes(*views[i], i, most);
+    }
+}
+
+std::size_t StateText::number_of(const std::string& device) {
+    const auto [found, added] = numbers_.try_emplace(device, devices_.size());
+    if (added) devices_.push_back(device);
+    return found->second;
+}
+
+void StateText::add_tenant(const TenantView& view) {
+    append(tenants_, R"({{"name":{},"parent":{},"mode":"{}","weight":{},"processes":{},"sum":{},"cells":[)", quoted(view.name),
+           view.name == node_tenant ? "null" : quoted(std::string(parent_of(view.name))), name(view.mode), view.weight,
+           view.processes.size(), view.is_sum);
+    for (const auto& device : view.devices)
+        for (const auto& resource : device.resources) add_cell(device.name, resource);
+    if (tenants_.back() == ',') tenants_.pop_back();
+    tenants_ += "]}";
+}
+
+// Not by the JSON library: there may be ten thousand of them.
+void StateText::add_cell(const std::string& device, const ResourceView& view) {
+    append(tenants_, "[{},{},{},{},{},{},{},{},{},{},", number_of(device), index(view.resource), view.usage,
+           limit(view.limit), limit(view.configured), view.guarantee, limit(view.soft),
+           view.above_soft() ? fmt::format_int(view.grace_left_s()).str() : "null",
+           view.peak ? fmt::format_int(*view.peak).str() : "null", view.debt());
+    if (view.reason == Reason::configured) tenants_ += "null],";
+    else append(tenants_, "\"{}\"],", name(view.reason));
+}
+
+void StateText::add_processes(const TenantView& view, std::size_t tenant, std::size_t most) {
+    if (view.is_sum) return;
+    for (const auto& process : view.processes)
+        for (const auto& device : process.devices)
+            for (const auto& resource : device.resources) {
+                if (resource.usage == 0) continue;
+                auto& uses = uses_[{number_of(device.name), index(resource.resource)}];
+                const auto place = std::find_if(uses.begin(), uses.end(),
+                                                [&](const Use& use) { return use.used < resource.usage; });
+                if (place == uses.end() && uses.size() >= most) continue;
+                uses.insert(place, {resource.usage, tenant, &process});
+                if (uses.size() > most) uses.pop_back();
+            }
+}
+
+std::string StateText::top() const {
+    std::string text;
+    for (const auto& [key, uses] : uses_)
+        for (const auto& use : uses)
+            append(text, "{}[{},{},{},{},{},{},{}]", text.empty() ? "" : ",", key.first, key.second, use.tenant,
+                   use.process->pid, quoted(use.process->comm), use.used, use.process->uid);
+    return text;
+}
+
+std::string StateText::text() const {
+    return fmt::format(R"("resources":[{}],"devices":{},"tenants":[{}],"top":[{}])", resources(), dump(Json(devices_)),
+                       tenants_, top());
+}
+
+}  // namespace rdmaquota
