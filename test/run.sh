@@ -32,6 +32,7 @@
 #                and sid
 #   guard        the kernel refuses what exceeds a limit, by all ways around; guard_trixie and guard_sid in the kernels of
 #                Debian 13 and sid
+#   guard_shares shares by the kernel's figures: a forged ledger costs the others nothing
 #   guard_mlx5   the guard on the simulated mlx5_0
 #   guard_oracle the oracle under the guard, also while programs and the sidecar are killed; RDMAQUOTA_ORACLE_SEED and
 #                RDMAQUOTA_ORACLE_STEPS
@@ -70,7 +71,7 @@ by_default=(
     "mlx5 dv pyverbs_mlx5 guard_mlx5"
     model
     storm
-    "guard guard_oracle"
+    "guard guard_oracle guard_shares"
     kernel_trixie
     kernel_sid
     guard_trixie
@@ -107,7 +108,7 @@ done
 # once.
 guest_of() {
     case $1 in
-        uninstalled | guest | tenants | shares | objects | programs | pyverbs | guard | guard_oracle | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
+        uninstalled | guest | tenants | shares | objects | programs | pyverbs | guard | guard_oracle | guard_shares | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
         oracle | guard_races) echo rxe-2 ;;
         mlx5 | dv | pyverbs_mlx5 | guard_mlx5) echo both-1 ;;
         early) echo mlx5sim-1 ;;

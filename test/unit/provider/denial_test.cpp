@@ -97,6 +97,7 @@ TEST_CASE("who may not change limits is told what is left to do, and what to ask
 }
 
 TEST_CASE("a denial by a limit that is held names the reason, in the tenant's own words") {
+    wait_until_lines_are_admitted();
     const TemporaryDirectory logs;
     TenantLimits limits;
     limits.tenant = "physics/atlas";
@@ -129,6 +130,7 @@ TEST_CASE("a denial by a limit that is held names the reason, in the tenant's ow
 }
 
 TEST_CASE("a retry loop is one event with a count, and one line until something changes") {
+    wait_until_lines_are_admitted();
     const TemporaryDirectory logs;
     TenantLimits limits;
     limits.log_target = LogTarget::file;
@@ -154,6 +156,7 @@ TEST_CASE("a retry loop is one event with a count, and one line until something 
 }
 
 TEST_CASE("at the level info a line says that limits hold, for whom and where they come from; debug says which") {
+    wait_until_lines_are_admitted();
     const TemporaryDirectory logs;
     TenantLimits limits;
     limits.tenant = "physics/atlas";

@@ -31,6 +31,7 @@ std::string text_of(const std::string& file) {
 }  // namespace
 
 TEST_CASE("a denial logs where the mapped policy says, whatever lies at its path since") {
+    wait_until_lines_are_admitted();
     const TemporaryDirectory logs;
     WrappedContext context(logging_to(logs.path() + "/first"));
     REQUIRE(unlink(limits_path(context.directory.path()).c_str()) == 0);
@@ -39,6 +40,7 @@ TEST_CASE("a denial logs where the mapped policy says, whatever lies at its path
 }
 
 TEST_CASE("a denial after a reload logs where the new policy says") {
+    wait_until_lines_are_admitted();
     const TemporaryDirectory logs;
     WrappedContext context(logging_to(logs.path() + "/first"));
     REQUIRE(LimitsWriter::publish(limits_path(context.directory.path()), logging_to(logs.path() + "/second")));

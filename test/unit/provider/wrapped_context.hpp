@@ -4,7 +4,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include <sys/stat.h>
 
@@ -14,6 +16,12 @@
 #include "test/unit/temporary_directory.hpp"
 
 namespace rdmaquota {
+
+// For a test that reads the log: a process writes ten lines a second, and the tests before may have used them up.
+inline void wait_until_lines_are_admitted() {
+    const auto now = std::chrono::steady_clock::now();
+    std::this_thread::sleep_until(std::chrono::ceil<std::chrono::seconds>(now + std::chrono::milliseconds(1)));
+}
 
 struct WrappedContext {
     TemporaryDirectory directory;
