@@ -162,6 +162,12 @@ std::uint64_t ResourceView::grace_left_s() const {
     return above_soft() && soft_since != 0 && end > now ? (end - now) / 1'000'000'000 : 0;
 }
 
+std::uint64_t ResourceView::room() const {
+    const bool over = above_soft() && soft_since != 0 && grace_left_s() == 0;
+    const auto bound = over ? std::min(soft, limit) : limit;
+    return bound == unlimited ? unlimited : bound - std::min(bound, usage);
+}
+
 std::string pid_text(const ProcessView& process) { return process.pid == 0 ? "-" : std::to_string(process.pid); }
 
 TenantView take_snapshot(const Ledger& ledger, const LimitsSegment& policy) { return snapshot_of(ledger, policy); }

@@ -30,6 +30,8 @@ struct ResourceView {
     bool above_soft() const noexcept { return usage > soft; }
     // What is left of the grace period, in seconds, while above the soft limit.
     std::uint64_t grace_left_s() const;
+    // What may still be created: by the limit, or by a soft one whose grace period is over. `unlimited` without either.
+    std::uint64_t room() const;
     // What is used above the share that others left it.
     std::uint64_t debt() const noexcept { return reason == Reason::grant && usage > limit ? usage - limit : 0; }
 };

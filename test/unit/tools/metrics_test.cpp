@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/rdmaquotad/serve/metrics.hpp"
+#include "tools/rdmaquotad/metrics/metrics.hpp"
 
 using namespace rdmaquota;
 

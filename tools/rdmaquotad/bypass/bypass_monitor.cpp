@@ -1,5 +1,6 @@
 #include "tools/rdmaquotad/bypass/bypass_monitor.hpp"
 
+#include <signal.h>
 #include <sys/epoll.h>
 
 #include <chrono>
@@ -190,7 +191,9 @@ bool BypassMonitor::compare() {
     const auto names = machine_devices();
     const std::set<std::string> devices(names.begin(), names.end());
     node_.look(devices, time_for_ledgers);
-    for (const auto& report : detector_.look(observe(find_held(devices)))) emit(report);
+    auto held = find_held(devices);
+    count_churn(held);
+    for (const auto& report : detector_.look(observe(std::move(held)))) emit(report);
     took_ = Clock::now() - looked_;
     return true;
 }
@@ -217,6 +220,19 @@ SlotHolders::Held BypassMonitor::find_held(const std::set<std::string>& devices)
         if (ledger.at_rest() && in_use.contains(ledger.number())) node_.look_at(ledger, devices);
     }
     return held;
+}
+
+void BypassMonitor::count_churn(const SlotHolders::Held& held) {
+    const auto ended = watch_->take_ended();
+    if (!watch_->attached()) return;
+    std::map<std::uint32_t, std::string> tenants;  // by ledger
+    for (const auto* tenant : node_.with_ledger()) tenants[tenant->ledger().number()] = tenant->key();
+    churn_.add(uses_, ended, [&](const KernelUse& use) {
+        const auto slots = held.find(use.pid);
+        if (slots != held.end()) return tenants[slots->second.front().ledger];
+        return ::kill(static_cast<pid_t>(use.pid), 0) == 0 ? tenants_.of(use.pid) : std::string();
+    });
+    churn_.keep([this](const std::string& tenant) { return tenant.empty() || node_.find(tenant) != nullptr; });
 }
 
 Observation BypassMonitor::observe(SlotHolders::Held held) {

@@ -14,6 +14,7 @@
 #include "policy/sidecar.hpp"
 #include "tools/common/json_fwd.hpp"
 #include "tools/rdmaquotad/bypass/bypass_detector.hpp"
+#include "tools/rdmaquotad/bypass/churn.hpp"
 #include "tools/rdmaquotad/bypass/process_tenants.hpp"
 #include "tools/rdmaquotad/bypass/slot_holders.hpp"
 #include "tools/rdmaquotad/kernel/backstop.hpp"
@@ -39,6 +40,8 @@ public:
     // Whether they have all of this kind that anyone makes, apart from what is partial.
     bool counts(Resource resource) const noexcept { return watch_ && watch_->attached() && watch_->knows(resource); }
     std::vector<Difference> bypasses() const { return detector_.bypasses(); }
+    // Empty without the program in the kernel.
+    const std::map<Churn::Place, Churn::Counts>& churn() const noexcept { return churn_.all(); }
     // The kernel's denials in that cgroup so far, by device; empty where the kernel does not count them.
     std::map<std::string, HcaCounts> denied() const;
     // Of the tenants for which `sees`, asked by key, is true.
@@ -56,6 +59,7 @@ private:
     bool compare();  // false: there is nothing to compare
     void follow_ledgers();
     SlotHolders::Held find_held(const std::set<std::string>& devices);
+    void count_churn(const SlotHolders::Held& held);
     Observation observe(SlotHolders::Held held);
     void reap(const std::set<std::uint32_t>& pids);
     std::string name_of(const std::string& tenant) const;
@@ -75,6 +79,7 @@ private:
     Backstop backstop_;
     BypassDetector detector_;
     SlotHolders holders_;
+    Churn churn_;
     std::vector<std::uint32_t> followed_;  // ledgers
     ProcessTenants tenants_;
     std::vector<KernelUse> uses_;

@@ -16,8 +16,6 @@
 #include "tools/rdmaquotad/core/log.hpp"
 #include "tools/rdmaquotad/core/node_usage.hpp"
 #include "tools/rdmaquotad/dynamic/capacity.hpp"
-#include "tools/rdmaquotad/serve/metrics.hpp"
-#include "tools/rdmaquotad/serve/node_metrics.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -32,6 +30,12 @@ bool is_half_full(const std::string& directory) {
     struct statvfs status {};
     return ::statvfs(directory.c_str(), &status) == 0 &&
            (status.f_bavail < status.f_blocks / 2 || status.f_favail < status.f_files / 2);
+}
+
+// Nobody has to have entered the event's device in the ledger.
+std::string device_of(const Json& event) {
+    const auto device = event.find("device");
+    return device != event.end() && device->is_string() ? device->get<std::string>() : std::string();
 }
 
 void say_once(std::string& said, const Result<void>& done) {
@@ -66,6 +70,7 @@ Daemon::Daemon(std::string directory, std::string policy_file)
       tenant_sockets_(node_, control_),
       relay_events_(node_, visibility_, control_),
       recent_(node_.directory()),
+      capacity_(told_by_device),
       web_state_({node_, views_, visibility_, events_, recent_,
                   [this](const Answers::Sees& sees) { return kernel_.bypasses_json(sees); },
                   [this](const Answers::Sees& sees) { return guard_.status(sees); },
@@ -75,12 +80,20 @@ Daemon::Daemon(std::string directory, std::string policy_file)
                      return visibility_.sees_name(viewer, series.tenant) ? history_.one(series) : nullptr;
                  },
                  [this](const Peer& viewer, const std::string& tenant) { return web_state_.tenant(viewer, tenant); }}),
-      metrics_page_([this] { return metrics(); }),
+      node_metrics_({node_, views_, events_, kernel_, guard_, capacity_, [this] { return control_.clients(); }}),
+      metrics_page_([this] { return node_metrics_.text(); }),
       metrics_(loop_, "metrics", [this](const HttpRequest& request) { return metrics_page_.answer(request); }),
       web_(loop_, "web page", [this](const HttpRequest& request) { return web_page_.answer(request); }) {
     relay_events_.on_ledger_event([this](const Tenant& tenant, std::uint64_t number, const Event& event, const Json& json,
-                                         std::uint64_t) { recent_.add(tenant, number, event, json); });
-    events_.on_event([this](Priority priority, const NodeEvent& event) { return relay_events_.send(priority, event); });
+                                         std::uint64_t more) {
+        recent_.add(tenant, number, event, json);
+        node_metrics_.add(tenant, device_of(json), event, more);
+        if (more != 0) capacity_.add(device_of(json), event);
+    });
+    events_.on_event([this](Priority priority, const NodeEvent& event) {
+        node_metrics_.add(event);
+        return relay_events_.send(priority, event);
+    });
     grants_.ask_kernel([this](std::string_view tenant, std::vector<CountedUse>& uses) { guard_.add_uses(tenant, uses); });
 }
 
@@ -120,7 +133,9 @@ void Daemon::tick() {
     node_.look({names.begin(), names.end()}, time_for_looks);
     tell_of_ledgers();
     history_.sample();
-    dynamic_.apply(names, NodeUsage(node_, kernel_.uses(), [this](Resource kind) { return kernel_.counts(kind); }));
+    const NodeUsage usage(node_, kernel_.uses(), [this](Resource kind) { return kernel_.counts(kind); });
+    dynamic_.apply(names, usage);
+    capacity_.look(usage);
     guard_.update(names);
     grants_.pass(names);
     look_after_tenants();
@@ -234,31 +249,6 @@ Result<std::string> Daemon::reload() {
     auto said = fmt::format("{} is in force, mode {}", policy_file_, name(done->mode));
     log(Priority::notice, said);
     return said;
-}
-
-std::string Daemon::metrics() {
-    MetricsInput input;
-    input.tenants = tenant_metrics(node_, views_);
-    input.ledger_events = ledger_events(node_);
-    input.events = events_.counts();
-    input.denied = kernel_.denied();
-    input.clients = control_.clients();
-    input.guard = guard_metrics();
-    return metrics_text(input);
-}
-
-// Of as many tenants as have series of their own.
-GuardMetrics Daemon::guard_metrics() const {
-    GuardMetrics metrics;
-    metrics.mode = static_cast<int>(guard_.mode());
-    metrics.refused = guard_.counts().refused;
-    metrics.exceeded = guard_.counts().exceeded;
-    metrics.killed = guard_.counts().killed;
-    for (const auto& usage : guard_.usage()) {
-        if (metrics.usage.size() == most_own * resource_count) break;
-        metrics.usage.push_back({usage.tenant, usage.device, usage.resource, usage.amount});
-    }
-    return metrics;
 }
 
 Json Daemon::status(const Answers::Sees& sees) const {

@@ -20,8 +20,8 @@
 #include "tools/rdmaquotad/serve/control_socket.hpp"
 #include "tools/rdmaquotad/serve/tenant_sockets.hpp"
 #include "tools/rdmaquotad/serve/event_relay.hpp"
-#include "tools/rdmaquotad/serve/metrics.hpp"
-#include "tools/rdmaquotad/serve/metrics_page.hpp"
+#include "tools/rdmaquotad/metrics/metrics_page.hpp"
+#include "tools/rdmaquotad/metrics/node_metrics.hpp"
 #include "tools/rdmaquotad/web/recent_events.hpp"
 #include "tools/rdmaquotad/web/web_page.hpp"
 #include "tools/rdmaquotad/web/web_state.hpp"
@@ -48,8 +48,6 @@ private:
     void update_status();
     void listen(LoopbackServer& server, std::uint32_t port);
     Result<Json> web_address(const Peer& peer);
-    std::string metrics();
-    GuardMetrics guard_metrics() const;
     Result<std::string> reload();
     Json status(const Answers::Sees& sees) const;
 
@@ -77,8 +75,10 @@ private:
     TenantSockets tenant_sockets_;
     EventRelay relay_events_;
     RecentEvents recent_;
+    DeviceCapacity capacity_;
     WebState web_state_;
     WebPage web_page_;
+    NodeMetrics node_metrics_;
     MetricsPage metrics_page_;
     LoopbackServer metrics_, web_;
     Loop::Source tick_;

@@ -75,9 +75,9 @@ Maxima parse(const std::string& text) {
 // What one device tells. All 0 as long as it has not.
 class DeviceMaxima {
 public:
-    explicit DeviceMaxima(const std::string& device) : device_(device) {
+    DeviceMaxima(const std::string& device, std::chrono::milliseconds wait) : device_(device) {
         ask_now();
-        look(first_wait);
+        look(wait);
     }
     const Maxima& of() {
         if (question_) look(std::chrono::milliseconds(0));
@@ -106,9 +106,9 @@ private:
     std::optional<Question> question_;
 };
 
-std::uint64_t device_capacity(const std::string& device, Resource resource) {
+std::uint64_t device_maximum(const std::string& device, Resource resource, std::chrono::milliseconds wait) {
     static std::map<std::string, DeviceMaxima> devices;
-    return devices.try_emplace(device, device).first->second.of()[index(resource)];
+    return devices.try_emplace(device, device, wait).first->second.of()[index(resource)];
 }
 
 std::uint64_t node_memory() {
@@ -120,7 +120,11 @@ std::uint64_t node_memory() {
 
 std::uint64_t capacity(CapacityOf of, const std::string& device, Resource resource) {
     if (of == CapacityOf::node) return node_memory();
-    return of == CapacityOf::device ? device_capacity(device, resource) : 0;
+    return of == CapacityOf::device ? device_maximum(device, resource, first_wait) : 0;
+}
+
+std::uint64_t told_by_device(const std::string& device, Resource resource) {
+    return device_maximum(device, resource, std::chrono::milliseconds(0));
 }
 
 }  // namespace rdmaquota

@@ -14,4 +14,7 @@ namespace rdmaquota {
 // a device waits for that up to a second, later ones do not. One thread.
 std::uint64_t capacity(CapacityOf of, const std::string& device, Resource resource);
 
+// CapacityOf::device without waiting: 0 until the device has answered.
+std::uint64_t told_by_device(const std::string& device, Resource resource);
+
 }  // namespace rdmaquota

@@ -126,9 +126,11 @@ std::vector<Guard::Usage> Guard::usage() const {
     for (const auto& [place, number] : parts_->rows.tenants()) {
         const auto* meaning = parts_->rows.meaning(number);
         if (meaning == nullptr) continue;
+        const auto& row = parts_->rows.row(number);
         for (u32 at = 0; at < guard_resources; ++at)
-            if (const auto resource = guarded_resource(at); resource && parts_->rows.row(number).used[at] != 0)
-                all.push_back({meaning->tenant, meaning->device, *resource, parts_->rows.row(number).used[at]});
+            if (const auto resource = guarded_resource(at);
+                resource && (row.used[at] != 0 || row.refused[at] != 0 || row.limit[at] != unlimited))
+                all.push_back({meaning->tenant, meaning->device, *resource, row.used[at], row.refused[at]});
     }
     return all;
 }

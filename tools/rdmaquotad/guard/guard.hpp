@@ -44,9 +44,9 @@ public:
     struct Usage {
         std::string tenant, device;
         Resource resource;
-        std::uint64_t amount;
+        std::uint64_t amount, refused;
     };
-    std::vector<Usage> usage() const;  // by the kernel's count, of what is used
+    std::vector<Usage> usage() const;  // by the kernel's count, of what is used, limited or was refused
     // What the kernel counts, where it refuses what is too much.
     void add_uses(std::string_view tenant, std::vector<CountedUse>& uses) const {
         if (is_on() && mode_ == GuardMode::deny && kept_) parts_->rows.add_uses(tenant, uses);

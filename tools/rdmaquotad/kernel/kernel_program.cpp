@@ -327,13 +327,17 @@ std::vector<u32> KernelProgram::holders() const {
     return pids;
 }
 
-void KernelProgram::forget(u32 pid) {
+std::vector<kernel_use> KernelProgram::forget(u32 pid) {
     const auto& maps = parts_->skeleton->maps;
+    std::vector<kernel_use> totals;
     bpf_map__delete_elem(maps.holders, &pid, sizeof pid, 0);
     for (const auto device : parts_->devices) {
         const guest_key key{device, pid, 0};
-        bpf_map__delete_elem(maps.guests, &key, sizeof key, 0);
+        kernel_use total{};
+        if (bpf_map__lookup_and_delete_elem(maps.guests, &key, sizeof key, &total, sizeof total, 0) == 0)
+            totals.push_back(total);
     }
+    return totals;
 }
 
 u64 KernelProgram::lost() const noexcept { return parts_->skeleton->bss->lost; }

@@ -41,7 +41,7 @@ public:
     Result<std::vector<Entry>> read();
 
     std::vector<u32> holders() const;  // the processes whose end is of interest
-    void forget(u32 pid);              // drops the totals of a process that has ended
+    std::vector<kernel_use> forget(u32 pid);  // drops the totals of a process that has ended, and tells them
     u64 lost() const noexcept;         // creations that found no room; only grows
     u64 missed() const noexcept;       // calls that the program did not see; only grows
 

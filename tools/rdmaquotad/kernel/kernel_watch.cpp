@@ -143,6 +143,7 @@ struct KernelWatch::State {
     std::set<ProcessDevice> listed;   // had a device open before the program ran: netlink's figures are used
     std::set<ProcessDevice> doubted;  // used a device when a call was missed: their counts may be too high
     std::set<std::uint32_t> ended;    // not yet forgotten
+    Uses totals;                      // of those who were
     std::uint64_t since = UINT64_MAX;
 
     void attach() {
@@ -178,7 +179,8 @@ struct KernelWatch::State {
                 ++pid;
                 continue;
             }
-            program->forget(*pid);
+            for (const auto& total : program->forget(*pid))
+                add(use_of(totals, total.pid, place_of(total).second, total.opener), total, false, true);
             pid = ended.erase(pid);
         }
     }
@@ -306,6 +308,12 @@ std::vector<KernelEvent> KernelWatch::poll() {
         if (event.ended) state_->ended.insert(event.pid);
     }
     return events;
+}
+
+std::vector<KernelUse> KernelWatch::take_ended() {
+    std::vector<KernelUse> totals;
+    for (auto& [key, use] : std::exchange(state_->totals, {})) totals.push_back(std::move(use));
+    return totals;
 }
 
 Result<std::vector<KernelUse>> KernelWatch::snapshot() {

@@ -88,6 +88,9 @@ public:
     // What each process has at this moment, and what those that still run have made and destroyed.
     Result<std::vector<KernelUse>> snapshot();
 
+    // What processes had made and destroyed in the end that are in no snapshot any more, since the last call.
+    std::vector<KernelUse> take_ended();
+
 private:
     struct State;
     explicit KernelWatch(std::unique_ptr<State> state) noexcept;

@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/serve/metrics_page.hpp"
+#include "tools/rdmaquotad/metrics/metrics_page.hpp"
 
 #include <memory>
 

@@ -1,0 +1,42 @@
+#include "tools/rdmaquotad/dynamic/device_capacity.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace rdmaquota {
+
+void DeviceCapacity::add(const std::string& device, const Event& event) {
+    if (event.kind != EventKind::refused_by_device || event.resource >= resource_count || refused_.size() >= most) return;
+    const auto& row = resource_table[event.resource];
+    const bool shortage = event.error == ENOMEM || event.error == EAGAIN || event.error == ENOSPC;
+    if (row.unit != Unit::count || !shortage) return;
+    auto& in_use = refused_[{device, row.id}];
+    in_use = std::max(in_use, event.used);
+}
+
+void DeviceCapacity::look(const NodeUsage& usage) {
+    for (auto& [place, amount] : learned_) amount = std::max(amount, usage.of_node(place.first, place.second));
+    for (const auto& [place, in_use] : std::exchange(refused_, {})) {
+        const auto found = std::max(in_use, usage.of_node(place.first, place.second));
+        const auto told = told_(place.first, place.second);
+        if (found != 0 && (told == 0 || found < told) && learned_.size() < most) learned_[place] = found;
+    }
+    std::erase_if(learned_, [this](const auto& entry) {
+        const auto told = told_(entry.first.first, entry.first.second);
+        return told != 0 && entry.second >= told;
+    });
+}
+
+std::map<std::pair<std::string, std::string>, std::uint64_t> DeviceCapacity::all(
+    const std::vector<std::string>& devices) const {
+    std::map<std::pair<std::string, std::string>, std::uint64_t> all;
+    for (const auto& device : devices)
+        for (const auto& row : resource_table) {
+            const auto found = learned_.find({device, row.id});
+            const auto amount = found != learned_.end() ? found->second : told_(device, row.id);
+            if (amount != 0) all[{device, std::string(row.name)}] = amount;
+        }
+    return all;
+}
+
+}  // namespace rdmaquota

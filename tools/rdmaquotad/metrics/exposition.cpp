@@ -1,0 +1,36 @@
+#include "tools/rdmaquotad/metrics/exposition.hpp"
+
+#include <fmt/format.h>
+
+#include "policy/printable.hpp"
+
+namespace rdmaquota {
+namespace {
+
+// Tenants can write any device name into the ledger.
+std::string escaped(std::string_view text) {
+    std::string result;
+    for (const char c : printable(text)) {
+        if (c == '"' || c == '\\') result += '\\';
+        result += c;
+    }
+    return result;
+}
+
+}  // namespace
+
+void Exposition::begin(std::string_view name, std::string_view type, std::string_view help) {
+    name_ = name;
+    head_ = fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
+}
+
+void Exposition::sample(Labels labels, std::uint64_t value) {
+    text_ += std::exchange(head_, {}) + name_;
+    for (const char* before = "{"; const auto& [label, content] : labels) {
+        text_ += fmt::format("{}{}=\"{}\"", before, label, escaped(content));
+        before = ",";
+    }
+    text_ += fmt::format("{} {}\n", labels.size() == 0 ? "" : "}", value);
+}
+
+}  // namespace rdmaquota

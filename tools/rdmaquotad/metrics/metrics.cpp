@@ -1,0 +1,169 @@
+#include "tools/rdmaquotad/metrics/metrics.hpp"
+
+#include <functional>
+#include <optional>
+
+#include "tools/rdmaquotad/metrics/exposition.hpp"
+
+namespace rdmaquota {
+namespace {
+
+using Reading = std::function<std::optional<std::uint64_t>(const ResourceView&)>;
+
+std::optional<std::uint64_t> where(bool there, std::uint64_t value) {
+    return there ? std::optional(value) : std::nullopt;
+}
+
+void views(Exposition& out, const MetricsInput& input, std::string_view name, std::string_view help,
+           const Reading& read) {
+    out.gauge(name, help);
+    for (const auto& tenant : input.tenants)
+        for (const auto& device : tenant.devices)
+            for (const auto& view : device.resources)
+                if (const auto value = read(view))
+                    out.sample({{"tenant", tenant.label}, {"device", device.name}, {"resource", info(view.resource).name}},
+                               *value);
+}
+
+void usage_and_limits(Exposition& out, const MetricsInput& input) {
+    views(out, input, "rdmaquota_usage", "What all processes of the tenant use together, objects or bytes.",
+          [](const ResourceView& view) { return view.usage; });
+    views(out, input, "rdmaquota_limit", "The limit that holds at present; no sample where there is none.",
+          [](const ResourceView& view) { return where(view.limit != unlimited, view.limit); });
+    views(out, input, "rdmaquota_room", "What the tenant may still create; no sample where nothing limits it.",
+          [](const ResourceView& view) { return where(view.room() != unlimited, view.room()); });
+    views(out, input, "rdmaquota_soft_limit", "The soft limit; no sample where there is none.",
+          [](const ResourceView& view) { return where(view.soft != unlimited, view.soft); });
+    views(out, input, "rdmaquota_soft_grace_seconds",
+          "What is left of the grace period above the soft limit; no sample for who is not above it.",
+          [](const ResourceView& view) { return where(view.above_soft(), view.grace_left_s()); });
+    views(out, input, "rdmaquota_guarantee", "What is reserved for the tenant; no sample where nothing is.",
+          [](const ResourceView& view) { return where(view.guarantee != 0, view.guarantee); });
+    views(out, input, "rdmaquota_debt", "What is used above the tenant's share of what others want; no sample for nothing.",
+          [](const ResourceView& view) { return where(view.debt() != 0, view.debt()); });
+    views(out, input, "rdmaquota_peak", "The highest usage ever.", [](const ResourceView& view) { return view.peak; });
+}
+
+void of_tenants(Exposition& out, const MetricsInput& input, std::size_t TenantMetrics::* figure) {
+    for (const auto& tenant : input.tenants) out.sample({{"tenant", tenant.label}}, tenant.*figure);
+}
+
+// A tenant of which nothing is known has 0, so that a rise from there is seen.
+void of_tenants(Exposition& out, const MetricsInput& input, std::map<std::string, std::uint64_t> figures) {
+    for (const auto& tenant : input.tenants) figures.try_emplace(tenant.label, 0);
+    for (const auto& [tenant, figure] : figures) out.sample({{"tenant", tenant}}, figure);
+}
+
+void cells(Exposition& out, const Cells& figures) {
+    for (const auto& [cell, figure] : figures)
+        out.sample({{"tenant", cell.tenant}, {"device", cell.device}, {"resource", cell.resource}}, figure);
+}
+
+// The same, of what a limit may deny.
+DenialCounts::OfTenant with_zeros(const TenantMetrics& tenant, DenialCounts::OfTenant counts) {
+    for (const auto& device : tenant.devices)
+        for (const auto& view : device.resources)
+            if (view.limit != unlimited)
+                counts[{EventKind::denied, device.name, std::string(info(view.resource).name), "configured"}];
+    return counts;
+}
+
+using AllDenials = std::map<std::string, DenialCounts::OfTenant>;
+
+void denials(Exposition& out, const AllDenials& all, EventKind kind, std::string_view label) {
+    for (const auto& [tenant, counts] : all)
+        for (const auto& [what, count] : counts)
+            if (what.kind == kind)
+                out.sample({{"tenant", tenant}, {"device", what.device}, {"resource", what.resource}, {label, what.reason}},
+                           count);
+}
+
+void denials(Exposition& out, const MetricsInput& input) {
+    auto all = input.denials;
+    for (const auto& tenant : input.tenants) all[tenant.label] = with_zeros(tenant, all[tenant.label]);
+    out.counter("rdmaquota_denied_total", "Creations denied, by the reason of the limit that held.");
+    denials(out, all, EventKind::denied, "reason");
+    out.counter("rdmaquota_would_deny_total", "Creations that would have been denied outside of audit mode.");
+    denials(out, all, EventKind::would_deny, "reason");
+    out.counter("rdmaquota_unproved_total", "Creations denied since the ledger was too busy to prove that there was room.");
+    denials(out, all, EventKind::unproved, "reason");
+    out.counter("rdmaquota_refused_by_device_total", "Creations that kernel, driver or adapter refused with room in the limits.");
+    denials(out, all, EventKind::refused_by_device, "error");
+}
+
+void single(Exposition& out, std::uint64_t value) { out.sample({}, value); }
+
+void around(Exposition& out, const MetricsInput& input) {
+    out.gauge("rdmaquota_bypassers", "Processes that have more in the kernel at present than they were charged for.");
+    of_tenants(out, input, input.bypassers);
+    out.counter("rdmaquota_bypasses_total", "How often a process was found to have more in the kernel than it was charged for.");
+    of_tenants(out, input, input.bypasses);
+    out.counter("rdmaquota_backstop_denials_total", "What the kernel itself denied in the tenant's cgroup (rdma.events).");
+    for (const auto& [device, counts] : input.backstop)
+        for (const auto& [resource, count] :
+             {std::pair(Resource::hca_handle, counts.handle), std::pair(Resource::hca_object, counts.object)})
+            out.sample({{"tenant", default_tenant}, {"device", device}, {"resource", info(resource).name}}, count);
+}
+
+void of_guard(Exposition& out, const GuardMetrics& guard) {
+    out.gauge("rdmaquota_guard_mode", "The guard in the kernel: 0 off, 1 watch, 2 deny.");
+    single(out, static_cast<std::uint64_t>(guard.mode));
+    if (guard.mode == 0) return;
+    out.gauge("rdmaquota_kernel_usage", "What the tenant uses by the kernel's count.");
+    cells(out, guard.usage);
+    out.counter("rdmaquota_guard_refused_total", "Creations that the guard refused.");
+    cells(out, guard.refused);
+    out.counter("rdmaquota_guard_exceeded_total", "Creations beyond a limit that could not be refused.");
+    single(out, guard.exceeded);
+    out.counter("rdmaquota_guard_killed_total", "Processes that were killed for one.");
+    single(out, guard.killed);
+}
+
+void of_sidecar(Exposition& out, const MetricsInput& input) {
+    out.gauge("rdmaquota_build_info", "The sidecar's version; the value is 1.");
+    out.sample({{"version", input.version}}, 1);
+    out.gauge("process_start_time_seconds", "When the sidecar started, in seconds since 1970.");
+    single(out, input.start_s);
+    out.counter("rdmaquota_sidecar_events_total", "What the sidecar did or found, by the kind of event.");
+    for (const auto& [kind, count] : input.events) out.sample({{"kind", kind}}, count);
+    out.gauge("rdmaquota_clients", "Clients of the control socket.");
+    single(out, input.clients);
+}
+
+}  // namespace
+
+std::string metrics_text(const MetricsInput& input) {
+    Exposition out;
+    usage_and_limits(out, input);
+    out.gauge("rdmaquota_processes", "Processes that have a device open.");
+    of_tenants(out, input, &TenantMetrics::processes);
+    out.gauge("rdmaquota_changed_limits", "Limits that are at present not the configured ones.");
+    of_tenants(out, input, &TenantMetrics::changed_limits);
+    out.gauge("rdmaquota_capacity", "How many the device can have: what it tells, or what it turned out to have.");
+    for (const auto& [place, amount] : input.capacity)
+        out.sample({{"device", place.first}, {"resource", place.second}}, amount);
+    out.counter("rdmaquota_created_total", "Objects made, by the kernel's count.");
+    cells(out, input.created);
+    out.counter("rdmaquota_destroyed_total", "Objects destroyed, by the kernel's count.");
+    cells(out, input.destroyed);
+    denials(out, input);
+    around(out, input);
+    of_guard(out, input.guard);
+    of_sidecar(out, input);
+    return out.text();
+}
+
+std::vector<std::string> metrics_labels(const std::vector<NamedTenant>& tenants) {
+    std::vector<std::string> labels(tenants.size());
+    std::size_t own = 0;
+    for (const bool instances : {false, true})
+        for (std::size_t i = 0; i < tenants.size(); ++i) {
+            const auto& tenant = tenants[i];
+            if (tenant.from.empty() == instances) continue;
+            if (own++ < most_own) labels[i] = tenant.name;
+            else labels[i] = instances ? tenant.from : "other";
+        }
+    return labels;
+}
+
+}  // namespace rdmaquota

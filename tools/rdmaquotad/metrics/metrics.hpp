@@ -1,0 +1,64 @@
+// The node's figures as Prometheus has them; docs/prometheus.md describes each. Never a label for a process. The first 200
+// tenants have series of their own, those that people named before those of templates; the others are summed up under
+// their template's name, without limits and peaks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/common/snapshot.hpp"
+#include "tools/rdmaquotad/kernel/backstop.hpp"
+#include "tools/rdmaquotad/metrics/denial_counts.hpp"
+
+namespace rdmaquota {
+
+struct TenantMetrics {
+    std::string label;
+    std::vector<DeviceView> devices;
+    std::size_t processes = 0;
+    std::size_t changed_limits = 0;
+};
+
+// A figure of a tenant on a device.
+struct Cell {
+    std::string tenant, device, resource;
+    auto operator<=>(const Cell&) const = default;
+};
+using Cells = std::map<Cell, std::uint64_t>;
+
+struct GuardMetrics {
+    int mode = 0;  // 0: off, 1: watch, 2: deny
+    std::uint64_t exceeded = 0, killed = 0;
+    Cells usage, refused;
+};
+
+struct MetricsInput {
+    std::string version;
+    std::uint64_t start_s = 0;  // of the sidecar, since 1970
+    std::vector<TenantMetrics> tenants;
+    std::map<std::string, DenialCounts::OfTenant> denials;  // by label
+    std::map<std::string, std::uint64_t> bypassers;         // processes at present, by label
+    std::map<std::string, std::uint64_t> bypasses;          // since the sidecar started, by label
+    Cells created, destroyed;                               // objects
+    std::map<std::pair<std::string, std::string>, std::uint64_t> capacity;  // by device and resource
+    std::map<std::string, std::uint64_t> events;  // of the sidecar, by kind, since it started
+    std::map<std::string, HcaCounts> backstop;    // what the kernel denied in the default tenant's cgroup; by device
+    std::size_t clients = 0;
+    GuardMetrics guard;
+};
+
+std::string metrics_text(const MetricsInput& input);
+
+// The label of each of these tenants, given by their keys: a name of its own for at most `most_own`, else that of its
+// template, or "other".
+inline constexpr std::size_t most_own = 200;
+struct NamedTenant {
+    std::string key, name;
+    std::string from;  // its template; empty: none
+};
+std::vector<std::string> metrics_labels(const std::vector<NamedTenant>& tenants);
+
+}  // namespace rdmaquota

@@ -1,0 +1,55 @@
+// Gathers what the metrics say of the node.
+//
+// One thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "tools/rdmaquotad/bypass/bypass_monitor.hpp"
+#include "tools/rdmaquotad/core/node.hpp"
+#include "tools/rdmaquotad/core/node_events.hpp"
+#include "tools/rdmaquotad/dynamic/device_capacity.hpp"
+#include "tools/rdmaquotad/guard/guard.hpp"
+#include "tools/rdmaquotad/metrics/metrics.hpp"
+#include "tools/rdmaquotad/serve/tenant_views.hpp"
+
+namespace rdmaquota {
+
+class NodeMetrics {
+public:
+    struct Sources {
+        Node& node;
+        TenantViews& views;
+        const NodeEvents& events;
+        const BypassMonitor& kernel;
+        const Guard& guard;
+        const DeviceCapacity& capacity;
+        std::function<std::size_t()> clients;
+    };
+    explicit NodeMetrics(Sources sources);
+
+    std::string text();
+
+    // As EventRelay tells of it.
+    void add(const Tenant& tenant, const std::string& device, const Event& event, std::uint64_t more);
+    void add(const NodeEvent& event);
+
+private:
+    using Labels = std::map<std::string, std::string>;  // by key, and by name
+    void add_tenants(MetricsInput& input);
+    void add_denials(MetricsInput& input) const;
+    void add_around(MetricsInput& input) const;
+    void add_guard(GuardMetrics& metrics) const;
+    const std::string& label(const std::string& tenant) const;
+
+    Sources sources_;
+    std::uint64_t start_s_;
+    DenialCounts denials_;
+    std::map<std::string, std::uint64_t> bypasses_;  // by name
+    Labels labels_;
+};
+
+}  // namespace rdmaquota
