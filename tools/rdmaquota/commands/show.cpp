@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/bypasses.hpp"
+#include "tools/common/findings.hpp"
 #include "shm/paths.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/limit_list.hpp"
@@ -241,15 +241,19 @@ int show(const Options& options, const Session& session) {
     add_old_tenant(*tenants, session.directory);
     const auto guard = guard_counts(session.directory);
     for (auto& tenant : *tenants) add_guard_counts(guard, tenant.view);
-    const auto around = bypasses(session.directory);
+    const auto found = findings(session.directory);
     if (options.json) {
-        fmt::print("{}\n", dump(Json{{"version", 1}, {"guard", {{"state", guard.value("state", "off")}}}, {"tenants", rdmaquota::to_json(*tenants, around)}}));
+        fmt::print("{}\n", dump(Json{{"version", 1},
+                                   {"guard", {{"state", guard.value("state", "off")}}},
+                                   {"capacity", found.capacity.is_array() ? found.capacity : Json::array()},
+                                   {"tenants", rdmaquota::to_json(*tenants, found.bypasses)}}));
         return status_done;
     }
     const auto terminal = standard_output();
     if (options.limits) return print_all_limits(terminal, *tenants), status_done;
     print_tenants(terminal, *tenants, !options.tenant.empty());
-    print_bypasses(terminal, bypass_views(around));
+    print_bypasses(terminal, bypass_views(found.bypasses));
+    for (const auto& line : capacity_lines(found.capacity)) fmt::print("\n{}\n", line);
     return status_done;
 }
 

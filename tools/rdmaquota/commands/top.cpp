@@ -9,7 +9,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/bypasses.hpp"
+#include "tools/common/findings.hpp"
 #include "tools/common/json.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/event_text.hpp"
@@ -88,7 +88,7 @@ private:
         const auto time = event_time(static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000, true).substr(11, 8);
         auto text = fmt::format("{}  by {}  mode {}  {} processes", time, views[static_cast<std::size_t>(view_)],
                                 mode(), processes);
-        const auto around = bypasses(directory_).size();
+        const auto around = findings(directory_).bypasses.size();
         if (around != 0) text += fmt::format("  {} around the quota", around);
         if (changed != 0) text += fmt::format("  {} limits not as configured", changed);
         if (around + changed != 0) text += "  (see rdmaquota show)";

@@ -271,7 +271,8 @@ Json Daemon::status(const Answers::Sees& sees) const {
                              {"metrics_served", metrics_.listening()},
                              {"web_port", asked_.web_port},
                              {"web_served", web_.listening()}}},
-                {"kernel", kernel_.status(sees)}};
+                {"kernel", kernel_.status(sees)},
+                {"capacity", capacity_.learned()}};
 }
 
 }  // namespace rdmaquota

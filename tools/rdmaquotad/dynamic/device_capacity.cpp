@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
+
+#include "tools/common/json.hpp"
 
 namespace rdmaquota {
 
@@ -25,6 +28,16 @@ void DeviceCapacity::look(const NodeUsage& usage) {
         const auto told = told_(entry.first.first, entry.first.second);
         return told != 0 && entry.second >= told;
     });
+}
+
+Json DeviceCapacity::learned() const {
+    Json list = Json::array();
+    for (const auto& [place, amount] : learned_)
+        list.push_back({{"device", place.first},
+                        {"resource", info(place.second).name},
+                        {"told", told_(place.first, place.second)},
+                        {"found", amount}});
+    return list;
 }
 
 std::map<std::pair<std::string, std::string>, std::uint64_t> DeviceCapacity::all(

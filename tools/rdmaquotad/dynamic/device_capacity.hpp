@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shm/ledger/ledger.hpp"
+#include "tools/common/json_fwd.hpp"
 #include "tools/rdmaquotad/core/node_usage.hpp"
 
 namespace rdmaquota {
@@ -28,8 +29,8 @@ public:
     void look(const NodeUsage& usage);
 
     using Place = std::pair<std::string, Resource>;  // device
-    // What was found out so far.
-    const std::map<Place, std::uint64_t>& learned() const noexcept { return learned_; }
+    // What was found out so far: an array of objects with device, resource, `told` by the device (0: nothing) and `found`.
+    Json learned() const;
     // Of these devices, by device and name of the resource, what is known.
     std::map<std::pair<std::string, std::string>, std::uint64_t> all(const std::vector<std::string>& devices) const;
 

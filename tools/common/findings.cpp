@@ -1,7 +1,9 @@
-#include "tools/common/bypasses.hpp"
+#include "tools/common/findings.hpp"
 
+#include <fmt/core.h>
+
+#include "policy/printable.hpp"
 #include "tools/common/control_client.hpp"
-#include "tools/common/json.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -20,10 +22,10 @@ BypassView view_of(const Json& json) {
 
 }  // namespace
 
-Json bypasses(const std::string& directory) {
+Findings findings(const std::string& directory) {
     const auto answer = ask_sidecar(directory, Json{{"request", "status"}}, std::chrono::milliseconds(500));
-    if (!answer) return nullptr;
-    return answer->value("kernel", Json::object()).value("bypasses", Json(nullptr));
+    if (!answer) return Findings{};
+    return {answer->value("kernel", Json::object()).value("bypasses", Json()), answer->value("capacity", Json())};
 }
 
 std::vector<BypassView> bypass_views(const Json& bypasses) try {
@@ -31,6 +33,19 @@ std::vector<BypassView> bypass_views(const Json& bypasses) try {
     for (const auto& bypass : bypasses) views.push_back(view_of(bypass));
     return views;
 } catch (const Json::exception&) {  // a sidecar of another version
+    return {};
+}
+
+std::vector<std::string> capacity_lines(const Json& capacity) try {
+    std::vector<std::string> lines;
+    for (const auto& one : capacity) {
+        const auto told = one.value("told", std::uint64_t{0});
+        lines.push_back(fmt::format("{} refused a {} with {} in use{}", printable(one.value("device", "")),
+                                    printable(one.value("resource", "")), one.value("found", std::uint64_t{0}),
+                                    told == 0 ? "" : fmt::format(", though it tells of {}", told)));
+    }
+    return lines;
+} catch (const Json::exception&) {
     return {};
 }
 
