@@ -110,6 +110,20 @@ def kinds_of_events():
     yield from (f"rdmaquota-events(1) has a kind '{name}' that there is not" for name in sorted(described - listed))
 
 
+def metrics():
+    """docs/prometheus.md describes each figure of tools/rdmaquotad/metrics/metrics.cpp; alerts and dashboard use no other."""
+    pattern = r"\b(?:rdmaquota|process)_[a-z_]+(?:_[a-z]+)*\b"
+    written = set(re.findall(rf'"({pattern})"', "\n".join(lines_of("tools/rdmaquotad/metrics/metrics.cpp"))))
+    described = set(re.findall(rf"`({pattern})`", "\n".join(lines_of("docs/prometheus.md"))))
+    if not written:
+        yield "tools/rdmaquotad/metrics/metrics.cpp has none"
+    yield from (f"{name} is not in docs/prometheus.md" for name in sorted(written - described))
+    yield from (f"docs/prometheus.md has {name}, which there is not" for name in sorted(described - written))
+    for path in ("rdma-core.d/prometheus/rdmaquota.rules.yml", "rdma-core.d/grafana/rdmaquota.json"):
+        for name in sorted(set(re.findall(pattern, "\n".join(lines_of(path)))) - written):
+            yield f"{path} asks for {name}, which there is not"
+
+
 def main():
     checks = (
         ("dependencies between rooms point one way", wrong_includes),
@@ -117,6 +131,7 @@ def main():
         ("every folder of sources has a meson.build", folders_without_build),
         (f"no file of the product has more than {LONGEST} lines", long_files),
         ("every kind of event is in rdmaquota-events(1)", kinds_of_events),
+        ("every figure for Prometheus is in docs/prometheus.md", metrics),
         ("tests signal nothing but processes that they have", lambda: bare_signals(ROOT)),
     )
     failed = 0

@@ -38,6 +38,7 @@
 #                RDMAQUOTA_ORACLE_STEPS
 #   guard_races  the guard when things happen at once, on two CPUs; RDMAQUOTA_ROUNDS
 #   sidecar      rdmaquotad sees what the kernel makes
+#   metrics      what Prometheus is told, the example alerts, and the dashboard's queries, in a real Prometheus
 #   kills        what killed processes held is back, also while the sidecar is killed; RDMAQUOTA_SEED
 #   powers       each capability of its unit is needed by rdmaquotad, and no other
 #   systemd      the units under a real systemd
@@ -76,6 +77,7 @@ by_default=(
     kernel_sid
     guard_trixie
     guard_sid
+    metrics
     systemd
     upgrade
     early
@@ -176,6 +178,13 @@ in_slurm() {
     in_guest --timeout 1800 --install -- bash "$repo/test/integration/slurm_test.sh" "$build"
 }
 
+# The guest has no network: Prometheus comes from here.
+in_metrics() {
+    local prometheus
+    prometheus=$(bash "$repo/test/integration/prometheus.sh") || return
+    in_guest --device both --install -- /usr/bin/python3 "$repo/test/integration/metrics_test.py" "$build" "$prometheus"
+}
+
 upgraded() {
     local older
     older=$("$repo/test/vm/older.sh" "$build") || return
@@ -200,6 +209,7 @@ run() {
         kernel_*) in_guest --kernel "${1#kernel_}" --install ${long:+--env RDMAQUOTA_LONG=yes} -- bash "$integration/kernel_test.sh" "$build" ;;
         guard_*) in_guest --kernel "${1#guard_}" --install -- bash "$integration/guard_test.sh" "$build" ;;
         upgrade) upgraded ;;
+        metrics) in_metrics ;;
         systemd) in_guest --systemd -- bash "$integration/systemd_test.sh" "$build" ;;
         trixie) in_root trixie 34 ;;
         sid) in_root sid 65 ;;

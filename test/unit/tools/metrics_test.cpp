@@ -46,7 +46,7 @@ TEST_CASE("metrics have tenant, device and resource, and no limit where there is
         {"default", {{"rxe0", {{Resource::qp, 3, 10, 4}, {Resource::cq, 1, unlimited, 1}}}}, 2, 1});
     input.events["tightened"] = 2;
     input.backstop["rxe0"] = {1, 7};
-    input.capacity[{"rxe0", "qp"}] = 4096;
+    input.devices[{"rxe0", Resource::qp}] = {3, 4096};
     const auto text = metrics_text(input);
     CHECK(has_line(text, R"(rdmaquota_build_info{version="1.2"} 1)"));
     CHECK(has_line(text, "process_start_time_seconds 1700000000"));
@@ -57,7 +57,8 @@ TEST_CASE("metrics have tenant, device and resource, and no limit where there is
     CHECK(has_line(text, R"(rdmaquota_processes{tenant="default"} 2)"));
     CHECK(has_line(text, R"(rdmaquota_changed_limits{tenant="default"} 1)"));
     CHECK(has_line(text, R"(rdmaquota_sidecar_events_total{kind="tightened"} 2)"));
-    CHECK(has_line(text, R"(rdmaquota_capacity{device="rxe0",resource="qp"} 4096)"));
+    CHECK(has_line(text, R"(rdmaquota_device_usage{device="rxe0",resource="qp"} 3)"));
+    CHECK(has_line(text, R"(rdmaquota_device_capacity{device="rxe0",resource="qp"} 4096)"));
     CHECK(has_line(text,
                    R"(rdmaquota_backstop_denials_total{tenant="default",device="rxe0",resource="hca_object"} 7)"));
     for (const auto* name : {"limit", "room"})

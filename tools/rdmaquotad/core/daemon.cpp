@@ -135,7 +135,7 @@ void Daemon::tick() {
     history_.sample();
     const NodeUsage usage(node_, kernel_.uses(), [this](Resource kind) { return kernel_.counts(kind); });
     dynamic_.apply(names, usage);
-    capacity_.look(usage);
+    capacity_.look(names, usage);
     guard_.update(names);
     grants_.pass(names);
     look_after_tenants();

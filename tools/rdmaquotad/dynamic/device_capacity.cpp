@@ -17,17 +17,28 @@ void DeviceCapacity::add(const std::string& device, const Event& event) {
     in_use = std::max(in_use, event.used);
 }
 
-void DeviceCapacity::look(const NodeUsage& usage) {
+void DeviceCapacity::learn(const NodeUsage& usage) {
     for (auto& [place, amount] : learned_) amount = std::max(amount, usage.of_node(place.first, place.second));
     for (const auto& [place, in_use] : std::exchange(refused_, {})) {
         const auto found = std::max(in_use, usage.of_node(place.first, place.second));
-        const auto told = told_(place.first, place.second);
-        if (found != 0 && (told == 0 || found < told) && learned_.size() < most) learned_[place] = found;
+        if (found != 0 && learned_.size() < most) learned_[place] = found;
     }
     std::erase_if(learned_, [this](const auto& entry) {
         const auto told = told_(entry.first.first, entry.first.second);
         return told != 0 && entry.second >= told;
     });
+}
+
+void DeviceCapacity::look(const std::vector<std::string>& devices, const NodeUsage& usage) {
+    learn(usage);
+    all_.clear();
+    for (const auto& device : devices)
+        for (const auto& row : resource_table) {
+            const auto found = learned_.find({device, row.id});
+            const Figure figure{usage.of_node(device, row.id),
+                                found != learned_.end() ? found->second : told_(device, row.id)};
+            if (figure.in_use != 0 || figure.capacity != 0) all_[{device, row.id}] = figure;
+        }
 }
 
 Json DeviceCapacity::learned() const {
@@ -38,18 +49,6 @@ Json DeviceCapacity::learned() const {
                         {"told", told_(place.first, place.second)},
                         {"found", amount}});
     return list;
-}
-
-std::map<std::pair<std::string, std::string>, std::uint64_t> DeviceCapacity::all(
-    const std::vector<std::string>& devices) const {
-    std::map<std::pair<std::string, std::string>, std::uint64_t> all;
-    for (const auto& device : devices)
-        for (const auto& row : resource_table) {
-            const auto found = learned_.find({device, row.id});
-            const auto amount = found != learned_.end() ? found->second : told_(device, row.id);
-            if (amount != 0) all[{device, std::string(row.name)}] = amount;
-        }
-    return all;
 }
 
 }  // namespace rdmaquota

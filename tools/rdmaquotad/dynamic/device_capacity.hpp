@@ -25,21 +25,26 @@ public:
 
     // Takes note of a refused_by_device; others are left out, and so are bytes, which other things than the device bound.
     void add(const std::string& device, const Event& event);
-    // Call it every second.
-    void look(const NodeUsage& usage);
+    // Call it every second, with the devices of the machine.
+    void look(const std::vector<std::string>& devices, const NodeUsage& usage);
 
     using Place = std::pair<std::string, Resource>;  // device
     // What was found out so far: an array of objects with device, resource, `told` by the device (0: nothing) and `found`.
     Json learned() const;
-    // Of these devices, by device and name of the resource, what is known.
-    std::map<std::pair<std::string, std::string>, std::uint64_t> all(const std::vector<std::string>& devices) const;
+    struct Figure {
+        std::uint64_t in_use = 0, capacity = 0;  // as of the last look, on the whole node; capacity 0: not known
+    };
+    const std::map<Place, Figure>& all() const noexcept { return all_; }
 
 private:
+    void learn(const NodeUsage& usage);
+
     static constexpr std::size_t most = 256;
 
     Told told_;
     std::map<Place, std::uint64_t> refused_;  // since the last look, with what was in use by the event
     std::map<Place, std::uint64_t> learned_;
+    std::map<Place, Figure> all_;
 };
 
 }  // namespace rdmaquota

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "policy/limit.hpp"
 #include "tools/rdmaquotad/metrics/exposition.hpp"
 
 namespace rdmaquota {
@@ -44,6 +45,17 @@ void usage_and_limits(Exposition& out, const MetricsInput& input) {
     views(out, input, "rdmaquota_peak", "The highest usage ever.", [](const ResourceView& view) { return view.peak; });
 }
 
+void of_devices(Exposition& out, const MetricsInput& input) {
+    const auto write = [&](const DeviceCapacity::Place& place, std::uint64_t figure) {
+        out.sample({{"device", place.first}, {"resource", info(place.second).name}}, figure);
+    };
+    out.gauge("rdmaquota_device_usage", "What all processes of the node use, in tenants or around them.");
+    for (const auto& [place, figure] : input.devices) write(place, figure.in_use);
+    out.gauge("rdmaquota_device_capacity", "How many the device can have: what it tells, or what it turned out to have.");
+    for (const auto& [place, figure] : input.devices)
+        if (figure.capacity != 0) write(place, figure.capacity);
+}
+
 void of_tenants(Exposition& out, const MetricsInput& input, std::size_t TenantMetrics::* figure) {
     for (const auto& tenant : input.tenants) out.sample({{"tenant", tenant.label}}, tenant.*figure);
 }
@@ -62,9 +74,13 @@ void cells(Exposition& out, const Cells& figures) {
 // The same, of what a limit may deny.
 DenialCounts::OfTenant with_zeros(const TenantMetrics& tenant, DenialCounts::OfTenant counts) {
     for (const auto& device : tenant.devices)
-        for (const auto& view : device.resources)
-            if (view.limit != unlimited)
-                counts[{EventKind::denied, device.name, std::string(info(view.resource).name), "configured"}];
+        for (const auto& view : device.resources) {
+            const auto zero = [&](Reason reason) {
+                counts[{EventKind::denied, device.name, std::string(info(view.resource).name), std::string(name(reason))}];
+            };
+            if (view.limit != unlimited) zero(Reason::configured), zero(view.reason);
+            if (view.soft != unlimited) zero(Reason::soft);
+        }
     return counts;
 }
 
@@ -139,9 +155,7 @@ std::string metrics_text(const MetricsInput& input) {
     of_tenants(out, input, &TenantMetrics::processes);
     out.gauge("rdmaquota_changed_limits", "Limits that are at present not the configured ones.");
     of_tenants(out, input, &TenantMetrics::changed_limits);
-    out.gauge("rdmaquota_capacity", "How many the device can have: what it tells, or what it turned out to have.");
-    for (const auto& [place, amount] : input.capacity)
-        out.sample({{"device", place.first}, {"resource", place.second}}, amount);
+    of_devices(out, input);
     out.counter("rdmaquota_created_total", "Objects made, by the kernel's count.");
     cells(out, input.created);
     out.counter("rdmaquota_destroyed_total", "Objects destroyed, by the kernel's count.");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tools/common/snapshot.hpp"
+#include "tools/rdmaquotad/dynamic/device_capacity.hpp"
 #include "tools/rdmaquotad/kernel/backstop.hpp"
 #include "tools/rdmaquotad/metrics/denial_counts.hpp"
 
@@ -43,7 +44,7 @@ struct MetricsInput {
     std::map<std::string, std::uint64_t> bypassers;         // processes at present, by label
     std::map<std::string, std::uint64_t> bypasses;          // since the sidecar started, by label
     Cells created, destroyed;                               // objects
-    std::map<std::pair<std::string, std::string>, std::uint64_t> capacity;  // by device and resource
+    std::map<DeviceCapacity::Place, DeviceCapacity::Figure> devices;
     std::map<std::string, std::uint64_t> events;  // of the sidecar, by kind, since it started
     std::map<std::string, HcaCounts> backstop;    // what the kernel denied in the default tenant's cgroup; by device
     std::size_t clients = 0;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "tools/common/config.hpp"
-#include "tools/common/devices.hpp"
 #include "tools/common/json.hpp"
 
 namespace rdmaquota {
@@ -63,11 +62,12 @@ void NodeMetrics::add(const NodeEvent& event) {
     if (event.kind == "bypass") ++bypasses_[event.fields.value("tenant", "")];
 }
 
-// Of one that is gone, and of those who ended before it was known: "unknown".
+// Of one that is gone, and of those who ended before it was known: "unknown". The node counts without having limits, too.
 const std::string& NodeMetrics::label(const std::string& tenant) const {
-    static const std::string unknown = "unknown";
+    static const std::string unknown = "unknown", node(node_tenant);
     const auto found = labels_.find(tenant);
-    return found == labels_.end() ? unknown : found->second;
+    if (found != labels_.end()) return found->second;
+    return tenant == node ? node : unknown;
 }
 
 void NodeMetrics::add_tenants(MetricsInput& input) {
@@ -134,7 +134,7 @@ std::string NodeMetrics::text() {
     add_denials(input);
     add_around(input);
     add_guard(input.guard);
-    input.capacity = sources_.capacity.all(machine_devices());
+    input.devices = sources_.capacity.all();
     input.events = sources_.events.counts();
     input.backstop = sources_.kernel.denied();
     input.clients = sources_.clients();

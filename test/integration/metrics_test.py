@@ -1,0 +1,250 @@
+#!/usr/bin/python3
+"""metrics_test.py BUILD PROMETHEUS: what rdmaquotad tells Prometheus, of real programs and of the guard, and what the example
+alerts and the dashboard make of it, in the real Prometheus of the directory PROMETHEUS. Runs as root in the guest, installed.
+The last line is 'N passed, N failed'."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+
+build, prometheus = (os.path.realpath(path) for path in sys.argv[1:3])
+programs = f"{build}/test/programs"
+examples = "/usr/local/share/doc/rdmaquota"
+PORT, SERVER = 9837, 9090
+work = tempfile.mkdtemp()
+os.chmod(work, 0o755)
+os.chdir(work)
+counts = {True: 0, False: 0}
+
+
+def check(name, condition, seen=""):
+    counts[bool(condition)] += 1
+    print(("ok - " if condition else "not ok - ") + name, flush=True)
+    if not condition:
+        for line in str(seen).splitlines()[-40:]:
+            print(f"    # {line}")
+
+
+def eventually(condition, seconds=30.0):
+    """What `condition` says at last, once it is true or the time is over."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value or time.monotonic() > end:
+            return value
+        time.sleep(0.2)
+
+
+def get(url):
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return answer.read().decode()
+
+
+def scrape():
+    try:
+        return get(f"http://127.0.0.1:{PORT}/metrics")
+    except OSError:
+        return ""
+
+
+def sample(name, **labels):
+    """The value of the one sample with these labels, None without."""
+    for line in scrape().splitlines():
+        match = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\d+)", line)
+        if match and match[1] == name and labels.items() <= dict(re.findall(r'(\w+)="([^"]*)"', match[2] or "")).items():
+            return int(match[3])
+    return None
+
+
+class Program:
+    """Holds what it got until it is ended."""
+
+    def __init__(self, *command):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.said = ""
+        while "waiting" not in self.said:
+            line = self.process.stdout.readline()
+            assert line, self.said
+            self.said += line
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(60)
+
+
+def run(*command):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+
+
+def own_figures():
+    check("the sidecar tells its version", f'rdmaquota_build_info{{version="{run("rdmaquota", "--version").stdout.split()[-1]}"}} 1' in scrape(),
+          scrape())
+    check("and when it started", abs(sample("process_start_time_seconds") - time.time()) < 600)
+    told = re.search(r"max_qp:\s+(\d+)", run("ibv_devinfo", "-v", "-d", "rxe0").stdout)
+    check("a device's capacity is what its attributes tell",
+          eventually(lambda: sample("rdmaquota_device_capacity", device="rxe0", resource="qp") == int(told[1])), scrape())
+
+
+def denials():
+    check("what a limit may deny is 0 before it does",
+          sample("rdmaquota_denied_total", tenant="default", device="rxe0", resource="qp", reason="configured") == 0, scrape())
+    holder = Program(f"{programs}/verbs_objects", "rc=5", "wait")
+    check("usage and room", eventually(lambda: sample("rdmaquota_usage", tenant="default", device="rxe0", resource="qp") == 3)
+          and sample("rdmaquota_room", tenant="default", device="rxe0", resource="qp") == 0, scrape())
+    check("a denial is counted", eventually(lambda: sample("rdmaquota_denied_total", tenant="default", device="rxe0", resource="qp",
+                                                           reason="configured") == 1), scrape())
+    run(f"{programs}/verbs_objects", "rc=1")
+    check("and the next", eventually(lambda: sample("rdmaquota_denied_total", tenant="default", device="rxe0", resource="qp",
+                                                    reason="configured") == 2), scrape())
+    check("the device's usage is the node's", sample("rdmaquota_device_usage", device="rxe0", resource="qp") >= 3, scrape())
+    check("and the guard's row of the node", sample("rdmaquota_kernel_usage", tenant="node", device="rxe0", resource="qp") == 3, scrape())
+    check("by the kernel's count as well", sample("rdmaquota_kernel_usage", tenant="default", device="rxe0", resource="qp") == 3, scrape())
+    return holder
+
+
+def churn():
+    def made(resource):
+        return sample("rdmaquota_created_total", tenant="default", device="rxe0", resource=resource) or 0
+    eventually(lambda: made("pd") == made("pd"), 1)
+    time.sleep(2)
+    pds, destroyed = made("mw"), sample("rdmaquota_destroyed_total", tenant="default", device="rxe0", resource="mw") or 0
+    holder = Program(f"{programs}/verbs_objects", "mw=7", "wait")
+    check("what is made is counted", eventually(lambda: made("mw") == pds + 7), made("mw"))
+    holder.end()
+    check("and what is destroyed", eventually(lambda: (sample("rdmaquota_destroyed_total", tenant="default", device="rxe0", resource="mw")
+                                                       == destroyed + 7)), scrape())
+    for _ in range(5):
+        run(f"{programs}/verbs_objects", "mw=3")
+    time.sleep(1)
+    check("also of programs that have ended at once", eventually(
+        lambda: sum(sample("rdmaquota_created_total", tenant=t, device="rxe0", resource="mw") or 0 for t in ("default", "unknown"))
+        == pds + 7 + 15), scrape())
+
+
+def around():
+    raw = run(f"{programs}/raw_uverbs", "ioctl", "10")
+    check("the guard's refusals are counted", eventually(lambda: sample("rdmaquota_guard_refused_total", tenant="default", device="rxe0",
+                                                                        resource="pd")), raw.stdout + scrape())
+
+
+def capacity():
+    knob = "/sys/kernel/debug/mlx5sim/create_qp/errno"
+    told = eventually(lambda: sample("rdmaquota_device_capacity", device="mlx5_0", resource="qp"))
+    some = Program(f"{programs}/verbs_objects", "-d", "mlx5_0", "rc=2", "wait")
+    with open(knob, "w") as file:
+        file.write("12")  # ENOMEM
+    run(f"{programs}/verbs_objects", "-d", "mlx5_0", "rc=1")
+    check("what a device refuses with less in use is learned",
+          eventually(lambda: sample("rdmaquota_device_capacity", device="mlx5_0", resource="qp") == 2), scrape())
+    check("and counted", sample("rdmaquota_refused_by_device_total", device="mlx5_0", error="ENOMEM") == 1, scrape())
+    line = f"mlx5_0 refused a qp with 2 in use, though it tells of {told}"
+    check("show says so", line in run("rdmaquota", "show").stdout, run("rdmaquota", "show").stdout)
+    with open(knob, "w") as file:
+        file.write("0")
+    more = Program(f"{programs}/verbs_objects", "-d", "mlx5_0", "rc=1", "wait")
+    check("until more are in use", eventually(lambda: sample("rdmaquota_device_capacity", device="mlx5_0", resource="qp") == 3), scrape())
+    for program in (some, more):
+        program.end()
+
+
+def start_prometheus():
+    with open(f"{examples}/prometheus/rdmaquota.rules.yml") as file:
+        rules = re.sub(r"\n +for: \d+m", "", file.read())
+    with open("rules.yml", "w") as file:
+        file.write(rules)
+    with open(f"{examples}/prometheus/scrape.yml") as file:
+        scrape_part = file.read()
+    with open("prometheus.yml", "w") as file:
+        file.write("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [rules.yml]\n" + scrape_part)
+    checked = run(f"{prometheus}/promtool", "check", "config", "prometheus.yml")
+    check("promtool finds no fault with rules and configuration", checked.returncode == 0, checked.stdout + checked.stderr)
+    return subprocess.Popen([f"{prometheus}/prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=tsdb",
+                             f"--web.listen-address=127.0.0.1:{SERVER}"], stderr=open("prometheus.log", "wb"))
+
+
+def ask(what, **arguments):
+    try:
+        return json.loads(get(f"http://127.0.0.1:{SERVER}/api/v1/{what}?{urllib.parse.urlencode(arguments)}"))
+    except OSError as error:
+        return {"status": str(error), "data": {"result": [], "alerts": []}}
+
+
+def fires(name, **labels):
+    return [a for a in ask("alerts")["data"]["alerts"]
+            if a["state"] == "firing" and labels.items() <= dict(a["labels"], alertname=a["labels"]["alertname"]).items()
+            and a["labels"]["alertname"] == name]
+
+
+def scraped():
+    return any(r["value"][1] == "1" for r in ask("query", query="up")["data"]["result"])
+
+
+def alerts():
+    check("Prometheus scrapes the sidecar", eventually(scraped, 120), open("prometheus.log").read())
+    time.sleep(3)
+    run(f"{programs}/verbs_objects", "rc=1")
+    run(f"{programs}/raw_uverbs", "ioctl", "10")
+    denied = eventually(lambda: fires("RdmaquotaDenials", tenant="default", device="rxe0", resource="qp"), 60)
+    check("a denial fires an alert that says who was denied what",
+          denied and denied[0]["annotations"]["summary"] == "default was denied qp on rxe0", ask("alerts"))
+    check("a refusal of the guard does", eventually(lambda: fires("RdmaquotaGuardRefused", tenant="default", resource="pd"), 60), ask("alerts"))
+    near = eventually(lambda: fires("RdmaquotaNearLimit", tenant="default", resource="qp"), 60)
+    check("and a limit that is nearly reached", near and "100% of its qp on rxe0" in near[0]["annotations"]["summary"], ask("alerts"))
+    check("nothing else does", {a["labels"]["alertname"] for a in ask("alerts")["data"]["alerts"] if a["state"] == "firing"}
+          == {"RdmaquotaDenials", "RdmaquotaGuardRefused", "RdmaquotaNearLimit"}, ask("alerts"))
+
+
+# What has no samples here: nobody goes around the quota or owes anything, and no device has refused anything.
+EMPTY = ("rdmaquota_bypassers", "rdmaquota_debt", "rdmaquota_soft_limit", "rdmaquota_refused_by_device_total")
+
+
+def dashboard():
+    with open(f"{examples}/grafana/rdmaquota.json") as file:
+        board = json.load(file)
+    for panel in board["panels"]:
+        for target in panel["targets"]:
+            query = target["expr"].replace("$__rate_interval", "1m").replace("[1h]", "[1m]")
+            query = re.sub(r"\$(instance|tenant|device|resource)", ".*", query)
+            answer = eventually(lambda: (lambda a: a if a["data"]["result"] else None)(ask("query", query=query)), 1) or ask("query", query=query)
+            empty = any(name in query for name in EMPTY) and panel["type"] == "timeseries"
+            check(f"the dashboard's {panel['title']}: {target['legendFormat'] or 'the table'}",
+                  answer["status"] == "success" and bool(answer["data"]["result"]) != empty, f"{query}\n{answer}")
+    for variable in board["templating"]["list"]:
+        if variable["type"] != "query":
+            continue
+        series, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]).groups()
+        values = ask(f"label/{label}/values", **{"match[]": series.replace("$instance", ".*")})
+        check(f"and its variable {variable['name']}", values["status"] == "success" and values["data"], values)
+
+
+with open("policy.toml", "w") as file:
+    file.write(f'version = 1\n[sidecar]\nguard = "deny"\nmetrics_port = {PORT}\n'
+               '[tenant.default."*"]\npd = 5\nqp = 3\nmr_bytes = "1MiB"\n')
+subprocess.run(["mount", "-t", "bpf", "bpf", "/sys/fs/bpf"], stderr=subprocess.DEVNULL)
+run("rdmaquota", "reload", "policy.toml")
+sidecar = subprocess.Popen(["rdmaquotad"], stderr=open("sidecar.log", "wb"))
+check("the guard comes up", eventually(lambda: sample("rdmaquota_guard_mode") == 2 and '"deny"' in run("rdmaquota", "guard", "--json").stdout, 60),
+      open("sidecar.log").read())
+own_figures()
+holder = denials()
+churn()
+around()
+capacity()
+server = start_prometheus()
+alerts()
+dashboard()
+lint = subprocess.run([f"{prometheus}/promtool", "check", "metrics"], input=scrape(), capture_output=True, text=True)
+check("promtool finds no fault with the metrics", lint.returncode == 0 and not lint.stderr, lint.stderr)
+server.terminate()
+server.wait(60)
+holder.end()
+sidecar.terminate()
+sidecar.wait(60)
+run("rdmaquota", "guard", "off")
+print(f"{counts[True]} passed, {counts[False]} failed")
+sys.exit(0 if counts[False] == 0 else 1)
