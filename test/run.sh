@@ -165,7 +165,8 @@ in_root() {
 # The guest has no network: podman and the images come from here.
 in_containers() {
     local release
-    [ -x /usr/bin/podman ] && [ -x /usr/bin/crun ] || { echo "SKIP: packages: podman crun conmon"; return 77; }
+    [ -x /usr/bin/podman ] && [ -x /usr/bin/crun ] && [ -x /usr/bin/musl-gcc ] ||
+        { echo "SKIP: packages: podman crun conmon musl-tools"; return 77; }
     for release in bookworm-image trixie sid; do "$repo/test/vm/roots.sh" "$release" > /dev/null || return 77; done
     in_guest --stage -- bash "$repo/test/vm/suites-in-guest.sh" containers
 }

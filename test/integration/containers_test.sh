@@ -126,6 +126,32 @@ done
 is "and not when it has ended" "$(grep -c -a "$id" /run/rdmaquota/policy-4)" 0
 stop_sidecar
 
+# --- the guard holds what the provider cannot -----------------------------------------------------------
+# shellcheck source=test/integration/guard.sh
+. "$here/guard.sh"
+succeeds "a program is linked with musl" musl-gcc -static -idirafter /usr/include -idirafter "/usr/include/$(gcc -print-multiarch)" \
+    -Dstrerrorname_np=strerror -o "$work/raw_musl" "$here/../programs/raw_uverbs.c"
+cat > policy.toml << 'END'
+version = 1
+[sidecar]
+guard = "deny"
+[tenant.default."*"]
+pd = 9
+[tenant.blue."*"]
+qp = 3
+pd = 4
+END
+rdmaquota reload policy.toml > /dev/null
+start_sidecar
+guard_is deny
+out=$(contained blue trixie --volume "$work/raw_musl:/raw_musl:ro" -- /raw_musl ioctl 9 2>&1 < /dev/null)
+has "a program linked with musl that knows no verbs library is held to its tenant's quota" "$out" "pd: 4 of 9 Quota exceeded"
+has "an unchanged one is, too" "$(contained blue sid -- $objects pd=9 2>&1 < /dev/null)" "pd: 3 of 9, then EDQUOT"
+is "the refusals are the tenant's" "$([ "$(counted blue pd refused)" -gt 0 ] && echo yes)" yes
+is "and nobody else's" "$(counted default pd refused)" 0
+stop_sidecar
+rdmaquota guard off > /dev/null
+
 # --- a tenant that is gone --------------------------------------------------------------------------
 printf 'version = 1\n[tenant.blue."*"]\nqp = 3\n' > policy.toml
 rdmaquota reload policy.toml > /dev/null

@@ -178,6 +178,60 @@ is "with the same limits" "$out" "pd: 2 of 10 EDQUOT"
 kill $holder
 wait $holder 2> /dev/null
 
+# --- cgroups that nobody knows yet
+cat > policy.toml << 'END'
+version = 1
+[sidecar]
+guard = "deny"
+[tenant.jobs]
+match = [{ cgroup = "/jobs/**", members = ["*"] }]
+[tenant.jobs."*"]
+pd = 4
+[tenant.other]
+match = [{ cgroup = "/other/**", members = ["*"] }]
+[tenant.other."*"]
+pd = 4
+END
+rdmaquota reload policy.toml > /dev/null
+guard_is deny
+# from GROUP USER COMMAND...: in a new cgroup
+from() {
+    mkdir -p "/sys/fs/cgroup/$1"
+    echo $BASHPID > "/sys/fs/cgroup/$1/cgroup.procs"
+    exec setpriv --reuid="$2" --regid="$2" --clear-groups "${@:3}"
+}
+# hold_from GROUP USER COMMAND...: until `drop`; what it printed is in `held`
+hold_from() {
+    rm -f keys
+    mkfifo keys
+    (from "$@") < keys > held 2>&1 &
+    holder=$!
+    exec 7<> keys
+    for _ in $(seq 300); do grep -q waiting held && break; sleep 0.05; done
+    rm keys
+}
+drop() { echo >&7; exec 7>&-; wait $holder; }
+cp "$programs/raw_uverbs" "$work/raw"
+kill -STOP "$sidecar"
+hold_from jobs/1 65534 "$work/raw" ioctl 10
+kill -CONT "$sidecar"
+until_counted jobs pd 10
+is "who makes too much before it is known keeps it, and it counts" "$(head -n 1 held), $(counted jobs pd)" "pd: 10 of 10, 10"
+try from jobs/2 65534 "$work/raw" ioctl 10
+is "and gets nothing in its next cgroup" "$out" "pd: 0 of 10 EDQUOT"
+try from other/1 65533 "$work/raw" ioctl 3
+is "another user in another tenant's new cgroup is not refused for that" "$out" "pd: 3 of 3"
+cp "$objects" "$work/objects"
+try from other/2 65534 "$work/objects" pd=2 wait
+has "nor the same user by the library" "$out" "pd: 2 of 2"
+is "and counts where it belongs" "$(counted jobs pd), $(counted other pd)" "10, 0"
+try from other/3 0 "$work/raw" ioctl 3
+is "nor root" "$out" "pd: 3 of 3"
+drop
+until_counted jobs pd 0
+try from jobs/2 65534 "$work/raw" ioctl 3
+is "in a cgroup that is known there is room again" "$out" "pd: 3 of 3"
+
 # --- modes
 guard_policy watch 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null

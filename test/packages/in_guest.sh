@@ -35,6 +35,8 @@ has "for a program that is linked to libmlx5 too" "$("$linked" -d mlx5_0 rc=5 2>
 is "doctor finds nothing wrong with the installation" \
     "$(rdmaquota doctor 2>&1 | grep -E '^(problem|not ok)' | grep -E 'libibverbs|registration|provider|loader|mlx5|version')" ""
 
+succeeds "the packages' own test passes (autopkgtest)" "$(dirname "$0")/../../debian/tests/main-job"
+
 policy 4
 hold rc=2
 succeeds "a newer version is installed while a program holds 2 QPs" install "$3"

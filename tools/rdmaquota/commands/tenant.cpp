@@ -11,7 +11,9 @@
 #include "shm/paths.hpp"
 #include "shm/policy/limits_segment.hpp"
 #include "tools/common/container.hpp"
+#include "tools/common/control_client.hpp"
 #include "tools/common/file_text.hpp"
+#include "tools/common/json.hpp"
 #include "tools/common/tenant_files.hpp"
 #include "tools/common/tenants.hpp"
 #include "tools/common/terminal.hpp"
@@ -21,6 +23,8 @@
 
 namespace rdmaquota {
 namespace {
+
+constexpr std::chrono::milliseconds time_for_guard{1000};  // while a container waits for its start
 
 struct Options {
     std::vector<std::string> words;  // add NAME, remove NAME, bind NAME, list
@@ -96,7 +100,9 @@ int bind(const std::string& name, const Session& session) {
     const auto cgroup = container_cgroup(file_text("/dev/stdin"));
     if (!cgroup) return failed(cgroup.error());
     const auto bound = bind_cgroup(session.directory, name, *cgroup);
-    return bound ? status_done : failed(bound.error());
+    if (!bound) return failed(bound.error());
+    (void)ask_sidecar(session.directory, Json{{"request", "grant"}}, time_for_guard);  // which then knows the cgroup
+    return status_done;
 }
 
 std::string kind_of(const Policy& policy, const TenantPlace& place) {

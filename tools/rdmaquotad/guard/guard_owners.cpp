@@ -63,9 +63,10 @@ void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
     const auto& words = program_.words();
     __atomic_store_n(words.asks_cgroup, knows_cgroups(), __ATOMIC_RELAXED);
     __atomic_store_n(words.asks_ids, knows_ids(), __ATOMIC_RELAXED);
-    told_.clear();
+    told_ = greedy_;
     for (const auto& device : devices)
         if (const auto stamp = rows_.node_stamp(device)) know({0, 0, hash_of(device), 0}, *stamp);
+    introduce_bound(devices);
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
         const auto name = entry.path().filename().string();
@@ -73,6 +74,17 @@ void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
             introduce(static_cast<std::uint32_t>(std::stoul(name)), devices);
     }
     program_.know_only(told_);
+}
+
+// Bound cgroups are tried before all else, so who is in one is known before it runs.
+void GuardOwners::introduce_bound(const std::vector<std::string>& devices) {
+    for (const auto& tenant : node_.decompiled().tenants)
+        for (const auto& match : tenant.matches) {
+            const auto cgroup = match.bound ? cgroup_id(match.cgroup) : 0;
+            if (cgroup == 0) continue;
+            for (const auto& device : devices)
+                if (const auto stamp = rows_.stamp(tenant.name, device)) know({cgroup, guard_any, hash_of(device), 0}, *stamp);
+        }
 }
 
 void GuardOwners::know(const guard_who& who, const guard_stamp& stamp) {
@@ -98,18 +110,20 @@ void GuardOwners::settle() {
         if (files[i].id != 0 && files[i].stamped == 0) settle(files[i], program_.words().openers[i]);
 }
 
-// Who made too much while it was not known is limited by this tenant's limits the next time, also from a cgroup that is not
-// known: else whoever makes cgroups could do so again and again.
+// Who made too much while it was not known makes nothing the next time until it is known: else whoever makes cgroups could do
+// so again and again.
 void GuardOwners::settle(const guard_file& file, const kernel_use& opener) {
     const auto id = file.id;
-    const auto who = file.who;
+    const guard_who user{0, file.ids, file.who.device, 0};
     const auto pid = file.pid;
     const std::string device(opener.device, strnlen(opener.device, sizeof opener.device));
     const auto stamp = rows_.stamp(node_.tenant_of(pid), device);
     if (!stamp || file.id != id) return;
     if (!program_.settle(id, *stamp)) return;
     introduce(pid, {device});
-    if (who.ids != 0 && rows_.is_exceeded(stamp->rows[0])) know({0, who.ids, who.device, 0}, *stamp);
+    if (user.ids == 0 || !rows_.is_exceeded(stamp->rows[0]) || greedy_.size() >= most_greedy) return;
+    know(user, *stamp);
+    greedy_.insert(GuardProgram::bytes_of(user));
 }
 
 }  // namespace rdmaquota

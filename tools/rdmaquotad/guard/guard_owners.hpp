@@ -23,7 +23,10 @@ public:
     void settle();
 
 private:
+    static constexpr std::size_t most_greedy = 4096;
+
     void introduce(std::uint32_t pid, const std::vector<std::string>& devices);
+    void introduce_bound(const std::vector<std::string>& devices);
     void settle(const guard_file& file, const kernel_use& opener);
     void know(const guard_who& who, const guard_stamp& stamp);
     bool knows_cgroups() const;
@@ -32,7 +35,8 @@ private:
     const Node& node_;
     GuardProgram& program_;
     const GuardRows& rows_;
-    std::set<std::string> told_;  // of the last introduction
+    std::set<std::string> told_;    // of the last introduction
+    std::set<std::string> greedy_;  // users who made too much while they were not known
 };
 
 }  // namespace rdmaquota

@@ -1,5 +1,6 @@
 // Files: whose an open device is, for the guard. Decided when it is opened, by cgroup, user and groups. Who is not
-// known yet waits for the sidecar, and is not refused for that; what is made meanwhile counts once it is known.
+// known yet waits for the sidecar; what is made meanwhile counts once it is known. Only users who made too much of that
+// before are refused meanwhile.
 #pragma once
 
 #include "guard_rows.bpf.h"
@@ -118,6 +119,7 @@ static __always_inline void await_stamp(struct guard_file *it, u32 file) {
         it->stamp.deny_errno = node->deny_errno;
         it->stamp.count = 1;
     }
+    it->waits = it->ids && stamp_of(0, it->ids, it->who.device) != 0;
     tell_guard(told_pending, file, 0, 0, 0);
 }
 
@@ -129,6 +131,7 @@ static __always_inline struct guard_file *begin_file(u64 id, u32 pid, u64 since,
     it->since = since;
     it->who.cgroup = guard_asks_cgroup ? cgroup : guard_any;
     it->who.ids = guard_asks_ids ? ids : guard_any;
+    it->ids = (u32)bpf_get_current_uid_gid() ? ids : 0;
     it->who.device = device_hash((u32)id);
     it->stamp.deny_errno = 122;  // EDQUOT
     it->id = id;
@@ -142,7 +145,7 @@ __attribute__((noinline)) int stamp_current(u64 id) {
     struct guard_stamp *stamp = 0;
     if (!it) return 0;
     if (it->who.ids) stamp = stamp_of(it->who.cgroup, it->who.ids, it->who.device);
-    if (it->who.ids && !stamp) stamp = stamp_of(0, it->who.ids, it->who.device);
+    if (!stamp && it->who.ids != guard_any) stamp = stamp_of(it->who.cgroup, guard_any, it->who.device);
     if (stamp) adopt_stamp(it, (u32)id, stamp);
     else await_stamp(it, (u32)id);
     return 0;

@@ -200,6 +200,7 @@ static __always_inline int look(u64 ufile, struct file *file, u32 command, u64 a
     kind = request >> bytes_bits;
     if (!use && kind == kind_handle) use = entering(ufile, file);
     if (!use || (kind == kind_handle && use->whole)) return 0;
+    if (it && it->waits && !it->stamped) return refusal(it->stamp.deny_errno);
     if (kind == another_length) return refusal(refuses_bytes(use->id, request & ((1ULL << bytes_bits) - 1)));
     return refusal(reserve(use->id, kind, request & ((1ULL << bytes_bits) - 1)));
 }

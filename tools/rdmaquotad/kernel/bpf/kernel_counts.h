@@ -108,9 +108,9 @@ struct guard_stamp {
     u32 rows[guard_depth];
 };
 
-// Who opens a device, as far as it decides the tenant. What the policy's matches do not look at is `guard_any`. Beside those
-// who are known, there are: somebody in a cgroup that is not known, {0, ids, device}, for users who made too much of that;
-// and anybody who is not known, {0, 0, device}.
+// Who opens a device, as far as it decides the tenant. What the policy's matches do not look at is `guard_any`; so are the
+// ids in a cgroup that is bound to a tenant, {cgroup, guard_any, device}. Beside those who are known, there are: anybody who
+// is not known, {0, 0, device}; and {0, ids, device}, users who made too much of not being known, whose stamp is not used.
 enum { guard_any = 1 };
 struct guard_who {
     u64 cgroup;  // id
@@ -124,11 +124,14 @@ struct guard_file {
     u64 held[guard_resources];  // made or about to be made through it
     u64 id;        // the opener's
     u64 since;     // when its process started
+    u64 ids;       // of who opened it, also where the policy does not look at them; 0 for root
     struct guard_who who;
     u32 pid;
     u32 stamped;   // 0: waits for the sidecar, and counts for the node only
     u32 poisoned;  // makes nothing more
     u32 process_row;
+    u32 waits;     // makes nothing until it is known whose it is
+    u32 zero;
     struct guard_stamp stamp;
 };
 
