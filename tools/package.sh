@@ -10,7 +10,7 @@
 # the date is that of the commit: two builds of a commit are the same, byte for byte.
 set -eu
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-output=$repo/build/packages
+packages=$repo/build/packages
 version=$(sed -n "s/^  version: '\(.*\)',\$/\1/p" "$repo/meson.build")
 
 # suffix RELEASE: what makes the version of a later Debian the larger one.
@@ -58,7 +58,7 @@ source_in() {
 }
 
 collect() {
-    local from=$1 to=$output/$2
+    local from=$1 to=$packages/$2
     rm -rf "$to" && mkdir -p "$to"
     find "$from" -maxdepth 1 -type f ! -name '*.log' -exec cp -p -t "$to" {} +
     echo "$to: $(find "$to" -name '*.deb' | wc -l) packages of version $version$(suffix "$2")"
@@ -126,7 +126,7 @@ for_this_debian() {
 # Another script may take the functions alone.
 [ "${BASH_SOURCE[0]}" = "$0" ] || return 0
 
-if [ "${1:-}" = --output ] && [ $# -ge 2 ]; then output=$2; shift 2; fi
+if [ "${1:-}" = --output ] && [ $# -ge 2 ]; then packages=$2; shift 2; fi
 case ${1:-} in
     -*) sed -n '2,/^[^#]/ { s/^# \{0,1\}//p }' "$0"; exit 2 ;;
 esac

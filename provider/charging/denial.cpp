@@ -40,6 +40,7 @@ Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int 
     event.device = device_index;
     event.resource = static_cast<std::uint32_t>(index(denial.resource));
     event.pid = who.pid;
+    event.pid_namespace = who.pid_namespace;
     event.uid = who.uid;
     event.error = mode == Mode::audit ? 0 : static_cast<std::uint32_t>(error);
     event.used = denial.used;

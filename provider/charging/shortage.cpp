@@ -27,6 +27,7 @@ Event event_of(Account& account, std::uint32_t device_index, const Shortage& sho
     event.device = device_index;
     event.resource = static_cast<std::uint32_t>(index(part.resource));
     event.pid = who.pid;
+    event.pid_namespace = who.pid_namespace;
     event.uid = who.uid;
     event.error = static_cast<std::uint32_t>(shortage.error);
     event.used = account.ledger().gate(device_index, part.resource);

@@ -35,7 +35,7 @@ void write(Event (&ring)[slots], std::uint64_t number, const Event& event) noexc
 }
 
 bool alike(const Event& one, const Event& other) noexcept {
-    return one.kind == other.kind && one.pid == other.pid && one.uid == other.uid && one.device == other.device &&
+    return one.kind == other.kind && one.pid == other.pid && one.pid_namespace == other.pid_namespace && one.uid == other.uid && one.device == other.device &&
            one.resource == other.resource && one.scope == other.scope && one.reason == other.reason &&
            one.error == other.error;
 }

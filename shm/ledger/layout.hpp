@@ -126,7 +126,8 @@ struct Event {
     std::uint32_t reason;         // Reason of the limit
     std::uint64_t count;          // how many alike this event stands for; 0 and 1 are one
     std::uint64_t first_time_ns;  // CLOCK_REALTIME of the first of them; 0 while there is one only
-    std::uint64_t reserved[11];
+    std::uint64_t pid_namespace;  // in which `pid` is meant: its inode number; 0: not known
+    std::uint64_t reserved[10];
 };
 static_assert(sizeof(Event) == 192);
 

@@ -258,7 +258,9 @@ std::optional<std::uint32_t> Ledger::device_index(std::string_view name) noexcep
 
 // /proc/self/stat: pid (comm) state … field 22 is the start time (proc_pid_stat(5)).
 Identity identity_of_self() {
-    Identity identity{static_cast<std::uint32_t>(getpid()), getuid(), 0, {}};
+    Identity identity{static_cast<std::uint32_t>(getpid()), getuid(), 0, {}, 0};
+    struct stat space {};
+    if (::stat("/proc/self/ns/pid", &space) == 0) identity.pid_namespace = space.st_ino;
     char line[1024] = {};
     const int fd = ::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
     if (fd < 0) return identity;

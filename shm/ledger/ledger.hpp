@@ -114,6 +114,7 @@ struct Identity {
     std::uint32_t uid = 0;
     std::uint64_t start_time = 0;
     std::string comm;
+    std::uint64_t pid_namespace = 0;  // its inode number; 0: not known
 };
 Identity identity_of_self();
 

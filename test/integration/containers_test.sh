@@ -70,6 +70,7 @@ inside() {
     has "which is the container's" "$cgroup" /libpod-
     is "as people read it" "$(rdmaquota show blue | awk '$2 == "1" { print $1, $3 }')" "$pid $cgroup"
     has "which knows the tenant by its directory" "$(rdmaquota which --pid "$pid")" "tenant blue: its directory is mounted there"
+    has "and events do not take it for the node's init" "$(rdmaquota events --kind denied | tail -n 1)" "pid 1 of a container verbs_objects"
     has "of libibverbs $1" "$(cat "/proc/$pid/maps")" "librxe-rdmav${abi[$1]}.so"
     # Without the mounts, the cgroup alone says it.
     has "a process that joins the cgroup is in the tenant" \

@@ -12,7 +12,7 @@ repo=$(cd "$here/../.." && pwd)
 set +e
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-output=$work
+packages=$work
 build=${RDMAQUOTA_BUILD:-$repo/build}
 
 # What the tests need in a release's root besides what the packages are built with.
@@ -79,7 +79,7 @@ in_guest() {
 test_release() {
     local release=$1 root first
     succeeds "$release: the packages are built" for_release "$release" || return
-    [ -d "$output/$release" ] || return
+    [ -d "$packages/$release" ] || return
     root=$(build_root "$release")
     quietly "$root.log" in_root "$root" apt-get install -y -qq --no-install-recommends "${needed[@]}" ||
         not_ok "$release: what the tests need is installed"

@@ -69,9 +69,7 @@ std::string amount(const Json& event, const char* member) {
     return resource ? format_amount(*resource, value) : std::to_string(value);
 }
 
-std::string process_words(const Json& event) {
-    return fmt::format("pid {} {}", number_of(event, "pid"), text_of(event, "comm"));
-}
+std::string process_words(const Json& event) { return fmt::format("{} {}", pid_words(event), text_of(event, "comm")); }
 
 // "2026-01-31T12:00:00.123456789Z" as "2026-01-31 12:00:00.123", local.
 std::string local_time(const std::string& time) {
@@ -135,6 +133,12 @@ std::string event_time(std::uint64_t time_ns, bool for_people) {
                       : fmt::format("{}T{}.{:09}Z", date, clock, fraction);
 }
 
+std::string pid_words(const Json& event) {
+    constexpr std::uint64_t of_node = 0xEFFFFFFC;  // PROC_PID_INIT_INO (include/linux/proc_ns.h)
+    const bool contained = number_of(event, "pid_namespace", of_node) != of_node;
+    return fmt::format("pid {}{}", number_of(event, "pid"), contained ? " of a container" : "");
+}
+
 std::string event_line(const Json& event) {
     const auto tenant = text_of(event, "tenant"), user = text_of(event, "user");
     auto line = columns(local_time(text_of(event, "time")), text_of(event, "kind"), tenant.empty() ? "-" : tenant,
@@ -166,6 +170,7 @@ Json event_json(std::uint64_t number, const Event& event, const DeviceNames& dev
                 {"count", event.count == 0 ? 1 : event.count},
                 {"first_time", event_time(event.first_time_ns == 0 ? event.time_ns : event.first_time_ns, false)},
                 {"pid", event.pid},
+                {"pid_namespace", event.pid_namespace == 0 ? Json(nullptr) : Json(event.pid_namespace)},
                 {"uid", has_user(event) ? Json(event.uid) : Json(nullptr)},
                 {"comm", comm_of(event)},
                 {"error", event.error == 0 ? Json(nullptr) : Json(error_name(event.error))}};

@@ -20,6 +20,9 @@ std::string event_line(const Json& event);
 bool has_user(const Event& event);
 // CLOCK_REALTIME as "2026-01-31 12:00:00.000", local, or "2026-01-31T12:00:00.000000000Z".
 std::string event_time(std::uint64_t time_ns, bool for_people);
+// "pid 7", or "pid 1 of a container", which the node has under another number.
+std::string pid_words(const Json& event);
+
 Json event_json(std::uint64_t number, const Event& event, const DeviceNames& devices, const std::string& tenant);
 
 }  // namespace rdmaquota

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "shm/remedy.hpp"
+#include "tools/common/event_text.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/memory_lock.hpp"
 #include "tools/common/tenants.hpp"
@@ -27,7 +28,7 @@ std::string times(const Json& event) {
 }
 
 std::string process_words(const Json& event) {
-    return fmt::format("pid {} ({}){}", number_of(event, "pid"), printable(text_of(event, "comm")), times(event));
+    return fmt::format("{} ({}){}", pid_words(event), printable(text_of(event, "comm")), times(event));
 }
 
 Reason reason_of(const Json& event) {
