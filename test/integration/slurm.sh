@@ -123,3 +123,50 @@ ran() { batch "$@"; [ "$job" ] && until_ended "$job"; out=$(cat sbatch.log; outp
 # tenants_of JOB: their names
 tenants_of() { rdmaquota tenant list | awk -v end="/job-$1" 'substr($1, length($1) - length(end) + 1) == end { print $1 }'; }
 pid_in() { cat /sys/fs/cgroup/system.slice/*slurmstepd.scope/"job_$1"/step_*/user/task_*/cgroup.procs | head -n 1; }
+
+# A database, slurmdbd and a configuration that uses them: the cluster, the account atlas, the QOS high, and alice in both.
+start_accounting() {
+    mkdir -p mysql
+    chown mysql mysql
+    mariadb-install-db --no-defaults --user=mysql --datadir="$work/mysql" --auth-root-authentication-method=socket \
+        --skip-test-db > mysql-install.log 2>&1 || not_ok "a database is made" "$(tail -n 5 mysql-install.log)"
+    mkdir -p /run/mysqld
+    chown mysql /run/mysqld
+    mariadbd --no-defaults --user=mysql --datadir="$work/mysql" --socket=/run/mysqld/mysqld.sock --skip-networking \
+        --innodb-buffer-pool-size=16M > mysql.log 2>&1 9>&- &
+    database=$!
+    awaits 120 mariadb-admin --no-defaults --socket=/run/mysqld/mysqld.sock ping || not_ok "the database answers" "$(tail -n 5 mysql.log)"
+    cat > slurmdbd.conf << END
+DbdHost=$node
+SlurmUser=root
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=root
+PidFile=$work/slurmdbd.pid
+LogFile=$work/slurmdbd.log
+END
+    chmod 600 slurmdbd.conf
+    SLURM_CONF=$work/slurm.conf slurmdbd 9>&-
+    cat >> slurm.conf << END
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=$node
+AccountingStorageEnforce=qos
+END
+    awaits 120 sacctmgr --immediate add cluster test || not_ok "slurmdbd answers" "$(tail -n 5 slurmdbd.log)"
+    sacctmgr --immediate add qos high > sacctmgr.log 2>&1
+    sacctmgr --immediate add account atlas >> sacctmgr.log 2>&1
+    sacctmgr --immediate add user alice account=atlas qos=normal,high defaultqos=normal >> sacctmgr.log 2>&1
+    stop_slurmctld
+    stop_slurmd
+    start_slurmctld
+    start_slurmd
+    awaits 60 is_up || not_ok "Slurm is up with accounting" "$(tail -n 5 slurmctld.log sacctmgr.log)"
+}
+stop_accounting() {
+    sed -i '/^Accounting/d' slurm.conf
+    stop_slurmctld
+    stop slurmdbd.pid
+    kill "$database"
+    wait "$database" 2> /dev/null
+    start_slurmctld
+}

@@ -67,7 +67,7 @@ has "a job may ask for less" "$(srun_of_alice --rdma=qp=2,mr_bytes=1GiB -A atlas
 out=$(srun_of_alice --rdma=qp=7 -A atlas "$objects" rc=9)
 has "not for more" "$out" "rc: 3 of 9, then EDQUOT"
 has "and is told so" "$out" "rdmaquota: --rdma: qp cannot be 7: the policy of this node gives a job 3"
-has "so is the administrator" "$(rdmaquota events)" "job         --rdma: qp cannot be 7"
+has "so is the administrator" "$(rdmaquota events --kind job)" "--rdma: qp cannot be 7"
 has "what is wrong is refused at submission" "$(srun_of_alice --rdma=qps=1 true)" "rdmaquota: --rdma: "
 ran --rdma=qp=2 -- "srun --rdma=qp=1 $objects rc=9; echo refused \$?; srun $objects rc=9"
 has "a step cannot ask" "$out" "rdmaquota: --rdma belongs to a whole job: this is a step of job $job"
@@ -121,7 +121,7 @@ echo broken > /run/rdmaquota/slurm/policy.toml
 ran -A atlas -- "exec $objects rc=9"
 has "without a policy that can be read a job runs in default" "$out" "rc: 1 of 9, then EDQUOT"
 has "its output says why" "$out" "rdmaquota: job $job has no RDMA quota of its own: /run/rdmaquota/slurm/policy.toml:1"
-has "and the event" "$(rdmaquota events)" "job         job $job has no RDMA quota of its own"
+has "and the event" "$(rdmaquota events --kind job)" "job $job has no RDMA quota of its own"
 policy <<< "$limits"
 command=$(command -v rdmaquota)
 mv "$command" "$command.away"
@@ -156,6 +156,25 @@ has "with a prolog at the allocation the same holds" "$(output_of "$job")" "rc: 
 release "$job"
 is "also at the end" "$(tenants_of "$job")" ""
 is "the node was never drained" "$(sinfo --noheader --list-reasons; grep -i drain slurmctld.log)" ""
+
+# --- QOS, which only slurmctld knows, by the real slurmdbd ------------------------------------------------
+if [ -x /usr/sbin/slurmdbd ] && [ -x /usr/sbin/mariadbd ]; then
+    policy <<< "$limits
+[slurm.qos.high.\"*\"]
+qp = 4"
+    start_accounting
+    holding -A atlas --qos=high -- rc=9
+    has "a job of a QOS is held to what the QOS has" "$(output_of "$job")" "rc: 4 of 9, then EDQUOT"
+    release "$job"
+    holding -A atlas -- rc=9
+    has "one without it to what its account has" "$(output_of "$job")" "rc: 3 of 9, then EDQUOT"
+    release "$job"
+    out=$(srun_of_alice -A atlas --qos=high --rdma=qp=9 "$objects" rc=9)
+    has "nobody asks for more than the QOS gives" "$out" "rdmaquota: --rdma: qp cannot be 9: the policy of this node gives a job 4"
+    stop_accounting
+else
+    echo "# QOS: not tried without the packages slurmdbd and mariadb-server"
+fi
 
 : > plugstack.conf
 stop_slurmd
