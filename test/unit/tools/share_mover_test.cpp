@@ -30,6 +30,8 @@ struct Physics : TenantNode {
     std::deque<LimitsSegment> segments;
     ShareMover mover;
     std::vector<OlderUse> older;
+    std::vector<std::string> devices{"rxe0"};
+    bool at_rest = false;
     ShareMover::Clock::duration most = ShareMover::Clock::duration::max();
 
     Physics() {
@@ -73,9 +75,8 @@ struct Physics : TenantNode {
             auto opened = LimitsSegment::open(limits_path(place.here), LimitsSegment::Parts::all);
             REQUIRE(opened);
             segments.push_back(std::move(*opened));
-            members.push_back({place.key, place.key, place.here, &segments.back(), place.has_ledger()});
+            members.push_back({place.key, place.key, place.here, &segments.back(), place.has_ledger(), at_rest});
         }
-        const std::vector<std::string> devices{"rxe0"};
         const auto done = by.pass(members, devices, wants, now, only, older, most);
         INFO(done.error());
         REQUIRE(done);
@@ -265,6 +266,28 @@ TEST_CASE_METHOD(Physics, "where the kernel counts, a forged gate takes nothing"
         CHECK(in_force(0) <= 500);
         CHECK(in_force(0) > 400);
     }
+}
+
+TEST_CASE_METHOD(Physics, "a device that comes while tenants are at rest, and the kernel counts on it, is taken in") {
+    std::uint64_t made = 0;
+    mover.ask_kernel([&](std::string_view key, std::vector<CountedUse>& uses) {
+        if (key != "physics/a") return;
+        auto& use = uses.emplace_back(CountedUse{devices.back(), {}, {}});
+        use.used[index(qp)] = made;
+        use.whole[index(qp)] = true;
+    });
+    pass();
+    REQUIRE(charge(0, 1));
+    pass();
+    uncharge(0, 1);
+    pass();
+    at_rest = true;
+    pass();
+    devices.emplace_back("rxe1");
+    made = 5;
+    pass();
+    pass();
+    CHECK(limits(0).limit(Scope::tenant, "rxe1", qp) >= 5);
 }
 
 TEST_CASE_METHOD(Physics, "a share that was lowered below what is used frees nothing before it is freed") {

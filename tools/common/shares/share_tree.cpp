@@ -129,6 +129,7 @@ void ShareTree::list_devices(std::span<const std::string> machine) {
         tenant.cells.assign(pairs(), {});
         tenant.id = 0;
         tenant.gates = {};
+        tenant.in_use = true;  // so that they are read, also of one at rest
     }
 }
 
