@@ -115,19 +115,26 @@ class Page:
         return result["result"].get("value")
 
     def text(self):
-        return self.value("document.body ? document.body.innerText : ''")
+        return self.now("document.body.innerText") or ""
 
     def wait(self, expression, seconds=10.0):
         """How long it took until this was true; None: too long."""
         begin = time.monotonic()
         while time.monotonic() - begin < seconds:
-            if self.value(expression):
+            if self.now(expression):
                 return time.monotonic() - begin
             time.sleep(0.03)
         return None
 
+    def now(self, expression):
+        """Its value; None while the page is only being loaded."""
+        try:
+            return self.value(f"document.documentElement && document.body && ({expression})")
+        except RuntimeError:
+            return None
+
     def wait_for(self, text, seconds=10.0):
-        return self.wait(f"document.body && document.body.innerText.includes({json.dumps(text)})", seconds)
+        return self.wait(f"document.body.innerText.includes({json.dumps(text)})", seconds)
 
     def look(self, width=1280, height=900, dark=False):
         """As on a screen of this width, in this colour scheme."""
