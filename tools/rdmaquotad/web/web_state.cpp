@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -67,14 +68,41 @@ std::string WebState::make(const Peer& viewer, const std::vector<Tenant*>& tenan
     const auto by_name = [&](const std::string& name) { return sources_.visibility.sees_name(viewer, name); };
     auto guard = sources_.guard(by_name);
     const auto refused = refused_of(guard);
-    guard.erase("tenants");
+    StateText state(sources_.views.of(tenants), most_top);
+    return fmt::format(R"({{"time":{},"host":{},"version":"{}","all":{},"node":{},{},"events":[{}],)"
+                       R"("bypasses":{},"refused":{},"capacity":{},"churn":{}}})",
+                       now_ms(), dump(Json(host())), config::version, viewer.privileged,
+                       dump(about(viewer, std::move(guard))), state.text(), events(viewer),
+                       dump(sources_.bypasses(by_key)), dump(refused), dump(capacity()), dump(churn(viewer)));
+}
+
+// doctor names tenants.
+Json WebState::about(const Peer& viewer, Json guard) {
     auto about = sources_.about();
+    guard.erase("tenants");
     about["guard"] = std::move(guard);
     about["missing"] = sources_.node.missing();
-    StateText state(sources_.views.of(tenants), most_top);
-    return fmt::format(R"({{"time":{},"host":{},"version":"{}","all":{},"node":{},{},"events":[{}],"bypasses":{},"refused":{}}})",
-                       now_ms(), dump(Json(host())), config::version, viewer.privileged, dump(about), state.text(),
-                       events(viewer), dump(sources_.bypasses(by_key)), dump(refused));
+    about["findings"] = viewer.privileged ? sources_.findings.all() : Json();
+    return about;
+}
+
+Json WebState::capacity() const {
+    Json list = Json::array();
+    for (const auto& [place, figure] : sources_.capacity.all())
+        if (figure.capacity != 0) list.push_back({place.first, info(place.second).name, figure.capacity});
+    return list;
+}
+
+Json WebState::churn(const Peer& viewer) {
+    const auto tenth = [](double rate) { return std::round(rate * 10) / 10; };
+    Json list = Json::array();
+    for (const auto& rate : sources_.churn.all()) {
+        if (!sources_.visibility.sees_key(viewer, rate.tenant)) continue;
+        const auto* tenant = sources_.node.find(rate.tenant);
+        list.push_back({tenant == nullptr ? Json() : Json(tenant->name()), rate.device, info(rate.resource).name,
+                        tenth(rate.created), tenth(rate.destroyed)});
+    }
+    return list;
 }
 
 // The newest of ledgers and sidecar, newest first.

@@ -11,7 +11,8 @@ import {tenantsPage} from "./tenants.js";
 
 const interval = 1000;
 const main = document.getElementById("main");
-const status = document.getElementById("status");
+const status = document.getElementById("status");  // read out by screen readers; the time is not
+const time = document.getElementById("time");
 let model = null;
 let extra = {};  // what the page asked for beside the state
 let timer = 0;
@@ -81,6 +82,7 @@ function show() {
         here ? tab.setAttribute("aria-current", "page") : tab.removeAttribute("aria-current");
     }
     document.getElementById("host").textContent = clean(model.host);
+    document.title = [...words, page, "rdmaquota", model.host].filter(Boolean).map(clean).join(" – ");
     document.documentElement.dataset.drawMs = (performance.now() - begin).toFixed(1);
 }
 
@@ -103,7 +105,8 @@ async function update() {
     dataset.updateMs = (built + Number(dataset.drawMs)).toFixed(1);
     dataset.wholeMs = (performance.now() - begin).toFixed(1);
     dataset.updates = String(Number(dataset.updates ?? 0) + 1);
-    say(`${model.all ? "All tenants" : "Your tenants"}, ${clock(model.time)}`);
+    time.textContent = clock(model.time);
+    say(model.all ? "All tenants" : "Your tenants");
 }
 
 function locked() {
@@ -134,7 +137,8 @@ async function refresh() {
 
 document.getElementById("skip").onclick = () => main.focus();
 window.addEventListener("hashchange", () => {
-    main.scrollIntoView();
+    window.scrollTo(0, 0);
+    main.focus({preventScroll: true});
     refresh();
 });
 document.addEventListener("visibilitychange", refresh);

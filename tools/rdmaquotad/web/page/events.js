@@ -36,11 +36,11 @@ function help(event) {
 
 function whoOf(event) {
     const tenant = event.tenant ? link.tenant(event.tenant) : null;
-    const process = event.pid ? link.process(event.tenant || "", event.pid, `${clean(event.comm || "")} (pid ${event.pid})`) : null;
+    const process = event.pid ? link.process(event.tenant || "", event.pid, `${event.comm || "?"} (pid ${event.pid})`) : null;
     return [process, process && tenant ? ", " : "", tenant];
 }
 
-export function eventList(model, events, empty) {
+export function eventList(model, events, title, empty) {
     const rows = events.map((event) => ({
         key: `${event.source || event.tenant} ${event.number} ${event.kind}`,
         cells: [
@@ -50,12 +50,12 @@ export function eventList(model, events, empty) {
             [el("span", {}, words(model, event)), event.helps ? el("p", {class: "advice"}, help(event)) : null],
         ],
     }));
-    return table("Events", [{title: "When"}, {title: "What"}, {title: "Who"}, {title: "Device"}, {title: "Why, and what helps"}],
+    return table(title, [{title: "When"}, {title: "What"}, {title: "Who"}, {title: "Device"}, {title: "Why, and what helps"}],
                  rows, empty);
 }
 
 export function eventsPage(model) {
     return [el("section", {"aria-labelledby": "events"}, el("h2", {id: "events"}, "Events"),
                el("p", {}, "The newest first; all of them: ", command("rdmaquota", "events")),
-               eventList(model, model.events, "Nothing has happened yet."))];
+               eventList(model, model.events, "Events", "Nothing has happened yet."))];
 }

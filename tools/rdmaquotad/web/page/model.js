@@ -18,6 +18,9 @@ export class Model {
             tenant.at = new Map(tenant.cells.map((cell) => [this.key(cell.device, cell.resource), cell]));
         }
         this.leaves = state.tenants.filter((tenant) => !tenant.sum);
+        this.inner = state.tenants.filter((tenant) => tenant.sum && tenant.name !== "node");
+        this.capacities = new Map(state.capacity.map(([device, resource, most]) =>
+            [this.key(this.device(device), this.resource(resource)), most]));
         this.top = state.top.map(([device, resource, tenant, pid, comm, used, uid]) =>
             ({device, resource, tenant: state.tenants[tenant], pid, comm, used, uid}));
     }
@@ -48,7 +51,8 @@ export class Model {
             .sort((a, b) => this.devices[a].localeCompare(this.devices[b], "en", {numeric: true}));
     }
 
-    // Of one device and resource: what all use together, the node's limit, and the tenants by what they use.
+    // Of one device and resource: what all use together, the node's limit, what the device can have (null: not known), which of
+    // the two is met first, and the tenants by what they use. Those who do not see all tenants know of no bound.
     use(device, resource) {
         const shares = [];
         let used = 0;
@@ -62,7 +66,10 @@ export class Model {
         shares.sort((a, b) => b.cell.used - a.cell.used);
         const node = this.byName.get("node");
         const whole = node && this.cell(node, device, resource);
-        return {device, resource, used, shares, limit: whole ? whole.limit : null, peak: whole ? whole.peak : null};
+        const limit = whole ? whole.limit : null;
+        const capacity = this.all ? this.capacities.get(this.key(device, resource)) ?? null : null;
+        const bound = limit === null || capacity === null ? limit ?? capacity : Math.min(limit, capacity);
+        return {device, resource, used, shares, limit, capacity, bound};
     }
 
     // What anyone uses or may not exceed on a device.
@@ -73,8 +80,20 @@ export class Model {
 
     // How near to its end anything of it is: 1 at a limit.
     static pressure(use) {
-        const own = Math.max(0, ...use.shares.filter(({cell}) => cell.limit).map(({cell}) => cell.used / cell.limit));
-        return use.limit ? Math.max(use.used / use.limit, own) : own;
+        const own = Math.max(0, ...use.shares.map(({cell}) => Model.fill(cell)));
+        return use.bound ? Math.max(use.used / use.bound, own) : own;
+    }
+
+    // The part of its limit that a tenant uses; a share grows while others leave something, so it counts as no limit.
+    static fill(cell) {
+        const bound = cell.reason === "grant" ? cell.configured : cell.limit;
+        return bound === null ? 0 : cell.used / Math.max(bound, 1);
+    }
+
+    // Who makes and destroys objects fastest: [{tenant (null: not known), device, resource, created, destroyed}], a second.
+    get fastest() {
+        return this.churn.map(([tenant, device, resource, created, destroyed]) => ({tenant, device, resource, created, destroyed}))
+            .sort((a, b) => b.created + b.destroyed - a.created - a.destroyed);
     }
 
     processes(device, resource, tenant = null) {
