@@ -149,6 +149,13 @@ class Page:
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))
 
+    def press(self, key):
+        """Tab or Enter."""
+        code = {"Tab": 9, "Enter": 13}[key]
+        more = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **more)
+
     def nameless(self):
         """What a screen reader would meet without a name: links, buttons, fields, images."""
         roles = ("link", "button", "combobox", "searchbox", "image", "table")

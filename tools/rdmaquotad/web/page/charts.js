@@ -78,6 +78,8 @@ export class Trend {
 
     drawChart(lines, labels, unit) {
         const text = colour("--text");
+        const largest = Math.max(1, ...lines.flatMap(({data}) => data));
+        const stepSize = unit === "bytes" ? 2 ** Math.ceil(Math.log2(largest / 5)) : undefined;
         const grid = {color: colour("--line")};
         const ticks = {color: text, maxTicksLimit: 6};
         const options = {
@@ -85,7 +87,7 @@ export class Trend {
             plugins: {legend: {labels: {color: text, boxHeight: 0, boxWidth: 24}},
                       tooltip: {callbacks: {label: (item) => `${item.dataset.label}: ${amount(item.raw, unit)}`}}},
             scales: {x: {ticks: {...ticks, maxRotation: 0}, grid},
-                     y: {beginAtZero: true, grid, ticks: {...ticks, callback: (value) => amount(value, unit)}}},
+                     y: {beginAtZero: true, grid, ticks: {...ticks, stepSize, callback: (value) => amount(value, unit)}}},
         };
         this.chart ??= new Chart(this.canvas, {type: "line", data: {labels: [], datasets: []}, options});
         this.chart.options = options;

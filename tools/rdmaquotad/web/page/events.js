@@ -1,7 +1,7 @@
 // Denials and what the sidecar did or found.
 import {link} from "./alerts.js";
 import {el, table} from "./dom.js";
-import {ago, amount, clean, clock, command} from "./format.js";
+import {ago, amount, clean, clock, command, reasons} from "./format.js";
 
 const kinds = {
     denied: "denied", would_deny: "would be denied (audit)", unproved: "denied, not proved",
@@ -21,8 +21,9 @@ function words(model, event) {
     if (event.kind === "refused_by_device") {
         return `${event.resource}: ${amount(event.requested, unit)} asked for (${clean(event.error)})`;
     }
-    const whose = event.scope.startsWith("process") ? "the process" : "the tenant";
-    return `${event.resource}: ${whose} uses ${amount(event.used, unit)} of ${amount(event.limit, unit)}, ` +
+    const whose = String(event.scope).startsWith("process") ? "the process" : "the tenant";
+    const why = event.reason === null ? "" : ` (${reasons[event.reason] ?? clean(event.reason)})`;
+    return `${event.resource}: ${whose} uses ${amount(event.used, unit)} of ${amount(event.limit, unit)}${why}, ` +
         `${amount(event.requested, unit)} more asked`;
 }
 

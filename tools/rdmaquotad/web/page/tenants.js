@@ -33,7 +33,8 @@ export function figures(cell, unit) {
     }
     const none = (value) => value ? amount(value, unit) : "–";
     return [amount(cell.used, unit), cell.limit === null ? "–" : percent(cell.used, cell.limit),
-            [amount(cell.limit, unit), cell.reason === null ? "" : el("small", {title: reasons[cell.reason]}, ` ${clean(cell.reason)}`)],
+            cell.reason === null ? amount(cell.limit, unit) :
+                [amount(cell.limit, unit), el("small", {title: reasons[cell.reason]}, ` ${clean(cell.reason)}`)],
             none(cell.guarantee),
             amount(cell.soft, unit), cell.grace === null ? "–" : duration(cell.grace), amount(cell.peak, unit), none(cell.debt)];
 }
