@@ -87,14 +87,15 @@ def opened(browser, node, user=None):
 
 
 def updated(page, number=1):
-    """After so many more updates of what it shows."""
-    page.wait(f"window.before = Number(document.documentElement.dataset.updates) + {number}, true")
-    return page.wait("Number(document.documentElement.dataset.updates) >= window.before", 20)
+    """After so many more updates of what it shows, which begin at once."""
+    for _ in range(number):
+        page.value("window.before = Number(document.documentElement.dataset.updates), document.dispatchEvent(new Event('visibilitychange'))")
+        page.wait("Number(document.documentElement.dataset.updates) > window.before", 20)
 
 
 def visit(page, place):
-    page.value(f"location.hash = {place!r}")
-    return updated(page, 2)
+    page.value(f"delete document.documentElement.dataset.place, location.hash = {place!r}")
+    return page.wait(f"document.documentElement.dataset.place === {place!r}", 20)
 
 
 WATCH = """
@@ -176,11 +177,11 @@ def places(node, page, train):
 
 def reached_by_keyboard(page):
     """The links and buttons that the tabulator leads to, from the top."""
-    page.value("document.activeElement.blur(), true")
+    page.value("document.getElementById('skip').focus(), true")
     reached = []
     for _ in range(12):
-        page.press("Tab")
         reached.append(page.value("document.activeElement.textContent.trim()"))
+        page.press("Tab")
     return reached
 
 
@@ -190,7 +191,7 @@ def readable(page):
         check(f"each control, image and table of {place} has a name", page.nameless() == [], page.nameless())
     visit(page, "#/")
     reached = reached_by_keyboard(page)
-    check("the keyboard leads through the page", reached[:3] == ["Skip to the content", "rdmaquota " + page.value("document.querySelector('#host').textContent"), "Overview"]
+    check("the keyboard leads through the page", reached[0] == "Skip to the content" and reached[2:4] == ["Overview", "Tenants"]
           and "mlx5_0" in reached, reached)
     page.value("document.querySelector('nav a[href=\"#/tenants\"]').focus(), true")
     page.press("Enter")
@@ -262,6 +263,11 @@ def restarted(node, page):
 HOSTILE = ("<b>bold</b>", "\"'&amp;<i>", "\x1b[31mred", "moc\u202egpj.x", "a\u200bb\u2066c", "$(reboot)")
 
 
+# What can be seen or heard: texts, and the attributes that are shown.
+SHOWN = """document.documentElement.textContent + [...document.querySelectorAll('*')].map((node) =>
+    [node.title, node.ariaLabel, node.dataset.title, document.title].join(' ')).join(' ')"""
+
+
 def hostile():
     """A tenant may write any bytes into its ledger: names of devices and programs."""
     node, browser = Node(build, POLICY), Browser()
@@ -274,7 +280,7 @@ def hostile():
         shown = ""
         for place in ("#/", "#/events", "#/tenant/astro", "#/tenants", "#/device/%3Cb%3Ebold%3C%2Fb%3E"):
             visit(page, place)
-            shown += page.value("document.documentElement.outerHTML") + page.text()
+            shown += page.value(SHOWN)
             check(f"{place}: no name becomes markup", page.value("document.querySelectorAll('main b b, main i, main script').length") == 0)
         check("names with markup are shown as they are", "<b>bold</b>" in shown and "\"'&amp;<i>" in shown, shown[:2000])
         check("what hides or turns text is named instead", all(word in shown for word in ("\\u{1b}[31mred", "moc\\u{202e}gpj.x", "a\\u{200b}b\\u{2066}c")),
@@ -307,8 +313,8 @@ def many():
             visit(page, place)
             times = []
             for _ in range(3):
-                updated(page)
                 times.append(float(page.value("document.documentElement.dataset.updateMs")))
+                updated(page)
             check(f"500 tenants and 8 devices: an update of {place} takes 100 ms of script or less", sorted(times)[1] <= 100, times)
         visit(page, "#/tenants")
         page.value("document.getElementById('all-tenants').click(), true")

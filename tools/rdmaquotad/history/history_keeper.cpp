@@ -54,7 +54,7 @@ Text HistoryKeeper::one(const SeriesName& name) const {
     for (const auto& [other, series] : history_.all())
         if (other.device == name.device && other.resource == name.resource && is_below(other.tenant, name.tenant))
             parts.push_back(&series);
-    if (parts.empty()) return nullptr;
+    if (parts.empty()) return std::make_shared<const std::string>("null");
     return std::make_shared<const std::string>(series_text(name, History::sum(parts, now), now));
 }
 

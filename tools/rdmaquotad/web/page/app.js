@@ -27,11 +27,12 @@ function place() {
     return localStorage.getItem("place") ?? "all";
 }
 
+// JSON as text; null: there is no such thing.
 async function ask(path) {
     for (const where of new Set([place(), "all"])) {
         const answer = await fetch(`/data/${where}/${path}`);
         if (answer.ok) {
-            return answer.json();
+            return answer.text();
         }
         if (answer.status !== 401) {
             return null;
@@ -57,7 +58,8 @@ async function askExtra() {
     const detail = ask(`tenant?name=${encodeURIComponent(name)}`);
     const shown = series(model, name);
     const query = shown && new URLSearchParams({tenant: name, device: shown.device, resource: shown.resource});
-    return {detail: await detail, history: query ? await ask(`history?${query}`) : null};
+    const history = query ? ask(`history?${query}`) : null;
+    return {detail: JSON.parse(await detail), history: JSON.parse(await history)};
 }
 
 const pages = {
@@ -95,9 +97,10 @@ function say(text, bad = false) {
 
 async function update() {
     const begin = performance.now();
+    const here = location.hash;
     const state = await ask("state");
     const parse = performance.now();
-    model = new Model(state);
+    model = new Model(JSON.parse(state));
     const built = performance.now() - parse;
     extra = await askExtra();
     show();
@@ -105,6 +108,7 @@ async function update() {
     dataset.updateMs = (built + Number(dataset.drawMs)).toFixed(1);
     dataset.wholeMs = (performance.now() - begin).toFixed(1);
     dataset.updates = String(Number(dataset.updates ?? 0) + 1);
+    dataset.place = here;
     time.textContent = clock(model.time);
     say(model.all ? "All tenants" : "Your tenants");
 }

@@ -1,8 +1,6 @@
 // The state as the sidecar sends it (web_state.hpp), and questions to it.
-const fields = ["device", "resource", "used", "limit", "configured", "guarantee", "soft", "grace", "peak", "debt", "reason"];
-
-function cell_of(row) {
-    return Object.fromEntries(fields.map((name, i) => [name, row[i]]));
+function cellOf([device, resource, used, limit, configured, guarantee, soft, grace, peak, debt, reason]) {
+    return {device, resource, used, limit, configured, guarantee, soft, grace, peak, debt, reason};
 }
 
 // Above which part of a limit a tenant is near it.
@@ -14,15 +12,31 @@ export class Model {
         this.resources = state.resources.map(([name, unit, words]) => ({name, unit, words}));
         this.byName = new Map(state.tenants.map((tenant) => [tenant.name, tenant]));
         for (const tenant of state.tenants) {
-            tenant.cells = tenant.cells.map(cell_of);
+            tenant.cells = tenant.cells.map(cellOf);
             tenant.at = new Map(tenant.cells.map((cell) => [this.key(cell.device, cell.resource), cell]));
         }
         this.leaves = state.tenants.filter((tenant) => !tenant.sum);
         this.inner = state.tenants.filter((tenant) => tenant.sum && tenant.name !== "node");
         this.capacities = new Map(state.capacity.map(([device, resource, most]) =>
             [this.key(this.device(device), this.resource(resource)), most]));
+        this.shares = this.sharesByPlace();
         this.top = state.top.map(([device, resource, tenant, pid, comm, used, uid]) =>
             ({device, resource, tenant: state.tenants[tenant], pid, comm, used, uid}));
+    }
+
+    // By device and resource: the tenants that use it, those first that use most.
+    sharesByPlace() {
+        const places = new Map();
+        for (const tenant of this.leaves) {
+            for (const cell of tenant.cells) {
+                if (cell.used > 0) {
+                    const key = this.key(cell.device, cell.resource);
+                    places.has(key) ? places.get(key).push({tenant, cell}) : places.set(key, [{tenant, cell}]);
+                }
+            }
+        }
+        places.forEach((shares) => shares.sort((a, b) => b.cell.used - a.cell.used));
+        return places;
     }
 
     key(device, resource) {
@@ -54,16 +68,8 @@ export class Model {
     // Of one device and resource: what all use together, the node's limit, what the device can have (null: not known), which of
     // the two is met first, and the tenants by what they use. Those who do not see all tenants know of no bound.
     use(device, resource) {
-        const shares = [];
-        let used = 0;
-        for (const tenant of this.leaves) {
-            const cell = this.cell(tenant, device, resource);
-            if (cell && cell.used > 0) {
-                used += cell.used;
-                shares.push({tenant, cell});
-            }
-        }
-        shares.sort((a, b) => b.cell.used - a.cell.used);
+        const shares = this.shares.get(this.key(device, resource)) ?? [];
+        const used = shares.reduce((sum, {cell}) => sum + cell.used, 0);
         const node = this.byName.get("node");
         const whole = node && this.cell(node, device, resource);
         const limit = whole ? whole.limit : null;
