@@ -30,7 +30,7 @@ def raw(node, data, whole=False):
                 client.shutdown(socket.SHUT_WR)
             while part := client.recv(65536):
                 got += part
-        except (BrokenPipeError, ConnectionResetError):
+        except OSError:
             pass
     return got
 
