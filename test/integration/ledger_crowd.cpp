@@ -5,6 +5,7 @@
 //   charge KEY DEVICE RES=N...              KEY: of a tenant, physics/atlas
 //   uncharge KEY DEVICE RES=N...
 //   deny KEY DEVICE RES=LIMIT...            records a denial: all of LIMIT is used, one more was asked for
+//   deny_share KEY DEVICE RES=SHARE...      the same; the share of a limit above is used up
 //   soft KEY DEVICE RES=0...                its use is above a soft limit from now on
 //   want KEY DEVICE RES=N...                a use of N was asked for, and not granted
 #include <sys/resource.h>
@@ -62,7 +63,7 @@ std::uint64_t now_ns() {
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-Event denial_of(std::uint32_t device, const Setting& setting) {
+Event denial_of(std::uint32_t device, const Setting& setting, Reason reason) {
     Event event{};
     event.kind = EventKind::denied;
     event.scope = event_scope(Scope::tenant, false);
@@ -71,6 +72,7 @@ Event denial_of(std::uint32_t device, const Setting& setting) {
     event.pid = self.pid;
     event.uid = self.uid;
     event.error = EDQUOT;
+    event.reason = static_cast<std::uint32_t>(reason);
     event.used = event.limit = setting.limit;
     event.requested = 1;
     self.comm.copy(event.comm, sizeof event.comm - 1);
@@ -86,7 +88,8 @@ void apply(const std::string& what, const std::string& key, const std::string& n
     const Limits limits;
     if (what == "charge") (void)ledger.charge(owner_of(key), *device, amounts, &limits);
     else if (what == "uncharge") ledger.uncharge(owner_of(key), *device, amounts);
-    else if (what == "deny") ledger.record(denial_of(*device, setting));
+    else if (what == "deny") ledger.record(denial_of(*device, setting, Reason::configured));
+    else if (what == "deny_share") ledger.record(denial_of(*device, setting, Reason::grant));
     else if (what == "soft") ledger.soft_since(*device, setting.resource) = now_ns();
     else if (what == "want") ledger.demand(*device, setting.resource) = setting.limit | std::uint64_t{1} << gate_tag_shift;
     else give_up("unknown word " + what);

@@ -140,8 +140,10 @@ def live(browser, node):
     check("and what to type", "rdmaquota set physics/atlas mlx5_0 qp=4244" in text and "rdmaquota set node mlx5_0 qp=6875" in text, text)
     check("a denial is there with what helps", page.wait_for("set astro mlx5_0 cq=201", 10) is not None, page.text())
 
-    took = delay(page, "denial", "hepsim (pid", lambda: cms.do("deny physics/cms mlx5_0 qp=700"))
+    took = delay(page, "denial", "hepsim (pid", lambda: cms.do("deny_share physics/cms mlx5_0 qp=700"))
     check("a denial is shown within 2 s", took is not None and took < 2000, took)
+    check("with its reason, and what helps", "700 of 700 (its share of what is above it)" in page.text()
+          and "qp=701 --guarantee" in page.text(), page.text())
     took = delay(page, "limit", "of 7,777", lambda: node.run("set", "node", "mlx5_1", "qp=7777"))
     check("a limit's change is shown within 2 s", took is not None and took < 2000, took)
     node.run("set", "node", "mlx5_1", "qp=6000")
