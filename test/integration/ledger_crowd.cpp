@@ -1,5 +1,5 @@
-// Stands in for many programs with verbs objects, where there is no RDMA, in the tenants of RDMAQUOTA_DIR. Does what the lines of
-// its standard input say, answers each with "ok", and gives everything back when its input ends.
+// Stands in for many programs with verbs objects, where there is no RDMA, in the tenants of RDMAQUOTA_DIR. Does what
+// the lines of its standard input say, answers each with "ok", and gives everything back when its input ends.
 //
 //   as COMM                                 what is claimed from now on has this name; may hold any byte but a newline
 //   charge KEY DEVICE RES=N...              KEY: of a tenant, physics/atlas
@@ -43,7 +43,7 @@ Value must(Result<Value> result) {
 
 std::string directory;
 Identity self = identity_of_self();
-std::map<std::string, Ledger> ledgers;                               // by key
+std::map<std::string, Ledger> ledgers;                        // by key
 std::map<std::pair<std::string, std::string>, Owner> owners;  // by key and name
 
 Ledger& ledger_of(const std::string& key) {
@@ -86,13 +86,20 @@ void apply(const std::string& what, const std::string& key, const std::string& n
     Amounts amounts;
     amounts.add(setting.resource, setting.limit);
     const Limits limits;
-    if (what == "charge") (void)ledger.charge(owner_of(key), *device, amounts, &limits);
-    else if (what == "uncharge") ledger.uncharge(owner_of(key), *device, amounts);
-    else if (what == "deny") ledger.record(denial_of(*device, setting, Reason::configured));
-    else if (what == "deny_share") ledger.record(denial_of(*device, setting, Reason::grant));
-    else if (what == "soft") ledger.soft_since(*device, setting.resource) = now_ns();
-    else if (what == "want") ledger.demand(*device, setting.resource) = setting.limit | std::uint64_t{1} << gate_tag_shift;
-    else give_up("unknown word " + what);
+    if (what == "charge")
+        (void)ledger.charge(owner_of(key), *device, amounts, &limits);
+    else if (what == "uncharge")
+        ledger.uncharge(owner_of(key), *device, amounts);
+    else if (what == "deny")
+        ledger.record(denial_of(*device, setting, Reason::configured));
+    else if (what == "deny_share")
+        ledger.record(denial_of(*device, setting, Reason::grant));
+    else if (what == "soft")
+        ledger.soft_since(*device, setting.resource) = now_ns();
+    else if (what == "want")
+        ledger.demand(*device, setting.resource) = setting.limit | std::uint64_t{1} << gate_tag_shift;
+    else
+        give_up("unknown word " + what);
 }
 
 void obey(const std::string& line) {

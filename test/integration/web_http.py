@@ -84,6 +84,7 @@ def other_sites(check, node, root):
     check("data are for no other origin, also not of another port", asked == [403, 403, 403, 200], asked)
     asked = [root.get("state", Sec_Fetch_Site=site).status for site in ("cross-site", "same-site", "same-origin")]
     check("by the browser's word, too", asked == [403, 403, 200], asked)
+    check("and a link on another site does not lead in", get(node, f"/?token={root.token}", Sec_Fetch_Site="cross-site").status == 403)
 
 
 def headers(check, node, root):

@@ -339,11 +339,16 @@ def attempt(part):
         check(f"{part.__name__}: {type(error).__name__}: {error}", False, traceback.format_exc())
 
 
-if program() is None or not os.path.exists(f"{build}/tools/rdmaquotad/rdmaquotad"):
-    print("SKIP: package chromium-headless-shell; a build with rdmaquotad", file=sys.stderr)
-    sys.exit(77)
-for each in (ordinary, hostile, many):
-    if each.__name__ in sys.argv[2:] or len(sys.argv) == 2:
-        attempt(each)
-print(f"{counts[True]} passed, {counts[False]} failed")
-sys.exit(0 if counts[False] == 0 else 1)
+def main():
+    if program() is None or not os.path.exists(f"{build}/tools/rdmaquotad/rdmaquotad"):
+        print("SKIP: package chromium-headless-shell; a build with rdmaquotad", file=sys.stderr)
+        return 77
+    for part in (ordinary, hostile, many):
+        if part.__name__ in sys.argv[2:] or len(sys.argv) == 2:
+            attempt(part)
+    print(f"{counts[True]} passed, {counts[False]} failed")
+    return 0 if counts[False] == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -61,7 +61,8 @@ TEST_CASE("a user has one session, with secrets of its own, and the groups that 
     const auto first = sessions.of(user(7));
     const auto second = sessions.of(user(8));
     CHECK(first.token.size() == 32);
-    CHECK(std::set<std::string>{first.token, first.place, first.cookie, second.token, second.place, second.cookie}.size() == 6);
+    CHECK(std::set<std::string>{first.token, first.place, first.cookie, second.token, second.place, second.cookie}
+              .size() == 6);
     auto again = user(7);
     again.groups.push_back(99);
     CHECK(sessions.of(again).token == first.token);
@@ -90,6 +91,8 @@ TEST_CASE_METHOD(PageFixture, "a token leads to the page, with a cookie for one 
     CHECK(header(reply, "Set-Cookie") ==
           "rdmaquota=" + session.cookie + "; Path=/data/" + session.place + "/; HttpOnly; SameSite=Strict");
     CHECK(get("/", {}, {{"token", session.cookie}}).status == 403);
+    CHECK(get("/", {{"Sec-Fetch-Site", "none"}}, {{"token", session.token}}).status == 303);
+    CHECK(get("/", {{"Sec-Fetch-Site", "cross-site"}}, {{"token", session.token}}).status == 403);
 }
 
 TEST_CASE_METHOD(PageFixture, "data are for those whose cookie and path belong together") {
@@ -119,8 +122,9 @@ TEST_CASE_METHOD(PageFixture, "where everyone may look, no cookie is needed") {
 TEST_CASE_METHOD(PageFixture, "a name that leads here is not this page's") {
     for (const auto* host : {"127.0.0.1", "127.0.0.1:9838", "localhost:1", "localhost"})
         CHECK(get("/", {{"Host", host}}).status == 200);
-    for (const auto* host : {"", "evil.example", "evil.example:9838", "127.0.0.1.evil.example", "localhost.evil.example:80",
-                             "evil.example:127.0.0.1", "127.0.0.1:80:80", "[::1]:9838", "LOCALHOST@x"})
+    for (const auto* host :
+         {"", "evil.example", "evil.example:9838", "127.0.0.1.evil.example", "localhost.evil.example:80",
+          "evil.example:127.0.0.1", "127.0.0.1:80:80", "[::1]:9838", "LOCALHOST@x"})
         CHECK(get("/", {{"Host", host}}).status == 421);
 }
 
@@ -129,13 +133,16 @@ TEST_CASE_METHOD(PageFixture, "data are for the page's own scripts") {
     CHECK(data(session, "state", {{"Origin", "http://127.0.0.1:9838"}}).status == 200);
     for (const auto* origin : {"http://127.0.0.1:9839", "https://127.0.0.1:9838", "http://localhost:9838", "null"})
         CHECK(data(session, "state", {{"Origin", origin}}).status == 403);
-    for (const auto* site : {"same-origin", "none"}) CHECK(data(session, "state", {{"Sec-Fetch-Site", site}}).status == 200);
-    for (const auto* site : {"same-site", "cross-site", "x"}) CHECK(data(session, "state", {{"Sec-Fetch-Site", site}}).status == 403);
+    for (const auto* site : {"same-origin", "none"})
+        CHECK(data(session, "state", {{"Sec-Fetch-Site", site}}).status == 200);
+    for (const auto* site : {"same-site", "cross-site", "x"})
+        CHECK(data(session, "state", {{"Sec-Fetch-Site", site}}).status == 403);
 }
 
 TEST_CASE_METHOD(PageFixture, "each reply says what may be done with it") {
     const auto session = page.sessions().of(root);
-    for (const auto& reply : {get("/"), get("/none"), get("/data/x/y"), data(session, "state"), get("/", {{"Host", "evil"}})}) {
+    for (const auto& reply :
+         {get("/"), get("/none"), get("/data/x/y"), data(session, "state"), get("/", {{"Host", "evil"}})}) {
         CHECK(header(reply, "Content-Security-Policy").find("default-src 'none'") == 0);
         CHECK(header(reply, "X-Frame-Options") == "DENY");
         CHECK(header(reply, "X-Content-Type-Options") == "nosniff");

@@ -31,15 +31,18 @@ Churn::Counts made(std::uint64_t created, std::uint64_t destroyed) {
 
 TEST_CASE("the page's state has a tenant's figures by place") {
     auto view = tenant("physics/atlas");
-    view.devices = {{"rxe0", {{Resource::qp, 30, 20, 40, 50, Reason::grant, 5, 25, 0, 60}}}, {"rxe1", {{Resource::cq, 1, unlimited, {}}}}};
+    view.devices = {{"rxe0", {{Resource::qp, 30, 20, 40, 50, Reason::grant, 5, 25, 0, 60}}},
+                    {"rxe1", {{Resource::cq, 1, unlimited, {}}}}};
     const auto state = state_of({&view});
     CHECK(state["devices"] == Json{"rxe0", "rxe1"});
     const auto& shown = state["tenants"][0];
     CHECK(shown["name"] == "physics/atlas");
     CHECK(shown["parent"] == "physics");
     // device, resource, used, limit, configured, guarantee, soft, grace left, peak, debt, reason
-    CHECK(shown["cells"][0].dump() == "[0," + std::to_string(index(Resource::qp)) + ",30,20,50,5,25,0,40,10,\"grant\"]");
-    CHECK(shown["cells"][1].dump() == "[1," + std::to_string(index(Resource::cq)) + ",1,null,null,0,null,null,null,0,null]");
+    CHECK(shown["cells"][0].dump() ==
+          "[0," + std::to_string(index(Resource::qp)) + ",30,20,50,5,25,0,40,10,\"grant\"]");
+    CHECK(shown["cells"][1].dump() ==
+          "[1," + std::to_string(index(Resource::cq)) + ",1,null,null,0,null,null,null,0,null]");
     CHECK(state["resources"][index(Resource::qp)] == Json({"qp", "count", info(Resource::qp).counts}));
 }
 

@@ -138,6 +138,7 @@ void Daemon::tick() {
     dynamic_.apply(names, usage);
     capacity_.look(names, usage);
     churn_.add(ChurnRates::Clock::now(), kernel_.churn());
+    recent_.keep([this](const std::string& key) { return node_.find(key) != nullptr; });
     guard_.update(names);
     grants_.pass(names);
     look_after_tenants();

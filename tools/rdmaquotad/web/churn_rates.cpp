@@ -25,8 +25,7 @@ void ChurnRates::compare(const Look& now) {
             const auto r = index(row.id);
             const auto created = rate(before.created[r], counts.created[r], seconds);
             const auto destroyed = rate(before.destroyed[r], counts.destroyed[r], seconds);
-            if (created > 0 || destroyed > 0)
-                rates_.push_back({place.first, place.second, row.id, created, destroyed});
+            if (created > 0 || destroyed > 0) rates_.push_back({place.first, place.second, row.id, created, destroyed});
         }
     }
 }

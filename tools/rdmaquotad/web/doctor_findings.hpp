@@ -1,4 +1,5 @@
-// What `rdmaquota doctor` finds on this node. It runs in a child process while someone asks, once in five minutes at most.
+// What `rdmaquota doctor` finds on this node. It runs in a child process while someone asks, once in five minutes at
+// most.
 //
 // One thread.
 #pragma once
@@ -16,8 +17,8 @@ class DoctorFindings {
 public:
     explicit DoctorFindings(std::string directory) : directory_(std::move(directory)) {}
 
-    // Of the last examination: an array of objects with level, subject and text. Null before the first has ended, and where
-    // there is no such command. Does not wait.
+    // Of the last examination: an array of objects with level, subject and text. Null before the first has ended, and
+    // where there is no such command. Does not wait.
     const Json& all();
 
 private:

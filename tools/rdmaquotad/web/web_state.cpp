@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "tools/common/config.hpp"
+#include "tools/common/devices.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/names.hpp"
 #include "tools/common/snapshot_json.hpp"
@@ -82,6 +84,7 @@ Json WebState::about(const Peer& viewer, Json guard) {
     guard.erase("tenants");
     about["guard"] = std::move(guard);
     about["missing"] = sources_.node.missing();
+    about["devices"] = machine_devices();
     about["findings"] = viewer.privileged ? sources_.findings.all() : Json();
     return about;
 }
@@ -105,23 +108,25 @@ Json WebState::churn(const Peer& viewer) {
     return list;
 }
 
-// The newest of ledgers and sidecar, newest first.
+// The newest of ledgers and sidecar, newest first. What helps is looked up for those that are shown only.
 std::string WebState::events(const Peer& viewer) {
-    std::vector<std::pair<std::uint64_t, std::string>> all;
-    for (const auto& [key, list] : sources_.recent.all())
+    using Words = std::function<std::string()>;
+    std::vector<std::pair<std::uint64_t, Words>> all;
+    for (const auto& [key, of] : sources_.recent.all())
         if (sources_.visibility.sees_key(viewer, key))
-            for (const auto& recent : list) all.emplace_back(recent.time_ns, recent.text);
+            for (const auto& recent : of.events)
+                all.emplace_back(recent.event.time_ns, [&, this] { return sources_.recent.text(of, recent); });
     const auto& own = sources_.events.all();
     std::size_t taken = 0;
     for (auto event = own.rbegin(); event != own.rend() && taken < most_events; ++event)
         if (sources_.visibility.sees_event(viewer, event->fields.value("tenant", ""))) {
-            all.emplace_back(event->time_ns, dump(to_json(*event)));
+            all.emplace_back(event->time_ns, [&one = *event] { return dump(to_json(one)); });
             ++taken;
         }
     const auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), most_events));
-    std::partial_sort(all.begin(), end, all.end(), std::greater<>());
+    std::partial_sort(all.begin(), end, all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     std::string text;
-    for (auto event = all.begin(); event != end; ++event) text += (text.empty() ? "" : ",") + event->second;
+    for (auto event = all.begin(); event != end; ++event) text += (text.empty() ? "" : ",") + event->second();
     return text;
 }
 

@@ -7,7 +7,7 @@
 //    "top": [[DEVICE, RESOURCE, TENANT, PID, COMM, USED, UID], ...],     processes that use most, of each
 //    "events": [...], "bypasses": [...], "refused": [[TENANT, DEVICE, RESOURCE, COUNT], ...],
 //    "capacity": [[DEVICE, RESOURCE, MOST], ...],                        what a device can have, where that is known
-//    "churn": [[TENANT, DEVICE, RESOURCE, CREATED, DESTROYED], ...]}     a second, by the kernel's count; in these, names
+//    "churn": [[TENANT, DEVICE, RESOURCE, CREATED, DESTROYED], ...]}     a second, as the kernel counts
 //   CELL: [DEVICE, RESOURCE, used, limit, configured, guarantee, soft, grace_left_s, peak, debt, reason]
 //
 // One thread.

@@ -123,7 +123,9 @@ function ofUse(model, use) {
 export function alerts(model) {
     const list = model.bypasses.map((bypass) => bypassOf(model, bypass));
     for (const device of model.devices.keys()) {
-        list.push(...model.uses(device).flatMap((use) => ofUse(model, use)));
+        if (model.hasDevice(model.devices[device])) {
+            list.push(...model.uses(device).flatMap((use) => ofUse(model, use)));
+        }
     }
     if (model.node.missing) {
         list.push({weight: 9, key: "missing", title: [clean(model.node.missing)], body: [], advice: []});

@@ -28,8 +28,8 @@ function words(model, event) {
 }
 
 // The remedy's last part is a command after a colon; it is shown as one if it can be copied safely.
-function help(event) {
-    const text = clean(event.helps || "");
+function help(model, event) {
+    const text = (model.all ? "" : "For an administrator, ") + clean(event.helps || "");
     const at = text.lastIndexOf(": rdmaquota ");
     const typed = at < 0 ? null : command(...text.slice(at + 2).split(" "));
     return typed ? [text.slice(0, at + 2), typed] : [text];
@@ -48,7 +48,7 @@ export function eventList(model, events, title, empty) {
             el("time", {datetime: event.time, title: clock(event.time)}, ago(event.time, model.time)),
             (kinds[event.kind] || clean(event.kind)) + (event.count > 1 ? ` ×${event.count}` : ""),
             whoOf(event), event.device ? link.device(event.device) : "–",
-            [el("span", {}, words(model, event)), event.helps ? el("p", {class: "advice"}, help(event)) : null],
+            [el("span", {}, words(model, event)), event.helps ? el("p", {class: "advice"}, help(model, event)) : null],
         ],
     }));
     return table(title, [{title: "When"}, {title: "What"}, {title: "Who"}, {title: "Device"}, {title: "Why, and what helps"}],

@@ -17,6 +17,7 @@ export class Model {
         }
         this.leaves = state.tenants.filter((tenant) => !tenant.sum);
         this.inner = state.tenants.filter((tenant) => tenant.sum && tenant.name !== "node");
+        this.ofNode = new Set(state.node.devices);
         this.capacities = new Map(state.capacity.map(([device, resource, most]) =>
             [this.key(this.device(device), this.resource(resource)), most]));
         this.shares = this.sharesByPlace();
@@ -57,6 +58,12 @@ export class Model {
 
     unit(resource) {
         return this.resources[resource].unit;
+    }
+
+    // Whether the node has this device, or the port of it. Anyone may have entered others in a ledger. Without any RDMA device,
+    // all that are named count.
+    hasDevice(name) {
+        return this.ofNode.size === 0 || name === "total" || this.ofNode.has(name.replace(/\/[0-9]+$/, ""));
     }
 
     // Devices by name, without the sum over them.

@@ -82,12 +82,14 @@ export function churn(model, fits = () => true) {
 }
 
 export function overview(model) {
-    const devices = model.deviceNumbers;
+    const devices = model.deviceNumbers.filter((device) => model.hasDevice(model.devices[device]));
+    const others = model.deviceNumbers.length - devices.length;
     return [
         el("section", {"aria-labelledby": "attention"}, el("h2", {id: "attention"}, "What needs attention"), alertList(alerts(model))),
         el("section", {"aria-labelledby": "devices"}, el("h2", {id: "devices"}, "Devices, and who fills them"),
            devices.length === 0 ? el("p", {class: "empty"}, "No program has opened a device yet.") :
-               el("div", {class: "cards"}, devices.map((device) => card(model, device)))),
+               el("div", {class: "cards"}, devices.map((device) => card(model, device))),
+           others === 0 ? null : el("p", {class: "empty"}, `Ledgers name ${others} more, which this node does not have.`)),
         el("section", {"aria-labelledby": "denials"}, el("h2", {id: "denials"}, "Last denials"),
            eventList(model, model.events.filter(isDenial).slice(0, 8), "Last denials", "Nothing was denied lately.")),
         churn(model),
