@@ -141,10 +141,10 @@ class Page:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 640)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
-    def picture(self, path):
+    def picture(self, path, tallest=4000):
         """All of the page, not only what is on the screen."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = dict(x=0, y=0, width=size["width"], height=min(size["height"], 4000), scale=1)
+        clip = dict(x=0, y=0, width=size["width"], height=min(size["height"], tallest), scale=1)
         data = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))

@@ -154,7 +154,7 @@ def places(node, page, train):
     visit(page, "#/tenants")
     text = page.text()
     check("the tree has used, limit, guarantee, soft limit and grace",
-          all(word in text for word in ("physics/atlas", "4,244", "1,000", "300", "1 h")), text)
+          all(word in text for word in ("physics/atlas", "4,244", "1,000", "300", "119 min")), text)
     visit(page, "#/device/mlx5_0")
     check("a device shows its tenants and processes", "Tenants by qp" in page.value("document.body.textContent")
           and f"gpt_train (pid {train.pid})" in page.text(), page.text())

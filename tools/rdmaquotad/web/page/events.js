@@ -27,12 +27,11 @@ function words(model, event) {
         `${amount(event.requested, unit)} more asked`;
 }
 
-// The remedy's last part is a command after a colon; it is shown as one if it can be copied safely.
+// Commands in the remedy are shown as such if they can be copied safely.
 function help(model, event) {
-    const text = (model.all ? "" : "For an administrator, ") + clean(event.helps || "");
-    const at = text.lastIndexOf(": rdmaquota ");
-    const typed = at < 0 ? null : command(...text.slice(at + 2).split(" "));
-    return typed ? [text.slice(0, at + 2), typed] : [text];
+    const parts = clean(event.helps || "").split(/(rdmaquota (?:(?!, or ).)+)/);
+    const shown = parts.map((part, i) => (i % 2 === 1 && command(...part.split(" "))) || part);
+    return model.all ? shown : ["For an administrator: ", ...shown];
 }
 
 function whoOf(event) {

@@ -48,12 +48,16 @@ export function setting(value, unit) {
 }
 
 export function percent(part, whole) {
-    return whole > 0 ? `${Math.round(100 * part / whole)} %` : "–";
+    if (whole <= 0) {
+        return "–";
+    }
+    const rounded = Math.round(100 * part / whole);
+    return rounded === 0 && part > 0 ? "<1 %" : `${rounded} %`;
 }
 
 export function duration(seconds) {
     const steps = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
-    const [size, unit] = steps.find(([step]) => seconds >= step) || steps[3];
+    const [size, unit] = steps.find(([step]) => seconds >= 2 * step) || steps[3];
     return `${Math.floor(seconds / size)} ${unit}`;
 }
 
