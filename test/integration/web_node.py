@@ -25,9 +25,9 @@ class Node:
         self.set_policy(policy)
         self.start()
 
-    def set_policy(self, text, web="token"):
+    def set_policy(self, text, web="token", port=None):
         with open(f"{self.work}/policy.toml", "w", encoding="utf-8") as file:
-            file.write(f'version = 1\n[sidecar]\nweb_port = {self.port}\nweb = "{web}"\n{text}')
+            file.write(f'version = 1\n[sidecar]\nweb_port = {self.port if port is None else port}\nweb = "{web}"\n{text}')
         done = self.run("reload", f"{self.work}/policy.toml")
         assert done.returncode == 0, done.stderr
 

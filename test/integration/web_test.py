@@ -63,6 +63,13 @@ def check(name, condition, seen=""):
             print(f"    # {line}")
 
 
+def eventually(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.1)
+    return condition()
+
+
 def populate(node):
     """What the pictures show: mlx5_0 is full, mostly by physics/atlas."""
     train, evaluate, cms, astro, bio = (node.crowd() for _ in range(5))
@@ -253,11 +260,18 @@ def restarted(node, page):
     check("and a new one is", page.wait_for("What needs attention", 10) is not None, page.text())
     node.set_policy(POLICY, web="all")
     page.value("localStorage.clear(), true")
-    check("with web = \"all\" there is no token", node.address() == f"http://127.0.0.1:{node.port}/", node.address())
+    open_to_all = f"http://127.0.0.1:{node.port}/"
+    check("with web = \"all\" there is no token", eventually(lambda: node.address() == open_to_all), node.address())
     page.go(node.address())
     page.value("location.reload(), true")
     check("and everyone may look", page.wait_for("What needs attention", 10) is not None and page.wait_for("All tenants", 10) is not None,
           page.text())
+    node.set_policy(POLICY, port=0)
+    page.wait_for("No answer from rdmaquotad", 10)
+    without = node.run("web")
+    check("without web_port there is no page, and rdmaquota web says how to get one",
+          without.returncode == 1 and "write web_port = 9838 below [sidecar]" in without.stderr
+          and "No answer from rdmaquotad" in page.text(), (without, page.text()))
 
 
 # --- hostile names --------------------------------------------------------------------------------
