@@ -12,6 +12,7 @@
 #   clang        the same sources with clang's warnings
 #   cli          the command line, without RDMA
 #   service      the sidecar's socket, rules and metrics, without RDMA; with a real Prometheus
+#   web          the sidecar's page in a real browser, without RDMA; its pictures are in web/ of the build directory
 #   guest        the main job on rxe
 #   early        programs that load libmlx5 before libibverbs; installing and uninstalling by Meson
 #   mlx5         the real libmlx5 on a simulated mlx5_0
@@ -87,6 +88,7 @@ by_default=(
     trixie
     sid
     service
+    web
     cli
     unit
     provider
@@ -202,6 +204,7 @@ run() {
         clang) one "clang reads the product without a warning" /usr/bin/python3 "$repo/test/clang.py" "$build-clang" ;;
         cli) bash "$integration/cli_test.sh" "$build" ;;
         service) /usr/bin/python3 "$integration/service_test.py" "$build" ;;
+        web) /usr/bin/python3 "$integration/web_test.py" "$build" ;;
         storm) "$build/test/storm/storm" --seconds "$([ $long ] && echo 7200 || echo 60)" ;;
         model) bash "$repo/test/model/run.sh" $long ;;
         sanitize) bash "$repo/test/sanitize/run.sh" ;;

@@ -115,32 +115,46 @@ class Page:
         return result["result"].get("value")
 
     def text(self):
-        return self.value("document.body ? document.body.innerText : ''")
+        return self.now("document.body.innerText") or ""
 
     def wait(self, expression, seconds=10.0):
         """How long it took until this was true; None: too long."""
         begin = time.monotonic()
         while time.monotonic() - begin < seconds:
-            if self.value(expression):
+            if self.now(expression):
                 return time.monotonic() - begin
             time.sleep(0.03)
         return None
 
+    def now(self, expression):
+        """Its value; None while the page is only being loaded."""
+        try:
+            return self.value(f"document.documentElement && document.body && ({expression})")
+        except RuntimeError:
+            return None
+
     def wait_for(self, text, seconds=10.0):
-        return self.wait(f"document.body && document.body.innerText.includes({json.dumps(text)})", seconds)
+        return self.wait(f"document.body.innerText.includes({json.dumps(text)})", seconds)
 
     def look(self, width=1280, height=900, dark=False):
         """As on a screen of this width, in this colour scheme."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 640)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
-    def picture(self, path):
+    def picture(self, path, tallest=4000):
         """All of the page, not only what is on the screen."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = dict(x=0, y=0, width=size["width"], height=min(size["height"], 4000), scale=1)
+        clip = dict(x=0, y=0, width=size["width"], height=min(size["height"], tallest), scale=1)
         data = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))
+
+    def press(self, key):
+        """Tab or Enter."""
+        code = {"Tab": 9, "Enter": 13}[key]
+        more = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **more)
 
     def nameless(self):
         """What a screen reader would meet without a name: links, buttons, fields, images."""

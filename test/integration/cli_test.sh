@@ -88,7 +88,7 @@ END
 try "$rdmaquota" --version
 check "--version" grep -Eq '^rdmaquota [0-9]+\.[0-9]+\.[0-9]+$' out
 
-for command in run show top set unset which explain tenant slurm cdi events check reload repair guard doctor completion; do
+for command in run show top set unset which explain tenant slurm cdi events check reload repair guard web doctor completion; do
     try "$rdmaquota" $command --help
     check "$command --help" says "Usage: rdmaquota $command"
 done

@@ -44,6 +44,23 @@ TEST_CASE("a peak that came and went between two looks is in the history") {
     CHECK(seconds[118].usage == 1);
 }
 
+TEST_CASE("the sum of series has what they use together, in spans of which any was seen") {
+    History history;
+    constexpr std::uint64_t now = 1'000'000;
+    const SeriesName other{"physics", "rxe0", Resource::qp};
+    history.add(qp_of_rxe0, now - 2, 5, 5);
+    history.add(qp_of_rxe0, now - 1, 7, 7);
+    history.add(other, now - 1, 100, 100);
+    history.add(other, now, 200, 200);
+    const auto sum = History::sum({&history.all().at(qp_of_rxe0), &history.all().at(other)}, now);
+    const auto seconds = sum.rings[0].last(now);
+    CHECK(seconds[119].usage == 200);
+    CHECK(seconds[118].usage == 107);
+    CHECK(seconds[117].usage == 5);
+    CHECK(seconds[116].usage == Span::unseen);
+    CHECK(sum.rings[1].last(now)[119].usage == 207);
+}
+
 TEST_CASE("spans that nobody saw are unseen, also after more than a ring's length") {
     History history;
     history.add(qp_of_rxe0, 1000, 3, 3);

@@ -71,7 +71,8 @@ Daemon::Daemon(std::string directory, std::string policy_file)
       relay_events_(node_, visibility_, control_),
       recent_(node_.directory()),
       capacity_(told_by_device),
-      web_state_({node_, views_, visibility_, events_, recent_,
+      findings_(node_.directory()),
+      web_state_({node_, views_, visibility_, events_, recent_, capacity_, churn_, findings_,
                   [this](const Answers::Sees& sees) { return kernel_.bypasses_json(sees); },
                   [this](const Answers::Sees& sees) { return guard_.status(sees); },
                   [this] { return Json{{"kernel", kernel_.status([](const std::string&) { return false; })}}; }}),
@@ -136,6 +137,8 @@ void Daemon::tick() {
     const NodeUsage usage(node_, kernel_.uses(), [this](Resource kind) { return kernel_.counts(kind); });
     dynamic_.apply(names, usage);
     capacity_.look(names, usage);
+    churn_.add(ChurnRates::Clock::now(), kernel_.churn());
+    recent_.keep([this](const std::string& key) { return node_.find(key) != nullptr; });
     guard_.update(names);
     grants_.pass(names);
     look_after_tenants();

@@ -22,6 +22,8 @@
 #include "tools/rdmaquotad/serve/event_relay.hpp"
 #include "tools/rdmaquotad/metrics/metrics_page.hpp"
 #include "tools/rdmaquotad/metrics/node_metrics.hpp"
+#include "tools/rdmaquotad/web/churn_rates.hpp"
+#include "tools/rdmaquotad/web/doctor_findings.hpp"
 #include "tools/rdmaquotad/web/recent_events.hpp"
 #include "tools/rdmaquotad/web/web_page.hpp"
 #include "tools/rdmaquotad/web/web_state.hpp"
@@ -76,6 +78,8 @@ private:
     EventRelay relay_events_;
     RecentEvents recent_;
     DeviceCapacity capacity_;
+    ChurnRates churn_;
+    DoctorFindings findings_;
     WebState web_state_;
     WebPage web_page_;
     NodeMetrics node_metrics_;

@@ -73,6 +73,8 @@ public:
         Rings rings{Ring(ring_shapes[0]), Ring(ring_shapes[1]), Ring(ring_shapes[2])};
         std::uint64_t all_time_peak = UINT64_MAX;  // not known
     };
+    // What these use together. Its peaks are its usage: when each had its own is not known.
+    static Series sum(const std::vector<const Series*>& parts, std::uint64_t now_s);
     const std::map<SeriesName, Series>& all() const noexcept { return series_; }
     std::uint64_t refused() const noexcept { return refused_; }  // samples of series for which there was no room
 

@@ -3,6 +3,7 @@
 #include <ctime>
 #include <utility>
 
+#include "policy/tenant.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 #include "tools/rdmaquotad/history/history_file.hpp"
 
@@ -10,6 +11,10 @@ namespace rdmaquota {
 namespace {
 
 constexpr std::uint64_t between_saves_s = 60;
+
+bool is_below(const std::string& tenant, const std::string& inner) {
+    return inner == node_tenant || tenant.starts_with(inner + '/');
+}
 
 std::uint64_t now_s() { return static_cast<std::uint64_t>(std::time(nullptr)); }
 
@@ -42,9 +47,15 @@ void HistoryKeeper::save() {
 }
 
 Text HistoryKeeper::one(const SeriesName& name) const {
-    const auto found = history_.all().find(name);
-    if (found == history_.all().end()) return nullptr;
-    return std::make_shared<const std::string>(series_text(name, found->second, now_s()));
+    const auto now = now_s();
+    if (const auto found = history_.all().find(name); found != history_.all().end())
+        return std::make_shared<const std::string>(series_text(name, found->second, now));
+    std::vector<const History::Series*> parts;
+    for (const auto& [other, series] : history_.all())
+        if (other.device == name.device && other.resource == name.resource && is_below(other.tenant, name.tenant))
+            parts.push_back(&series);
+    if (parts.empty()) return std::make_shared<const std::string>("null");
+    return std::make_shared<const std::string>(series_text(name, History::sum(parts, now), now));
 }
 
 Text HistoryKeeper::answer(const Request& request, const HistoryText::Sees& sees) {

@@ -24,7 +24,8 @@ public:
     void save();
 
     Text answer(const Request& request, const HistoryText::Sees& sees);
-    // A series alone, as an element of that answer's "history"; null: there is none.
+    // A series alone, as an element of that answer's "history", or the sum of those below an inner tenant or the node; "null"
+    // where none is kept.
     Text one(const SeriesName& name) const;
 
 private:

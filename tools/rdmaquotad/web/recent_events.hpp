@@ -1,9 +1,10 @@
-// The last denials of each tenant's ledger, for the page: a tenant that is denied again and again pushes out its own only.
-// One thread.
+// The last denials of each tenant's ledger, for the page: a tenant that is denied again and again pushes out its own
+// only. One thread.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -18,18 +19,24 @@ public:
 
     explicit RecentEvents(std::string directory) : directory_(std::move(directory)) {}
 
-    // `event` is that of event_json. One whose count grew takes the place of what was known of it.
-    void add(const Tenant& tenant, std::uint64_t number, const Event& event, const Json& json);
-    // The tenant is gone.
-    void forget(const std::string& key) { tenants_.erase(key); }
-
     struct Recent {
-        std::uint64_t time_ns;
         std::uint64_t number;
-        std::string text;  // JSON, with what helps as "helps" where that is known
+        Event event;
+        Json json;
     };
-    using OfTenant = std::deque<Recent>;  // oldest first
+    struct OfTenant {
+        std::string name, here;
+        std::deque<Recent> events;  // oldest first
+    };
+
+    // `json` is that of event_json. One whose count grew takes the place of what was known of it. Opens no file.
+    void add(const Tenant& tenant, std::uint64_t number, const Event& event, const Json& json);
     const std::map<std::string, OfTenant>& all() const noexcept { return tenants_; }  // by key
+    // Forgets tenants that are gone.
+    void keep(const std::function<bool(const std::string& key)>& is_there);
+
+    // JSON, with what helps as "helps", empty where that is not known.
+    std::string text(const OfTenant& of, const Recent& recent) const;
 
 private:
     std::string directory_;

@@ -24,8 +24,8 @@ std::string limit(std::uint64_t value) { return value == unlimited ? "null" : fm
 std::string resources() {
     std::string text;
     for (const auto& row : resource_table)
-        append(text, R"({}["{}","{}","{}"])", text.empty() ? "" : ",", row.name, row.unit == Unit::bytes ? "bytes" : "count",
-               row.counts);
+        append(text, R"({}["{}","{}","{}"])", text.empty() ? "" : ",", row.name,
+               row.unit == Unit::bytes ? "bytes" : "count", row.counts);
     return text;
 }
 
@@ -46,9 +46,9 @@ std::size_t StateText::number_of(const std::string& device) {
 }
 
 void StateText::add_tenant(const TenantView& view) {
-    append(tenants_, R"({{"name":{},"parent":{},"mode":"{}","weight":{},"processes":{},"sum":{},"cells":[)", quoted(view.name),
-           view.name == node_tenant ? "null" : quoted(std::string(parent_of(view.name))), name(view.mode), view.weight,
-           view.processes.size(), view.is_sum);
+    append(tenants_, R"({{"name":{},"parent":{},"mode":"{}","weight":{},"processes":{},"sum":{},"cells":[)",
+           quoted(view.name), view.name == node_tenant ? "null" : quoted(std::string(parent_of(view.name))),
+           name(view.mode), view.weight, view.processes.size(), view.is_sum);
     for (const auto& device : view.devices)
         for (const auto& resource : device.resources) add_cell(device.name, resource);
     if (tenants_.back() == ',') tenants_.pop_back();
@@ -61,8 +61,10 @@ void StateText::add_cell(const std::string& device, const ResourceView& view) {
            limit(view.limit), limit(view.configured), view.guarantee, limit(view.soft),
            view.above_soft() ? fmt::format_int(view.grace_left_s()).str() : "null",
            view.peak ? fmt::format_int(*view.peak).str() : "null", view.debt());
-    if (view.reason == Reason::configured) tenants_ += "null],";
-    else append(tenants_, "\"{}\"],", name(view.reason));
+    if (view.reason == Reason::configured)
+        tenants_ += "null],";
+    else
+        append(tenants_, "\"{}\"],", name(view.reason));
 }
 
 void StateText::add_processes(const TenantView& view, std::size_t tenant, std::size_t most) {
@@ -72,8 +74,8 @@ void StateText::add_processes(const TenantView& view, std::size_t tenant, std::s
             for (const auto& resource : device.resources) {
                 if (resource.usage == 0) continue;
                 auto& uses = uses_[{number_of(device.name), index(resource.resource)}];
-                const auto place = std::find_if(uses.begin(), uses.end(),
-                                                [&](const Use& use) { return use.used < resource.usage; });
+                const auto place =
+                    std::find_if(uses.begin(), uses.end(), [&](const Use& use) { return use.used < resource.usage; });
                 if (place == uses.end() && uses.size() >= most) continue;
                 uses.insert(place, {resource.usage, tenant, &process});
                 if (uses.size() > most) uses.pop_back();

@@ -32,7 +32,7 @@ private:
     std::string top() const;
 
     std::vector<std::string> devices_;
-    std::map<std::string, std::size_t> numbers_;  // of devices
+    std::map<std::string, std::size_t> numbers_;                            // of devices
     std::map<std::pair<std::size_t, std::size_t>, std::vector<Use>> uses_;  // by device and resource, the most first
     std::string tenants_;
 };

@@ -46,16 +46,18 @@ std::string cookie_of(std::string_view header, std::string_view name) {
 
 // Against frames, guessed types, scripts and styles from elsewhere, and traces in caches and referrers.
 void secure(HttpReply& reply) {
-    reply.headers.insert(reply.headers.end(), {
-        {"Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-                                    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
-        {"X-Frame-Options", "DENY"},
-        {"X-Content-Type-Options", "nosniff"},
-        {"Referrer-Policy", "no-referrer"},
-        {"Cross-Origin-Resource-Policy", "same-origin"},
-        {"Cross-Origin-Opener-Policy", "same-origin"},
-        {"Cache-Control", "no-store"},
-    });
+    reply.headers.insert(reply.headers.end(),
+                         {
+                             {"Content-Security-Policy",
+                              "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+                              "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+                             {"X-Frame-Options", "DENY"},
+                             {"X-Content-Type-Options", "nosniff"},
+                             {"Referrer-Policy", "no-referrer"},
+                             {"Cross-Origin-Resource-Policy", "same-origin"},
+                             {"Cross-Origin-Opener-Policy", "same-origin"},
+                             {"Cache-Control", "no-store"},
+                         });
 }
 
 }  // namespace
@@ -70,17 +72,21 @@ HttpReply WebPage::find(const HttpRequest& request) {
     if (!is_loopback(request.header("Host"))) return plain(421, "this page is for 127.0.0.1 and localhost only\n");
     if (request.path.starts_with(data_path)) return data(request);
     if (request.path == "/")
-        if (const auto token = request.argument("token"); !token.empty()) return enter(token);
+        if (const auto token = request.argument("token"); !token.empty()) return enter(request, token);
     if (const auto* asset = find_asset(request.path == "/" ? "/index.html" : request.path))
         return {200, asset->type, std::make_shared<const std::string>(asset->text)};
     return plain(404, "there is no such page\n");
 }
 
-HttpReply WebPage::enter(const std::string& token) {
+// A link on another site could put its reader into somebody else's view.
+HttpReply WebPage::enter(const HttpRequest& request, const std::string& token) {
+    if (is_foreign(request))
+        return plain(403, "Copy this address into the browser; it is not followed from other pages.\n");
     const auto* session = sessions_.with_token(token);
     if (session == nullptr)
-        return plain(403, "This address is no longer good, since rdmaquotad has started again.\n"
-                          "'rdmaquota web' prints a new one.\n");
+        return plain(403,
+                     "This address is no longer good, since rdmaquotad has started again.\n"
+                     "'rdmaquota web' prints a new one.\n");
     auto reply = plain(303, "");
     reply.headers.emplace_back("Location", "/#place=" + session->place);
     reply.headers.emplace_back("Set-Cookie", fmt::format("rdmaquota={}; Path={}{}/; HttpOnly; SameSite=Strict",

@@ -35,7 +35,7 @@ public:
 
 private:
     HttpReply find(const HttpRequest& request);
-    HttpReply enter(const std::string& token);
+    HttpReply enter(const HttpRequest& request, const std::string& token);
     HttpReply data(const HttpRequest& request);
     const Peer* viewer(const HttpRequest& request, const std::string& place) const;
 

@@ -30,9 +30,8 @@ bool same_secret(std::string_view a, std::string_view b) noexcept {
 }
 
 const WebSession& WebSessions::of(const Peer& peer) {
-    const auto found = std::find_if(sessions_.begin(), sessions_.end(), [&](const WebSession& session) {
-        return session.viewer.uid == peer.uid;
-    });
+    const auto found = std::find_if(sessions_.begin(), sessions_.end(),
+                                    [&](const WebSession& session) { return session.viewer.uid == peer.uid; });
     if (found != sessions_.end()) {
         found->viewer = peer;
         return *found;

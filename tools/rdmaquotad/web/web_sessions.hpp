@@ -15,8 +15,8 @@ namespace rdmaquota {
 
 struct WebSession {
     Peer viewer;
-    std::string token;   // in the address; turned into the other two
-    std::string place;   // the part of the path below which there are data
+    std::string token;  // in the address; turned into the other two
+    std::string place;  // the part of the path below which there are data
     std::string cookie;
 };
 

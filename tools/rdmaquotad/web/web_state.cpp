@@ -3,12 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "tools/common/config.hpp"
+#include "tools/common/devices.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/names.hpp"
 #include "tools/common/snapshot_json.hpp"
@@ -67,33 +70,63 @@ std::string WebState::make(const Peer& viewer, const std::vector<Tenant*>& tenan
     const auto by_name = [&](const std::string& name) { return sources_.visibility.sees_name(viewer, name); };
     auto guard = sources_.guard(by_name);
     const auto refused = refused_of(guard);
-    guard.erase("tenants");
-    auto about = sources_.about();
-    about["guard"] = std::move(guard);
-    about["missing"] = sources_.node.missing();
     StateText state(sources_.views.of(tenants), most_top);
-    return fmt::format(R"({{"time":{},"host":{},"version":"{}","all":{},"node":{},{},"events":[{}],"bypasses":{},"refused":{}}})",
-                       now_ms(), dump(Json(host())), config::version, viewer.privileged, dump(about), state.text(),
-                       events(viewer), dump(sources_.bypasses(by_key)), dump(refused));
+    return fmt::format(R"({{"time":{},"host":{},"version":"{}","all":{},"node":{},{},"events":[{}],)"
+                       R"("bypasses":{},"refused":{},"capacity":{},"churn":{}}})",
+                       now_ms(), dump(Json(host())), config::version, viewer.privileged,
+                       dump(about(viewer, std::move(guard))), state.text(), events(viewer),
+                       dump(sources_.bypasses(by_key)), dump(refused), dump(capacity()), dump(churn(viewer)));
 }
 
-// The newest of ledgers and sidecar, newest first.
+// doctor names tenants.
+Json WebState::about(const Peer& viewer, Json guard) {
+    auto about = sources_.about();
+    guard.erase("tenants");
+    about["guard"] = std::move(guard);
+    about["missing"] = sources_.node.missing();
+    about["devices"] = machine_devices();
+    about["findings"] = viewer.privileged ? sources_.findings.all() : Json();
+    return about;
+}
+
+Json WebState::capacity() const {
+    Json list = Json::array();
+    for (const auto& [place, figure] : sources_.capacity.all())
+        if (figure.capacity != 0) list.push_back({place.first, info(place.second).name, figure.capacity});
+    return list;
+}
+
+Json WebState::churn(const Peer& viewer) {
+    const auto tenth = [](double rate) { return std::round(rate * 10) / 10; };
+    Json list = Json::array();
+    for (const auto& rate : sources_.churn.all()) {
+        if (!sources_.visibility.sees_key(viewer, rate.tenant)) continue;
+        const auto* tenant = sources_.node.find(rate.tenant);
+        list.push_back({tenant == nullptr ? Json() : Json(tenant->name()), rate.device, info(rate.resource).name,
+                        tenth(rate.created), tenth(rate.destroyed)});
+    }
+    return list;
+}
+
+// The newest of ledgers and sidecar, newest first. What helps is looked up for those that are shown only.
 std::string WebState::events(const Peer& viewer) {
-    std::vector<std::pair<std::uint64_t, std::string>> all;
-    for (const auto& [key, list] : sources_.recent.all())
+    using Words = std::function<std::string()>;
+    std::vector<std::pair<std::uint64_t, Words>> all;
+    for (const auto& [key, of] : sources_.recent.all())
         if (sources_.visibility.sees_key(viewer, key))
-            for (const auto& recent : list) all.emplace_back(recent.time_ns, recent.text);
+            for (const auto& recent : of.events)
+                all.emplace_back(recent.event.time_ns, [&, this] { return sources_.recent.text(of, recent); });
     const auto& own = sources_.events.all();
     std::size_t taken = 0;
     for (auto event = own.rbegin(); event != own.rend() && taken < most_events; ++event)
         if (sources_.visibility.sees_event(viewer, event->fields.value("tenant", ""))) {
-            all.emplace_back(event->time_ns, dump(to_json(*event)));
+            all.emplace_back(event->time_ns, [&one = *event] { return dump(to_json(one)); });
             ++taken;
         }
     const auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), most_events));
-    std::partial_sort(all.begin(), end, all.end(), std::greater<>());
+    std::partial_sort(all.begin(), end, all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     std::string text;
-    for (auto event = all.begin(); event != end; ++event) text += (text.empty() ? "" : ",") + event->second;
+    for (auto event = all.begin(); event != end; ++event) text += (text.empty() ? "" : ",") + event->second();
     return text;
 }
 

@@ -5,7 +5,9 @@
 //    "devices": [NAME, ...], "node": {...},
 //    "tenants": [{"name", "parent", "mode", "weight", "processes", "sum", "cells": [CELL, ...]}, ...],
 //    "top": [[DEVICE, RESOURCE, TENANT, PID, COMM, USED, UID], ...],     processes that use most, of each
-//    "events": [...], "bypasses": [...], "refused": [[TENANT, DEVICE, RESOURCE, COUNT], ...]}
+//    "events": [...], "bypasses": [...], "refused": [[TENANT, DEVICE, RESOURCE, COUNT], ...],
+//    "capacity": [[DEVICE, RESOURCE, MOST], ...],                        what a device can have, where that is known
+//    "churn": [[TENANT, DEVICE, RESOURCE, CREATED, DESTROYED], ...]}     a second, as the kernel counts
 //   CELL: [DEVICE, RESOURCE, used, limit, configured, guarantee, soft, grace_left_s, peak, debt, reason]
 //
 // One thread.
@@ -20,8 +22,11 @@
 #include "tools/common/json_fwd.hpp"
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"
+#include "tools/rdmaquotad/dynamic/device_capacity.hpp"
 #include "tools/rdmaquotad/serve/tenant_views.hpp"
 #include "tools/rdmaquotad/serve/visibility.hpp"
+#include "tools/rdmaquotad/web/churn_rates.hpp"
+#include "tools/rdmaquotad/web/doctor_findings.hpp"
 #include "tools/rdmaquotad/web/recent_events.hpp"
 
 namespace rdmaquota {
@@ -39,6 +44,9 @@ public:
         Visibility& visibility;
         const NodeEvents& events;
         const RecentEvents& recent;
+        const DeviceCapacity& capacity;
+        const ChurnRates& churn;
+        DoctorFindings& findings;
         std::function<Json(const Sees& by_key)> bypasses;
         std::function<Json(const Sees& by_name)> guard;
         std::function<Json()> about;  // the node's part, for everyone
@@ -53,6 +61,9 @@ private:
     std::vector<Tenant*> seen_by(const Peer& viewer);
     std::string make(const Peer& viewer, const std::vector<Tenant*>& tenants);
     std::string events(const Peer& viewer);
+    Json about(const Peer& viewer, Json guard);
+    Json churn(const Peer& viewer);
+    Json capacity() const;
 
     Sources sources_;
     using Clock = std::chrono::steady_clock;

@@ -11,7 +11,8 @@ import {tenantsPage} from "./tenants.js";
 
 const interval = 1000;
 const main = document.getElementById("main");
-const status = document.getElementById("status");
+const status = document.getElementById("status");  // read out by screen readers; the time is not
+const time = document.getElementById("time");
 let model = null;
 let extra = {};  // what the page asked for beside the state
 let timer = 0;
@@ -26,11 +27,12 @@ function place() {
     return localStorage.getItem("place") ?? "all";
 }
 
+// JSON as text; null: there is no such thing.
 async function ask(path) {
     for (const where of new Set([place(), "all"])) {
         const answer = await fetch(`/data/${where}/${path}`);
         if (answer.ok) {
-            return answer.json();
+            return answer.text();
         }
         if (answer.status !== 401) {
             return null;
@@ -56,7 +58,8 @@ async function askExtra() {
     const detail = ask(`tenant?name=${encodeURIComponent(name)}`);
     const shown = series(model, name);
     const query = shown && new URLSearchParams({tenant: name, device: shown.device, resource: shown.resource});
-    return {detail: await detail, history: query ? await ask(`history?${query}`) : null};
+    const history = query ? ask(`history?${query}`) : null;
+    return {detail: JSON.parse(await detail), history: JSON.parse(await history)};
 }
 
 const pages = {
@@ -81,6 +84,7 @@ function show() {
         here ? tab.setAttribute("aria-current", "page") : tab.removeAttribute("aria-current");
     }
     document.getElementById("host").textContent = clean(model.host);
+    document.title = [...words, page, "rdmaquota", model.host].filter(Boolean).map(clean).join(" – ");
     document.documentElement.dataset.drawMs = (performance.now() - begin).toFixed(1);
 }
 
@@ -93,9 +97,10 @@ function say(text, bad = false) {
 
 async function update() {
     const begin = performance.now();
+    const here = location.hash;
     const state = await ask("state");
     const parse = performance.now();
-    model = new Model(state);
+    model = new Model(JSON.parse(state));
     const built = performance.now() - parse;
     extra = await askExtra();
     show();
@@ -103,7 +108,9 @@ async function update() {
     dataset.updateMs = (built + Number(dataset.drawMs)).toFixed(1);
     dataset.wholeMs = (performance.now() - begin).toFixed(1);
     dataset.updates = String(Number(dataset.updates ?? 0) + 1);
-    say(`${model.all ? "All tenants" : "Your tenants"}, ${clock(model.time)}`);
+    dataset.place = here;
+    time.textContent = clock(model.time);
+    say(model.all ? "All tenants" : "Your tenants");
 }
 
 function locked() {
@@ -134,7 +141,8 @@ async function refresh() {
 
 document.getElementById("skip").onclick = () => main.focus();
 window.addEventListener("hashchange", () => {
-    main.scrollIntoView();
+    window.scrollTo(0, 0);
+    main.focus({preventScroll: true});
     refresh();
 });
 document.addEventListener("visibilitychange", refresh);

@@ -30,9 +30,11 @@ function line(title, values, shade, more = {}) {
             pointHitRadius: 8, ...more};
 }
 
-function datasets(data, limit) {
-    const sets = [line("Used", data.map(({usage}) => usage), colour("--share-0")),
-                  line("Peak", data.map(({peak}) => peak), colour("--share-1"), {borderDash: [2, 2]})];
+function datasets(data, limit, peaks) {
+    const sets = [line("Used", data.map(({usage}) => usage), colour("--share-0"))];
+    if (peaks) {
+        sets.push(line("Peak", data.map(({peak}) => peak), colour("--share-1"), {borderDash: [2, 2]}));
+    }
     if (limit !== null) {
         sets.push(line("Limit", data.map(() => limit), colour("--bad"), {borderDash: [6, 4]}));
     }
@@ -51,14 +53,14 @@ export class Trend {
         this.scheme.addEventListener("change", () => this.draw());
     }
 
-    // `series` as the sidecar has it; null: there is none.
-    update(title, series, limit, unit, time) {
-        this.shown = {title, series, limit, unit, time};
+    // What to show: title, series as the sidecar has it (null: there is none), limit, unit, time, and whether peaks are known.
+    update(shown) {
+        this.shown = shown;
         this.draw();
     }
 
     draw() {
-        const {title, series, limit, unit, time} = this.shown ?? {};
+        const {title, series, limit, unit, time, peaks} = this.shown ?? {};
         render(this.buttons, ranges.map(([range, words]) => el("button", {
             type: "button", "aria-pressed": String(range === this.range), onclick: () => {
                 this.range = range;
@@ -66,14 +68,18 @@ export class Trend {
             }}, words)));
         const data = series ? points(series, this.range, time / 1000) : [];
         this.canvas.setAttribute("aria-label", `${title} over ${ranges.find(([range]) => range === this.range)[1]}; the table below has the figures`);
-        this.drawChart(data, limit ?? null, unit);
-        render(this.figures, table(title ?? "", [{title: "Time"}, {title: "Used", number: true}, {title: "Peak", number: true}],
-            data.slice(-rows).reverse().map((point) => ({key: point.label, cells: [point.label, amount(point.usage, unit), amount(point.peak, unit)]})),
-            "No figures yet."));
+        this.drawChart(datasets(data, limit ?? null, peaks), data.map((point) => point.label), unit);
+        const columns = [{title: "Time"}, {title: "Used", number: true}, ...(peaks ? [{title: "Peak", number: true}] : [])];
+        render(this.figures, table(title ?? "", columns, data.slice(-rows).reverse().map((point) => ({
+            key: point.label,
+            cells: [point.label, amount(point.usage, unit), ...(peaks ? [amount(point.peak, unit)] : [])],
+        })), "No figures yet."));
     }
 
-    drawChart(data, limit, unit) {
+    drawChart(lines, labels, unit) {
         const text = colour("--text");
+        const largest = Math.max(1, ...lines.flatMap(({data}) => data));
+        const stepSize = unit === "bytes" ? 2 ** Math.ceil(Math.log2(largest / 5)) : undefined;
         const grid = {color: colour("--line")};
         const ticks = {color: text, maxTicksLimit: 6};
         const options = {
@@ -81,12 +87,11 @@ export class Trend {
             plugins: {legend: {labels: {color: text, boxHeight: 0, boxWidth: 24}},
                       tooltip: {callbacks: {label: (item) => `${item.dataset.label}: ${amount(item.raw, unit)}`}}},
             scales: {x: {ticks: {...ticks, maxRotation: 0}, grid},
-                     y: {beginAtZero: true, grid, ticks: {...ticks, callback: (value) => amount(value, unit)}}},
+                     y: {beginAtZero: true, grid, ticks: {...ticks, stepSize, callback: (value) => amount(value, unit)}}},
         };
         this.chart ??= new Chart(this.canvas, {type: "line", data: {labels: [], datasets: []}, options});
         this.chart.options = options;
-        this.chart.data.labels = data.map((point) => point.label);
-        this.chart.data.datasets = datasets(data, limit);
+        this.chart.data = {labels, datasets: lines};
         this.chart.update("none");
     }
 }

@@ -3,7 +3,7 @@ import {alertList, alerts, link} from "./alerts.js";
 import {el, table} from "./dom.js";
 import {amount, clean, percent} from "./format.js";
 import {Model} from "./model.js";
-import {useRow} from "./overview.js";
+import {churn, useRow} from "./overview.js";
 
 const most = 20;  // tenants
 
@@ -22,7 +22,7 @@ function processes(model, use) {
     const {name, unit} = model.resources[use.resource];
     const rows = model.processes(use.device, use.resource).map((one) => ({
         key: `${one.tenant.name} ${one.pid}`,
-        cells: [link.process(one.tenant.name, one.pid, `${clean(one.comm)} (pid ${one.pid})`), link.tenant(one.tenant.name),
+        cells: [link.process(one.tenant.name, one.pid, `${one.comm} (pid ${one.pid})`), link.tenant(one.tenant.name),
                 amount(one.used, unit)],
     }));
     return table(`Processes that use most ${name}`, [{title: "Process"}, {title: "Tenant"}, {title: "Used", number: true}], rows, "None.");
@@ -34,9 +34,9 @@ export function devicePage(model, name) {
         return [el("h2", {}, "Device ", clean(name)), el("p", {class: "empty"}, "It is not in use.")];
     }
     const uses = model.uses(device).sort((a, b) => Model.pressure(b) - Model.pressure(a) || b.used - a.used);
-    const here = alerts(model).filter(({key}) => key.split(" ").includes(name));
+    const here = alerts(model).filter((one) => one.device === name);
     return [
-        el("section", {}, el("h2", {}, "Device ", clean(name)), here.length === 0 ? null : alertList(model, here)),
+        el("section", {}, el("h2", {}, "Device ", clean(name)), here.length === 0 ? null : alertList(here)),
         ...uses.map((use) => {
             const {name: resource, words} = model.resources[use.resource];
             return el("section", {"data-key": resource, class: "card", "aria-label": resource},
@@ -44,5 +44,6 @@ export function devicePage(model, name) {
                       el("ul", {class: "uses"}, useRow(model, use)),
                       el("details", {open: uses.indexOf(use) < 3}, el("summary", {}, `Who uses ${resource}`), tenants(model, use), processes(model, use)));
         }),
+        churn(model, (rate) => rate.device === name),
     ];
 }

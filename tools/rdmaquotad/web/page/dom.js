@@ -88,9 +88,10 @@ export function table(caption, columns, rows, empty = "Nothing.") {
         return el("p", {class: "empty"}, empty);
     }
     const head = columns.map(({title, number}) => el("th", {scope: "col", class: number ? "number" : null}, title));
+    const kind = (cell, i) => [columns[i].number && "number", cell === "–" && "none"].filter(Boolean).join(" ") || null;
     const body = rows.map(({key, cells, ...attributes}) => el("tr", {"data-key": key, ...attributes}, cells.map((cell, i) =>
-        el(i === 0 ? "th" : "td", {scope: i === 0 ? "row" : null, class: columns[i].number ? "number" : null,
-                                   "data-title": columns[i].title}, cell))));
+        i === 0 ? el("th", {scope: "row"}, cell) :
+            el("td", {class: kind(cell, i), "data-title": columns[i].title}, el("div", {}, cell)))));
     return el("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": caption},
               el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
 }

@@ -1,7 +1,7 @@
 // Denials and what the sidecar did or found.
 import {link} from "./alerts.js";
 import {el, table} from "./dom.js";
-import {ago, amount, clean, clock, command} from "./format.js";
+import {ago, amount, clean, clock, command, reasons} from "./format.js";
 
 const kinds = {
     denied: "denied", would_deny: "would be denied (audit)", unproved: "denied, not proved",
@@ -21,41 +21,41 @@ function words(model, event) {
     if (event.kind === "refused_by_device") {
         return `${event.resource}: ${amount(event.requested, unit)} asked for (${clean(event.error)})`;
     }
-    const whose = event.scope.startsWith("process") ? "the process" : "the tenant";
-    return `${event.resource}: ${whose} uses ${amount(event.used, unit)} of ${amount(event.limit, unit)}, ` +
+    const whose = String(event.scope).startsWith("process") ? "the process" : "the tenant";
+    const why = event.reason === null ? "" : ` (${reasons[event.reason] ?? clean(event.reason)})`;
+    return `${event.resource}: ${whose} uses ${amount(event.used, unit)} of ${amount(event.limit, unit)}${why}, ` +
         `${amount(event.requested, unit)} more asked`;
 }
 
-// The remedy's last part is a command after a colon; it is shown as one if it can be copied safely.
-function help(event) {
-    const text = clean(event.helps || "");
-    const at = text.lastIndexOf(": rdmaquota ");
-    const typed = at < 0 ? null : command(...text.slice(at + 2).split(" "));
-    return typed ? [text.slice(0, at + 2), typed] : [text];
+// Commands in the remedy are shown as such if they can be copied safely.
+function help(model, event) {
+    const parts = clean(event.helps || "").split(/(rdmaquota (?:(?!, or ).)+)/);
+    const shown = parts.map((part, i) => (i % 2 === 1 && command(...part.split(" "))) || part);
+    return model.all ? shown : ["For an administrator: ", ...shown];
 }
 
 function whoOf(event) {
     const tenant = event.tenant ? link.tenant(event.tenant) : null;
-    const process = event.pid ? link.process(event.tenant || "", event.pid, `${clean(event.comm || "")} (pid ${event.pid})`) : null;
+    const process = event.pid ? link.process(event.tenant || "", event.pid, `${event.comm || "?"} (pid ${event.pid})`) : null;
     return [process, process && tenant ? ", " : "", tenant];
 }
 
-export function eventList(model, events, empty) {
+export function eventList(model, events, title, empty) {
     const rows = events.map((event) => ({
         key: `${event.source || event.tenant} ${event.number} ${event.kind}`,
         cells: [
             el("time", {datetime: event.time, title: clock(event.time)}, ago(event.time, model.time)),
             (kinds[event.kind] || clean(event.kind)) + (event.count > 1 ? ` ×${event.count}` : ""),
             whoOf(event), event.device ? link.device(event.device) : "–",
-            [el("span", {}, words(model, event)), event.helps ? el("p", {class: "advice"}, help(event)) : null],
+            [el("span", {}, words(model, event)), event.helps ? el("p", {class: "advice"}, help(model, event)) : null],
         ],
     }));
-    return table("Events", [{title: "When"}, {title: "What"}, {title: "Who"}, {title: "Device"}, {title: "Why, and what helps"}],
+    return table(title, [{title: "When"}, {title: "What"}, {title: "Who"}, {title: "Device"}, {title: "Why, and what helps"}],
                  rows, empty);
 }
 
 export function eventsPage(model) {
     return [el("section", {"aria-labelledby": "events"}, el("h2", {id: "events"}, "Events"),
                el("p", {}, "The newest first; all of them: ", command("rdmaquota", "events")),
-               eventList(model, model.events, "Nothing has happened yet."))];
+               eventList(model, model.events, "Events", "Nothing has happened yet."))];
 }

@@ -48,12 +48,16 @@ export function setting(value, unit) {
 }
 
 export function percent(part, whole) {
-    return whole > 0 ? `${Math.round(100 * part / whole)} %` : "–";
+    if (whole <= 0) {
+        return "–";
+    }
+    const rounded = Math.round(100 * part / whole);
+    return rounded === 0 && part > 0 ? "<1 %" : `${rounded} %`;
 }
 
 export function duration(seconds) {
     const steps = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
-    const [size, unit] = steps.find(([step]) => seconds >= step) || steps[3];
+    const [size, unit] = steps.find(([step]) => seconds >= 2 * step) || steps[3];
     return `${Math.floor(seconds / size)} ${unit}`;
 }
 
@@ -66,11 +70,19 @@ export function clock(time) {
     return new Date(time).toLocaleTimeString("en-GB");
 }
 
-const plain = /^[A-Za-z0-9_][A-Za-z0-9_.:@/+-]*$/;
+// Why a limit is not what was configured.
+export const reasons = {
+    grant: "its share of what is above it", rule: "held by a dynamic rule", upgrade: "programs with an older rdmaquota have the rest",
+    soft: "above its soft limit for too long",
+};
+
+const plain = /^[A-Za-z0-9_/][A-Za-z0-9_.:@/+-]*$/;
+
+const options = new Set(["--dir", "--guarantee", "--pid", "--process", "--soft"]);
 
 // A command to type, or nothing where a name in it is more than a plain word: what is copied into a shell must be what is
 // seen.
 export function command(...words) {
-    return words.every((word) => plain.test(word) || /^[a-z_]+=[A-Za-z0-9]+$/.test(word)) ?
+    return words.every((word) => plain.test(word) || /^[a-z_]+=[A-Za-z0-9]+$/.test(word) || options.has(word)) ?
         el("code", {class: "command"}, words.join(" ")) : null;
 }

@@ -1,8 +1,6 @@
 // The state as the sidecar sends it (web_state.hpp), and questions to it.
-const fields = ["device", "resource", "used", "limit", "configured", "guarantee", "soft", "grace", "peak", "debt", "reason"];
-
-function cell_of(row) {
-    return Object.fromEntries(fields.map((name, i) => [name, row[i]]));
+function cellOf([device, resource, used, limit, configured, guarantee, soft, grace, peak, debt, reason]) {
+    return {device, resource, used, limit, configured, guarantee, soft, grace, peak, debt, reason};
 }
 
 // Above which part of a limit a tenant is near it.
@@ -14,12 +12,32 @@ export class Model {
         this.resources = state.resources.map(([name, unit, words]) => ({name, unit, words}));
         this.byName = new Map(state.tenants.map((tenant) => [tenant.name, tenant]));
         for (const tenant of state.tenants) {
-            tenant.cells = tenant.cells.map(cell_of);
+            tenant.cells = tenant.cells.map(cellOf);
             tenant.at = new Map(tenant.cells.map((cell) => [this.key(cell.device, cell.resource), cell]));
         }
         this.leaves = state.tenants.filter((tenant) => !tenant.sum);
+        this.inner = state.tenants.filter((tenant) => tenant.sum && tenant.name !== "node");
+        this.ofNode = new Set(state.node.devices);
+        this.capacities = new Map(state.capacity.map(([device, resource, most]) =>
+            [this.key(this.device(device), this.resource(resource)), most]));
+        this.shares = this.sharesByPlace();
         this.top = state.top.map(([device, resource, tenant, pid, comm, used, uid]) =>
             ({device, resource, tenant: state.tenants[tenant], pid, comm, used, uid}));
+    }
+
+    // By device and resource: the tenants that use it, those first that use most.
+    sharesByPlace() {
+        const places = new Map();
+        for (const tenant of this.leaves) {
+            for (const cell of tenant.cells) {
+                if (cell.used > 0) {
+                    const key = this.key(cell.device, cell.resource);
+                    places.has(key) ? places.get(key).push({tenant, cell}) : places.set(key, [{tenant, cell}]);
+                }
+            }
+        }
+        places.forEach((shares) => shares.sort((a, b) => b.cell.used - a.cell.used));
+        return places;
     }
 
     key(device, resource) {
@@ -42,27 +60,29 @@ export class Model {
         return this.resources[resource].unit;
     }
 
+    // Whether the node has this device, or the port of it. Anyone may have entered others in a ledger. Without any RDMA device,
+    // all that are named count.
+    hasDevice(name) {
+        return this.ofNode.size === 0 || name === "total" || this.ofNode.has(name.replace(/\/[0-9]+$/, ""));
+    }
+
     // Devices by name, without the sum over them.
     get deviceNumbers() {
         return this.devices.map((name, i) => i).filter((i) => this.devices[i] !== "total")
             .sort((a, b) => this.devices[a].localeCompare(this.devices[b], "en", {numeric: true}));
     }
 
-    // Of one device and resource: what all use together, the node's limit, and the tenants by what they use.
+    // Of one device and resource: what all use together, the node's limit, what the device can have (null: not known), which of
+    // the two is met first, and the tenants by what they use. Those who do not see all tenants know of no bound.
     use(device, resource) {
-        const shares = [];
-        let used = 0;
-        for (const tenant of this.leaves) {
-            const cell = this.cell(tenant, device, resource);
-            if (cell && cell.used > 0) {
-                used += cell.used;
-                shares.push({tenant, cell});
-            }
-        }
-        shares.sort((a, b) => b.cell.used - a.cell.used);
+        const shares = this.shares.get(this.key(device, resource)) ?? [];
+        const used = shares.reduce((sum, {cell}) => sum + cell.used, 0);
         const node = this.byName.get("node");
         const whole = node && this.cell(node, device, resource);
-        return {device, resource, used, shares, limit: whole ? whole.limit : null, peak: whole ? whole.peak : null};
+        const limit = whole ? whole.limit : null;
+        const capacity = this.all ? this.capacities.get(this.key(device, resource)) ?? null : null;
+        const bound = limit === null || capacity === null ? limit ?? capacity : Math.min(limit, capacity);
+        return {device, resource, used, shares, limit, capacity, bound};
     }
 
     // What anyone uses or may not exceed on a device.
@@ -73,8 +93,20 @@ export class Model {
 
     // How near to its end anything of it is: 1 at a limit.
     static pressure(use) {
-        const own = Math.max(0, ...use.shares.filter(({cell}) => cell.limit).map(({cell}) => cell.used / cell.limit));
-        return use.limit ? Math.max(use.used / use.limit, own) : own;
+        const own = Math.max(0, ...use.shares.map(({cell}) => Model.fill(cell)));
+        return use.bound ? Math.max(use.used / use.bound, own) : own;
+    }
+
+    // The part of its limit that a tenant uses; a share grows while others leave something, so it counts as no limit.
+    static fill(cell) {
+        const bound = cell.reason === "grant" ? cell.configured : cell.limit;
+        return bound === null ? 0 : cell.used / Math.max(bound, 1);
+    }
+
+    // Who makes and destroys objects fastest: [{tenant (null: not known), device, resource, created, destroyed}], a second.
+    get fastest() {
+        return this.churn.map(([tenant, device, resource, created, destroyed]) => ({tenant, device, resource, created, destroyed}))
+            .sort((a, b) => b.created + b.destroyed - a.created - a.destroyed);
     }
 
     processes(device, resource, tenant = null) {

@@ -22,7 +22,7 @@ function guard(model) {
 function bypasses(model) {
     const rows = model.bypasses.map((bypass) => ({
         key: `${bypass.pid} ${bypass.device}`,
-        cells: [`${clean(bypass.comm)} (pid ${bypass.pid})`, link.tenant(bypass.tenant), named(bypass.device), clean(bypass.cgroup || "–"),
+        cells: [link.process(bypass.tenant, bypass.pid, `${bypass.comm || "?"} (pid ${bypass.pid})`), link.tenant(bypass.tenant), named(bypass.device), clean(bypass.cgroup || "–"),
                 Object.entries(bypass.resources).map(([name, {kernel, ledger}]) => `${name} ${kernel} made, ${ledger} charged`).join(", ")],
     }));
     return el("section", {"aria-labelledby": "bypasses"}, el("h2", {id: "bypasses"}, "Who goes around the quota"),
@@ -34,13 +34,13 @@ function coverage(model) {
     const {findings, kernel} = model.node;
     const rows = (findings ?? []).map(({level, subject, text}, i) => ({
         key: String(i), class: level === "problem" ? "bad" : level === "warning" ? "warn" : null,
-        cells: [clean(level), clean(subject), clean(text)],
+        cells: [clean(subject), clean(level), clean(text)],
     }));
-    return el("section", {"aria-labelledby": "coverage"}, el("h2", {id: "coverage"}, "Coverage"),
+    return el("section", {"aria-labelledby": "coverage"}, el("h2", {id: "coverage"}, "Coverage of this node"),
               kernel.not_seen.length === 0 ? el("p", {}, "The sidecar sees all that the kernel makes.") :
-                  el("ul", {}, kernel.not_seen.map((line) => el("li", {}, clean(line)))),
+                  [el("p", {}, "What the sidecar does not see:"), el("ul", {}, kernel.not_seen.map((line) => el("li", {}, clean(line))))],
               rows.length === 0 ? el("p", {}, "What else there is to know of this node: ", command("rdmaquota", "doctor")) :
-                  table("What doctor finds", [{title: "Level"}, {title: "Subject"}, {title: "Finding"}], rows));
+                  table("What rdmaquota doctor finds", [{title: "Subject"}, {title: "Level"}, {title: "Finding"}], rows));
 }
 
 export function nodePage(model) {

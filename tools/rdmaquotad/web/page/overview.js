@@ -1,6 +1,6 @@
 // The first page: what needs somebody, the devices and who fills them, the last denials.
-import {alertList, link, users} from "./alerts.js";
-import {el} from "./dom.js";
+import {alertList, alerts, link, users} from "./alerts.js";
+import {el, table} from "./dom.js";
 import {eventList} from "./events.js";
 import {amount, clean, percent} from "./format.js";
 import {Model, near} from "./model.js";
@@ -10,10 +10,10 @@ const shown = 6;  // resources of a device
 // How much is used, by whom: the three largest tenants, and the rest. With words for those who do not see it.
 export function bar(model, use) {
     const unit = model.unit(use.resource);
-    const whole = use.limit || Math.max(use.used, 1);
-    const level = use.limit && use.used >= use.limit ? "bad" : use.limit && use.used >= near * use.limit ? "warn" : "";
-    const label = use.limit ? `${amount(use.used, unit)} of ${amount(use.limit, unit)}, ${percent(use.used, use.limit)}` :
-        `${amount(use.used, unit)}, no limit for all together`;
+    const whole = use.bound || Math.max(use.used, 1);
+    const level = !use.bound ? "open" : use.used >= use.bound ? "bad" : use.used >= near * use.bound ? "warn" : "";
+    const label = use.bound ? `${amount(use.used, unit)} of ${amount(use.bound, unit)}, ${percent(use.used, use.bound)}` :
+        `${amount(use.used, unit)}, divided among its users`;
     const largest = use.shares.slice(0, 3).map(({cell}) => cell.used);
     const parts = [...largest, Math.max(0, use.used - largest.reduce((sum, used) => sum + used, 0))];
     let left = 0;
@@ -43,10 +43,11 @@ function rect(className, x, width) {
 
 export function useRow(model, use) {
     const {name, unit, words} = model.resources[use.resource];
-    const room = use.limit === null ? "no limit for all together" : `${amount(Math.max(0, use.limit - use.used), unit)} free`;
+    const room = use.bound !== null ? `${amount(Math.max(0, use.bound - use.used), unit)} free` : model.all ? "no limit for all together" : "";
+    const whole = use.bound === use.limit ? "" : " that it can have";
     return el("li", {"data-key": name, class: "use"},
               el("p", {class: "figures"}, el("b", {title: words}, name), " ",
-                 use.limit === null ? amount(use.used, unit) : `${amount(use.used, unit)} of ${amount(use.limit, unit)}`,
+                 use.bound === null ? amount(use.used, unit) : `${amount(use.used, unit)} of ${amount(use.bound, unit)}${whole}`,
                  el("span", {class: "room"}, room)),
               bar(model, use),
               el("p", {class: "who"}, use.shares.length === 0 ? "nobody uses it" : users(use)));
@@ -63,15 +64,35 @@ function card(model, device) {
               uses.length > shown ? el("p", {class: "empty"}, link.device(name), ` has ${uses.length - shown} more`) : null);
 }
 
+const perSecond = new Intl.NumberFormat("en", {maximumFractionDigits: 1});
+
+// Who makes and destroys objects fastest; `fits` chooses among them. The kernel counts that, where the sidecar can see it.
+export function churn(model, fits = () => true) {
+    if (!model.node.kernel.attached) {
+        return null;
+    }
+    const rows = model.fastest.filter(fits).slice(0, 8).map(({tenant, device, resource, created, destroyed}) => ({
+        key: `${tenant}\n${device}\n${resource}`,
+        cells: [tenant === null ? "not known" : link.tenant(tenant), link.device(device), resource,
+                perSecond.format(created), perSecond.format(destroyed)],
+    }));
+    return el("section", {"aria-labelledby": "churn"}, el("h2", {id: "churn"}, "Churn: objects made and destroyed a second"),
+              table("Churn", [{title: "Tenant"}, {title: "Device"}, {title: "Resource"}, {title: "Made", number: true},
+                              {title: "Destroyed", number: true}], rows, "Nobody makes or destroys anything."));
+}
+
 export function overview(model) {
-    const devices = model.deviceNumbers;
+    const devices = model.deviceNumbers.filter((device) => model.hasDevice(model.devices[device]));
+    const others = model.deviceNumbers.length - devices.length;
     return [
-        el("section", {"aria-labelledby": "attention"}, el("h2", {id: "attention"}, "What needs attention"), alertList(model)),
+        el("section", {"aria-labelledby": "attention"}, el("h2", {id: "attention"}, "What needs attention"), alertList(alerts(model))),
         el("section", {"aria-labelledby": "devices"}, el("h2", {id: "devices"}, "Devices, and who fills them"),
            devices.length === 0 ? el("p", {class: "empty"}, "No program has opened a device yet.") :
-               el("div", {class: "cards"}, devices.map((device) => card(model, device)))),
+               el("div", {class: "cards"}, devices.map((device) => card(model, device))),
+           others === 0 ? null : el("p", {class: "empty"}, `Ledgers name ${others} more, which this node does not have.`)),
         el("section", {"aria-labelledby": "denials"}, el("h2", {id: "denials"}, "Last denials"),
-           eventList(model, model.events.filter(isDenial).slice(0, 8), "Nothing was denied lately.")),
+           eventList(model, model.events.filter(isDenial).slice(0, 8), "Last denials", "Nothing was denied lately.")),
+        churn(model),
     ];
 }
 

@@ -1,9 +1,11 @@
 // One tenant: what it uses of everything, a trend, its processes, its denials.
-import {alertList, alerts} from "./alerts.js";
+import {alertList, alerts, link} from "./alerts.js";
 import {Trend} from "./charts.js";
 import {el, table} from "./dom.js";
 import {eventList} from "./events.js";
 import {amount, clean, command, named} from "./format.js";
+import {Model} from "./model.js";
+import {churn} from "./overview.js";
 import {figures, levelOf} from "./tenants.js";
 
 const most = 100;  // processes at first
@@ -24,8 +26,7 @@ export function series(model, name) {
         return null;
     }
     const chosen = tenant.cells.find((cell) => choice.cell === model.key(cell.device, cell.resource));
-    const pressure = (cell) => (cell.limit ? cell.used / cell.limit : 0);
-    const cell = chosen ?? tenant.cells.reduce((a, b) => (pressure(b) > pressure(a) ? b : a));
+    const cell = chosen ?? tenant.cells.reduce((a, b) => (Model.fill(b) > Model.fill(a) ? b : a));
     return {tenant: name, device: model.devices[cell.device], resource: model.resources[cell.resource].name, cell};
 }
 
@@ -56,6 +57,7 @@ function processes(model, detail, pid, changed) {
                 named(process.comm), named(process.user ?? process.uid), clean(process.cgroup ?? "–"), holdings(model, process)],
     }));
     const gone = pid !== null && wanted.length === 0;
+    const others = pid === null ? null : el("p", {}, link.tenant(detail.name), ` has ${detail.all_processes} processes.`);
     return el("section", {"aria-labelledby": "processes"},
               el("h2", {id: "processes"}, pid === null ? `Processes (${detail.all_processes})` : `Process ${pid}`),
               gone ? el("p", {class: "empty"}, "It has no device open now.") :
@@ -63,7 +65,7 @@ function processes(model, detail, pid, changed) {
               wanted.length > rows.length ? el("button", {type: "button", onclick: () => {
                   choice.all = true;
                   changed();
-              }}, `Show ${wanted.length - rows.length} more`) : null,
+              }}, `Show ${wanted.length - rows.length} more`) : null, others,
               pid !== null ? el("p", {}, "Why was something denied to it: ", command("rdmaquota", "explain", "--pid", String(pid))) : null);
 }
 
@@ -73,18 +75,19 @@ export function tenantPage(model, name, pid, detail, changed) {
         return [el("h2", {}, "Tenant ", named(name)), el("p", {class: "empty"}, "There is no such tenant, or you may not see it.")];
     }
     const shown = series(model, name);
-    const here = alerts(model).filter(({key}) => key.split(" ")[1] === name);
+    const here = alerts(model).filter((one) => one.tenant === name);
     const about = [`mode ${tenant.mode}`, `weight ${tenant.weight}`, tenant.sum ? "the sum of those below it" : `${tenant.processes} processes`];
     return [
         el("section", {}, el("h2", {}, "Tenant ", named(name)), el("p", {}, about.join(", ")),
-           here.length === 0 ? null : alertList(model, here)),
-        el("section", {}, cells(model, tenant, shown, changed)),
-        shown === null || tenant.sum ? null : el("section", {"aria-labelledby": "trend"},
+           here.length === 0 ? null : alertList(here)),
+        el("section", {"aria-labelledby": "use"}, el("h2", {id: "use"}, "What it uses"), cells(model, tenant, shown, changed)),
+        shown === null ? null : el("section", {"aria-labelledby": "trend"},
             el("h2", {id: "trend"}, "Trend of ", shown.resource, " on ", named(shown.device)),
             el("div", {"data-own": true, "data-key": "trend"})),
         detail && !tenant.sum ? processes(model, detail, pid, changed) : null,
         el("section", {"aria-labelledby": "denials"}, el("h2", {id: "denials"}, "Its events"),
-           eventList(model, model.events.filter((event) => event.tenant === name).slice(0, 20), "None lately.")),
+           eventList(model, model.events.filter((event) => event.tenant === name).slice(0, 20), "Its events", "None lately.")),
+        churn(model, (rate) => rate.tenant === name),
     ];
 }
 
@@ -98,6 +101,6 @@ export function drawTrend(model, name, history) {
     if (trend.element.parentNode !== place) {
         place.replaceChildren(trend.element);
     }
-    trend.update(`${shown.resource} of ${clean(name)} on ${clean(shown.device)}`, history, shown.cell.limit,
-                 model.unit(shown.cell.resource), model.time);
+    trend.update({title: `${shown.resource} of ${clean(name)} on ${clean(shown.device)}`, series: history, limit: shown.cell.limit,
+                  unit: model.unit(shown.cell.resource), time: model.time, peaks: !model.byName.get(name).sum});
 }

@@ -1,7 +1,7 @@
 // The tree of tenants, for one device and resource that can be chosen.
 import {link} from "./alerts.js";
 import {el, table} from "./dom.js";
-import {amount, clean, duration, percent} from "./format.js";
+import {amount, clean, duration, percent, reasons} from "./format.js";
 
 const columns = [{title: "Tenant"}, {title: "Used", number: true}, {title: "Of limit", number: true}, {title: "Limit", number: true},
                  {title: "Guarantee", number: true}, {title: "Soft", number: true}, {title: "Grace left", number: true},
@@ -33,7 +33,9 @@ export function figures(cell, unit) {
     }
     const none = (value) => value ? amount(value, unit) : "–";
     return [amount(cell.used, unit), cell.limit === null ? "–" : percent(cell.used, cell.limit),
-            amount(cell.limit, unit) + (cell.reason === null ? "" : ` (${clean(cell.reason)})`), none(cell.guarantee),
+            cell.reason === null ? amount(cell.limit, unit) :
+                [amount(cell.limit, unit), el("small", {title: reasons[cell.reason]}, ` ${clean(cell.reason)}`)],
+            none(cell.guarantee),
             amount(cell.soft, unit), cell.grace === null ? "–" : duration(cell.grace), amount(cell.peak, unit), none(cell.debt)];
 }
 

@@ -1,0 +1,95 @@
+"""A node for tests of the web page, without RDMA: a directory with a policy, a sidecar that serves the page, and ledger_crowd in the
+part of programs."""
+import os
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+
+
+class Node:
+    def __init__(self, build, policy):
+        self.cli = f"{build}/tools/rdmaquota/rdmaquota"
+        self.build = build
+        self.work = tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)  # tens of thousands of files
+        os.chmod(self.work, 0o755)
+        self.directory = f"{self.work}/quota"
+        self.log = f"{self.work}/log"
+        self.port = random.randrange(20000, 30000)
+        self.environment = dict(os.environ, RDMAQUOTA_DIR=self.directory, LC_ALL="C.UTF-8", TZ="UTC",
+                                PATH=f"{os.path.dirname(self.cli)}:{os.environ['PATH']}")
+        os.mkdir(self.directory)
+        self.crowds = []
+        self.sidecar = None
+        self.set_policy(policy)
+        self.start()
+
+    def set_policy(self, text, web="token", port=None):
+        with open(f"{self.work}/policy.toml", "w", encoding="utf-8") as file:
+            file.write(f'version = 1\n[sidecar]\nweb_port = {self.port if port is None else port}\nweb = "{web}"\n{text}')
+        done = self.run("reload", f"{self.work}/policy.toml")
+        assert done.returncode == 0, done.stderr
+
+    def start(self):
+        """The sidecar; returns when it has said READY=1."""
+        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        path = f"{self.work}/notify"
+        notify.bind(path)
+        notify.settimeout(30)
+        with open(self.log, "ab") as log:
+            self.sidecar = subprocess.Popen([f"{self.build}/tools/rdmaquotad/rdmaquotad", "--policy", f"{self.work}/policy.toml"],
+                                            stderr=log, env=dict(self.environment, NOTIFY_SOCKET=path))
+        while "READY=1" not in notify.recv(4096).decode():
+            pass
+        notify.close()
+        os.unlink(path)
+
+    def stop(self):
+        self.sidecar.terminate()
+        return self.sidecar.wait(20)
+
+    def run(self, *words, user=None):
+        """rdmaquota; as this uid and its own group."""
+        program = [self.cli]
+        if user:  # who need not reach the build
+            program = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", shutil.copy(self.cli, self.work)]
+        return subprocess.run([*program, *words], env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+
+    def address(self, user=None):
+        return self.run("web", user=user).stdout.strip()
+
+    def crowd(self):
+        self.crowds.append(Crowd(self))
+        return self.crowds[-1]
+
+    def said(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def end(self):
+        for crowd in self.crowds:
+            crowd.end()
+        if self.sidecar.poll() is None:
+            self.stop()
+        shutil.rmtree(self.work, ignore_errors=True)
+
+
+class Crowd:
+    """One process that stands for programs; see ledger_crowd.cpp."""
+
+    def __init__(self, node):
+        self.process = subprocess.Popen([f"{node.build}/test/integration/ledger_crowd"], env=node.environment,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.pid = self.process.pid
+
+    def do(self, *lines):
+        for line in lines:
+            self.process.stdin.write(line.encode() + b"\n")
+            self.process.stdin.flush()
+            assert self.process.stdout.readline() == b"ok\n", line
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(60)
+        self.process.stdout.close()

@@ -1,0 +1,368 @@
+#!/usr/bin/python3
+"""The sidecar's page in a real browser, without RDMA. Pictures of it are written to BUILD_DIRECTORY/web. The last line is
+'N passed, N failed'.
+
+    web_test.py BUILD_DIRECTORY [ordinary|hostile|many]...
+"""
+import os
+import sys
+import time
+import traceback
+
+sys.dont_write_bytecode = True
+from browser import Browser, program  # noqa: E402
+from web_http import requests_from_anyone  # noqa: E402
+from web_node import Node  # noqa: E402
+
+build = os.path.realpath(sys.argv[1])
+pictures = f"{build}/web"
+GIB = 1 << 30
+counts = {True: 0, False: 0}
+
+POLICY = """
+[node."mlx5_0"]
+qp = 5500
+mr_bytes = "512GiB"
+[node."mlx5_1"]
+qp = 6000
+[tenant.physics]
+weight = 200
+[tenant.physics."*"]
+qp = { limit = 5000, guarantee = 1000 }
+[tenant."physics/atlas"]
+match = [{ cgroup = "/slurm/atlas", members = ["root"] }]
+[tenant."physics/atlas"."*"]
+qp = 4800
+mr_bytes = "400GiB"
+[tenant."physics/cms"]
+match = [{ cgroup = "/slurm/cms", members = ["root"] }]
+[tenant."physics/cms"."*"]
+qp = 2000
+[tenant.astro]
+match = [{ cgroup = "/slurm/astro", members = ["root"] }]
+grace = "2h"
+[tenant.astro."*"]
+qp = { limit = 1500, soft = 300 }
+cq = 200
+[tenant.bio]
+match = [{ cgroup = "/slurm/bio", members = ["root"] }]
+mode = "audit"
+[tenant.bio."*"]
+qp = 400
+mr = 3000
+[tenant.guest]
+match = [{ user = "nobody" }]
+"""
+
+
+def check(name, condition, seen=""):
+    counts[bool(condition)] += 1
+    print(("ok - " if condition else "not ok - ") + name, flush=True)
+    if not condition:
+        for line in str(seen).splitlines()[:60]:
+            print(f"    # {line}")
+
+
+def eventually(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.1)
+    return condition()
+
+
+def populate(node):
+    """What the pictures show: mlx5_0 is full, mostly by physics/atlas."""
+    train, evaluate, cms, astro, bio = (node.crowd() for _ in range(5))
+    train.do("as gpt_train",
+             f"charge physics/atlas mlx5_0 qp=3544 cq=3100 cqe=794000 send_wr=396800 recv_wr=396800 mr=4100 mr_bytes={300 * GIB} pd=64",
+             f"charge physics/atlas mlx5_1 qp=800 cq=800 mr=700 mr_bytes={40 * GIB} pd=8")
+    evaluate.do("as gpt_eval", f"charge physics/atlas mlx5_0 qp=700 cq=700 mr=500 mr_bytes={32 * GIB} pd=8")
+    cms.do("as hepsim", f"charge physics/cms mlx5_0 qp=700 cq=1290 mr=900 mr_bytes={22 * GIB} pd=20",
+           f"charge physics/cms mlx5_1 qp=310 cq=310 mr=90 mr_bytes={12 * GIB} pd=4")
+    astro.do("as skymap", f"charge astro mlx5_0 qp=520 cq=200 mr=260 mr_bytes={60 * GIB} pd=4", "soft astro mlx5_0 qp=0")
+    bio.do("as blast", f"charge bio mlx5_1 qp=120 cq=120 mr=2100 mr_bytes={9 * GIB} pd=2",
+           f"charge default mlx5_0 qp=36 cq=36 mr=40 mr_bytes={700 << 20} pd=9")
+    return train, cms, astro
+
+
+def opened(browser, node, user=None):
+    """The page as this user opens it, once it shows something."""
+    page = browser.page()
+    page.look()
+    page.go(node.address(user))
+    return page if page.wait("Number(document.documentElement.dataset.updates) >= 1", 20) is not None else page
+
+
+def updated(page, number=1):
+    """After so many more updates of what it shows, which begin at once."""
+    for _ in range(number):
+        page.value("window.before = Number(document.documentElement.dataset.updates), document.dispatchEvent(new Event('visibilitychange'))")
+        page.wait("Number(document.documentElement.dataset.updates) > window.before", 20)
+
+
+def visit(page, place):
+    page.value(f"delete document.documentElement.dataset.place, location.hash = {place!r}")
+    return page.wait(f"document.documentElement.dataset.place === {place!r}", 20)
+
+
+WATCH = """
+    window.seen = {};
+    window.watcher = new MutationObserver(() => {
+        for (const [name, text] of Object.entries(window.wanted))
+            if (!(name in window.seen) && document.body.innerText.includes(text)) window.seen[name] = Date.now();
+    });
+    window.watcher.observe(document.body, {subtree: true, childList: true, characterData: true});
+    window.wanted = WANTED; window.seen = {}; true
+"""
+
+
+def delay(page, name, text, change):
+    """Milliseconds between `change` and when the page says this, by the page itself; None: not within 20 s."""
+    page.value(WATCH.replace("WANTED", f"{{{name}: {text!r}}}"))
+    begin = time.time() * 1000
+    change()
+    page.wait(f"'{name}' in window.seen", 20)
+    seen = page.value(f"window.seen.{name} ?? null")
+    page.value("window.watcher.disconnect()")
+    return None if seen is None else seen - begin
+
+
+# --- a node as it may be --------------------------------------------------------------------------
+
+def live(browser, node):
+    crowds = populate(node)
+    train, cms, astro = crowds
+    time.sleep(1)
+    astro.do("deny astro mlx5_0 cq=200")
+    page = opened(browser, node)
+    check("the page opens by the address that rdmaquota web prints", page.wait_for("What needs attention", 20) is not None,
+          page.text())
+    check("the address then has neither token nor secret", page.value("location.href") == f"http://127.0.0.1:{node.port}/#/",
+          page.value("location.href"))
+    page.wait_for("is full", 10)
+    text = page.text()
+    check("it says which device is full, of what", "mlx5_0 is full: 5,500 of 5,500 qp" in text, text)
+    check("and who fills it, tenants and processes",
+          f"Most of it: physics/atlas 77 %" in text and f"gpt_train (pid {train.pid}) with 3,544" in text, text)
+    check("and what to type", "rdmaquota set physics/atlas mlx5_0 qp=4244" in text and "rdmaquota set node mlx5_0 qp=6875" in text, text)
+    check("a denial is there with what helps", page.wait_for("set astro mlx5_0 cq=201", 10) is not None, page.text())
+
+    took = delay(page, "denial", "hepsim (pid", lambda: cms.do("deny_share physics/cms mlx5_0 qp=700"))
+    check("a denial is shown within 2 s", took is not None and took < 2000, took)
+    check("with its reason, and what helps", "700 of 700 (its share of what is above it)" in page.text()
+          and "qp=701 --guarantee" in page.text(), page.text())
+    took = delay(page, "limit", "of 7,777", lambda: node.run("set", "node", "mlx5_1", "qp=7777"))
+    check("a limit's change is shown within 2 s", took is not None and took < 2000, took)
+    node.run("set", "node", "mlx5_1", "qp=6000")
+    return page, train
+
+
+def places(node, page, train):
+    visit(page, "#/tenants")
+    text = page.text()
+    check("the tree has used, limit, guarantee, soft limit and grace",
+          all(word in text for word in ("physics/atlas", "4,244", "1,000", "300", "119 min")), text)
+    visit(page, "#/device/mlx5_0")
+    check("a device shows its tenants and processes", "Tenants by qp" in page.value("document.body.textContent")
+          and f"gpt_train (pid {train.pid})" in page.text(), page.text())
+    visit(page, "#/tenant/physics%2Fatlas")
+    page.wait_for("gpt_train")
+    check("a tenant can be linked to", "Trend of qp on mlx5_0" in page.text() and "Processes (2)" in page.text(), page.text())
+    check("its chart is drawn", page.value("document.querySelector('canvas').width") > 100)
+    page.value("document.querySelector('details').open = true")
+    updated(page)
+    check("with a table behind it, that stays open", page.value("document.querySelector('details[open] table').innerText").count("4,244") > 1,
+          page.text())
+    visit(page, f"#/tenant/physics%2Fatlas/pid/{train.pid}")
+    check("so can a process", f"rdmaquota explain --pid {train.pid}" in page.text() and "gpt_eval" not in page.text(), page.text())
+    visit(page, "#/tenant/physics")
+    page.wait("document.querySelectorAll('details tbody tr').length > 1", 10)
+    check("the trend of an inner tenant is the sum of those below", "4,944" in page.value("document.querySelector('details').textContent"),
+          page.value("document.querySelector('details').textContent"))
+    visit(page, "#/node")
+    check("what doctor finds is there", page.wait_for("libibverbs does not load us", 30) is not None, page.text())
+    check("and what the sidecar does not see", "What the sidecar does not see" in page.text(), page.text())
+
+
+def reached_by_keyboard(page):
+    """The links and buttons that the tabulator leads to, from the top."""
+    page.value("document.getElementById('skip').focus(), true")
+    reached = []
+    for _ in range(12):
+        reached.append(page.value("document.activeElement.textContent.trim()"))
+        page.press("Tab")
+    return reached
+
+
+def readable(page):
+    for place in ("#/", "#/tenants", "#/tenant/physics%2Fatlas", "#/device/mlx5_0", "#/events", "#/node"):
+        visit(page, place)
+        check(f"each control, image and table of {place} has a name", page.nameless() == [], page.nameless())
+    visit(page, "#/")
+    reached = reached_by_keyboard(page)
+    check("the keyboard leads through the page", reached[0] == "Skip to the content" and reached[2:4] == ["Overview", "Tenants"]
+          and "mlx5_0" in reached, reached)
+    page.value("document.querySelector('nav a[href=\"#/tenants\"]').focus(), true")
+    page.press("Enter")
+    updated(page, 2)
+    page.value("document.querySelector('input').focus(), true")
+    page.call("Input.insertText", text="cms")
+    updated(page, 2)
+    check("what is typed stays while the page goes on", page.value("document.activeElement.value") == "cms"
+          and "astro" not in page.value("document.querySelector('tbody').innerText"), page.text())
+    check("the status is not read out every second", page.value("document.querySelector('[role=status]').textContent") == "All tenants")
+
+
+def photographed(page):
+    os.makedirs(pictures, exist_ok=True)
+    looks = (("light", "#/", {}), ("dark", "#/", {"dark": True}), ("narrow", "#/", {"width": 390, "height": 844}),
+             ("tenant", "#/tenant/physics%2Fatlas", {}), ("tenants", "#/tenants", {}))
+    for name, place, look in looks:
+        page.value("document.querySelector('input')?.value && (document.querySelector('input').value = '', "
+                   "document.querySelector('input').oninput({target: {value: ''}})), true")
+        page.look(**look)
+        visit(page, place)
+        page.picture(f"{pictures}/{name}.png")
+        wide = page.value("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        check(f"{name}: nothing is wider than the screen", wide <= 0, wide)
+    page.look()
+
+
+def nothing_from_elsewhere(node, page):
+    own = f"http://127.0.0.1:{node.port}/"
+    elsewhere = [address for address in page.requests if not address.startswith((own, "data:"))]
+    check("nothing was asked of anyone else", elsewhere == [], elsewhere)
+    check("there was no error in the console", page.errors == [], page.errors)
+
+
+def ordinary():
+    node, browser = Node(build, POLICY), Browser()
+    try:
+        page, train = live(browser, node)
+        places(node, page, train)
+        readable(page)
+        photographed(page)
+        nothing_from_elsewhere(node, page)
+        requests_from_anyone(check, node)
+        restarted(node, page)
+    finally:
+        browser.end()
+        node.end()
+
+
+def restarted(node, page):
+    check("the sidecar ends in order", node.stop() == 0, node.said())
+    check("the page says that nobody answers", page.wait_for("No answer from rdmaquotad", 10) is not None, page.text())
+    node.start()
+    check("after a new start its address is no longer good", page.wait_for("This page needs an address with a token", 10) is not None,
+          page.text())
+    page.go(node.address())
+    check("and a new one is", page.wait_for("What needs attention", 10) is not None, page.text())
+    node.set_policy(POLICY, web="all")
+    page.value("localStorage.clear(), true")
+    open_to_all = f"http://127.0.0.1:{node.port}/"
+    check("with web = \"all\" there is no token", eventually(lambda: node.address() == open_to_all), node.address())
+    page.go(node.address())
+    page.value("location.reload(), true")
+    check("and everyone may look", page.wait_for("What needs attention", 10) is not None and page.wait_for("All tenants", 10) is not None,
+          page.text())
+    node.set_policy(POLICY, port=0)
+    page.wait_for("No answer from rdmaquotad", 10)
+    without = node.run("web")
+    check("without web_port there is no page, and rdmaquota web says how to get one",
+          without.returncode == 1 and "write web_port = 9838 below [sidecar]" in without.stderr
+          and "No answer from rdmaquotad" in page.text(), (without, page.text()))
+
+
+# --- hostile names --------------------------------------------------------------------------------
+
+HOSTILE = ("<b>bold</b>", "\"'&amp;<i>", "\x1b[31mred", "moc\u202egpj.x", "a\u200bb\u2066c", "$(reboot)")
+
+
+# What can be seen or heard: texts, and the attributes that are shown.
+SHOWN = """document.documentElement.textContent + [...document.querySelectorAll('*')].map((node) =>
+    [node.title, node.ariaLabel, node.dataset.title, document.title].join(' ')).join(' ')"""
+
+
+def hostile():
+    """A tenant may write any bytes into its ledger: names of devices and programs."""
+    node, browser = Node(build, POLICY), Browser()
+    try:
+        crowd = node.crowd()
+        for name in HOSTILE:
+            crowd.do(f"as {name}", f"charge astro {name.replace(' ', '')} qp=1500", f"deny astro {name.replace(' ', '')} qp=1500")
+        page = opened(browser, node)
+        page.wait_for("$(reboot)")
+        shown = ""
+        for place in ("#/", "#/events", "#/tenant/astro", "#/tenants", "#/device/%3Cb%3Ebold%3C%2Fb%3E"):
+            visit(page, place)
+            shown += page.value(SHOWN)
+            check(f"{place}: no name becomes markup", page.value("document.querySelectorAll('main b b, main i, main script').length") == 0)
+        check("names with markup are shown as they are", "<b>bold</b>" in shown and "\"'&amp;<i>" in shown, shown[:2000])
+        check("what hides or turns text is named instead", all(word in shown for word in ("\\u{1b}[31mred", "moc\\u{202e}gpj.x", "a\\u{200b}b\\u{2066}c")),
+              shown[-2000:])
+        check("and never reaches the screen", not set(shown) & set("\x1b\u202e\u200b\u2066"), shown)
+        typed = page.value("[...document.querySelectorAll('.command')].map((one) => one.textContent).join('\\n')")
+        visit(page, "#/")
+        typed += page.value("[...document.querySelectorAll('.command')].map((one) => one.textContent).join('\\n')")
+        check("no such name is in a command to copy", not set(typed) & set("$<>\"'&\\;|`"), typed)
+        check("nor is there an error", page.errors == [], page.errors)
+    finally:
+        browser.end()
+        node.end()
+
+
+# --- a large node ---------------------------------------------------------------------------------
+
+def many():
+    tenants = [f"group{i // 25:02}/team{i:03}" for i in range(500)]
+    tables = "".join(f'[tenant."{name}"]\nmatch = [{{ cgroup = "/{name}", members = ["root"] }}]\n[tenant."{name}"."*"]\nqp = 1000\n'
+                     for name in tenants)
+    node, browser = Node(build, tables), Browser()
+    try:
+        crowd = node.crowd()
+        crowd.do("as many", *(f"charge {name} mlx5_{device} qp={1 + i % 990} cq=9 mr=7 mr_bytes=4096000 pd=1"
+                              for i, name in enumerate(tenants) for device in range(8)))
+        page = opened(browser, node)
+        page.wait_for("mlx5_7", 30)
+        for place in ("#/", "#/tenants", "#/device/mlx5_3", "#/tenant/group03%2Fteam077"):
+            visit(page, place)
+            times = []
+            for _ in range(3):
+                times.append(float(page.value("document.documentElement.dataset.updateMs")))
+                updated(page)
+            check(f"500 tenants and 8 devices: an update of {place} takes 100 ms of script or less", sorted(times)[1] <= 100, times)
+        visit(page, "#/tenants")
+        page.value("document.getElementById('all-tenants').click(), true")
+        updated(page, 2)
+        check("all tenants can be shown", page.value("document.querySelectorAll('tbody tr').length") > 500)
+        updated(page, 2)
+        took = float(page.value("document.documentElement.dataset.updateMs"))
+        check("and that takes 300 ms or less", took <= 300, took)
+        check("and there is no error", page.errors == [], page.errors)
+    finally:
+        browser.end()
+        node.end()
+
+
+def attempt(part):
+    """Whatever goes wrong in one part, the others follow."""
+    try:
+        part()
+    except Exception as error:  # pylint: disable=broad-except
+        check(f"{part.__name__}: {type(error).__name__}: {error}", False, traceback.format_exc())
+
+
+def main():
+    if program() is None or not os.path.exists(f"{build}/tools/rdmaquotad/rdmaquotad"):
+        print("SKIP: package chromium-headless-shell; a build with rdmaquotad", file=sys.stderr)
+        return 77
+    for part in (ordinary, hostile, many):
+        if part.__name__ in sys.argv[2:] or len(sys.argv) == 2:
+            attempt(part)
+    print(f"{counts[True]} passed, {counts[False]} failed")
+    return 0 if counts[False] == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
