@@ -31,14 +31,19 @@ void DeviceCapacity::learn(const NodeUsage& usage) {
 
 void DeviceCapacity::look(const std::vector<std::string>& devices, const NodeUsage& usage) {
     learn(usage);
-    all_.clear();
+    in_use_.clear();
     for (const auto& device : devices)
-        for (const auto& row : resource_table) {
-            const auto found = learned_.find({device, row.id});
-            const Figure figure{usage.of_node(device, row.id),
-                                found != learned_.end() ? found->second : told_(device, row.id)};
-            if (figure.in_use != 0 || figure.capacity != 0) all_[{device, row.id}] = figure;
-        }
+        for (const auto& row : resource_table) in_use_[{device, row.id}] = usage.of_node(device, row.id);
+}
+
+std::map<DeviceCapacity::Place, DeviceCapacity::Figure> DeviceCapacity::all() const {
+    std::map<Place, Figure> all;
+    for (const auto& [place, in_use] : in_use_) {
+        const auto found = learned_.find(place);
+        const Figure figure{in_use, found != learned_.end() ? found->second : told_(place.first, place.second)};
+        if (figure.in_use != 0 || figure.capacity != 0) all[place] = figure;
+    }
+    return all;
 }
 
 Json DeviceCapacity::learned() const {

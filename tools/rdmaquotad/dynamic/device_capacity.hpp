@@ -34,7 +34,8 @@ public:
     struct Figure {
         std::uint64_t in_use = 0, capacity = 0;  // as of the last look, on the whole node; capacity 0: not known
     };
-    const std::map<Place, Figure>& all() const noexcept { return all_; }
+    // Asks devices, each of which is opened for that once: not unless somebody wants to know.
+    std::map<Place, Figure> all() const;
 
 private:
     void learn(const NodeUsage& usage);
@@ -44,7 +45,7 @@ private:
     Told told_;
     std::map<Place, std::uint64_t> refused_;  // since the last look, with what was in use by the event
     std::map<Place, std::uint64_t> learned_;
-    std::map<Place, Figure> all_;
+    std::map<Place, std::uint64_t> in_use_;
 };
 
 }  // namespace rdmaquota
