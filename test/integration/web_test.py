@@ -2,8 +2,9 @@
 """The sidecar's page in a real browser, without RDMA. Pictures of it are written to BUILD_DIRECTORY/web. The last line is
 'N passed, N failed'.
 
-    web_test.py BUILD_DIRECTORY [ordinary|hostile|many]...
+    web_test.py BUILD_DIRECTORY [ordinary|hostile|kernel|many]...
 """
+import json
 import os
 import sys
 import time
@@ -214,7 +215,6 @@ def readable(page):
 
 
 def photographed(page):
-    os.makedirs(pictures, exist_ok=True)
     looks = (("light", "#/", {}), ("dark", "#/", {"dark": True}), ("narrow", "#/", {"width": 390, "height": 844}),
              ("tenant", "#/tenant/physics%2Fatlas", {}), ("tenants", "#/tenants", {}))
     for name, place, look in looks:
@@ -312,6 +312,59 @@ def hostile():
         node.end()
 
 
+# --- what only a kernel with RDMA can tell ------------------------------------------------------------
+
+# Adds to what the sidecar says.
+ADDED = """
+    const real = window.fetch;
+    window.fetch = async (path) => {
+        const answer = await real(path);
+        if (!path.endsWith("/state") || !answer.ok)
+            return answer;
+        const state = await answer.json();
+        const {node, ...rest} = MORE;
+        return new Response(JSON.stringify({...state, ...rest, node: {...state.node, ...node}}));
+    };
+"""
+MORE = {
+    "bypasses": [{"pid": 4711, "comm": "<b>raw</b>", "tenant": "astro", "device": "mlx5_0", "cgroup": "/slurm/astro",
+                  "resources": {"qp": {"kernel": 1200, "ledger": 3}, "mr_bytes": {"kernel": 3 * GIB, "ledger": 0}}}],
+    "refused": [["bio", "mlx5_1", "qp", 17]],
+    "capacity": [["mlx5_1", "qp", 5000], ["mlx5_1", "cq", 1280]],
+    "churn": [["astro", "mlx5_0", "qp", 0.4, 0], ["bio", "mlx5_1", "mr", 2100.5, 2099], [None, "mlx5_0", "pd", 3, 3]],
+    "node": {"kernel": {"attached": True, "not_seen": []}, "guard": {"state": "off"}, "devices": ["mlx5_0", "mlx5_1"]},
+}
+
+
+def kernel():
+    node, browser = Node(build, POLICY), Browser()
+    try:
+        cms = populate(node)[1]
+        cms.do("charge default invented7 qp=5")
+        page = browser.page()
+        page.look()
+        page.call("Page.addScriptToEvaluateOnNewDocument", source=ADDED.replace("MORE", json.dumps(MORE)))
+        page.go(node.address())
+        page.wait_for("goes around the quota", 20)
+        text = page.text()
+        check("who goes around the library is named, with what to write", "Process <b>raw</b> (pid 4711) of tenant astro goes around the quota on mlx5_0"
+              in text and "qp 1,200 in the kernel, 3 charged" in text and 'guard = "deny"' in text, text)
+        check("what a device can have bounds it where that is less", "1,230 of 5,000 that it can have" in text and "3,770 free" in text, text)
+        check("and is warned of", "mlx5_1 is nearly full: 1,230 of 1,280 cq (completion queues) that it can have" in text, text)
+        check("who makes and destroys most comes first", text.index("2,100.5") < text.index("not known") < text.index("0.4"), text)
+        check("devices that the node lacks are counted only", "Ledgers name 1 more" in text and "invented7" not in text, text)
+        page.picture(f"{pictures}/kernel.png")
+        visit(page, "#/node")
+        text = page.text()
+        check("the node's page has bypasses and coverage", "<b>raw</b> (pid 4711)" in text and "sees all that the kernel makes" in text, text)
+        visit(page, "#/tenant/bio")
+        check("a tenant's page has its churn only", "2,100.5" in page.text() and "0.4" not in page.text(), page.text())
+        check("nor is there an error here", page.errors == [], page.errors)
+    finally:
+        browser.end()
+        node.end()
+
+
 # --- a large node ---------------------------------------------------------------------------------
 
 def many():
@@ -357,7 +410,8 @@ def main():
     if program() is None or not os.path.exists(f"{build}/tools/rdmaquotad/rdmaquotad"):
         print("SKIP: package chromium-headless-shell; a build with rdmaquotad", file=sys.stderr)
         return 77
-    for part in (ordinary, hostile, many):
+    os.makedirs(pictures, exist_ok=True)
+    for part in (ordinary, hostile, kernel, many):
         if part.__name__ in sys.argv[2:] or len(sys.argv) == 2:
             attempt(part)
     print(f"{counts[True]} passed, {counts[False]} failed")
