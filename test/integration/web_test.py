@@ -268,6 +268,13 @@ def kernel():
 
 # --- a large node ---------------------------------------------------------------------------------
 
+def work_of(page, updates=4):
+    """Milliseconds of a processor that an update takes: script, layout and all."""
+    begin, count = page.work_ms(), float(page.value("document.documentElement.dataset.updates"))
+    updated(page, updates)
+    return (page.work_ms() - begin) / (float(page.value("document.documentElement.dataset.updates")) - count)
+
+
 def many():
     tenants = [f"group{i // 25:02}/team{i:03}" for i in range(500)]
     tables = "".join(f'[tenant."{name}"]\nmatch = [{{ cgroup = "/{name}", members = ["root"] }}]\n[tenant."{name}"."*"]\nqp = 1000\n'
@@ -281,17 +288,13 @@ def many():
         page.wait_for("mlx5_7", 30)
         for place in ("#/", "#/tenants", "#/device/mlx5_3", "#/tenant/group03%2Fteam077"):
             visit(page, place)
-            times = []
-            for _ in range(3):
-                times.append(float(page.value("document.documentElement.dataset.updateMs")))
-                updated(page)
-            check(f"500 tenants and 8 devices: an update of {place} takes 100 ms of script or less", sorted(times)[1] <= 100, times)
+            took = work_of(page)
+            check(f"500 tenants and 8 devices: an update of {place} takes 100 ms of script or less", took <= 100, took)
         visit(page, "#/tenants")
         page.value("document.getElementById('all-tenants').click(), true")
         updated(page, 2)
         check("all tenants can be shown", page.value("document.querySelectorAll('tbody tr').length") > 500)
-        updated(page, 2)
-        took = float(page.value("document.documentElement.dataset.updateMs"))
+        took = work_of(page)
         check("and that takes 300 ms or less", took <= 300, took)
         check("and there is no error", page.errors == [], page.errors)
     finally:
