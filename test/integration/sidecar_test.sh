@@ -190,18 +190,21 @@ for finding in state["node"]["findings"] or []:
 END
 }
 start "$programs/raw_uverbs" ioctl 5
-"$programs/churn" 5 < <(exec 9>&-; sleep 15) > /dev/null 9>&- &
+"$programs/churn" 5 < <(exec 9>&-; exec sleep 120) > /dev/null 9>&- &
+churning=$!
 await 10 "bypass: pid $program "
-on_page > /dev/null
-sleep 10
-seen=$(on_page)
+for _ in $(seq 20); do
+    seen=$(on_page)
+    case $seen in *churn*doctor*) break ;; esac
+    sleep 1
+done
 has "the page is told of the node's devices" "$seen" "devices rxe0"
 has "and what they can have" "$seen" "qp of rxe0 at most $(ibv_devinfo -v -d rxe0 | awk '/max_qp:/ { print $2 }')"
 has "of who goes around the quota" "$seen" "bypass $program default 5"
 has "of churn" "$seen" "churn default rxe0 qp True"
 has "and of what doctor finds" "$seen" "doctor provider rxe adopted"
+kill "$churning"
 proceed
-wait $!
 stop_sidecar
 
 # --- a pid namespace of its own ----------------------------------------------------------------------
