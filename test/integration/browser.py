@@ -30,7 +30,7 @@ class Browser:
             os.dup2(high[1], 4)
 
         self.process = subprocess.Popen(
-            [program(), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--force-color-profile=srgb",
+            [program(), "--headless", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--force-color-profile=srgb",
              "--disable-background-networking", "--remote-debugging-pipe", f"--user-data-dir={self.profile}", "about:blank"],
             pass_fds=(3, 4), preexec_fn=place_pipes, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to_child)
@@ -75,6 +75,7 @@ class Browser:
         page = self.pages[session] = Page(self, session)
         for domain in ("Page", "Runtime", "Log", "Network", "Accessibility"):
             page.call(f"{domain}.enable")
+        page.call("Performance.enable", timeDomain="threadTicks")
         return page
 
     def end(self):
@@ -135,6 +136,11 @@ class Page:
 
     def wait_for(self, text, seconds=10.0):
         return self.wait(f"document.body.innerText.includes({json.dumps(text)})", seconds)
+
+    def work_ms(self):
+        """What its scripts and their effects have taken of a processor so far, however busy that is."""
+        metrics = {metric["name"]: metric["value"] for metric in self.call("Performance.getMetrics")["metrics"]}
+        return metrics["TaskDuration"] * 1000
 
     def look(self, width=1280, height=900, dark=False):
         """As on a screen of this width, in this colour scheme."""

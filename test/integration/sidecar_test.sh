@@ -165,6 +165,48 @@ start_sidecar
 stop_sidecar
 is "an orderly end puts back what was found, also by the sidecar before" "$(bound)" "rxe0 hca_handle=max hca_object=max"
 
+# --- the page --------------------------------------------------------------------------------------
+policy <<< $'version = 1\n[sidecar]\nweb_port = 9838'
+start_sidecar
+on_page() { # what it is told of the kernel, a line each
+    python3 - "$(rdmaquota web)" << 'END'
+import http.client, json, sys, urllib.parse
+address = urllib.parse.urlsplit(sys.argv[1])
+def get(path, **headers):
+    connection = http.client.HTTPConnection(address.netloc)
+    connection.request("GET", path, headers=headers)
+    return connection.getresponse()
+entry = get(f"/?{address.query}")
+place = entry.headers["Location"].partition("=")[2]
+state = json.load(get(f"/data/{place}/state", Cookie=entry.headers["Set-Cookie"].partition(";")[0]))
+print("devices", *state["node"]["devices"])
+print("qp of rxe0 at most", *[most for device, resource, most in state["capacity"] if (device, resource) == ("rxe0", "qp")])
+for bypass in state["bypasses"]:
+    print("bypass", bypass["pid"], bypass["tenant"], bypass["resources"]["pd"]["kernel"])
+for tenant, device, resource, created, destroyed in state["churn"]:
+    print("churn", tenant, device, resource, created > 0 and destroyed > 0)
+for finding in state["node"]["findings"] or []:
+    print("doctor", finding["subject"], finding["text"])
+END
+}
+start "$programs/raw_uverbs" ioctl 5
+"$programs/churn" 5 < <(exec 9>&-; exec sleep 120) > /dev/null 9>&- &
+churning=$!
+await 10 "bypass: pid $program "
+for _ in $(seq 20); do
+    seen=$(on_page)
+    case $seen in *churn*doctor*) break ;; esac
+    sleep 1
+done
+has "the page is told of the node's devices" "$seen" "devices rxe0"
+has "and what they can have" "$seen" "qp of rxe0 at most $(ibv_devinfo -v -d rxe0 | awk '/max_qp:/ { print $2 }')"
+has "of who goes around the quota" "$seen" "bypass $program default 5"
+has "of churn" "$seen" "churn default rxe0 qp True"
+has "and of what doctor finds" "$seen" "doctor provider rxe adopted"
+kill "$churning"
+proceed
+stop_sidecar
+
 # --- a pid namespace of its own ----------------------------------------------------------------------
 policy <<< 'version = 1'
 : > sidecar.log
