@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """clang.py BUILD: whether clang has a warning for a source of the product.
 
-It reads them and makes no code, which takes half as long as a build. BUILD gets what is generated, and the headers that
-are compiled before.
+It reads them and makes no code, which takes half as long as a build. BUILD gets the sources that are generated, and the
+headers that are compiled before.
 """
 import concurrent.futures
 import json
@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-GENERATED = re.compile(r"(\S+\.(?:pch|h)): ")
+GENERATED = re.compile(r"(\S+\.(?:pch|h|cpp)): ")
 
 
 def set_up(build):

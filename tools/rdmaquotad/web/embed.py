@@ -16,7 +16,8 @@ def literal(data):
 
 
 def main(output, paths):
-    lines = ['#include "tools/rdmaquotad/web/assets.hpp"', "", "namespace rdmaquota {", "namespace {", ""]
+    lines = ['#include "tools/rdmaquotad/web/assets.hpp"', "",
+             '#pragma GCC diagnostic ignored "-Woverlength-strings"', "", "namespace rdmaquota {", "namespace {", ""]
     rows = []
     for number, path in enumerate(paths):
         with open(path, "rb") as file:

@@ -56,8 +56,10 @@ const WebSession* WebSessions::with_token(std::string_view token) const {
 
 const WebSession* WebSessions::at(std::string_view place, std::string_view cookie) const {
     const WebSession* found = nullptr;
-    for (const auto& session : sessions_)
-        if (same_secret(place, session.place) & same_secret(cookie, session.cookie)) found = &session;
+    for (const auto& session : sessions_) {
+        const bool right_place = same_secret(place, session.place), right_cookie = same_secret(cookie, session.cookie);
+        if (right_place && right_cookie) found = &session;
+    }
     return found;
 }
 

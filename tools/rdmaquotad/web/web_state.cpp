@@ -115,7 +115,7 @@ std::string WebState::events(const Peer& viewer) {
     for (const auto& [key, of] : sources_.recent.all())
         if (sources_.visibility.sees_key(viewer, key))
             for (const auto& recent : of.events)
-                all.emplace_back(recent.event.time_ns, [&, this] { return sources_.recent.text(of, recent); });
+                all.emplace_back(recent.event.time_ns, [this, &of = of, &recent = recent] { return sources_.recent.text(of, recent); });
     const auto& own = sources_.events.all();
     std::size_t taken = 0;
     for (auto event = own.rbegin(); event != own.rend() && taken < most_events; ++event)
