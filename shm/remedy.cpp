@@ -128,12 +128,14 @@ void read_origin(const LimitsSegment& limits, std::string_view device, const Den
     if (found.of_file == unset) found.of_file = unlimited;
 }
 
+// Whose own limit is a share, too, can give no more: then what is above that has to grow.
 void read_above(std::string_view device, const Denial& denial, Circumstances& found) {
+    const auto row = row_of(device, denial);
     for (std::string name = found.tenant; name != node_tenant;) {
         name = parent_of(name);
-        const auto limits = LimitsSegment::open(limits_path(here_path(found.directory, name)));
-        if (!limits) continue;
-        found.above_limit = limits->limit(Scope::tenant, row_of(device, denial), denial.resource);
+        const auto limits = LimitsSegment::open(limits_path(here_path(found.directory, name)), LimitsSegment::Parts::all);
+        if (!limits || limits->reason(Scope::tenant, row, denial.resource) == Reason::grant) continue;
+        found.above_limit = limits->limit(Scope::tenant, row, denial.resource);
         if (found.above_limit == unlimited) continue;
         found.above = name;
         return;

@@ -45,7 +45,7 @@ def live(browser, node):
     text = page.text()
     check("it says which device is full, of what", "mlx5_0 is full: 5,500 of 5,500 qp" in text, text)
     check("and who fills it, tenants and processes",
-          f"Most of it: physics/atlas 77 %" in text and f"gpt_train (pid {train.pid}) with 3,544" in text, text)
+          "Most of it: physics/atlas 4,244 (77 %)" in text and f"gpt_train (pid {train.pid}) with 3,544" in text, text)
     check("and what to type", "rdmaquota set physics/atlas mlx5_0 qp=4244" in text and "rdmaquota set node mlx5_0 qp=6875" in text, text)
     check("a denial is there with what helps", page.wait_for("set astro mlx5_0 cq=201", 10) is not None, page.text())
 

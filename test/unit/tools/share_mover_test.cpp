@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "shm/policy/limits_writer.hpp"
+#include "shm/remedy.hpp"
 #include "test/unit/tools/tenant_node.hpp"
 #include "tools/common/shares/divide.hpp"
 
@@ -265,6 +266,22 @@ TEST_CASE_METHOD(Physics, "where the kernel counts, a forged gate takes nothing"
         pass();
         CHECK(in_force(0) <= 500);
         CHECK(in_force(0) > 400);
+    }
+}
+
+TEST_CASE_METHOD(TenantNode, "a share that is used up is told of whose limit it is a share of") {
+    Policy policy;
+    limit(policy.tenant("physics"), 1000);
+    limit(policy.tenant("physics/a"), 900);
+    const Denial denial{qp, Scope::tenant, false, 300, 300, 1, true};
+    const auto above = [&] {
+        publish(policy);
+        return circumstances_of(path, here_path(path, "physics/a"), "physics/a", "rxe0", denial, Reason::grant).above;
+    };
+    SECTION("the nearest") { CHECK(above() == "physics"); }
+    SECTION("not one that has a share itself") {
+        row_for(policy.node, "*")[index(qp)] = 500;
+        CHECK(above() == "node");
     }
 }
 

@@ -60,12 +60,6 @@ void of_tenants(Exposition& out, const MetricsInput& input, std::size_t TenantMe
     for (const auto& tenant : input.tenants) out.sample({{"tenant", tenant.label}}, tenant.*figure);
 }
 
-// A tenant of which nothing is known has 0, so that a rise from there is seen.
-void of_tenants(Exposition& out, const MetricsInput& input, std::map<std::string, std::uint64_t> figures) {
-    for (const auto& tenant : input.tenants) figures.try_emplace(tenant.label, 0);
-    for (const auto& [tenant, figure] : figures) out.sample({{"tenant", tenant}}, figure);
-}
-
 void cells(Exposition& out, const Cells& figures) {
     for (const auto& [cell, figure] : figures)
         out.sample({{"tenant", cell.tenant}, {"device", cell.device}, {"resource", cell.resource}}, figure);
@@ -107,13 +101,23 @@ void denials(Exposition& out, const MetricsInput& input) {
     denials(out, all, EventKind::refused_by_device, "error");
 }
 
+// Where the tenant uses something, nothing is 0, so that a rise from there is seen.
+Cells with_zeros(const MetricsInput& input, Cells figures) {
+    for (const auto& tenant : input.tenants)
+        for (const auto& device : tenant.devices)
+            for (const auto& view : device.resources)
+                if (device.name != total_device)
+                    figures.try_emplace({tenant.label, device.name, std::string(info(view.resource).name)}, 0);
+    return figures;
+}
+
 void single(Exposition& out, std::uint64_t value) { out.sample({}, value); }
 
 void around(Exposition& out, const MetricsInput& input) {
-    out.gauge("rdmaquota_bypassers", "Processes that have more in the kernel at present than they were charged for.");
-    of_tenants(out, input, input.bypassers);
-    out.counter("rdmaquota_bypasses_total", "How often a process was found to have more in the kernel than it was charged for.");
-    of_tenants(out, input, input.bypasses);
+    out.gauge("rdmaquota_bypassers", "Processes that have more of it in the kernel at present than they were charged for.");
+    cells(out, with_zeros(input, input.bypassers));
+    out.counter("rdmaquota_bypasses_total", "How often a process was found to have more of it in the kernel than it was charged for.");
+    cells(out, with_zeros(input, input.bypasses));
     out.counter("rdmaquota_backstop_denials_total", "What the kernel itself denied in the tenant's cgroup (rdma.events).");
     for (const auto& [device, counts] : input.backstop)
         for (const auto& [resource, count] :

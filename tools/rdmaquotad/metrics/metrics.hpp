@@ -41,9 +41,9 @@ struct MetricsInput {
     std::uint64_t start_s = 0;  // of the sidecar, since 1970
     std::vector<TenantMetrics> tenants;
     std::map<std::string, DenialCounts::OfTenant> denials;  // by label
-    std::map<std::string, std::uint64_t> bypassers;         // processes at present, by label
-    std::map<std::string, std::uint64_t> bypasses;          // since the sidecar started, by label
-    Cells created, destroyed;                               // objects
+    Cells bypassers;            // processes at present
+    Cells bypasses;             // how often one was found
+    Cells created, destroyed;  // objects
     std::map<DeviceCapacity::Place, DeviceCapacity::Figure> devices;
     std::map<std::string, std::uint64_t> events;  // of the sidecar, by kind, since it started
     std::map<std::string, HcaCounts> backstop;    // what the kernel denied in the default tenant's cgroup; by device

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <set>
 #include <utility>
 
 #include "tools/common/config.hpp"
@@ -59,7 +58,9 @@ void NodeMetrics::add(const Tenant& tenant, const std::string& device, const Eve
 }
 
 void NodeMetrics::add(const NodeEvent& event) {
-    if (event.kind == "bypass") ++bypasses_[event.fields.value("tenant", "")];
+    if (event.kind != "bypass") return;
+    for (const auto& [resource, amounts] : event.fields.at("resources").items())
+        ++bypasses_[{event.fields.value("tenant", ""), event.fields.value("device", ""), resource}];
 }
 
 // Of one that is gone, and of those who ended before it was known: "unknown". The node counts without having limits, too.
@@ -100,10 +101,10 @@ void NodeMetrics::add_denials(MetricsInput& input) const {
 }
 
 void NodeMetrics::add_around(MetricsInput& input) const {
-    std::map<std::string, std::set<std::uint32_t>> pids;
-    for (const auto& bypass : sources_.kernel.bypasses()) pids[label(bypass.tenant)].insert(bypass.pid);
-    for (const auto& [tenant, processes] : pids) input.bypassers[tenant] = processes.size();
-    for (const auto& [tenant, count] : bypasses_) input.bypasses[label(tenant)] += count;
+    for (const auto& bypass : sources_.kernel.bypasses())
+        for (const auto& amount : bypass.amounts)
+            ++input.bypassers[{label(bypass.tenant), bypass.device, std::string(info(amount.resource).name)}];
+    for (const auto& [cell, count] : bypasses_) input.bypasses[{label(cell.tenant), cell.device, cell.resource}] += count;
     for (const auto& [place, counts] : sources_.kernel.churn())
         for (std::size_t r = 0; r < resource_count; ++r) {
             if (counts.created[r] == 0) continue;

@@ -48,7 +48,7 @@ private:
     Sources sources_;
     std::uint64_t start_s_;
     DenialCounts denials_;
-    std::map<std::string, std::uint64_t> bypasses_;  // by name
+    Cells bypasses_;  // with names of tenants
     Labels labels_;
 };
 

@@ -19,15 +19,16 @@ function set(tenant, device, resource, value) {
     return command("rdmaquota", "set", tenant, device, `${resource.name}=${setting(value, resource.unit)}`);
 }
 
-// Those who use most of it, as words: "physics 60 %, astro 30 %".
-export function users(use, most = 3) {
+// Those who use most of it, as words: "physics 60 (60 %), astro 30 (30 %)".
+export function users(model, use, most = 3) {
+    const unit = model.unit(use.resource);
     return use.shares.slice(0, most).flatMap(({tenant, cell}, i) =>
-        [i === 0 ? "" : ", ", link.tenant(tenant.name), ` ${percent(cell.used, use.used)}`]);
+        [i === 0 ? "" : ", ", link.tenant(tenant.name), ` ${amount(cell.used, unit)} (${percent(cell.used, use.used)})`]);
 }
 
 function processesOf(model, use, tenant) {
     const uses = model.processes(use.device, use.resource, tenant).slice(0, 3);
-    return uses.length === 0 ? [] : [" Its largest processes: ", ...uses.flatMap((one, i) =>
+    return uses.length === 0 ? [] : [` The largest processes of ${clean(tenant.name)}: `, ...uses.flatMap((one, i) =>
         [i === 0 ? "" : ", ", link.process(tenant.name, one.pid, `${one.comm} (pid ${one.pid})`),
          ` with ${amount(one.used, model.unit(one.resource))}`]), "."];
 }
@@ -48,7 +49,7 @@ function ofNode(model, use) {
     return alert(model, "node", use, null, use.used / use.bound + 1, {
         title: [link.device(device), ` is ${use.used >= use.bound ? "full" : "nearly full"}: ${amount(use.used, unit)} of `,
                 `${amount(use.bound, unit)} ${resource.name} (${resource.words}) `, limited ? "in use." : "that it can have."],
-        body: first ? ["Most of it: ", ...users(use), ".", ...processesOf(model, use, first.tenant)] : [],
+        body: first ? ["Most of it: ", ...users(model, use), ".", ...processesOf(model, use, first.tenant)] : [],
         advice: [first && advice(model, `So that ${clean(first.tenant.name)} gets no more`,
                                  set(first.tenant.name, device, resource, first.cell.used)),
                  limited && advice(model, "To allow more on this node", set("node", device, resource, use.bound * 1.25))],

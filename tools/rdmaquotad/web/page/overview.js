@@ -7,13 +7,12 @@ import {Model, near} from "./model.js";
 
 const shown = 6;  // resources of a device
 
-// How much is used, by whom: the three largest tenants, and the rest. With words for those who do not see it.
+// How much of a bound is used, by whom: the three largest tenants, and the rest. With words for those who do not see it.
 export function bar(model, use) {
     const unit = model.unit(use.resource);
-    const whole = use.bound || Math.max(use.used, 1);
-    const level = !use.bound ? "open" : use.used >= use.bound ? "bad" : use.used >= near * use.bound ? "warn" : "";
-    const label = use.bound ? `${amount(use.used, unit)} of ${amount(use.bound, unit)}, ${percent(use.used, use.bound)}` :
-        `${amount(use.used, unit)}, divided among its users`;
+    const whole = Math.max(use.bound, use.used, 1);
+    const level = use.used >= use.bound ? "bad" : use.used >= near * use.bound ? "warn" : "";
+    const label = `${amount(use.used, unit)} of ${amount(use.bound, unit)}, ${percent(use.used, use.bound)}`;
     const largest = use.shares.slice(0, 3).map(({cell}) => cell.used);
     const parts = [...largest, Math.max(0, use.used - largest.reduce((sum, used) => sum + used, 0))];
     let left = 0;
@@ -49,8 +48,8 @@ export function useRow(model, use) {
               el("p", {class: "figures"}, el("b", {title: words}, name), " ",
                  use.bound === null ? amount(use.used, unit) : `${amount(use.used, unit)} of ${amount(use.bound, unit)}${whole}`,
                  el("span", {class: "room"}, room)),
-              bar(model, use),
-              el("p", {class: "who"}, use.shares.length === 0 ? "nobody uses it" : users(use)));
+              use.bound === null ? null : bar(model, use),
+              el("p", {class: "who"}, use.shares.length === 0 ? "nobody uses it" : users(model, use)));
 }
 
 function card(model, device) {
