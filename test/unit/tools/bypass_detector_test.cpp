@@ -59,19 +59,22 @@ struct Detecting : LedgerFixture {
     Observation observe() {
         REQUIRE(copy.read(path));
         slots = slot_uses(copy, devices);
-        Observation observation{now, uses, {}, true, 0, {{"default", 1, true, slots}}, {}, true,
+        Observation observation{now, uses, {}, true, 0, {{"default", 1, true, slots}}, {}, {}, true,
                                 [](std::uint32_t) { return "default"; },
                                 [this](const std::string&) { return mode != Mode::off; }};
         observation.known.fill(true);
         std::map<std::uint32_t, std::string> paths{{1, path}};
         if (!second_path.empty()) {
-            REQUIRE(second.read(second_path));
-            second_slots = slot_uses(second, devices);
+            if (fresh) {
+                REQUIRE(second.read(second_path));
+                second_slots = slot_uses(second, devices);
+            }
             observation.ledgers.push_back({"physics", 2, fresh, second_slots});
             paths[2] = second_path;
         }
         holders.follow(paths);
         observation.held = holders.find(openings_by_process(uses), copy.claims() + second.claims());
+        observation.unread = holders.unread();
         return observation;
     }
 
@@ -304,6 +307,28 @@ TEST_CASE_METHOD(InTwoTenants, "nobody is judged by a ledger that was not read")
     const auto reports = look(20);
     REQUIRE(reports.size() == 1);
     CHECK(reports[0].kind == BypassReport::Kind::bypass);
+}
+
+TEST_CASE_METHOD(Detecting, "nor who claimed a slot since a ledger was read") {
+    second_path = directory / "physics";
+    REQUIRE(Ledger::create(second_path, {}));
+    REQUIRE(look().empty());
+    fresh = false;
+    const SlotChild child(second_path, {4711, 0, 1, "late"}, device, charge_of(2));
+    uses = {use_of(child.pid(), 2)};
+    CHECK(look(2).empty());
+    fresh = true;
+    CHECK(look(20).empty());
+}
+
+TEST_CASE_METHOD(Detecting, "nor of whom it is not known whether it holds a slot") {
+    uses = {use_of(own_pid, 5)};
+    auto observation = observe();
+    observation.unread = {own_pid};
+    for (int i = 0; i < 20; ++i) CHECK(detector.look(observation).empty());
+    observation.unread.clear();
+    CHECK(detector.look(observation).empty());
+    CHECK(detector.look(observation).size() == 1);
 }
 
 TEST_CASE_METHOD(Detecting, "nor in a tenant that is not charged, and what was reported there ends") {

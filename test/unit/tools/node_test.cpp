@@ -279,6 +279,15 @@ TEST_CASE_METHOD(NodeFixture, "what was in the way of a tenant is said") {
     CHECK(instances.make_for(getpid(), geteuid()).error() == "no room");
 }
 
+TEST_CASE_METHOD(NodeFixture, "a ledger has its number as soon as its tenant is known") {
+    put("default");
+    put("physics");
+    publish();
+    node.refresh();
+    CHECK(watched("default").number() != 0);
+    CHECK(watched("physics").number() != 0);
+}
+
 TEST_CASE_METHOD(NodeFixture, "a thousand tenants at rest cost little, and one that is woken is seen at once") {
     constexpr int count = 1000;
     put("default");

@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 
 #include <fmt/core.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -41,6 +42,20 @@ struct Holding : LedgerFixture {
             for (const auto& slot : of_pid->second) found.push_back(slot.slot);
         return found;
     }
+};
+
+// No two neighbours among its pages have the same rights, so that each is a line of its own in /proc/PID/maps.
+class ManyMappings {
+public:
+    ManyMappings() {
+        for (std::size_t i = 0; i < count; i += 2) REQUIRE(mprotect(pages_ + i * page, page, PROT_READ) == 0);
+    }
+    ManyMappings(const ManyMappings&) = delete;
+    ~ManyMappings() { munmap(pages_, count * page); }
+
+private:
+    static constexpr std::size_t count = 30'000, page = 4096;
+    char* pages_ = static_cast<char*>(mmap(nullptr, count * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 };
 
 }  // namespace
@@ -100,6 +115,19 @@ TEST_CASE_METHOD(Holding, "a slot that another process has claimed since is no l
     const SlotChild other(path, {77, 0, 4711, "other"}, "rxe0", {});
     REQUIRE(ledger.owners().front().slot == slot);
     CHECK(of(own_pid(), 0).empty());
+}
+
+TEST_CASE_METHOD(Holding, "where maps take long to read, it is said of whom they are too old") {
+    const ManyMappings many;
+    CHECK(of(own_pid(), 0).empty());
+    CHECK(holders.unread().empty());
+    const auto owner = claim(ledger);
+    CHECK(of(own_pid(), 0).empty());  // it opened nothing since, so that it may have no slot
+    CHECK(holders.unread().empty());
+    CHECK(of(own_pid(), 1).empty());
+    CHECK(holders.unread() == std::set{own_pid()});
+    while (of(own_pid(), 1).empty()) usleep(1000);
+    CHECK(holders.unread().empty());
 }
 
 TEST_CASE("of mappings only those of the ledger's lock files tell a slot") {

@@ -41,6 +41,13 @@ Json counts_json(const ResourceCounts& counts) {
     return json;
 }
 
+std::set<std::uint32_t> ledgers_in(const SlotHolders::Held& held) {
+    std::set<std::uint32_t> ledgers;
+    for (const auto& [pid, slots] : held)
+        for (const auto& slot : slots) ledgers.insert(slot.ledger);
+    return ledgers;
+}
+
 bool is_system(const std::string& directory) {
     std::error_code unknown;
     return std::filesystem::equivalent(directory, system_directory, unknown);
@@ -212,9 +219,7 @@ void BypassMonitor::follow_ledgers() {
 SlotHolders::Held BypassMonitor::find_held(const std::set<std::string>& devices) {
     follow_ledgers();
     auto held = holders_.find(openings_by_process(uses_), node_.claims());
-    std::set<std::uint32_t> in_use;
-    for (const auto& [pid, slots] : held)
-        for (const auto& slot : slots) in_use.insert(slot.ledger);
+    const auto in_use = ledgers_in(held);
     for (auto* tenant : node_.with_ledger()) {
         auto& ledger = tenant->ledger();
         if (ledger.at_rest() && in_use.contains(ledger.number())) node_.look_at(ledger, devices);
@@ -237,15 +242,16 @@ void BypassMonitor::count_churn(const SlotHolders::Held& held) {
 
 Observation BypassMonitor::observe(SlotHolders::Held held) {
     Observation observation{looked_, uses_, {}, watch_->attached(), watch_->since(), {}, std::move(held),
-                            for_everyone_, [this](std::uint32_t pid) { return tenants_.of(pid); },
+                            holders_.unread(), for_everyone_, [this](std::uint32_t pid) { return tenants_.of(pid); },
                             [this](const std::string& key) {
                                 const auto* tenant = node_.find(key);
                                 return tenant == nullptr || tenant->mode() != Mode::off;
                             }};
     for (const auto& row : resource_table) observation.known[index(row.id)] = watch_->knows(row.id);
+    const auto in_use = ledgers_in(observation.held);
     for (const auto* tenant : node_.with_ledger()) {
         const auto& ledger = tenant->ledger();
-        if (!ledger.slots().empty())
+        if (!ledger.slots().empty() || (ledger.usable() && in_use.contains(ledger.number())))
             observation.ledgers.push_back({tenant->key(), ledger.number(), ledger.looked() >= looked_, ledger.slots()});
     }
     return observation;

@@ -25,6 +25,18 @@ std::map<LedgerSlot, std::vector<std::uint32_t>> find_keepers(const Observation&
     return keepers;
 }
 
+// Processes that may have more in a ledger, or a slot there that it is not known to have, than was read.
+std::set<std::uint32_t> find_unread(const Observation& observation) {
+    auto unread = observation.unread;
+    std::set<std::uint32_t> old;
+    for (const auto& ledger : observation.ledgers)
+        if (!ledger.fresh) old.insert(ledger.number);
+    for (const auto& [pid, slots] : observation.held)
+        for (const auto& slot : slots)
+            if (old.contains(slot.ledger)) unread.insert(pid);
+    return unread;
+}
+
 }  // namespace
 
 std::map<std::uint32_t, std::uint64_t> openings_by_process(const std::vector<KernelUse>& uses) {
@@ -65,10 +77,14 @@ std::map<ProcessDevice, GroupCounts> GroupReader::read(const Observation& observ
             groups.join(pid, pids.front());
             with_slot.insert(pid);
         }
+    const auto unread = find_unread(observation);
     Counts counts;
     for (const auto& use : observation.uses)
-        if (const bool has_slot = with_slot.contains(use.pid); has_slot || observation.everyone)
-            add_kernel(counts[{groups.of(use.pid), use.device}], use, has_slot, observation.at);
+        if (const bool has_slot = with_slot.contains(use.pid); has_slot || observation.everyone) {
+            auto& of_group = counts[{groups.of(use.pid), use.device}];
+            add_kernel(of_group, use, has_slot, observation.at);
+            of_group.stale |= unread.contains(use.pid);
+        }
     processes_.keep_only(groups.pids());
     add_slots(counts, observation, keepers, groups);
     leave_out(counts, observation);

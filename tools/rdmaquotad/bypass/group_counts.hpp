@@ -37,7 +37,8 @@ struct GroupCounts {
     bool has_slot = false;              // one of its processes has
     std::uint64_t oldest = UINT64_MAX;  // start time
     bool partial = false;               // as in KernelUse, of any of its uses
-    bool stale = false;                 // the same, or one of its ledgers was not read at this look
+    // The same, or what one of its processes holds, or has in a ledger, was not read at this look.
+    bool stale = false;
     std::uint64_t driver_objects = 0;
     std::uint64_t activity = 0;  // objects made and destroyed
     std::uint64_t openings = 0;  // devices opened and closed

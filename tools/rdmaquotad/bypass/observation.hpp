@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +18,7 @@ namespace rdmaquota {
 
 using ProcessDevice = std::pair<std::uint32_t, std::string>;
 
-// The ledger of one tenant, that has owners.
+// The ledger of one tenant, that has owners by its own word, or by the kernel's.
 struct ObservedLedger {
     std::string tenant;    // its key
     std::uint32_t number;  // as in LedgerSlot
@@ -34,7 +35,8 @@ struct Observation {
     std::uint64_t complete_since;
 
     std::vector<ObservedLedger> ledgers;
-    SlotHolders::Held held;  // by processes in `uses`
+    SlotHolders::Held held;          // by processes in `uses`
+    std::set<std::uint32_t> unread;  // processes of which that is not known, as in SlotHolders
     // Programs charge these ledgers by default. Otherwise processes without a slot in one are not their concern.
     bool everyone;
     // The tenant of a process without a slot, and whether processes in a tenant are charged at all.

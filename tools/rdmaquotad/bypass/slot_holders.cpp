@@ -54,7 +54,11 @@ SlotHolders::Held SlotHolders::find(const std::map<std::uint32_t, std::uint64_t>
     std::erase_if(known_, [&](const auto& entry) { return !openings.contains(entry.first); });
     const bool others = std::exchange(others_, false);
     const bool again = std::exchange(claims_, claims) != claims || others;
-    for (const auto& [pid, count] : openings) read(pid, count, again);
+    unread_.clear();
+    for (const auto& [pid, count] : openings) {
+        read(pid, count, again);
+        if (const auto& known = known_[pid]; known.slots.empty() && known.openings != count) unread_.insert(pid);
+    }
     Held held;
     for (const auto& [pid, known] : known_)
         for (const auto& slot : known.slots)

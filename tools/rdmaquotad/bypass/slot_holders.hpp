@@ -32,6 +32,11 @@ public:
     // claimed, which may be one that another held before. Processes whose maps take long to read are read less often.
     Held find(const std::map<std::uint32_t, std::uint64_t>& openings, std::uint64_t claims);
 
+    // Processes of which the last `find` does not know what they hold: their maps, which take long to read, were last
+    // read before they opened or closed a device. In all others a slot was looked for after they had opened theirs, and
+    // a slot is claimed before that.
+    const std::set<std::uint32_t>& unread() const noexcept { return unread_; }
+
     // The ledgers in which a process held a slot at the last look.
     std::set<std::uint32_t> ledgers_of(std::uint32_t pid) const;
 
@@ -47,6 +52,7 @@ private:
     std::set<std::uint32_t> followed_;
     LockFiles lock_files_;
     std::map<std::uint32_t, Known> known_;  // by pid
+    std::set<std::uint32_t> unread_;
     std::uint64_t claims_ = 0;
     bool others_ = false;  // a ledger came since the last look
 };

@@ -87,8 +87,11 @@ void Node::list_tenants() {
         return !there.contains(entry.first) && is_gone(limits_path(entry.second.place().here));
     });
     with_ledger_.clear();
-    for (auto& [key, tenant] : tenants_)
-        if (tenant.has_ledger()) with_ledger_.push_back(&tenant);
+    for (auto& [key, tenant] : tenants_) {
+        if (!tenant.has_ledger()) continue;
+        with_ledger_.push_back(&tenant);
+        if (tenant.ledger().number() == 0) tenant.ledger().check();  // its owners are known from the first look on
+    }
 }
 
 void Node::update_missing() {
