@@ -61,9 +61,8 @@ Object* create(const ibv_context* verbs, Call call, Object* (*self)(Args...), Ki
     Context* context = Context::find(verbs);
     const auto real = real_call(call, self);
     if (!context) return real(args...);
-    Receipt receipt{nullptr, size, kind, 0, 0};
-    if (!charge_for(*context, receipt, [&] { return context->charge(kind, size); })) return nullptr;
-    return create_charged(*context, receipt, real, args...);
+    const auto charge = [&] { return context->charge(kind, size); };
+    return create_charged(*context, {nullptr, size, kind}, charge, real, args...);
 }
 
 template <class Object>

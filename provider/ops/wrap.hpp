@@ -33,35 +33,40 @@ Function* real_op(const Context& context, Op op, Function*) noexcept {
     return reinterpret_cast<Function*>(context.real(op));
 }
 
-// The second half of a creation: calls the real op, then files the receipt or uncharges. The receipt of a thread that
-// is cancelled in the real call is lost: the charge stays until this process closes its last device or ends.
+// After a real call that created nothing. What the guard in the kernel refused is tried again for a moment; then the
+// charge and the receipt's room are given back.
 template <class Object, class... Args>
-[[gnu::always_inline]] inline Object* create_charged(Context& context, Receipt receipt, Object* (*real)(Args...),
-                                                     std::type_identity_t<Args>... args) {
-    Object* object = real(args...);
-    if (!object && errno == guard_errno) [[unlikely]]
+[[gnu::cold, gnu::noinline]] Object* create_failed(Context& context, Receipt receipt, Object* (*real)(Args...),
+                                                   std::type_identity_t<Args>... args) {
+    Object* object = nullptr;
+    if (errno == guard_errno)
         object = call_again<Object>(context.device_name(), receipt.kind, [&] { return real(args...); });
     receipt.object = object;
-    if (object) [[likely]]
-        context.receipts().file(receipt);
-    else {
-        context.uncharge(receipt);
-        context.receipts().release();
-        context.report_failure(receipt);
-    }
-    return object;
+    if (object) return context.receipts().file(receipt), object;
+    context.uncharge(receipt);
+    context.receipts().release();
+    context.report_failure(receipt);
+    return nullptr;
 }
 
-// The first half: room for a receipt, and the charge, into a receipt without an object. False: denied, with errno set.
-template <class Charge>
-[[gnu::always_inline]] inline bool charge_for(Context& context, Receipt& receipt, Charge charge) {
+// Makes room for a receipt, charges, calls the real op and files the receipt; null with errno set when denied or
+// failed. The receipt of a thread that is cancelled in the real call is lost: the charge stays until this process
+// closes its last device or ends.
+template <class Charge, class Object, class... Args>
+[[gnu::always_inline]] inline Object* create_charged(Context& context, Receipt receipt, Charge charge,
+                                                     Object* (*real)(Args...), std::type_identity_t<Args>... args) {
     if (!context.receipts().reserve()) [[unlikely]]
-        return errno = ENOMEM, false;
+        return errno = ENOMEM, nullptr;
     const std::optional<AccountMask> charged = charge();
     if (!charged) [[unlikely]]
-        return context.receipts().release(), false;
+        return context.receipts().release(), nullptr;
     receipt.charged = *charged;
-    return true;
+    Object* object = real(args...);
+    if (!object) [[unlikely]]
+        return create_failed(context, receipt, real, args...);
+    receipt.object = object;
+    context.receipts().file(receipt);
+    return object;
 }
 
 // Creates by an op. `self` is the calling wrapper, which has the real op's type.
@@ -70,9 +75,8 @@ Object* create(const ibv_context* verbs, Op op, Object* (*self)(Args...), std::u
                std::type_identity_t<Args>... args) {
     Context* context = Context::find(verbs);
     if (!context) return errno = EINVAL, nullptr;  // not a context of ours: nothing to call
-    Receipt receipt{nullptr, size, kind, 0, 0};
-    if (!charge_for(*context, receipt, [&] { return context->charge<kind>(size); })) return nullptr;
-    return create_charged(*context, receipt, real_op(*context, op, self), args...);
+    const auto charge = [&] { return context->charge<kind>(size); };
+    return create_charged(*context, {nullptr, size, kind}, charge, real_op(*context, op, self), args...);
 }
 
 // Destroys the object that `receipt` is for; an empty one for an object that was not charged. The receipt was taken out
