@@ -36,15 +36,15 @@ void* take_seat(const std::string& ledger) {
 
 }  // namespace
 
-// In memory of its own that the kernel clears in a forked child. The child leaves the parent's descriptor open, since it
-// cannot know whether it shares the parent's table of descriptors.
+// In memory of its own that the kernel clears in a forked child. The child leaves the parent's descriptor open, since
+// it cannot know whether it shares the parent's table of descriptors.
 struct DeathWatch::State {
     std::atomic<bool> begun;  // false in a forked child
     std::atomic<bool> busy;
     DirectoryWatch watch;
     void* seat;
     unsigned denials;  // since `denials_began`
-    std::uint64_t denials_began;
+    std::uint64_t denials_began, last_denial;
     unsigned attempts;  // to begin
     std::uint64_t retry;
     std::uint64_t refreshed;  // when all files were looked at
@@ -86,11 +86,11 @@ void DeathWatch::State::suspect(std::uint64_t closed) noexcept {
 // Whether `suspects` is as of now.
 bool DeathWatch::State::update(const std::string& ledger) noexcept {
     if (watch.fd < 0) return begin(ledger);
-    const auto whose = watch.whose();
-    if (whose == DirectoryWatch::Whose::unknown) return false;
-    const auto closed = whose == DirectoryWatch::Whose::ours ? watch.closed_files() : std::nullopt;
-    if (!closed) return end(), false;
-    if (*closed != 0) suspect(*closed);
+    std::uint64_t closed = 0;
+    const auto news = watch.read_closed(closed);
+    if (news == DirectoryWatch::News::lost) end();
+    if (news != DirectoryWatch::News::read) return false;
+    if (closed != 0) suspect(closed);
     return true;
 }
 
@@ -119,6 +119,7 @@ void DeathWatch::count_denial(std::uint32_t slots) noexcept {
         const auto now = now_ns();
         if (now - state->denials_began > busy_time) state->denials_began = now, state->denials = 0;
         ++state->denials;
+        state->last_denial = now;
         state->busy = false;
     }
     errno = error;
@@ -146,8 +147,21 @@ void DeathWatch::seen_alive(const Suspects& looked, std::uint64_t but_for) noexc
     for (std::uint32_t file = 0; file < files; ++file)
         if (looked.files >> file & 1 && state->told[file] + settled <= looked.at)
             state->suspects &= ~(std::uint64_t{1} << file);
+    if (state->suspects != all) state->attempts = 0, state->retry = 0;  // it lasted
     state->suspects |= but_for;
     state->busy = false;
+}
+
+void DeathWatch::end_if_idle(std::uint64_t idle) noexcept {
+    auto* state = take_state(false);
+    if (!state) return;
+    const int error = errno;
+    if (state->watch.fd >= 0 && now_ns() - state->last_denial >= idle) {
+        state->end();
+        state->denials = 0;
+    }
+    state->busy = false;
+    errno = error;
 }
 
 DeathWatch::~DeathWatch() {

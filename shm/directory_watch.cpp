@@ -32,18 +32,24 @@ bool read_text(const char* path, char (&text)[size]) noexcept {
     return bytes > 0;
 }
 
+// A process in some hundred groups has a longer file, of which the line may be in the rest.
 bool is_filtered() noexcept {
     char text[4096];
     if (!read_text("/proc/thread-self/status", text)) return true;
     const char* mode = std::strstr(text, "\nSeccomp:");
-    return mode && std::strtoul(mode + std::strlen("\nSeccomp:"), nullptr, 10) != 0;
+    if (!mode) return std::strlen(text) == sizeof text - 1;
+    return std::strtoul(mode + std::strlen("\nSeccomp:"), nullptr, 10) != 0;
+}
+
+int duplicate(int fd) noexcept {
+    const int high = fcntl(fd, F_DUPFD_CLOEXEC, lowest_descriptor);
+    return high >= 0 ? high : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
 int inotify_descriptor() noexcept {
     const int first = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (first < 0) return -1;
-    int fd = fcntl(first, F_DUPFD_CLOEXEC, lowest_descriptor);
-    if (fd < 0) fd = fcntl(first, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int fd = duplicate(first);
     close(first);
     return fd;
 }
@@ -53,6 +59,25 @@ std::uint64_t bit_of(const inotify_event& event) noexcept {
     char* end = nullptr;
     const auto number = event.len > 0 ? std::strtoul(event.name, &end, 10) : files;
     return number < files && end != event.name ? std::uint64_t{1} << number : 0;
+}
+
+// Reads what waits in an inotify instance into `closed`. False when events were lost or come too fast.
+bool read_events(int fd, std::uint64_t& closed) noexcept {
+    alignas(inotify_event) char buffer[4096];
+    int waiting = 0;
+    for (int reads = 0; reads < most_reads; ++reads) {
+        if (ioctl(fd, FIONREAD, &waiting) != 0) return false;
+        if (waiting == 0) return true;
+        const auto size = read(fd, buffer, sizeof buffer);
+        if (size <= 0) return false;
+        for (ssize_t at = 0; at < size;) {
+            const auto& event = *reinterpret_cast<const inotify_event*>(buffer + at);
+            if (event.mask & (IN_Q_OVERFLOW | IN_IGNORED | IN_UNMOUNT)) return false;
+            closed |= bit_of(event);
+            at += static_cast<ssize_t>(sizeof event + event.len);
+        }
+    }
+    return false;
 }
 
 }  // namespace
@@ -69,49 +94,40 @@ bool DirectoryWatch::begin(const char* directory) noexcept {
     device = static_cast<unsigned long>(major(status.st_dev)) << 20 | minor(status.st_dev);  // the kernel's MKDEV
     fd = inotify_descriptor();
     if (fd < 0) return false;
-    if (inotify_add_watch(fd, directory, IN_CLOSE_WRITE | IN_ONLYDIR) >= 0 && whose() == Whose::ours) return true;
+    if (inotify_add_watch(fd, directory, IN_CLOSE_WRITE | IN_ONLYDIR) >= 0 && whose(fd) == Whose::ours) return true;
     close(std::exchange(fd, -1));
     return false;
 }
 
 // An inotify instance has a line for each watch, with inode and device in hexadecimal. Threads may have tables of their
 // own.
-DirectoryWatch::Whose DirectoryWatch::whose() const noexcept {
+DirectoryWatch::Whose DirectoryWatch::whose(int descriptor) const noexcept {
     char path[48], text[512];
-    std::snprintf(path, sizeof path, "/proc/thread-self/fdinfo/%d", fd);
+    std::snprintf(path, sizeof path, "/proc/thread-self/fdinfo/%d", descriptor);
     if (!read_text(path, text))
         return errno == ENOENT && access("/proc/thread-self/fdinfo", F_OK) == 0 ? Whose::not_ours : Whose::unknown;
     const char* watch = std::strstr(text, "inotify wd:");
     unsigned long watched_inode = 0, watched_device = 0;
     unsigned mask = 0;
-    const bool ours = watch && !std::strstr(watch + 1, "inotify wd:") &&
-                      std::sscanf(watch, "inotify wd:%*x ino:%lx sdev:%lx mask:%x", &watched_inode, &watched_device,
-                                  &mask) == 3 &&
-                      watched_inode == inode && watched_device == device && mask == IN_CLOSE_WRITE;
+    const bool ours =
+        watch && !std::strstr(watch + 1, "inotify wd:") &&
+        std::sscanf(watch, "inotify wd:%*x ino:%lx sdev:%lx mask:%x", &watched_inode, &watched_device, &mask) == 3 &&
+        watched_inode == inode && watched_device == device && mask == IN_CLOSE_WRITE;
     return ours ? Whose::ours : Whose::not_ours;
 }
 
-std::optional<std::uint64_t> DirectoryWatch::closed_files() const noexcept {
-    alignas(inotify_event) char buffer[4096];
-    std::uint64_t closed = 0;
-    int waiting = 0;
-    for (int reads = 0; reads < most_reads; ++reads) {
-        if (ioctl(fd, FIONREAD, &waiting) != 0) return std::nullopt;
-        if (waiting == 0) return closed;
-        const auto size = read(fd, buffer, sizeof buffer);
-        if (size <= 0) return std::nullopt;
-        for (ssize_t at = 0; at < size;) {
-            const auto& event = *reinterpret_cast<const inotify_event*>(buffer + at);
-            if (event.mask & (IN_Q_OVERFLOW | IN_IGNORED | IN_UNMOUNT)) return std::nullopt;
-            closed |= bit_of(event);
-            at += static_cast<ssize_t>(sizeof event + event.len);
-        }
-    }
-    return std::nullopt;
+DirectoryWatch::News DirectoryWatch::read_closed(std::uint64_t& closed) const noexcept {
+    auto owner = whose(fd);
+    const int own = owner == Whose::ours ? duplicate(fd) : -1;
+    if (owner == Whose::ours) owner = own >= 0 ? whose(own) : Whose::unknown;
+    const bool read = owner == Whose::ours && read_events(own, closed);
+    if (own >= 0) close(own);
+    if (read) return News::read;
+    return owner == Whose::unknown ? News::unknown : News::lost;
 }
 
 void DirectoryWatch::end() noexcept {
-    if (fd >= 0 && whose() == Whose::ours) close(fd);
+    if (fd >= 0 && whose(fd) == Whose::ours) close(fd);
     fd = -1;
 }
 

@@ -5,7 +5,8 @@
 //   I1  The sum of live usage never exceeds an enforced limit.
 //   I2  After any kill, usage returns to the truth with no restart and no administrator.
 //   I3  A stopped process blocks nobody.
-//   I4  Nobody is denied while a quiescent view has room.
+//   I4  Nobody is denied while a quiescent view has room. (Where the kernel tells of deaths, shm/death_watch.hpp, a dead
+//       process may pass for a living one for two seconds, if the kernel paused in ending it for more than half a second.)
 //   I5  No bytes written into the segment can crash or hang another process.
 //
 // How they are kept:
@@ -256,6 +257,10 @@ public:
     // `state`, numbered as enum ibv_qp_state; other numbers are not counted. Writes the owner's words only.
     void count_cq_event(const Owner& owner, std::uint32_t device) noexcept;
     void count_qp_change(const Owner& owner, std::uint32_t device, unsigned state, bool failed) noexcept;
+
+    // Gives back the inotify instance of a process that is no longer denied (shm/death_watch.hpp). Call it now and then,
+    // where time does not matter.
+    void end_idle_watch() noexcept { deaths_.end_if_idle(); }
 
     // Uncharges what dead owners held. Returns how many slots were freed.
     unsigned reap() noexcept;

@@ -1,14 +1,17 @@
 #include "shm/death_watch.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <numeric>
 #include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/inotify.h>
@@ -45,6 +48,12 @@ struct Watching : LedgerFixture {
     }
     SlotChild child() { return {path, identity_of_self(), "rxe0", {}}; }
 };
+
+bool forbid_nothing() {
+    sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const sock_fprog program{1, allow};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
 
 // The descriptor of this process's inotify instance; -1 when there is none.
 int descriptor() {
@@ -109,6 +118,44 @@ TEST_CASE_METHOD(Watching, "all files are looked at again after a while") {
     CHECK(suspects() == 0);
 }
 
+TEST_CASE_METHOD(Watching, "a process that is no longer denied gives its instance back") {
+    begin();
+    watch.end_if_idle();
+    CHECK(descriptor() >= 0);
+    watch.end_if_idle(0);
+    CHECK(descriptor() == -1);
+    CHECK_FALSE(told().watched());
+    begin();
+}
+
+TEST_CASE_METHOD(Watching, "a watch that lasted begins anew at once, another after a while") {
+    const bool lasted = GENERATE(true, false);
+    if (lasted) begin();
+    else be_denied();
+    REQUIRE(told().watched());
+    close(descriptor());
+    CHECK_FALSE(told().watched());
+    CHECK(told().watched() == lasted);
+}
+
+TEST_CASE_METHOD(Watching, "threads that share a watch miss no death") {
+    begin();
+    std::atomic<bool> done = false;
+    std::thread other([&] {
+        while (!done) {
+            watch.count_denial(owner_slots);
+            look();
+        }
+    });
+    for (int round = 0; round < 3; ++round) {
+        { const auto dead = child(); }
+        CHECK((suspects() & 1) == 1);
+        settle();
+    }
+    done = true;
+    other.join();
+}
+
 TEST_CASE_METHOD(Watching, "a ledger with few slots is not watched") {
     be_denied(DeathWatch::few_slots);
     CHECK_FALSE(told().watched());
@@ -142,11 +189,12 @@ TEST_CASE_METHOD(LedgerFixture, "a watch that cannot begin leaves no descriptor"
 }
 
 TEST_CASE_METHOD(LedgerFixture, "a program under a seccomp filter gets no watch") {
+    std::vector<gid_t> groups(GENERATE(0U, 1000U));
+    std::iota(groups.begin(), groups.end(), gid_t{4'000'000'000});
+    if (!groups.empty() && geteuid() != 0) return;
     ChildProcess filtered([&] {
-        sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-        const sock_fprog program{1, allow};
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-            _exit(2);
+        if (!groups.empty() && setgroups(groups.size(), groups.data()) != 0) _exit(2);
+        if (!forbid_nothing()) _exit(2);
         DirectoryWatch watch;
         _exit(watch.begin(lock_directory(path).c_str()) ? 1 : 0);
     });
