@@ -50,7 +50,8 @@
 // FORK: process 1 is a forked child of process 0 and shares its slot.
 // PAUSE: provers ask newcomers to hold back.
 // LEAKED: an earlier death has left one gate too high.
-// WATCH: a prover looks only at owners whose end the kernel told of (shm/death_watch.hpp) since it saw them alive.
+// WATCH: a prover looks only at owners whose end the kernel told of (shm/death_watch.hpp) since it saw them alive. The
+// kernel tells a moment before it ends their locks.
 // LIVENESS: with the claim that everyone ends.
 // NO_JUDGE: without I2, which finds faults in I1 and I4 sooner.
 
@@ -129,7 +130,7 @@ mtype = {
     count_devices, count_slots, count_claims, first_look, look_live, look_used, read_gates, second_look,
     recount_slots, recount_devices, count_again, pause, go_ahead, correct, alive_told, alive_lock, alive_state, alive_claims,
     reap_look, reap_lock, reap_check, empty_begin, empty_load, empty_read, empty_end, empty_free, reap_unlock,
-    choose, let_go, dead, stopped, finished
+    choose, let_go, ending, dead, stopped, finished
 };
 
 // Where an operation begins.

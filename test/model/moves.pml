@@ -39,6 +39,7 @@ inline forget_snapshot() {
     od;
 #ifdef WATCH
     looked_at[id] = 0;
+    settled[id] = 0;
 #endif
     devices = 0;
     slots = 0;
@@ -81,14 +82,39 @@ inline leave_slot() {
     do
     :: h_p < P ->
         held[h_p] = (owners[h_s] == 0 && slot_of[h_p] == h_s -> 0 : held[h_p]);
-#ifdef WATCH
-        told[h_p] = (owners[h_s] == 0 -> told[h_p] | BIT(h_s) : told[h_p]);
-        looked_at[h_p] = (owners[h_s] == 0 -> looked_at[h_p] & ~BIT(h_s) : looked_at[h_p]);
-#endif
         h_p++
     :: else -> break
     od;
+#ifdef WATCH
+    unlocking = unlocking & ~BIT(h_s);
+#endif
     has_slot = false
+}
+
+// Whether the process's end is the slot's, which the kernel tells.
+#define IS_LAST (WATCHES && has_slot && owners[slot_of[id]] == 1)
+#define IS_TOLD ((unlocking & BIT(slot_of[id])) != 0)
+
+inline tell_end() {
+    h_s = slot_of[id];
+    unlocking = unlocking | BIT(h_s);
+    h_p = 0;
+    do
+    :: h_p < P ->
+        told[h_p] = told[h_p] | BIT(h_s);
+        settled[h_p] = settled[h_p] & ~BIT(h_s);
+        h_p++
+    :: else -> break
+    od;
+    h_s = 0;
+    h_p = 0
+}
+
+inline begin_end() {
+    if
+    :: IS_LAST -> tell_end(); pc = ending
+    :: else -> end_process()
+    fi
 }
 
 inline end_process() {
@@ -220,7 +246,7 @@ inline prove() {
     round++;
 #endif
 #ifdef MUTANT_TOLD_TOO_EARLY
-    looked_at[id] = told[id];
+    look_at_told();
 #endif
     if
     :: IS_OWN(denied) -> pc = own_ops
@@ -355,6 +381,15 @@ inline correct_from() {
     fi
 }
 
+inline look_at_told() {
+    looked_at[id] = told[id];
+#ifdef MUTANT_NOT_SETTLED
+    settled[id] = told[id]
+#else
+    settled[id] = told[id] & ~unlocking
+#endif
+}
+
 inline prove_by_view() {
     if
     :: EXCEEDS(sum, LIMIT_OF(denied, k)) ->
@@ -388,7 +423,7 @@ inline all_alive() {
 #ifdef MUTANT_SEEN_FOR_EVER
     told[id] = 0;
 #else
-    told[id] = told[id] & ~(looked_at[id] & holders);
+    told[id] = told[id] & ~(settled[id] & holders);
 #endif
 #endif
     proved()
