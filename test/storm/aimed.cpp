@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "shm/atomic.hpp"
+#include "shm/ledger/steps.hpp"
 #include "storm.hpp"
 
 namespace storm {
@@ -10,7 +11,16 @@ namespace {
 
 constexpr std::uint64_t limit = 4;
 
-// One of everything: claim, charge, a denied charge, an uncharge, an orderly end.
+// As the provider charges: the PD finds room, and goes back when the QPs do not.
+bool charge_by_parts(Ledger& ledger, const Owner& owner, std::uint32_t device, std::uint64_t qps) {
+    const auto limits = [](Resource resource) -> const Limits& {
+        static const Limits none;
+        return resource == Resource::qp ? *limits_of(limit) : none;
+    };
+    return ledger.charge_parts(owner, device, limits, Part<Resource::pd>{1}, Part<Resource::qp>{qps});
+}
+
+// One of everything: claim, charge, a denied charge, an uncharge, the same by parts, an orderly end.
 void whole_life(const std::string& path) {
     auto ledger = Ledger::open(path);
     auto owner = ledger->claim(identity_of_self());
@@ -20,6 +30,9 @@ void whole_life(const std::string& path) {
     if (ledger->charge(*owner, device, two_resources(1), limits_of(limit))) _exit(1);
     ledger->charge(*owner, device, two_resources(2), limits_of(limit));
     ledger->uncharge(*owner, device, two_resources(1));
+    if (!charge_by_parts(*ledger, *owner, device, 1) || charge_by_parts(*ledger, *owner, device, 2)) _exit(1);
+    if (ledger->usage(owner->slot(), device, Resource::pd) != 1) _exit(1);
+    ledger->uncharge_parts(*owner, device, Part<Resource::pd>{1}, Part<Resource::qp>{1});
     ledger->retire(*owner);
 }
 
