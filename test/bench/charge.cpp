@@ -1,7 +1,7 @@
 // charge [--runs N] [--pairs N]: ns of a charge and its release, one thread, for one resource and
 // for what a QP costs.
 // And of one locked operation on a word that no other processor has, of which a resource takes four.
-// charge --one N | --qp N: N pairs and no output, for counting instructions.
+// charge --one N | --qp N [SIDE]: N pairs of this side, ours if none is named, and no output, for counting instructions.
 #include <cstring>
 
 #include "shm/atomic.hpp"
@@ -30,19 +30,22 @@ double locked_ns(unsigned operations) {
     return elapsed_ns(start) / operations;
 }
 
-int count_only(const char* what, unsigned pairs) {
-    const auto site = make_ledger_site();
-    const auto accounting = site->join();
-    const bool one = std::strcmp(what, "--one") == 0;
-    pair_ns(*accounting, one ? one_resource() : one_qp(), pairs);
-    return 0;
+int count_only(const char* what, unsigned pairs, const std::string& name) {
+    for (const auto& side : sides) {
+        if (name != side.name) continue;
+        const auto site = side.make();
+        const auto accounting = site->join();
+        pair_ns(*accounting, std::strcmp(what, "--one") == 0 ? one_resource() : one_qp(), pairs);
+        return 0;
+    }
+    give_up("no side " + name);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc == 3 && (std::strcmp(argv[1], "--one") == 0 || std::strcmp(argv[1], "--qp") == 0))
-        return count_only(argv[1], number_option(argc, argv, argv[1], 1));
+    if (argc > 2 && (std::strcmp(argv[1], "--one") == 0 || std::strcmp(argv[1], "--qp") == 0))
+        return count_only(argv[1], number_option(argc, argv, argv[1], 1), argc > 3 ? argv[3] : "ours");
     const auto runs = number_option(argc, argv, "--runs", 15);
     const auto pairs = number_option(argc, argv, "--pairs", 200'000);
     const std::pair<const char*, Amounts> costs[] = {{"one", one_resource()}, {"qp", one_qp()}};

@@ -21,14 +21,15 @@ def scaled(value, unit):
 
 
 class Value:
-    """A median with the least and the most of its runs."""
+    """A median with the least and the most of its runs; or a mean."""
 
-    def __init__(self, median, least, most, unit):
-        self.median, self.least, self.most, self.unit = median, least, most, unit
+    def __init__(self, median, least, most, unit, is_mean=False):
+        self.median, self.least, self.most, self.unit, self.is_mean = median, least, most, unit, is_mean
 
     def beyond(self, other):
         """What it adds to that, least and most to the other's median."""
-        return Value(*[value - other.median for value in (self.median, self.least, self.most)], self.unit)
+        return Value(*[value - other.median for value in (self.median, self.least, self.most)], self.unit,
+                     self.is_mean)
 
     def text(self):
         number, name = scaled(self.median, self.unit)
@@ -39,7 +40,8 @@ class Value:
         return f"{number} {name}".strip() + spread
 
     def as_json(self):
-        return {"value": self.median, "least": self.least, "most": self.most, "unit": self.unit, "text": self.text()}
+        return {"value": self.median, "is": "mean" if self.is_mean else "median", "least": self.least, "most": self.most,
+                "unit": self.unit, "text": self.text()}
 
 
 class Figures:
@@ -62,7 +64,11 @@ class Figures:
     def mean(self, name, unit=""):
         """For what varies with where memory lies."""
         runs = [run[0] for run in self.runs[name]]
-        return Value(sum(runs) / len(runs), min(runs), max(runs), unit)
+        return Value(sum(runs) / len(runs), min(runs), max(runs), unit, is_mean=True)
+
+    def below(self, prefix):
+        """The names of figures that begin so, without that."""
+        return [name[len(prefix):] for name in self.runs if name.startswith(prefix)]
 
 
 def row(figure, ours, beside=(), target="", met=None, note=""):

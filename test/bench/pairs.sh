@@ -3,7 +3,8 @@
 # limits for all that it costs. The difference between many pairs and twice as many, so that nothing else counts. Several
 # times with the objects elsewhere in memory, since receipts lie by address and some beside others. run.sh starts it
 # under fake_device.sh and `rdmaquota run`. The variant "deep" is a tenant five levels down, with the same limits on each.
-# Prints "pairs.KIND.VARIANT INSTRUCTIONS" lines.
+# Prints "pairs.KIND.VARIANT INSTRUCTIONS" lines, and where no objects' receipts lie beside each other
+# "pairs_functions.KIND.FUNCTION INSTRUCTIONS" lines for rdmaquota's functions.
 set -eu
 programs=$1/test/bench
 quota=$(mktemp -d)
@@ -20,10 +21,18 @@ far=$(dirname "$0")/far_limits.toml
 } >"$quota/deep.toml"
 "$1/tools/rdmaquota/rdmaquota" --dir "$quota/deep" reload "$quota/deep.toml" >/dev/null
 
+here=$(dirname "$0")
+run_variant() { # VARIANT COMMAND...
+    local variant=$1
+    shift
+    if [ "$variant" = bare ]; then
+        env -u RDMAQUOTA_DIR "RDMAV_DRIVERS=$programs/libfake" "$@"
+    else
+        env "RDMAQUOTA_DIR=$quota/$variant" "$@"
+    fi
+}
 instructions() { # PAIRS KIND VARIANT BLOCKS
-    local run=(env "RDMAQUOTA_DIR=$quota/$3")
-    [ "$3" != bare ] || run=(env -u RDMAQUOTA_DIR "RDMAV_DRIVERS=$programs/libfake")
-    "${run[@]}" "$(dirname "$0")/instructions.sh" "$programs/bench_verbs_pairs" "$1" "$2" "$4"
+    run_variant "$3" "$here/instructions.sh" "$programs/bench_verbs_pairs" "$1" "$2" "$4"
 }
 
 for kind in pd qp mr_4k; do
@@ -34,4 +43,6 @@ for kind in pd qp mr_4k; do
             echo "pairs.$kind.$variant $(((many - few) / 800))"
         done
     done
+    run_variant ours python3 -B "$here/functions.py" "pairs_functions.$kind" librdmaquota 800 \
+        "$programs/bench_verbs_pairs" {} "$kind" 0
 done

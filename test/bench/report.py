@@ -1,7 +1,7 @@
 """Makes the table of test/bench/run.sh out of the figures that its programs printed.
 
 A line of figures is NAME VALUE or NAME MEDIAN LEAST MOST; a name that comes again is another run.
-Rows are in bench_rows.py. The exit status is 1 when a row could not be measured.
+Rows and notes are in bench_rows.py. The exit status is 1 when a row could not be measured.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import os
 import platform
 import sys
 
-from bench_rows import ROWS
+from bench_rows import NOTES, ROWS
 from figures import Figures
 
 
@@ -33,33 +33,36 @@ def read_reasons(path):
 
 def make_rows(figures, reasons, wanted):
     for name in wanted:
-        for need, build in ROWS[name]:
+        for need, build, limits in ROWS[name]:
             if need in reasons:
                 yield {"row": name, "figure": name, "unmeasured": reasons[need]}
                 continue
             try:
                 for row in build(figures):
-                    yield {"row": name, **row}
+                    yield {"row": name, **row, "limits": limits}
             except KeyError as missing:
                 yield {"row": name, "figure": name, "unmeasured": f"{missing.args[0]} was not printed"}
 
 
 def as_cells(row):
     if "unmeasured" in row:
-        return [row["figure"], "not measured: " + row["unmeasured"], "", "", "–"]
+        return [row["figure"], "not measured: " + row["unmeasured"], "", "", "–", ""]
     met = {True: "yes", False: "NO", None: "–"}[row["met"]]
-    return [row["figure"], row["ours"]["text"], "; ".join(b["name"] + " " + b["text"] for b in row["beside"]),
-            row["target"], met]
+    ours = row["ours"]
+    return [row["figure"], ("mean " if ours["is"] == "mean" else "") + ours["text"],
+            "; ".join(b["name"] + " " + b["text"] for b in row["beside"]), row["target"], met, row["limits"]]
 
 
 def print_table(rows, about):
-    cells = [["Figure", "rdmaquota", "Beside it", "To reach", "Met"]] + [as_cells(row) for row in rows]
+    cells = [["Figure", "rdmaquota", "Beside it", "To reach", "Met", "Limits set"]] + [as_cells(row) for row in rows]
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in cells]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     print("\n".join(lines))
     of = about["machine"]
-    print(f"\nMedians (least–most) on {of['cpu']}, {of['cores']} cores, Linux {of['kernel']}, "
+    for note in about["notes"]:
+        print("\n" + note)
+    print(f"\nMedians, or means where it says so (least–most), on {of['cpu']}, {of['cores']} cores, Linux {of['kernel']}, "
           f"{about['date']}, build type {about['build']}; the load of the last 5 minutes was {of['load']:.1f}, "
           f"and times by the clock mean something only when the benchmarks made most of it.")
 
@@ -74,7 +77,8 @@ def main():
     options = parser.parse_args()
     figures = Figures(options.figures)
     rows = list(make_rows(figures, read_reasons(options.reasons), options.rows))
-    about = {"machine": machine(), "date": datetime.date.today().isoformat(), "build": options.build}
+    about = {"machine": machine(), "date": datetime.date.today().isoformat(), "build": options.build,
+             "notes": [f"{name}: {NOTES[name]}" for name in options.rows if name in NOTES]}
     if options.json:
         print(json.dumps({**about, "rows": rows}, ensure_ascii=False))
     else:

@@ -4,11 +4,13 @@
 # exit status is 0 unless a row could not be measured, which that row explains.
 #
 #   charge     charge and release, one thread: nanoseconds, and instructions where valgrind is installed
-#   pairs      creating and destroying an object on a fake device, in instructions, with limits for all that it costs
-#   processes  1 to 64 processes charging one tenant: per second and per second of CPU, and the slowest one's share
-#              (and in the guest, making PDs on rxe)
+#   pairs      creating and destroying an object on a fake device, in instructions, with limits for all that it costs;
+#              and function by function
+#   processes  1 to 64 processes charging one tenant: per second and per second of CPU, and the slowest one's share;
+#              the instructions of a pair, function by function (and in the guest, making PDs on rxe)
 #   receipts   what a process keeps for each live object: nanoseconds and bytes
-#   objects    creating and destroying objects on rxe and a simulated mlx5, in instructions (in the guest)
+#   objects    creating and destroying objects on rxe and a simulated mlx5, in instructions (in the guest); means of the
+#              middle half and plain ones
 #   open       listing, opening and closing a device (on a fake one, and in the guest, also by a tenant's user)
 #   death      the charge after the kill -9 of a holder of 1,000 QPs (and in the guest)
 #   start      300 processes that open, charge and end (fake device)
@@ -88,6 +90,14 @@ count_instructions() {
     done
 }
 
+# What a pair of a QP's worth consists of.
+count_functions() {
+    local side
+    for side in ours mutex; do
+        python3 -B "$here/functions.py" "processes_functions.$side" "" 2000 "$programs/bench_charge" --qp {} $side || return
+    done
+}
+
 on_fake_device() {
     [ "$(id -u)" = 0 ] || { echo "a fake device needs root" >&2; return 1; }
     [ -e "$programs/libfake-rdmav34.so" ] || { echo "libibverbs here has not private ABI 34" >&2; return 1; }
@@ -118,6 +128,7 @@ wanted charge && measure charge "$programs/bench_charge" --runs "$(choose 31 11)
 wanted charge && command -v valgrind >/dev/null && measure instructions count_instructions
 wanted processes && measure processes "$programs/bench_processes" \
     --runs "$(choose 5 1)" --milliseconds "$(choose 2000 1000)"
+wanted processes && measure processes_functions count_functions
 wanted denial && measure denial "$programs/bench_denial" --runs "$(choose 101 31)"
 wanted shares && measure shares "$programs/bench_shares" --runs "$(choose 31 11)"
 wanted death && measure death "$programs/bench_death" --runs "$(choose 51 21)"
