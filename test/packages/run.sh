@@ -135,6 +135,10 @@ test_release() {
         "$(cd "$work/$release" && sha256sum -- *.deb *.dsc *.tar.xz)"
 }
 
+succeeds "packages of this commit are newer than those of version 0.1.0" dpkg --compare-versions "$version" gt 0.1.0
+case $version in
+    *~*) succeeds "and older than the release" dpkg --compare-versions "$version" lt "${version%%~*}" ;;
+esac
 [ $# != 0 ] || set -- bookworm trixie sid
 for release in "$@"; do test_release "$release"; done
 finish

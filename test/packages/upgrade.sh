@@ -73,6 +73,7 @@ is "nobody is denied where there is room" "$(denials)" "$denied"
 tail -qn 1 out.churn? | sed 's/^/# /'
 is "the sidecar is the new one" "$(running_sidecar)" /usr/sbin/rdmaquotad
 is "and works" "$(rdmaquota guard > /dev/null 2>&1 && systemctl is-active rdmaquotad)" active
+has "doctor says that it runs, and will" "$(rdmaquota doctor)" "sidecar: it runs, and will after the next boot"
 has "what was set stays" "$(rdmaquota show default --json)" "\"qp\":{\"usage\":4,\"limit\":$limit"
 gets new 6
 rdmaquota set rxe0 qp=12 > /dev/null
