@@ -1,4 +1,4 @@
-// What libgcc's unwinder calls, in this shared object only.
+// What libgcc's unwinder and libstdc++ call that only a newer glibc has, in this shared object only.
 #include "provider/host/find_object.hpp"
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
@@ -7,3 +7,11 @@ extern "C" __attribute__((visibility("hidden"))) int _dl_find_object(void* addre
     return rdmaquota::provider::find_object(address, result);
 }
 #endif
+
+// libstdc++ reads a tunable by it where it was built with glibc 2.38 or newer, whose headers give strtoul this name.
+extern "C" unsigned long strtoul_of_all_versions(const char*, char**, int) noexcept __asm__("strtoul");
+// NOLINTNEXTLINE: glibc's name for it
+extern "C" __attribute__((visibility("hidden"))) unsigned long __isoc23_strtoul(const char* text, char** end,
+                                                                                int base) noexcept {
+    return strtoul_of_all_versions(text, end, base);
+}

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -13,6 +12,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include "shm/number.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -36,9 +37,8 @@ bool read_text(const char* path, char (&text)[size]) noexcept {
 bool is_filtered() noexcept {
     char text[4096];
     if (!read_text("/proc/thread-self/status", text)) return true;
-    const char* mode = std::strstr(text, "\nSeccomp:");
-    if (!mode) return std::strlen(text) == sizeof text - 1;
-    return std::strtoul(mode + std::strlen("\nSeccomp:"), nullptr, 10) != 0;
+    const auto mode = number_after(text, "\nSeccomp:");
+    return mode ? *mode != 0 : std::strlen(text) == sizeof text - 1;
 }
 
 int duplicate(int fd) noexcept {
@@ -56,9 +56,8 @@ int inotify_descriptor() noexcept {
 
 // The bit of the file that an event is about; 0 for other names.
 std::uint64_t bit_of(const inotify_event& event) noexcept {
-    char* end = nullptr;
-    const auto number = event.len > 0 ? std::strtoul(event.name, &end, 10) : files;
-    return number < files && end != event.name ? std::uint64_t{1} << number : 0;
+    const auto number = event.len > 0 ? number_in(event.name).value_or(files) : files;
+    return number < files ? std::uint64_t{1} << number : 0;
 }
 
 // Reads what waits in an inotify instance into `closed`. False when events were lost or come too fast.
@@ -84,7 +83,7 @@ bool read_events(int fd, std::uint64_t& closed) noexcept {
 
 unsigned long DirectoryWatch::most_instances() noexcept {
     char text[32];
-    return read_text("/proc/sys/fs/inotify/max_user_instances", text) ? std::strtoul(text, nullptr, 10) : 0;
+    return read_text("/proc/sys/fs/inotify/max_user_instances", text) ? number_in(text).value_or(0) : 0;
 }
 
 bool DirectoryWatch::begin(const char* directory) noexcept {
@@ -107,12 +106,8 @@ DirectoryWatch::Whose DirectoryWatch::whose(int descriptor) const noexcept {
     if (!read_text(path, text))
         return errno == ENOENT && access("/proc/thread-self/fdinfo", F_OK) == 0 ? Whose::not_ours : Whose::unknown;
     const char* watch = std::strstr(text, "inotify wd:");
-    unsigned long watched_inode = 0, watched_device = 0;
-    unsigned mask = 0;
-    const bool ours =
-        watch && !std::strstr(watch + 1, "inotify wd:") &&
-        std::sscanf(watch, "inotify wd:%*x ino:%lx sdev:%lx mask:%x", &watched_inode, &watched_device, &mask) == 3 &&
-        watched_inode == inode && watched_device == device && mask == IN_CLOSE_WRITE;
+    const bool ours = watch && !std::strstr(watch + 1, "inotify wd:") && number_after(watch, " ino:", 16) == inode &&
+                      number_after(watch, " sdev:", 16) == device && number_after(watch, " mask:", 16) == IN_CLOSE_WRITE;
     return ours ? Whose::ours : Whose::not_ours;
 }
 

@@ -7,11 +7,25 @@
 #
 # DIR (default: build/packages, a directory for each release in it) gets the .deb files, those with debug symbols
 # (-dbgsym), the source package and the .changes file. The version is meson.build's, the changelog is CHANGELOG.md's,
-# the date is that of the commit: two builds of a commit are the same, byte for byte.
+# the date is that of the commit: two builds of a commit are the same, byte for byte. While the newest section of
+# CHANGELOG.md is [Unreleased], the version is 0.2.0~gitTIME, say, with the commit's time: newer than earlier commits'
+# packages, and older than 0.2.0.
 set -eu
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 packages=$repo/build/packages
-version=$(sed -n "s/^  version: '\(.*\)',\$/\1/p" "$repo/meson.build")
+
+# version_of REPO: that of its packages, without what tells the Debian
+version_of() {
+    local version newest
+    version=$(sed -n "s/^  version: '\(.*\)',\$/\1/p" "$1/meson.build")
+    newest=$(sed -n 's/^## \[\([^]]*\)\].*/\1/p' "$1/CHANGELOG.md" | head -n 1)
+    case $newest in
+        Unreleased) echo "$version~git$(TZ=UTC git -C "$1" log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S)" ;;
+        "$version") echo "$version" ;;
+        *) echo "package.sh: the version is $version in meson.build and $newest in CHANGELOG.md" >&2; return 1 ;;
+    esac
+}
+version=$(version_of "$repo")
 
 # suffix RELEASE: what makes the version of a later Debian the larger one.
 suffix() {
@@ -108,6 +122,8 @@ for_release() {
     root=$(build_root "$release")
     rm -rf --one-file-system "$root/build" && mkdir "$root/build"
     tree=$(source_in "$root/build" "$release")
+    # A root that was kept knows the packages of a day that is long gone.
+    quietly "$root.log" in_root "$root" apt-get update -qq
     quietly "$root.log" in_root "$root" apt-get build-dep -y -qq --no-install-recommends "/build/${tree##*/}"
     quietly "$tree.log" in_root "$root" sh -c "cd /build/${tree##*/} && exec dpkg-buildpackage -us -uc"
     collect "$root/build" "$release"

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <utility>
@@ -18,6 +17,7 @@
 
 #include "shm/atomic.hpp"
 #include "shm/lock_file.hpp"
+#include "shm/number.hpp"
 #include "shm/open_inside.hpp"
 #include "shm/paths.hpp"
 #include "shm/ledger/ledger_file.hpp"
@@ -272,7 +272,7 @@ Identity identity_of_self() {
     if (opening == text.npos || at == text.npos) return identity;
     identity.comm = text.substr(opening + 1, at - opening - 1);
     for (int field = 3; field <= 22 && at != text.npos; ++field) at = text.find(' ', at + 1);
-    if (at != text.npos) identity.start_time = std::strtoull(line + at + 1, nullptr, 10);
+    if (at != text.npos) identity.start_time = number_in(text.substr(at)).value_or(0);
     return identity;
 }
 

@@ -41,7 +41,7 @@ Result<void> fill_header(const TenantLimits& limits, LimitsHeader& header) {
     header.clamp_device_attr = limits.clamp_device_attr ? 1 : 0;
     header.weight = limits.weight;
     header.grace_s = limits.grace_s;
-    header.grant_wait_ms = limits.grant_wait_ms;
+    header.grant_wait_plus_1 = limits.grant_wait_ms + 1;
     limits.tenant.copy(header.tenant, sizeof header.tenant - 1);
     limits.log_file.copy(header.log_file, sizeof header.log_file - 1);
     return {};
@@ -63,10 +63,7 @@ void LimitsImage::add_row(Scope scope, std::string_view device) {
     std::fill(std::begin(row.soft), std::end(row.soft), unset);
     auto& origins = origins_.emplace_back();
     origins = {};
-    for (auto& origin : origins.of) {
-        origin.configured = origin.file = origin.granted = unset;
-        origin.guarantee = origin.guarantee_file = origin.soft_file = unset;
-    }
+    for (auto& origin : origins.of) origin.configured = origin.file = unset;
     header_.row_count = static_cast<std::uint32_t>(rows_.size());
 }
 
@@ -122,8 +119,11 @@ void LimitsImage::fill_parts(const TenantLimits& limits) {
         const auto* softs = find_row(limits.softs, device_of(rows_[i]));
         for (std::size_t r = 0; r < resource_count; ++r) {
             auto& origin = origins_[i].of[r];
-            if (guarantees != nullptr) origin.guarantee = origin.guarantee_file = (*guarantees)[r];
-            if (softs != nullptr) rows_[i].soft[r] = origin.soft_file = (*softs)[r];
+            if (guarantees != nullptr)
+                for (auto* guarantee : {&origin.guarantee, &origin.guarantee_file}) store(*guarantee, (*guarantees)[r]);
+            if (softs == nullptr) continue;
+            rows_[i].soft[r] = (*softs)[r];
+            store(origin.soft_file, (*softs)[r]);
         }
     }
 }
@@ -178,7 +178,7 @@ Result<void> LimitsImage::grant(std::string_view device, Resource resource, std:
     if (!row) return Error{row.error()};
     auto& origin = origins_[*row].of[index(resource)];
     const auto settled = settle(origin.configured, configured(Scope::tenant, device, resource), amount);
-    origin.granted = amount;
+    store(origin.granted, amount);
     origin.since_s = static_cast<std::uint64_t>(std::time(nullptr));
     rows_[*row].effective[index(resource)] = settled.effective;
     rows_[*row].reason[index(resource)] = static_cast<std::uint8_t>(settled.reason);

@@ -136,17 +136,13 @@ const Origin* LimitsSegment::origin(Scope scope, std::string_view device, Resour
 }
 
 // Of the tenant as a whole, by the row of the device, else by "*".
-std::uint64_t LimitsSegment::origin_value(std::string_view device, Resource resource,
-                                          std::uint64_t Origin::*value) const noexcept {
-    const auto* own = origin(Scope::tenant, device, resource);
-    if (own != nullptr && load(own->*value) != unset) return load(own->*value);
-    if (is_port(device) || device == total_device) return unset;
-    const auto* any = origin(Scope::tenant, any_device, resource);
-    return any == nullptr ? unset : load(any->*value);
-}
-
 std::uint64_t LimitsSegment::guarantee(std::string_view device, Resource resource) const noexcept {
-    const auto amount = origin_value(device, resource, &Origin::guarantee);
+    const auto of = [&](std::string_view name) {
+        const auto* found = origin(Scope::tenant, name, resource);
+        return found ? load(found->guarantee) : unset;
+    };
+    auto amount = of(device);
+    if (amount == unset && !is_port(device) && device != total_device) amount = of(any_device);
     return amount == unset ? 0 : amount;
 }
 
@@ -160,10 +156,10 @@ std::array<LimitsSegment::ShareFigures, resource_count> LimitsSegment::share_fig
     const bool alone = is_port(device) || device == total_device;  // "*" does not stand for it
     const auto* own = all_ ? row(Scope::tenant, device) : nullptr;
     const auto* any = all_ && !alone ? row(Scope::tenant, any_device) : nullptr;
-    const auto value = [&](const LimitsRow* of, std::size_t r, std::uint64_t Origin::*which) {
+    const auto value = [&](const LimitsRow* of, std::size_t r, auto Origin::*which) {
         return of == nullptr ? unset : load(origins()[of - rows()].of[r].*which);
     };
-    const auto either = [&](std::size_t r, std::uint64_t Origin::*which) {
+    const auto either = [&](std::size_t r, auto Origin::*which) {
         const auto amount = value(own, r, which);
         return amount != unset ? amount : value(any, r, which);
     };
@@ -189,7 +185,8 @@ std::uint64_t LimitsSegment::soft(std::string_view device, Resource resource) co
 }
 
 std::uint32_t LimitsSegment::grant_wait_ms() const noexcept {
-    return std::min(load(header().grant_wait_ms), most_grant_wait_ms);
+    const auto plus_1 = load(header().grant_wait_plus_1);
+    return plus_1 == 0 ? default_grant_wait_ms : std::min(plus_1 - 1, most_grant_wait_ms);
 }
 
 std::uint64_t LimitsSegment::configured(Scope scope, std::string_view device, Resource resource) const noexcept {

@@ -50,7 +50,7 @@ struct LimitsHeader {
     std::uint32_t clamp_device_attr;
     std::uint32_t weight;
     std::uint32_t grace_s;
-    std::uint32_t grant_wait_ms;
+    std::uint32_t grant_wait_plus_1;  // ms; 0, as version 0.1 left it, is the default
     char tenant[tenant_name_bytes];  // as it is shown, NUL-terminated
     char log_file[256];
     std::uint64_t reserved[7];
@@ -68,20 +68,27 @@ struct LimitsRow {
 };
 static_assert(sizeof(LimitsRow) == 512);
 
-// Where one limit comes from.
+// An amount in a word that version 0.1 left 0, or to the end of a reason: 0 is `unset`.
+struct LaterAmount {
+    std::uint64_t word = 0;
+};
+inline std::uint64_t load(const LaterAmount& amount) noexcept { return load(amount.word) + unset; }
+inline void store(LaterAmount& amount, std::uint64_t value) noexcept { store(amount.word, value - unset); }
+
+// Where one limit comes from. Its size is the same as in version 0.1, whose programs refuse a file of another.
 struct Origin {
     std::uint64_t configured;  // `unset` where this row says nothing
     std::uint64_t file;        // what it was when the policy was published, and is again after `rdmaquota unset`
     std::uint64_t since_s;     // CLOCK_REALTIME; since when the reason has held
     std::uint32_t own;         // whose it is, see own_in_file; 0: from [process], or of nobody
     std::uint32_t reserved;
-    char why[96];  // the reason in words, NUL-terminated; not yet safe to print
-    std::uint64_t granted;         // the share of what is above; `unset`: nothing above bounds it
-    std::uint64_t guarantee;       // `unset` where this row says nothing, as the next two
-    std::uint64_t guarantee_file;  // as `file`
-    std::uint64_t soft_file;
+    char why[64];  // the reason in words, NUL-terminated; not yet safe to print
+    LaterAmount granted;         // the share of what is above; `unset`: nothing above bounds it
+    LaterAmount guarantee;       // `unset` where this row says nothing, as the next two
+    LaterAmount guarantee_file;  // as `file`
+    LaterAmount soft_file;
 };
-static_assert(sizeof(Origin) == 160);
+static_assert(sizeof(Origin) == 128);
 
 // Bits: the tenant's own tables say it; it was set for this tenant since.
 inline constexpr std::uint32_t own_in_file = 1, own_by_set = 2;
@@ -159,7 +166,6 @@ private:
     explicit LimitsSegment(Mapping mapping, bool all) noexcept : mapping_(std::move(mapping)), all_(all) {}
     const LimitsRow* rows() const noexcept { return reinterpret_cast<const LimitsRow*>(&header() + 1); }
     const OriginRow* origins() const noexcept;
-    std::uint64_t origin_value(std::string_view device, Resource resource, std::uint64_t Origin::*value) const noexcept;
     std::uint32_t row_count() const noexcept { return row_count_; }
 
     Mapping mapping_;

@@ -224,14 +224,15 @@ void LimitsWriter::settle_below(std::size_t row, Resource resource) noexcept {
             settle_row(i, resource);
 }
 
-std::uint64_t& LimitsWriter::part(LimitPart part, std::size_t row, Resource resource) noexcept {
-    return part == LimitPart::soft ? rows()[row].soft[index(resource)] : origin(row, resource).guarantee;
+void LimitsWriter::store_part(LimitPart part, std::size_t row, Resource resource, std::uint64_t amount) noexcept {
+    if (part == LimitPart::soft) store(rows()[row].soft[index(resource)], amount);
+    else store(origin(row, resource).guarantee, amount);
 }
 
 Result<void> LimitsWriter::set_part(LimitPart which, std::string_view device, std::span<const Setting> settings) {
     const auto row = row_to_write(Scope::tenant, device);
     if (!row) return Error{row.error()};
-    for (const auto& [resource, amount] : settings) store(part(which, *row, resource), amount);
+    for (const auto& [resource, amount] : settings) store_part(which, *row, resource, amount);
     changed();
     return {};
 }
@@ -243,7 +244,7 @@ Result<void> LimitsWriter::unset_part(LimitPart which, std::string_view device, 
     const auto row = static_cast<std::size_t>(found - limits_.rows());
     for (const auto resource : resources) {
         const auto& from = origin(row, resource);
-        store(part(which, row, resource), load(which == LimitPart::soft ? from.soft_file : from.guarantee_file));
+        store_part(which, row, resource, load(which == LimitPart::soft ? from.soft_file : from.guarantee_file));
     }
     changed();
     return {};

@@ -93,7 +93,7 @@ private:
     void changed() noexcept;
     void settle_row(std::size_t row, Resource resource) noexcept;
     void settle_below(std::size_t row, Resource resource) noexcept;
-    std::uint64_t& part(LimitPart part, std::size_t row, Resource resource) noexcept;
+    void store_part(LimitPart part, std::size_t row, Resource resource, std::uint64_t amount) noexcept;
 
     PolicyLock lock_;
     std::string path_;

@@ -198,7 +198,7 @@ void Compiler::fill_header(const Policy& policy) {
     header_.clamp_device_attr = policy.clamp_device_attr ? 1 : 0;
     header_.log_level = static_cast<std::uint32_t>(policy.log_level);
     header_.log_target = static_cast<std::uint32_t>(policy.log_target);
-    header_.grant_wait_ms = policy.grant_wait_ms;
+    header_.grant_wait_plus_1 = policy.grant_wait_ms + std::uint64_t{1};
     header_.log_file = add_text(policy.log_file);
 }
 

@@ -85,7 +85,9 @@ Settings NodePolicy::settings() const {
     settings.clamp_device_attr = header.clamp_device_attr != 0;
     settings.log_level = known(header.log_level, LogLevel::debug, LogLevel::warning);
     settings.log_target = known(header.log_target, LogTarget::file, LogTarget::standard_error);
-    settings.grant_wait_ms = static_cast<std::uint32_t>(std::min<std::uint64_t>(header.grant_wait_ms, most_grant_wait_ms));
+    if (header.grant_wait_plus_1 != 0)
+        settings.grant_wait_ms =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(header.grant_wait_plus_1 - 1, most_grant_wait_ms));
     settings.log_file = image_->text(header.log_file);
     return settings;
 }

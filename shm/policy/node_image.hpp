@@ -47,7 +47,7 @@ struct NodeHeader {
     std::uint32_t log_level;
     std::uint32_t log_target;
     TextSpan log_file;
-    std::uint64_t grant_wait_ms;
+    std::uint64_t grant_wait_plus_1;  // as in LimitsHeader
     std::uint64_t reserved[3];
 };
 static_assert(sizeof(NodeHeader) == 104);

@@ -57,7 +57,7 @@ void read_all(const LimitsSegment& segment) {
 }
 
 void read_origins(const LimitsSegment& segment) {
-    for (const auto& held : held_limits(segment)) expect(held.why.size() <= 96, "the reason's words end");
+    for (const auto& held : held_limits(segment)) expect(held.why.size() <= 64, "the reason's words end");
     const auto limits = configured_limits(segment);
     for (const auto& scope : limits) expect(scope.size() <= most_limit_rows * 2, "no more rows than there are");
 }

@@ -7,49 +7,14 @@ older=$2
 . "$(dirname "$0")/guest.sh" "$1"
 # shellcheck source=test/integration/sidecar.sh
 . "$here/sidecar.sh"
+# shellcheck source=test/integration/running.sh
+. "$here/running.sh"
 objects=$programs/verbs_objects
 limit=10
 
 # install_from STAGE: as a package manager does, which renames new files over old ones: running programs keep theirs
 install_from() {
     cp -a --remove-destination "$1/." / && rm -f /complete && ldconfig
-}
-
-# launch NAME PROGRAM...: in the background until it waits, with its input from a pipe of its own
-declare -A pids=() inputs=()
-# What runs beside a program must not keep the program's input open.
-without_inputs() {
-    local input
-    for input in "${inputs[@]}"; do exec {input}>&-; done
-}
-launch() {
-    local name=$1 input
-    shift
-    mkfifo "keys.$name"
-    (without_inputs; exec "$@") < "keys.$name" > "out.$name" 2>&1 &
-    pids[$name]=$!
-    exec {input}> "keys.$name"
-    inputs[$name]=$input
-    until_step "$name" 1
-}
-# until_step NAME N: until the program waits for the Nth time
-until_step() {
-    for _ in $(seq 400); do
-        [ "$(grep -c waiting "out.$1")" -lt "$2" ] || return 0
-        sleep 0.05
-    done
-    not_ok "$1 waits for the time $2" "$(cat "out.$1")"
-}
-go_on() { echo >&"${inputs[$1]}"; }
-close_input() {
-    local input=${inputs[$1]}
-    unset "inputs[$1]"
-    exec {input}>&-
-}
-end() {
-    go_on "$1"
-    close_input "$1"
-    wait "${pids[$1]}"
 }
 
 # The kernel's own count of user programs' QPs.

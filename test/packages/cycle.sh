@@ -13,7 +13,7 @@ export DEBIAN_FRONTEND=noninteractive
 
 # What a package may leave behind: files with their mode and owner, what the loader finds, users.
 system() {
-    find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /build -o -path /test -o -path /old -o -path /new -o -path /ccache -o -path /var/cache -o -path /var/log \
+    find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /build -o -path /test -o -path /old -o -path /new -o -path /ccache -o -path /var/cache -o -path '/var/log/*.log' -o -path /var/log/apt \
         -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /etc/ld.so.cache \) -prune -o -printf '%p %y %m %u %g %l\n' |
         LC_ALL=C sort
     ldconfig -p | sed 1d
@@ -21,6 +21,7 @@ system() {
 }
 # install DIR: all packages in it, in one run, as an administrator does
 install() { dpkg --force-confold -i "$1"/*.deb > /tmp/dpkg.log 2>&1; }
+is_refused() { ! install "$1"; }
 # loaded NAME: from where the loader gives it to a program
 loaded() { ldconfig -p | sed -n "s|^[[:space:]]*$1 .*=> ||p" | head -n 1; }
 # changed FILE: what dpkg does when a package brings another file
@@ -37,7 +38,7 @@ is "of its private ABI" "$(readlink -e "$libraries/libibverbs/librdmaquota-rdmav
 is "the loader gives programs the shadow of libmlx5" "$(loaded libmlx5.so.1)" "$libraries/rdmaquota/shadow/libmlx5.so.1"
 is "which needs the real one" "$(ldd "$libraries/rdmaquota/shadow/libmlx5.so.1" | grep -c 'not found')" 0
 is "which is there" "$(readlink "$libraries/rdmaquota/real/libmlx5.so.1")" "$libraries/libmlx5.so.1"
-has "the command tells its version" "$(rdmaquota --version)" "$(dpkg-query -W -f '${Version}' rdmaquota | sed 's/[+].*//')"
+has "the command tells its version" "$(rdmaquota --version)" "$(dpkg-query -W -f '${Version}' rdmaquota | sed 's/[~+].*//')"
 is "the policy that it brings is right" "$(rdmaquota check /etc/rdmaquota/rdmaquota.toml | head -n 1)" \
     "/etc/rdmaquota/rdmaquota.toml: ok"
 has "the sidecar starts far enough to say what it is" "$(rdmaquotad --help)" rdmaquotad
@@ -51,8 +52,15 @@ real=$(readlink -e "$libraries/libibverbs.so.1")
 cp -p "$real" /tmp/libibverbs.keep
 sed -i "s/IBVERBS_PRIVATE_$abi/IBVERBS_PRIVATE_99/" "$real"
 has "a private ABI that is not known is told" "$(changed "$libraries/libibverbs.so.1")" "private ABI 99, which this version does not know"
+has "by doctor, too" "$(rdmaquota doctor)" "this version of rdmaquota does not know private ABI 99"
+has "which knows what registers the provider again" "$(rdmaquota doctor)" "run $libraries/rdmaquota/adopt"
+lacks "programs say nothing of it" "$(ibv_devices 2>&1)" rdmaquota
 is "libibverbs is then told of no provider" "$(ls $driver 2> /dev/null)" ""
 is "and programs get the real libmlx5" "$(loaded libmlx5.so.1)" "$libraries/libmlx5.so.1"
+sed -i "s/IBVERBS_PRIVATE_99/IBVERBS_PRIVATE_57/" "$real"
+lacks "one that is known, and was not there before, is taken without a word" "$(changed "$libraries/libibverbs.so.1")" "private ABI"
+is "libibverbs is told of the provider then" "$(cat $driver 2> /dev/null)" "driver rdmaquota"
+is "which has that private ABI" "$(readlink -e "$libraries/libibverbs/librdmaquota-rdmav57.so")" "$libraries/libibverbs/librdmaquota.so"
 succeeds "a new libibverbs package" apt-get install -y --reinstall libibverbs1
 is "brings the provider back" "$(cat $driver)" "driver rdmaquota"
 is "and the shadow" "$(loaded libmlx5.so.1)" "$libraries/rdmaquota/shadow/libmlx5.so.1"
@@ -82,6 +90,17 @@ $libraries/rdmaquota/shadow"
 
 is "Slurm is told of the plugin once" "$(cat $slurm)" "optional $libraries/slurm-wlm/spank_rdmaquota.so"
 
+# An older version where programs keep their books in a newer layout.
+touch /run/rdmaquota/policy-99
+succeeds "a version that is too old for what runs is refused" is_refused "$old"
+has "with the reason" "$(cat /tmp/dpkg.log)" "layout 99, it knows 4"
+is "and what was there stays" "$(dpkg-query -W -f '${Status} ${Version}\n' rdmaquota librdmaquota-provider | sort -u)" \
+    "install ok installed $(dpkg-deb -f "$new"/rdmaquota_*.deb Version)"
+rm /run/rdmaquota/policy-99
+succeeds "else an older version is installed again" install "$old"
+succeeds "and the newer one" install "$new"
+
+mkdir -p /var/log/rdmaquota && touch /var/log/rdmaquota/events.json
 succeeds "the packages are removed" dpkg -r rdmaquota-slurm rdmaquotad rdmaquota librdmaquota-provider
 is "nothing that libibverbs or the loader reads is left" "$(ls $driver $conf "$libraries"/rdmaquota "$libraries"/libibverbs/*rdmaquota* 2> /dev/null)" ""
 is "nor Slurm" "$(ls $slurm "$libraries"/slurm-wlm/*rdmaquota* 2> /dev/null)" ""

@@ -32,8 +32,7 @@ is "nor for those that are linked to libmlx5" "$("$linked" -d mlx5_0 rc=3 2>&1)"
 policy 2
 has "a limit holds" "$("$objects" rc=5 2>&1)" "rc: 2 of 5, then EDQUOT"
 has "for a program that is linked to libmlx5 too" "$("$linked" -d mlx5_0 rc=5 2>&1)" "rc: 2 of 5, then EDQUOT"
-is "doctor finds nothing wrong with the installation" \
-    "$(rdmaquota doctor 2>&1 | grep -E '^(problem|not ok)' | grep -E 'libibverbs|registration|provider|loader|mlx5|version')" ""
+succeeds "doctor finds nothing wrong with the installation" rdmaquota doctor
 
 succeeds "the packages' own test passes (autopkgtest)" "$(dirname "$0")/../../debian/tests/main-job"
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # run.sh [RELEASE...]: builds the packages of each release (default: bookworm, trixie and sid) and tests them there: two
-# builds are the same, lintian has nothing against them, cycle.sh (install, upgrade, remove, purge), and the main job in
-# the guest from what the packages installed (in_guest.sh). Root only; the last line is 'N passed, N failed'.
+# builds are the same, lintian has nothing against them, cycle.sh (install, upgrade, remove, purge), the main job in the guest
+# from what the packages installed (in_guest.sh), and, for the release of this machine, upgrades under load (upgrade.sh).
+# Root only; the last line is 'N passed, N failed'.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 repo=$(cd "$here/../.." && pwd)
@@ -76,6 +77,37 @@ in_guest() {
     "$repo/test/vm/run.sh" --device both --root "$1" -- bash "$here/in_guest.sh" "$build" "$debs/old" "$debs/new"
 }
 
+# What is in each package. Two architectures of the provider can be installed side by side when all that both have is the same.
+examine() {
+    local deb symbols file id unpacked=$work/unpacked triplet
+    triplet=$(in_root "$2" dpkg-architecture -qDEB_HOST_MULTIARCH)
+    for deb in "$1"/*.deb; do
+        rm -rf "$unpacked" && dpkg-deb -x "$deb" "$unpacked"
+        case $deb in *-dbgsym_*) continue ;; esac
+        symbols=${deb/_/-dbgsym_}
+        is "${deb##*/} has debug symbols" "$(ls "$symbols")" "$symbols"
+        dpkg-deb -x "$symbols" "$unpacked/symbols"
+        for file in $(find "$unpacked/usr" ! -path '*/shadows/*' -type f \( -name '*.so' -o -path '*bin/*' \)); do
+            id=$(readelf -n "$file" | sed -n 's/.*Build ID: //p')
+            is "of ${file##*/}" "$(ls "$unpacked/symbols/usr/lib/debug/.build-id/${id:0:2}")" "${id:2}.debug"
+        done
+        case $deb in
+            */librdmaquota-provider_*)
+                is "its files for all architectures name none" "$(find "$unpacked/usr/share" "$unpacked/etc" -type f -exec zgrep -l "$triplet" {} + 2> /dev/null)" ""
+                id=$(objdump -T "$unpacked"/usr/lib/*/libibverbs/librdmaquota.so | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
+                is "the provider needs no glibc newer than 2.34" "$(printf '%s\n' "$id" GLIBC_2.34 | sort -V | tail -n 1)" GLIBC_2.34
+                ;;
+        esac
+    done
+}
+
+# Version 0.1 to these packages, and these to newer ones, while programs and the sidecar run. The guest is this machine's system.
+upgrade() {
+    local stage debs=$build/packages-test
+    stage=$("$repo/test/vm/older.sh" "$build" 0.1) || return
+    "$repo/test/vm/run.sh" --systemd --timeout 1800 -- bash "$here/upgrade.sh" "$build" "$debs/old" "$debs/new" "$stage"
+}
+
 test_release() {
     local release=$1 root first
     succeeds "$release: the packages are built" for_release "$release" || return
@@ -84,6 +116,7 @@ test_release() {
     quietly "$root.log" in_root "$root" apt-get install -y -qq --no-install-recommends "${needed[@]}" ||
         not_ok "$release: what the tests need is installed"
     succeeds "$release: lintian has nothing against them" lint "$root"
+    examine "$work/$release" "$root"
     rm -rf "$work/old" "$work/new"
     cp -r "$work/$release" "$work/old" && rm -f "$work"/old/*-dbgsym*
     newer "$work/old" "$work/new"
@@ -91,6 +124,10 @@ test_release() {
     count "$release: cycle.sh"
     in_guest "$root" > "$work/part" 2>&1
     count "$release: in_guest.sh"
+    if [ "$release" = "$(. /etc/os-release && echo "$VERSION_CODENAME")" ]; then
+        upgrade > "$work/part" 2>&1
+        count "$release: upgrade.sh"
+    fi
     first=$work/$release.first
     mv "$work/$release" "$first"
     succeeds "$release: the packages are built again" for_release "$release"
@@ -98,6 +135,10 @@ test_release() {
         "$(cd "$work/$release" && sha256sum -- *.deb *.dsc *.tar.xz)"
 }
 
+succeeds "packages of this commit are newer than those of version 0.1.0" dpkg --compare-versions "$version" gt 0.1.0
+case $version in
+    *~*) succeeds "and older than the release" dpkg --compare-versions "$version" lt "${version%%~*}" ;;
+esac
 [ $# != 0 ] || set -- bookworm trixie sid
 for release in "$@"; do test_release "$release"; done
 finish

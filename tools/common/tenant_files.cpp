@@ -121,7 +121,8 @@ void fill_parts(const LimitsSegment& limits, TenantPolicy& tenant) {
         for (const auto& row : resource_table) {
             const auto r = index(row.id);
             const auto& from = *limits.origin(Scope::tenant, device, row.id);
-            if (from.guarantee != unset) row_for(tenant.guarantees, device)[r] = from.guarantee;
+            const auto guarantee = load(from.guarantee);
+            if (guarantee != unset) row_for(tenant.guarantees, device)[r] = guarantee;
             const auto soft = limits.row(Scope::tenant, device)->soft[r];
             if (soft != unset) row_for(tenant.softs, device)[r] = soft;
         }

@@ -92,12 +92,12 @@ TEST_CASE("the layout of limits is version 4") {
     CHECK(sizeof(LimitsRow) == 512);
     CHECK(offsetof(Origin, own) == 24);
     CHECK(offsetof(Origin, why) == 32);
-    CHECK(offsetof(LimitsHeader, grant_wait_ms) == 68);
-    CHECK(offsetof(Origin, granted) == 128);
-    CHECK(offsetof(Origin, soft_file) == 152);
-    CHECK(sizeof(OriginRow) == 24 * 160);
+    CHECK(offsetof(LimitsHeader, grant_wait_plus_1) == 68);
+    CHECK(offsetof(Origin, granted) == 96);
+    CHECK(offsetof(Origin, soft_file) == 120);
+    CHECK(sizeof(OriginRow) == 24 * 128);
     CHECK(limits_bytes(2, LimitsSegment::Parts::effective) == 1536);
-    CHECK(limits_bytes(2, LimitsSegment::Parts::all) == 1536 + 2 * 3840);
+    CHECK(limits_bytes(2, LimitsSegment::Parts::all) == 1536 + 2 * 3072);
     CHECK(static_cast<int>(Reason::upgrade) == 3);
     CHECK(static_cast<int>(Scope::tenant) == 1);
     CHECK(static_cast<int>(Mode::off) == 2);

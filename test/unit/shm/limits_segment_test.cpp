@@ -228,3 +228,33 @@ TEST_CASE("what is no file of limits is refused by name") {
     CHECK_THAT(LimitsSegment::open(path).error(), Catch::Contains("no file of limits"));
     CHECK_FALSE(LimitsWriter::publish(directory / "missing/limits", TenantLimits{}));
 }
+
+TEST_CASE("a file of version 0.1 has no shares, and charges wait for one as long as usual") {
+    const TemporaryDirectory directory;
+    const auto path = directory / "limits";
+    auto limits = sample();
+    limits.grant_wait_ms = 7;
+    row_for(limits.guarantees, "rxe0")[index(Resource::mr)] = 3;
+    REQUIRE(LimitsWriter::publish(path, limits));
+    const auto rows = LimitsSegment::open(path)->header().row_count;
+    {
+        std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+        const std::string nothing(sizeof(LaterAmount) * 4, '\0');
+        file.seekp(offsetof(LimitsHeader, grant_wait_plus_1)).write(nothing.data(), 4);
+        for (std::size_t i = 0; i < rows * resource_slots; ++i)
+            file.seekp(static_cast<std::streamoff>(limits_bytes(rows, LimitsSegment::Parts::effective) +
+                                                   i * sizeof(Origin) + offsetof(Origin, granted)))
+                .write(nothing.data(), static_cast<std::streamsize>(nothing.size()));
+    }
+    const auto old = LimitsSegment::open(path, LimitsSegment::Parts::all);
+    REQUIRE(old);
+    CHECK(old->grant_wait_ms() == default_grant_wait_ms);
+    CHECK(old->granted("rxe0", Resource::mr) == unset);
+    CHECK(old->guarantee("rxe0", Resource::mr) == 0);
+    REQUIRE(LimitsWriter::publish(path, limits));
+    const auto now = LimitsSegment::open(path, LimitsSegment::Parts::all);
+    REQUIRE(now);
+    CHECK(now->grant_wait_ms() == 7);
+    CHECK(now->guarantee("rxe0", Resource::mr) == 3);
+    CHECK(now->limit(Scope::tenant, "rxe0", Resource::mr) == 7);
+}

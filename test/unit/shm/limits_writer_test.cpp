@@ -403,7 +403,7 @@ TEST_CASE_METHOD(Change, "every change is seen by the generation, and long words
     const Resource resources[] = {Resource::qp};
     REQUIRE(change.hold(Scope::tenant, "rxe0", Resource::qp, 10, Reason::rule, std::string(200, 'y')));
     CHECK(opened->generation() == 2);
-    CHECK(held_limits(*opened)[0].why == std::string(95, 'y'));
+    CHECK(held_limits(*opened)[0].why == std::string(63, 'y'));
     REQUIRE(change.hold(Scope::tenant, "rxe0", Resource::qp, 9, Reason::rule, "z"));
     CHECK(opened->generation() == 3);
     CHECK(held_limits(*opened)[0].why == "z");

@@ -14,6 +14,7 @@
 #include "test/unit/temporary_directory.hpp"
 #include "tools/rdmaquota/doctor/heap_scan.hpp"
 #include "tools/rdmaquota/doctor/slurm.hpp"
+#include "tools/rdmaquota/doctor/units.hpp"
 #include "tools/rdmaquota/doctor/verbs_memory.hpp"
 
 using namespace rdmaquota;
@@ -157,4 +158,29 @@ TEST_CASE("a specification for containers is whole when all that it names is the
     CHECK(found(R"({"kind": "other.io/gpu", "devices": 7})").empty());
     CHECK(found("no JSON").empty());
     CHECK(found(R"({"kind": "rdmaquota.io/tenant", "devices": [7]})")[0].level == Level::problem);
+}
+
+TEST_CASE("doctor says which unit will not run after the next boot") {
+    namespace fs = std::filesystem;
+    const TemporaryDirectory root;
+    const auto found = [&] {
+        Findings findings;
+        examine_units(findings, root / "run/rdmaquota", root.path());
+        std::string all;
+        for (const auto& finding : findings)
+            all += (finding.level == Level::ok ? "ok " : "warning ") + finding.subject + "; ";
+        return all;
+    };
+    const auto file = [&](const std::string& path) {
+        fs::create_directories(fs::path(root / path).parent_path());
+        std::ofstream(root / path) << "\n";
+    };
+    file("usr/lib/systemd/system/rdmaquota.service");
+    CHECK(found().empty());  // no systemd
+    fs::create_directories(root / "run/systemd/system");
+    CHECK(found() == "warning boot; ");
+    file("etc/systemd/system/multi-user.target.wants/rdmaquota.service");
+    CHECK(found() == "ok boot; ");
+    file("usr/lib/systemd/system/rdmaquotad.service");
+    CHECK(found() == "ok boot; warning sidecar; ");
 }

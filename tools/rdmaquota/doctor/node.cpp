@@ -28,6 +28,7 @@
 #include "tools/common/reload.hpp"
 #include "tools/rdmaquota/doctor/containers.hpp"
 #include "tools/rdmaquota/doctor/slurm.hpp"
+#include "tools/rdmaquota/doctor/units.hpp"
 #include "tools/common/tenants.hpp"
 #include "tools/common/upgrade/old_tenant.hpp"
 #include "tools/rdmaquota/doctor/verbs_memory.hpp"
@@ -46,6 +47,12 @@ std::string resolved(const std::string& path) {
 }
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+// How the provider and its shadows come to be registered again; a package brings a program for it.
+std::string registering() {
+    const auto adopt = fs::path(config::shadow_dir).parent_path().string() + "/adopt";
+    return exists(adopt) ? "run " + adopt : "configure and install rdmaquota again";
+}
 
 // The file that the loader gives a program that is started from here and asks for `name`.
 std::string loaded_from(const std::string& name) {
@@ -170,7 +177,7 @@ void examine_libibverbs(Findings& findings) {
     if (std::find(names.begin(), names.end(), "rdmaquota") == names.end())
         findings.push_back(
             {Level::problem, "registration",
-             registration + " is missing or does not say 'driver rdmaquota': libibverbs does not load us"});
+             registration + " is missing or does not say 'driver rdmaquota': libibverbs does not load us; " + registering()});
     else
         findings.push_back({Level::ok, "registration", fmt::format("{} names us", config::driver_dir)});
     examine_providers(findings, names, pabi);
@@ -192,8 +199,8 @@ void examine_shadow(Findings& findings, const std::string& library) {
     if (!exists(shadow))
         return say(Level::problem,
                    fmt::format("not covered: {} has no shadow, so programs that load it themselves may not be "
-                               "limited; configure and install rdmaquota again",
-                               real));
+                               "limited; {}",
+                               real, registering()));
     if (!exists(real))
         return say(Level::problem, fmt::format("{} is missing: programs that are linked to it do not start", real));
     const auto shadow_file = read_elf(shadow);
@@ -221,8 +228,8 @@ void examine_shadows(Findings& findings) {
     if (!stream)
         findings.push_back({Level::problem, "loader",
                             fmt::format("{} does not name {}: programs that load libmlx5 and its like "
-                                        "themselves may not be limited",
-                                        conf, config::shadow_dir)});
+                                        "themselves may not be limited; {}",
+                                        conf, config::shadow_dir, registering())});
     else
         findings.push_back({Level::ok, "loader", fmt::format("{} names {}", conf, config::shadow_dir)});
     for (const auto* name : {"efa", "hns", "mana", "mlx4", "mlx5"})
@@ -332,6 +339,7 @@ Findings examine_node(const std::string& directory) {
     examine_old_programs(findings, directory);
     examine_kernel(findings);
     examine_guard(findings, directory);
+    examine_units(findings, directory);
     examine_containers(findings);
     examine_slurm(findings, directory);
     return findings;

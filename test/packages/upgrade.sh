@@ -1,0 +1,132 @@
+#!/bin/bash
+# upgrade.sh BUILD PACKAGES NEWER STAGE: upgrades under programs that hold and make objects, with systemd as process 1 and the
+# sidecar: version 0.1, staged in STAGE, to the PACKAGES; those, with the guard, to NEWER, the same as a next version; then
+# removal. Runs as root in the guest with --systemd, where what the packages depend on is installed.
+set -u
+until systemctl start basic.target > /dev/null 2>&1; do sleep 0.2; done
+# shellcheck source=test/integration/guest.sh
+. "$(dirname "$0")/../integration/guest.sh" "$1"
+here=$(dirname "$(realpath "$0")")/../integration
+# shellcheck source=test/integration/guard.sh
+. "$here/guard.sh"
+# shellcheck source=test/integration/running.sh
+. "$here/running.sh"
+packages=$2 newer=$3 stage=$4
+objects=$programs/verbs_objects
+limit=10
+# An image of a machine may forbid packages to start services.
+rm -f /usr/sbin/policy-rc.d
+kept=(rdmaquotad rdmaquota librdmaquota-provider)
+
+install() { dpkg --force-confold -i "$1"/librdmaquota-provider_*.deb "$1"/rdmaquota_*.deb "$1"/rdmaquotad_*.deb > dpkg.log 2>&1; }
+# The kernel's own count of user programs' QPs.
+qps() { rdma resource show qp | grep -c ' pid '; }
+# sample: from now on, the highest count that is seen
+sample() {
+    rm -f sampled calm
+    (
+        without_inputs
+        highest=0
+        until [ -e calm ]; do
+            now=$(qps)
+            [ "$now" -le "$highest" ] || { highest=$now; echo "$highest" > sampled; }
+            sleep 0.05
+        done
+    ) &
+    sampler=$!
+}
+# held_to LIMIT WHAT: ends it; at most LIMIT was seen, and something
+held_to() {
+    local highest
+    touch calm
+    wait "$sampler"
+    read -r highest < sampled
+    [ "$highest" -le "$1" ] && [ "$highest" -gt 4 ]
+    is "$2: at most $1 QPs at any time" "$? of $highest" "0 of $highest"
+}
+denials() { rdmaquota events --kind denied | wc -l; }
+finished() { close_input "$1"; wait "${pids[$1]}"; }
+# gets NAME N: a new program asks for nine QPs
+gets() {
+    launch "$1" "$objects" rc=9 wait
+    has "a new program gets exactly what is left" "$(cat "out.$1")" "rc: $2 of 9, then EDQUOT"
+}
+alive() { kill -0 "${pids[$1]}" 2> /dev/null && echo alive; }
+running_sidecar() { readlink "/proc/$(systemctl show --value -p MainPID rdmaquotad)/exe"; }
+
+# --- version 0.1 to the packages ---------------------------------------------------------------------
+cp -a --remove-destination "$stage/." / && rm -f /complete && ldconfig && systemctl daemon-reload
+printf 'version = 1\n[tenant.default."*"]\nqp = 8\n' > /etc/rdmaquota/rdmaquota.toml
+systemctl enable --now rdmaquota rdmaquotad > units.log 2>&1 || not_ok "the units of version 0.1" "$(cat units.log)"
+rdmaquota set rxe0 qp=$limit > /dev/null
+launch four "$objects" rc=4 wait rc=3 wait rc=3 wait
+launch churn1 "$programs/churn" -d rxe0 2
+launch churn2 "$programs/churn" -d rxe0 2
+denied=$(denials)
+sample
+succeeds "the packages are installed over version 0.1" install "$packages"
+launch churn3 "$programs/churn" -d rxe0 2
+sleep 3
+for churn in churn1 churn2 churn3; do finished $churn; done
+held_to $limit "over old and new programs"
+is "nobody is denied where there is room" "$(denials)" "$denied"
+tail -qn 1 out.churn? | sed 's/^/# /'
+is "the sidecar is the new one" "$(running_sidecar)" /usr/sbin/rdmaquotad
+is "and works" "$(rdmaquota guard > /dev/null 2>&1 && systemctl is-active rdmaquotad)" active
+has "doctor says that it runs, and will" "$(rdmaquota doctor)" "sidecar: it runs, and will after the next boot"
+has "what was set stays" "$(rdmaquota show default --json)" "\"qp\":{\"usage\":4,\"limit\":$limit"
+gets new 6
+rdmaquota set rxe0 qp=12 > /dev/null
+go_on four
+until_step four 2
+has "an old program gets what is set since" "$(cat out.four)" "rc: 2 of 3, then EDQUOT"
+rdmaquota reload > /dev/null
+end new
+go_on four
+until_step four 3
+has "it sees the policy that is put in force since, too" "$(tail -n 2 out.four)" "rc: 2 of 3, then EDQUOT"
+end four
+for _ in $(seq 100); do [ "$(usage_of qp)" != 0 ] || break; sleep 0.1; done
+is "all is back at the end" "$(usage_of qp)" 0
+
+# --- to a newer version, with the guard ------------------------------------------------------------
+printf 'version = 1\n[sidecar]\nguard = "deny"\n[tenant.default."*"]\nqp = %d\n' $limit > /etc/rdmaquota/rdmaquota.toml
+rdmaquota reload > /dev/null
+guard_is deny
+launch library "$objects" rc=2 wait rc=1 wait
+launch raw "$programs/verbs_objects_static" rc=2 wait rc=1 wait
+launch churn4 "$programs/churn" -d rxe0 2
+launch churn5 "$programs/churn" -d rxe0 2
+denied=$(denials)
+sample
+succeeds "a newer version is installed over them" install "$newer"
+launch churn6 "$programs/churn" -d rxe0 2
+guard_is deny
+sleep 3
+for churn in churn4 churn5 churn6; do finished $churn; done
+held_to $limit "with the guard"
+is "nobody is denied where there is room" "$(denials) $(counted default qp refused)" "$denied 0"
+tail -qn 1 out.churn? | sed 's/^/# /'
+is "one guard is in the kernel" "$(find /sys/fs/bpf/rdmaquota -mindepth 1 -maxdepth 1 | wc -l)" 1
+is "nobody died" "$(alive library) $(alive raw)" "alive alive"
+launch static "$programs/verbs_objects_static" rc=9 wait
+has "a static program gets what is left, by the kernel's count" "$(cat out.static)" "rc: 6 of 9, then"
+is "which is the limit" "$(qps)" $limit
+end static
+
+# --- removal -------------------------------------------------------------------------------------------
+launch churn7 "$programs/churn" -d rxe0 2
+succeeds "the packages are removed" dpkg -r "${kept[@]}"
+is "the guard is out of the kernel" "$(ls -d /sys/fs/bpf/rdmaquota 2> /dev/null)" ""
+launch free "$programs/verbs_objects_static" rc=30 wait
+has "which refuses nothing any more" "$(cat out.free)" "rc: 30 of 30"
+end free
+for name in library raw; do go_on $name; until_step $name 2; done
+is "programs go on" "$(cat out.library out.raw | grep -c 'rc: 1 of 1')" 2
+for name in library raw; do end $name; done
+finished churn7
+mkdir -p /var/log/rdmaquota && touch /var/log/rdmaquota/events.json
+succeeds "and purged" dpkg -P "${kept[@]}"
+is "which leaves nothing" "$(ls -d /run/rdmaquota /etc/rdmaquota /var/log/rdmaquota /sys/fs/bpf/rdmaquota \
+    /etc/systemd/system/*/rdmaquota*.service 2> /dev/null)" ""
+finish
