@@ -50,9 +50,11 @@
 #   packages     Debian packages for bookworm, trixie and sid: built, installed, upgraded, removed; half an hour; only when
 #                named
 #   containers   containers of podman and crun in tenants, with images of three Debian releases; only when named
-#   slurm        jobs of a real Slurm, each in a tenant of its own; only when named
+#   slurm        jobs of a real Slurm under systemd, each in a tenant of its own; only when named
 #   vm           the guest itself; only when named, for those who change test/vm
 #
+# `containers` and `slurm` install the packages of HEAD in a Debian 12 of their own, which has podman or Slurm; with
+# RDMAQUOTA_FROM_BUILD=yes they take the build instead.
 # From `guest` to `systemd` all run in the guest (test/vm); suites that want the same guest share a boot
 # (test/vm/suites-in-guest.sh).
 #
@@ -164,21 +166,35 @@ in_root() {
         bash "$repo/test/integration/root_test.sh" "$build" "$2"
 }
 
-# The guest has no network: podman and the images come from here.
-in_containers() {
-    local release
-    [ -x /usr/bin/podman ] && [ -x /usr/bin/crun ] && [ -x /usr/bin/musl-gcc ] ||
-        { echo "SKIP: packages: podman crun conmon musl-tools"; return 77; }
-    for release in bookworm-image trixie sid; do "$repo/test/vm/roots.sh" "$release" > /dev/null || return 77; done
-    in_guest --stage -- bash "$repo/test/vm/suites-in-guest.sh" containers
+# installed ROOT PACKAGE... -- OPTION... -- COMMAND...: in the guest, in that root of test/vm/roots.sh, with these packages
+# installed; with RDMAQUOTA_FROM_BUILD, from the build instead
+installed() {
+    local root debs packages=() options=()
+    root=$("$repo/test/vm/roots.sh" "$1") || return 77
+    shift
+    while [ "$1" != -- ]; do packages+=("$1"); shift; done
+    shift
+    while [ "$1" != -- ]; do options+=("$1"); shift; done
+    shift
+    if [ "${RDMAQUOTA_FROM_BUILD-}" ]; then
+        in_guest --root "$root" --install "${options[@]}" -- "$@"
+    else
+        debs=$("$repo/test/packages/debs.sh" bookworm) || return
+        in_guest --root "$root" "${options[@]}" -- "$repo/test/packages/installed.sh" "$debs" "${packages[@]}" -- "$@"
+    fi
 }
 
-# The guest has no network: Slurm comes from here.
+# The guest has no network: the images come from here.
+in_containers() {
+    local release
+    for release in bookworm-image trixie sid; do "$repo/test/vm/roots.sh" "$release" > /dev/null || return 77; done
+    installed bookworm-podman librdmaquota-provider rdmaquota rdmaquotad -- --timeout 1800 -- \
+        "$repo/test/vm/capsule.sh" bash "$repo/test/integration/containers_test.sh" "$build"
+}
+
 in_slurm() {
-    [ -x /usr/sbin/slurmd ] && [ -x /usr/sbin/slurmctld ] && [ -x /usr/sbin/munged ] &&
-        [ -e "$build/tools/slurm/spank_rdmaquota.so" ] ||
-        { echo "SKIP: packages: slurmctld slurmd slurm-client munge libslurm-dev; then build again"; return 77; }
-    in_guest --timeout 1800 --install -- bash "$repo/test/integration/slurm_test.sh" "$build"
+    installed bookworm-slurm rdmaquota-slurm rdmaquota librdmaquota-provider -- --systemd --timeout 2400 -- \
+        bash "$repo/test/integration/slurm_test.sh" "$build"
 }
 
 # The guest has no network: Prometheus comes from here.

@@ -1,24 +1,25 @@
-# Shell helpers for tests in the guest with Slurm: slurmctld, slurmd and munge on one node; sourced after tap.sh and guest.sh.
+# Shell helpers for tests in the guest with Slurm: Debian's slurmctld, slurmd and munge on one node, under systemd; sourced
+# after tap.sh and guest.sh.
 # shellcheck shell=bash disable=SC2034,SC2154 # each test uses some of these; it has `jobs` and `objects`
 
-export SLURM_CONF=$work/slurm.conf
+conf=/etc/slurm/slurm.conf
+# What the package writes, and Debian's plugstack.conf includes; after an installation from the build it is for the administrator.
+plugstack=/etc/slurm/plugstack.conf.d/rdmaquota.conf
 node=node1
 plugin=$(find /usr/lib /usr/local/lib -name spank_rdmaquota.so | head -n 1)
 
 # Debian has Slurm built for several slurmd on a node, so the scope of jobs has the name of the node.
 configure() {
     mkdir -p state spool
-    cat > slurm.conf << END
+    [ -e $plugstack ] || echo "optional $plugin" > $plugstack
+    cat > $conf << END
 ClusterName=test
 SlurmctldHost=$node
 SlurmUser=root
 StateSaveLocation=$work/state
 SlurmdSpoolDir=$work/spool
-SlurmctldPidFile=$work/slurmctld.pid
-SlurmdPidFile=$work/slurmd.pid
 SlurmctldLogFile=$work/slurmctld.log
 SlurmdLogFile=$work/slurmd.log
-PlugStackConfig=$work/plugstack.conf
 ProctrackType=proctrack/cgroup
 TaskPlugin=task/none
 MpiDefault=none
@@ -34,16 +35,6 @@ NodeName=$node CPUs=64 RealMemory=1000 State=UNKNOWN
 PartitionName=main Nodes=$node Default=YES OverSubscribe=NO
 PartitionName=debug Nodes=$node
 END
-    printf 'IgnoreSystemd=yes\nCgroupAutomount=yes\n' > cgroup.conf
-    echo "optional $plugin" > plugstack.conf
-}
-
-start_munge() {
-    mkdir -p /run/munge
-    chmod 755 /run/munge
-    (umask 077 && head -c 128 /dev/urandom > munge.key)
-    munged --force --key-file "$work/munge.key" --seed-file "$work/munge.seed" --log-file "$work/munge.log" \
-        --pid-file "$work/munge.pid" 9>&-
 }
 
 # awaits SECONDS COMMAND...: until COMMAND succeeds
@@ -56,35 +47,23 @@ awaits() {
     done
 }
 
-start_slurmd() { slurmd 9>&-; }
-# As systemd ends it (KillMode=process): the steps go on.
-stop_slurmd() { stop slurmd.pid; }
-stop_slurmctld() { stop slurmctld.pid; }
-stop() {
-    local pid
-    pid=$(cat "$1")
-    kill "$pid"
-    awaits 30 is_gone "$pid" || not_ok "$1 ends" "$pid"
-}
-is_gone() { [ ! -d "/proc/$1" ]; }
+start_slurmd() { systemctl start slurmd; }
+stop_slurmd() { systemctl stop slurmd; }  # the steps go on
+start_slurmctld() { systemctl start slurmctld; }
+stop_slurmctld() { systemctl stop slurmctld; }
 node_state() { sinfo --noheader --format=%T | head -n 1; }
 is_up() { [[ $(node_state) == idle* || $(node_state) == mixed* || $(node_state) == allocated* ]]; }
-
-start_slurmctld() { slurmctld "$@" 9>&-; }
 
 start_slurm() {
     hostname $node
     echo "127.0.0.1 $node" >> /etc/hosts
-    mkdir -p /sys/fs/cgroup/system.slice  # as systemd has it
-    start_munge
-    start_slurmctld -c
+    systemctl start munge
+    start_slurmctld
     start_slurmd
     awaits 60 is_up || { not_ok "Slurm is up" "$(tail -n 20 slurmctld.log slurmd.log)"; finish; exit 1; }
 }
 
-stop_slurm() {
-    kill "$(cat slurmctld.pid)" "$(cat slurmd.pid)" "$(cat munge.pid)"
-}
+stop_slurm() { systemctl stop slurmd slurmctld munge; }
 
 as_alice() { setpriv --reuid=alice --regid=alice --init-groups --reset-env "$@"; }
 
@@ -94,7 +73,7 @@ batch() {
     while [ "$1" != -- ]; do options+=("$1"); shift; done
     shift
     printf '#!/bin/sh\n%s\n' "$*" > script.sh
-    job=$(as_alice env SLURM_CONF="$SLURM_CONF" sbatch --parsable --chdir="$jobs" --output="$jobs/out-%j" \
+    job=$(as_alice sbatch --parsable --chdir="$jobs" --output="$jobs/out-%j" \
         ${options+"${options[@]}"} script.sh 2> sbatch.log)
     job=${job%%;*}
 }
@@ -136,18 +115,17 @@ start_accounting() {
         --innodb-buffer-pool-size=16M > mysql.log 2>&1 9>&- &
     database=$!
     awaits 120 mariadb-admin --no-defaults --socket=/run/mysqld/mysqld.sock ping || not_ok "the database answers" "$(tail -n 5 mysql.log)"
-    cat > slurmdbd.conf << END
+    cat > /etc/slurm/slurmdbd.conf << END
 DbdHost=$node
 SlurmUser=root
 StorageType=accounting_storage/mysql
 StorageHost=localhost
 StorageUser=root
-PidFile=$work/slurmdbd.pid
 LogFile=$work/slurmdbd.log
 END
-    chmod 600 slurmdbd.conf
-    SLURM_CONF=$work/slurm.conf slurmdbd 9>&-
-    cat >> slurm.conf << END
+    chmod 600 /etc/slurm/slurmdbd.conf
+    systemctl start slurmdbd
+    cat >> $conf << END
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=$node
 AccountingStorageEnforce=qos
@@ -163,9 +141,8 @@ END
     awaits 60 is_up || not_ok "Slurm is up with accounting" "$(tail -n 5 slurmctld.log sacctmgr.log)"
 }
 stop_accounting() {
-    sed -i '/^Accounting/d' slurm.conf
-    stop_slurmctld
-    stop slurmdbd.pid
+    sed -i '/^Accounting/d' $conf
+    systemctl stop slurmctld slurmdbd
     kill "$database"
     wait "$database" 2> /dev/null
     start_slurmctld

@@ -1,6 +1,6 @@
 #!/bin/bash
 # slurm_test.sh BUILD: jobs of a real Slurm (slurmctld, slurmd, munge) and their tenants, by the plugin. Runs as root in the
-# guest.
+# guest with --systemd, in a root file system with Slurm.
 set -u
 # shellcheck source=test/integration/guest.sh
 . "$(dirname "$0")/guest.sh"
@@ -24,7 +24,7 @@ qp = 2'
 policy <<< "$limits"
 configure
 start_slurm
-srun_of_alice() { as_alice env SLURM_CONF="$SLURM_CONF" srun "$@" 2>&1; }
+srun_of_alice() { as_alice srun "$@" 2>&1; }
 doctor() { rdmaquota doctor | grep ' Slurm: '; }
 
 # --- side by side -------------------------------------------------------------------------------------
@@ -37,7 +37,9 @@ has "and is told of it" "$(output_of "$first")" "tenant slurm/atlas/job-$first u
 has "one beside it to what its partition has" "$(output_of "$second")" "rc: 2 of 9, then EDQUOT"
 is "each in a tenant of its own" "$(tenants_of "$first") $(tenants_of "$second")" "slurm/atlas/job-$first slurm/none/job-$second"
 pid=$(pid_in "$first")
-has "which it is in by its cgroup" "$(cat "/proc/$pid/cgroup")" "/job_$first/step_batch/user/task_"
+has "which it is in by its cgroup" "$(cat "/proc/$pid/cgroup")" \
+    "0::/system.slice/${node}_slurmstepd.scope/job_$first/step_batch/user/task_"
+is "in a scope of systemd" "$(systemctl is-active "${node}_slurmstepd.scope")" active
 has "as which says" "$(rdmaquota which --pid "$pid")" "tenant slurm/atlas/job-$first"
 has "doctor finds the plugin in slurmd" "$(doctor)" "has loaded the plugin"
 has "and both jobs" "$(doctor)" "2 jobs have a tenant"
@@ -74,38 +76,38 @@ has "a step cannot ask" "$out" "rdmaquota: --rdma belongs to a whole job: this i
 has "and does not run" "$out" "refused 255"
 lacks "what is handed down to it is no asking" "$out" "Invalid argument (qp=2)"
 has "a step is held to what the job asked for" "$out" "rc: 2 of 9, then EDQUOT"
-has "a step of salloc too" "$(as_alice env SLURM_CONF="$SLURM_CONF" salloc --rdma=qp=1 srun "$objects" rc=9 2>&1)" \
+has "a step of salloc too" "$(as_alice salloc --rdma=qp=1 srun "$objects" rc=9 2>&1)" \
     "rc: 1 of 9, then EDQUOT"
 holding --rdma=qp=2 -- rc=1
 out=$(srun_of_alice --jobid="$job" --overlap --rdma=qp=1 echo it runs)
 has "a step from elsewhere cannot ask" "$out" "rdmaquota: --rdma belongs to a whole job: this is a step of job $job"
 lacks "and does not run either" "$out" "it runs"
-has "nor by a variable" "$(as_alice env SLURM_CONF="$SLURM_CONF" SLURM_JOB_ID="$job" \
+has "nor by a variable" "$(as_alice env SLURM_JOB_ID="$job" \
     SLURM_SPANK__SLURM_SPANK_OPTION_rdmaquota_rdma=qp=1 srun --overlap true 2>&1)" \
     "whose quota stands"
 has "one that does not ask runs" "$(srun_of_alice --jobid="$job" --overlap "$objects" rc=9)" "rc: 1 of 9, then EDQUOT"
 release "$job"
 
-# --- an array of fifty, ten at once ----------------------------------------------------------------------------------
+# --- an array of fifty, all at once ---------------------------------------------------------------------
 rm -f "$jobs"/out-*
-batch --array=1-50%10 -A atlas -- "exec $objects rc=9"
-awaits 240 has_ended "$job" || not_ok "the array ends" "$(squeue)"
+batch --array=1-50 -A atlas -- "exec $objects rc=9"
+awaits 600 has_ended "$job" || not_ok "the array ends" "$(squeue)"
 is "each job of an array has its own quota" "$(grep -h -v '^rdmaquota: qp' "$jobs"/out-* | sort | uniq -c | xargs)" \
     "50 rc: 3 of 9, then EDQUOT"
 is "and none keeps its tenant" "$(rdmaquota tenant list | grep -c slurm/)" 0
 
 # --- a number that is used again ------------------------------------------------------------------------
 holding -A other -- rc=2
-kill -9 "$(cat slurmd.pid)"
+systemctl kill --kill-who=main --signal=KILL slurmd
 stop_slurmctld
 for pid in $(cat /sys/fs/cgroup/system.slice/*slurmstepd.scope/"job_$job"/step_batch/{slurm,user/task_*}/cgroup.procs); do
     kill -9 "$pid"
 done
 again=$job
 is "a job whose end nobody saw leaves a tenant" "$(tenants_of "$again")" "slurm/other/job-$again"
-echo "FirstJobId=$again" >> slurm.conf
+echo "FirstJobId=$again" >> $conf
 rm -r state/*  # with the last number
-start_slurmctld -c
+start_slurmctld
 start_slurmd
 awaits 60 is_up
 rm "$jobs/gate-$again" "$jobs/out-$again"
@@ -130,7 +132,7 @@ mv "$command.away" "$command"
 has "without the command, too" "$out" "rdmaquota: job $job has no RDMA quota of its own: $command cannot be run"
 printf '#!/bin/sh\nsleep 100\n' > slow && chmod 755 slow
 mv "$command" "$command.away" && cp slow "$command"
-echo "optional $plugin timeout=3" > plugstack.conf
+echo "optional $plugin timeout=3" > $plugstack
 ran -A atlas -- "exec $objects rc=9"
 mv "$command.away" "$command"
 has "nor does it wait for ever" "$out" "took longer than 3 s"
@@ -145,7 +147,7 @@ is "nothing else is" "$out" "rc: 9 of 9"
 policy <<< "$limits"
 
 # --- another configuration ------------------------------------------------------------------------------
-echo PrologFlags=Alloc,Contain >> slurm.conf
+echo PrologFlags=Alloc,Contain >> $conf
 stop_slurmctld
 stop_slurmd
 start_slurmctld
@@ -158,25 +160,21 @@ is "also at the end" "$(tenants_of "$job")" ""
 is "the node was never drained" "$(sinfo --noheader --list-reasons; grep -i drain slurmctld.log)" ""
 
 # --- QOS, which only slurmctld knows, by the real slurmdbd ------------------------------------------------
-if [ -x /usr/sbin/slurmdbd ] && [ -x /usr/sbin/mariadbd ]; then
-    policy <<< "$limits
+policy <<< "$limits
 [slurm.qos.high.\"*\"]
 qp = 4"
-    start_accounting
-    holding -A atlas --qos=high -- rc=9
-    has "a job of a QOS is held to what the QOS has" "$(output_of "$job")" "rc: 4 of 9, then EDQUOT"
-    release "$job"
-    holding -A atlas -- rc=9
-    has "one without it to what its account has" "$(output_of "$job")" "rc: 3 of 9, then EDQUOT"
-    release "$job"
-    out=$(srun_of_alice -A atlas --qos=high --rdma=qp=9 "$objects" rc=9)
-    has "nobody asks for more than the QOS gives" "$out" "rdmaquota: --rdma: qp cannot be 9: the policy of this node gives a job 4"
-    stop_accounting
-else
-    echo "# QOS: not tried without the packages slurmdbd and mariadb-server"
-fi
+start_accounting
+holding -A atlas --qos=high -- rc=9
+has "a job of a QOS is held to what the QOS has" "$(output_of "$job")" "rc: 4 of 9, then EDQUOT"
+release "$job"
+holding -A atlas -- rc=9
+has "one without it to what its account has" "$(output_of "$job")" "rc: 3 of 9, then EDQUOT"
+release "$job"
+out=$(srun_of_alice -A atlas --qos=high --rdma=qp=9 "$objects" rc=9)
+has "nobody asks for more than the QOS gives" "$out" "rdmaquota: --rdma: qp cannot be 9: the policy of this node gives a job 4"
+stop_accounting
 
-: > plugstack.conf
+: > $plugstack
 stop_slurmd
 start_slurmd
 awaits 60 is_up
