@@ -8,6 +8,14 @@
 
 #include "mlx5sim.h"
 
+enum { SIM_METHOD_REG_MR = 1 << UVERBS_ID_NS_SHIFT };
+enum {
+	SIM_ATTR_REG_MR_HANDLE = 1 << UVERBS_ID_NS_SHIFT,
+	SIM_ATTR_REG_MR_PD,
+	SIM_ATTR_REG_MR_ADDRESS,
+	SIM_ATTR_REG_MR_LENGTH,
+};
+
 #define UVERBS_MODULE_NAME mlx5sim
 #include <rdma/uverbs_named_ioctl.h>
 
@@ -116,6 +124,7 @@ static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 io
 	return error ? ERR_PTR(error) : new_mr(pin(pd, start, length, access), length, iova);
 }
 
+/* Where the access changes, a new MR takes the old one's place, as mlx5 does when its adapter cannot change that. */
 static struct ib_mr *rereg_user_mr(struct ib_mr *ib, int flags, u64 start, u64 length, u64 iova, int access,
 				   struct ib_pd *pd, struct ib_udata *udata)
 {
@@ -125,6 +134,13 @@ static struct ib_mr *rereg_user_mr(struct ib_mr *ib, int flags, u64 start, u64 l
 
 	if (error)
 		return ERR_PTR(error);
+	if (flags & IB_MR_REREG_ACCESS) {
+		if (flags & IB_MR_REREG_TRANS)
+			return new_mr(pin(pd, start, length, access), length, iova);
+		umem = mr->umem;
+		mr->umem = NULL;
+		return new_mr(umem, ib->length, ib->iova);
+	}
 	if (flags & IB_MR_REREG_TRANS) {
 		umem = pin(pd, start, length, access);
 		if (IS_ERR(umem))
@@ -240,6 +256,40 @@ static struct ib_mr *reg_dm_mr(struct ib_pd *pd, struct ib_dm *dm, struct ib_dm_
 	return error ? ERR_PTR(error) : new_mr(NULL, attr->length, attr->offset);
 }
 
+/* What a later kernel may have: another way to an MR, by a method of the driver's. */
+static int UVERBS_HANDLER(SIM_METHOD_REG_MR)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_uobject *uobject = uverbs_attr_get_uobject(attrs, SIM_ATTR_REG_MR_HANDLE);
+	struct ib_pd *pd = uverbs_attr_get_obj(attrs, SIM_ATTR_REG_MR_PD);
+	u64 address, length;
+	struct ib_mr *mr;
+	int error = uverbs_copy_from(&address, attrs, SIM_ATTR_REG_MR_ADDRESS);
+
+	if (!error)
+		error = uverbs_copy_from(&length, attrs, SIM_ATTR_REG_MR_LENGTH);
+	if (error)
+		return error;
+	mr = reg_user_mr(pd, address, length, address, IB_ACCESS_LOCAL_WRITE, NULL);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	mr->device = pd->device;
+	mr->pd = pd;
+	mr->type = IB_MR_TYPE_USER;
+	mr->uobject = uobject;
+	atomic_inc(&pd->usecnt);
+	uobject->object = mr;
+	uverbs_finalize_uobj_create(attrs, SIM_ATTR_REG_MR_HANDLE);
+	return 0;
+}
+
+DECLARE_UVERBS_NAMED_METHOD(
+	SIM_METHOD_REG_MR,
+	UVERBS_ATTR_IDR(SIM_ATTR_REG_MR_HANDLE, UVERBS_OBJECT_MR, UVERBS_ACCESS_NEW, UA_MANDATORY),
+	UVERBS_ATTR_IDR(SIM_ATTR_REG_MR_PD, UVERBS_OBJECT_PD, UVERBS_ACCESS_READ, UA_MANDATORY),
+	UVERBS_ATTR_PTR_IN(SIM_ATTR_REG_MR_ADDRESS, UVERBS_ATTR_TYPE(u64), UA_MANDATORY),
+	UVERBS_ATTR_PTR_IN(SIM_ATTR_REG_MR_LENGTH, UVERBS_ATTR_TYPE(u64), UA_MANDATORY));
+ADD_UVERBS_METHODS(sim_mr_methods, UVERBS_OBJECT_MR, &UVERBS_METHOD(SIM_METHOD_REG_MR));
+
 DECLARE_UVERBS_NAMED_METHOD(
 	MLX5_IB_METHOD_PD_QUERY,
 	UVERBS_ATTR_IDR(MLX5_IB_ATTR_QUERY_PD_HANDLE, UVERBS_OBJECT_PD, UVERBS_ACCESS_READ, UA_MANDATORY),
@@ -255,6 +305,7 @@ ADD_UVERBS_ATTRIBUTES_SIMPLE(
 const struct uapi_definition sim_memory_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_PD, &sim_pd_methods),
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DM, &sim_dm_alloc),
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_MR, &sim_mr_methods),
 	{},
 };
 

@@ -11,6 +11,8 @@
  *             WQ indirection table, flow, counters, device memory
  *   pinning   MRs and the buffers of queues are pinned by ib_umem_get() and count against RLIMIT_MEMLOCK; an on-demand
  *             MR pins nothing
+ *   rereg     in place, or by a new MR where the access changes; and a method of its own to register one, which stands for
+ *             those of later kernels (attributes in memory.c)
  *   DEVX      see devx.c
  * Object numbers are unique in their kind. What is not simulated: work requests, completions and events (a posted
  * request stays for ever), timing, hardware limits other than those that query_device shows.

@@ -2,20 +2,30 @@
  * Ways around a quota, without a verbs library: each tries to have COUNT PDs, and says how many it got.
  *
  *   around threads COUNT     64 threads, all at once
+ *   around everywhere COUNT  the same, each by a file of its own, which all are opened at once
  *   around racer COUNT       a thread that changes requests for something harmless into such for PDs while the kernel reads
  *                            them
  *   around child COUNT       a child, by the descriptor of its parent
  *   around orphan COUNT      the same, after the parent's end
  *   around victims COUNT     children, each of which makes one as `many` does, by the same descriptor
  *   around many COUNT        one, by a request with many attributes in front
+ *   around locked COUNT      one that locks the device file; it goes around nothing
  *   around missing COUNT     one, whose requests lie in a page that is not there yet
+ *   around fresh COUNT       children, each of which opens the device itself, passes that on to its parent, makes what it may
+ *                            and one more as `many` does
+ *   around flight COUNT      one, by a descriptor that no process had while it printed "waiting" a first time; it made two
+ *                            before that, which do not count in what it says
+ *   around opens COUNT       contexts instead of PDs, whose files stay open also where they are refused
  *
  * Prints "pd: MADE of COUNT" and the last error's name, "waiting", and reads a line.
  */
 #include "raw_uverbs.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 enum { threads = 64, most_tries = 20000 };
@@ -44,13 +54,26 @@ static void *in_thread(void *unused)
 	return unused;
 }
 
-static void by_threads(void)
+static void *with_own_file(void *unused)
+{
+	__u32 handle;
+
+	pthread_barrier_wait(&all_there);
+	int file = open_context();
+	while (file >= 0 && made < wanted && !alloc_pd(file, by_ioctl, &handle))
+		made++;
+	last_error = errno;
+	pthread_barrier_wait(&all_there);
+	return unused;
+}
+
+static void by_threads(void *(*thread)(void *))
 {
 	pthread_t all[threads];
 
 	pthread_barrier_init(&all_there, NULL, threads);
 	for (int i = 0; i < threads; i++)
-		pthread_create(&all[i], NULL, in_thread, NULL);
+		pthread_create(&all[i], NULL, thread, NULL);
 	for (int i = 0; i < threads; i++)
 		pthread_join(all[i], NULL);
 }
@@ -189,6 +212,85 @@ static int from_missing(int file, unsigned command, void *in, size_t in_bytes, v
 	return status;
 }
 
+static void pass(int socket, int file, bool take)
+{
+	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 0;
+	struct iovec data = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
+	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+
+	head->cmsg_level = SOL_SOCKET;
+	head->cmsg_type = SCM_RIGHTS;
+	head->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(head), &file, sizeof file);
+	if (!take && sendmsg(socket, &message, 0) < 0)
+		perror("sendmsg");
+	if (take && recvmsg(socket, &message, 0) > 0)
+		memcpy(&fd, CMSG_DATA(head), sizeof fd);
+}
+
+static void by_fresh(void)
+{
+	for (int i = 0; i < wanted; i++) {
+		int pair[2], status;
+
+		socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			fd = open_context();
+			if (fd < 0)
+				_exit(1);
+			pass(pair[1], fd, false);
+			wanted = 1000;
+			make(wanted, by_ioctl);
+			make(wanted, by_many);
+			_exit(0);
+		}
+		close(pair[1]);
+		waitpid(pid, &status, 0);
+		pass(pair[0], -1, true); /* as it dies, what it passed on is kept */
+		close(pair[0]);
+	}
+}
+
+static void in_flight(void)
+{
+	int pair[2];
+
+	wanted += 2;
+	make(2, by_ioctl);
+	socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+	pass(pair[1], fd, false);
+	close(fd);
+	puts("waiting");
+	fflush(stdout);
+	getchar();
+	pass(pair[0], -1, true);
+	wanted -= made;
+	made = 0;
+	make(wanted, by_ioctl);
+}
+
+/* Each file takes a number of its own. */
+static void by_opening(void)
+{
+	struct rlimit files = { 100000, 100000 };
+
+	setrlimit(RLIMIT_NOFILE, &files);
+	made = 1;
+	for (int i = 1; i < wanted; i++) {
+		struct ib_uverbs_get_context in = { 0 };
+		struct ib_uverbs_get_context_resp out;
+
+		fd = open("/dev/infiniband/uverbs0", O_RDWR);
+		if (fd >= 0 && !by_ioctl(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &in, sizeof in, &out, sizeof out))
+			made++;
+		else
+			last_error = errno;
+	}
+}
+
 static void report(void)
 {
 	printf("pd: %d of %d%s%s\n", made, wanted, last_error ? " " : "", last_error ? strerrorname_np(last_error) : "");
@@ -216,7 +318,9 @@ int main(int argc, char **argv)
 			usleep(1000);
 		make(wanted, by_ioctl);
 	} else if (!strcmp(how, "threads")) {
-		by_threads();
+		by_threads(in_thread);
+	} else if (!strcmp(how, "everywhere")) {
+		by_threads(with_own_file);
 	} else if (!strcmp(how, "racer")) {
 		by_racing();
 	} else if (!strcmp(how, "child")) {
@@ -225,6 +329,18 @@ int main(int argc, char **argv)
 		by_victims();
 	} else if (!strcmp(how, "many")) {
 		make(wanted, by_many);
+	} else if (!strcmp(how, "locked")) {
+		struct flock whole = { .l_type = F_WRLCK };
+
+		if (fcntl(fd, F_SETLK, &whole))
+			return 2;
+		make(wanted, by_ioctl);
+	} else if (!strcmp(how, "fresh")) {
+		by_fresh();
+	} else if (!strcmp(how, "flight")) {
+		in_flight();
+	} else if (!strcmp(how, "opens")) {
+		by_opening();
 	} else if (!strcmp(how, "missing")) {
 		make(wanted, from_missing);
 	} else {

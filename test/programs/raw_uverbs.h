@@ -11,6 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+static __u32 driver = RDMA_DRIVER_RXE;
+
 static int by_write(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
 	char buffer[64];
@@ -37,7 +39,7 @@ static int by_ioctl(int fd, unsigned command, void *in, size_t in_bytes, void *o
 			.object_id = UVERBS_OBJECT_DEVICE,
 			.method_id = UVERBS_METHOD_INVOKE_WRITE,
 			.num_attrs = 3,
-			.driver_id = RDMA_DRIVER_RXE,
+			.driver_id = driver,
 		},
 		.attrs = {
 			{ .attr_id = UVERBS_ATTR_WRITE_CMD, .len = sizeof(__u64), .flags = UVERBS_ATTR_F_MANDATORY, .data = command },
@@ -54,7 +56,7 @@ static int by_ioctl(int fd, unsigned command, void *in, size_t in_bytes, void *o
 
 typedef int way(int, unsigned, void *, size_t, void *, size_t);
 
-static int alloc_pd(int fd, way *call, __u32 *handle)
+static inline int alloc_pd(int fd, way *call, __u32 *handle)
 {
 	struct ib_uverbs_alloc_pd in = { 0 };
 	struct ib_uverbs_alloc_pd_resp out;
@@ -65,7 +67,7 @@ static int alloc_pd(int fd, way *call, __u32 *handle)
 }
 
 /* The first device's file, with a context; -1 when there is none. */
-static int open_context(void)
+static inline int open_context(void)
 {
 	struct ib_uverbs_get_context context = { 0 };
 	struct ib_uverbs_get_context_resp answer;

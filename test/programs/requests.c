@@ -1,0 +1,224 @@
+/*
+ * Requests to the kernel that libibverbs does not make, by the descriptor that it opened.
+ *
+ *   requests DEVICE STEP...
+ *
+ *   rc=N               create N QPs, by libibverbs     mr=N            register N MRs of 4 KiB so
+ *   open_qp=N          open N QPs by requests that lie nowhere
+ *   rereg=BYTES        re-register the last MR         written=BYTES   the same by write(2)
+ *   unanswered=BYTES   the same with an answer that can be written nowhere
+ *   access=BYTES       the same with another access; 0: the access alone
+ *   both=BYTES         the last two MRs, at once
+ *   unknown=N:BYTES    register N MRs by mlx5sim's own method
+ *   reversed=N         allocate N PDs, with the request's attributes in another order
+ *   wait               print "waiting" and read a line
+ *
+ * Prints "STEP: MADE of N" and the error's name where it stopped short.
+ */
+#include "raw_uverbs.h"
+#include <infiniband/verbs.h>
+#include <pthread.h>
+
+enum { most_mrs = 64, buffer_bytes = 8 << 20 };
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_mr *mrs[most_mrs];
+static int mr_count;
+static char *buffer;
+static void *const nowhere = (void *)8;
+
+static int make_qp(void)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+
+	return ibv_create_qp(pd, &attr) ? 0 : -1;
+}
+
+static int make_mr(void)
+{
+	if (mr_count == most_mrs)
+		return -1;
+	mrs[mr_count] = ibv_reg_mr(pd, buffer, 4096, IBV_ACCESS_LOCAL_WRITE);
+	return mrs[mr_count] ? (++mr_count, 0) : -1;
+}
+
+static int open_qp(void)
+{
+	struct {
+		struct ib_uverbs_ioctl_hdr head;
+		struct ib_uverbs_attr attrs[3];
+	} call = {
+		.head = {
+			.length = sizeof call,
+			.object_id = UVERBS_OBJECT_DEVICE,
+			.method_id = UVERBS_METHOD_INVOKE_WRITE,
+			.num_attrs = 3,
+			.driver_id = driver,
+		},
+		.attrs = {
+			{ .attr_id = UVERBS_ATTR_WRITE_CMD, .len = 8, .flags = UVERBS_ATTR_F_MANDATORY, .data = IB_USER_VERBS_CMD_OPEN_QP },
+			{ .attr_id = UVERBS_ATTR_CORE_IN, .len = sizeof(struct ib_uverbs_open_qp), .flags = UVERBS_ATTR_F_MANDATORY,
+			  .data = (__u64)nowhere },
+			{ .attr_id = UVERBS_ATTR_CORE_OUT, .len = sizeof(struct ib_uverbs_create_qp_resp), .flags = UVERBS_ATTR_F_MANDATORY,
+			  .data = (__u64)buffer },
+		},
+	};
+
+	return ioctl(context->cmd_fd, RDMA_VERBS_IOCTL, &call);
+}
+
+static int rereg(struct ibv_mr *mr, way *call, int flags, long bytes, void *answer)
+{
+	struct ib_uverbs_rereg_mr in = {
+		.mr_handle = mr->handle,
+		.flags = (__u32)flags,
+		.start = (__u64)buffer,
+		.length = (__u64)bytes,
+		.hca_va = (__u64)buffer,
+		.pd_handle = pd->handle,
+		.access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
+	};
+
+	return call(context->cmd_fd, IB_USER_VERBS_CMD_REREG_MR, &in, sizeof in, answer, sizeof(struct ib_uverbs_rereg_mr_resp));
+}
+
+static struct ibv_mr *last(int back)
+{
+	return mrs[mr_count - 1 - back];
+}
+
+static long wanted_bytes;
+
+static void *in_thread(void *failed)
+{
+	*(int *)failed = rereg(last(1), by_ioctl, IBV_REREG_MR_CHANGE_TRANSLATION, wanted_bytes, buffer + 4096) ? errno : 0;
+	return NULL;
+}
+
+/* 0: both; else the error of one of them. */
+static int both(long bytes)
+{
+	pthread_t other;
+	int others = 0, own;
+
+	wanted_bytes = bytes;
+	pthread_create(&other, NULL, in_thread, &others);
+	own = rereg(last(0), by_ioctl, IBV_REREG_MR_CHANGE_TRANSLATION, bytes, buffer) ? errno : 0;
+	pthread_join(other, NULL);
+	errno = own ? own : others;
+	return errno ? -1 : 0;
+}
+
+static int unknown(long bytes)
+{
+	struct {
+		struct ib_uverbs_ioctl_hdr head;
+		struct ib_uverbs_attr attrs[4];
+	} call = {
+		.head = {
+			.length = sizeof call,
+			.object_id = UVERBS_OBJECT_MR,
+			.method_id = 0x1000,
+			.num_attrs = 4,
+			.driver_id = driver,
+		},
+		.attrs = {
+			{ .attr_id = 0x1000, .flags = UVERBS_ATTR_F_MANDATORY },
+			{ .attr_id = 0x1001, .flags = UVERBS_ATTR_F_MANDATORY, .data = pd->handle },
+			{ .attr_id = 0x1002, .len = 8, .flags = UVERBS_ATTR_F_MANDATORY, .data = (__u64)buffer },
+			{ .attr_id = 0x1003, .len = 8, .flags = UVERBS_ATTR_F_MANDATORY, .data = (__u64)bytes },
+		},
+	};
+
+	return ioctl(context->cmd_fd, RDMA_VERBS_IOCTL, &call);
+}
+
+static int reversed(void)
+{
+	struct ib_uverbs_alloc_pd in = { 0 };
+	struct {
+		struct ib_uverbs_ioctl_hdr head;
+		struct ib_uverbs_attr attrs[3];
+	} call = {
+		.head = {
+			.length = sizeof call,
+			.object_id = UVERBS_OBJECT_DEVICE,
+			.method_id = UVERBS_METHOD_INVOKE_WRITE,
+			.num_attrs = 3,
+			.driver_id = driver,
+		},
+		.attrs = {
+			{ .attr_id = UVERBS_ATTR_CORE_OUT, .len = sizeof(struct ib_uverbs_alloc_pd_resp), .flags = UVERBS_ATTR_F_MANDATORY,
+			  .data = (__u64)buffer },
+			{ .attr_id = UVERBS_ATTR_CORE_IN, .len = sizeof in, .flags = UVERBS_ATTR_F_MANDATORY },
+			{ .attr_id = UVERBS_ATTR_WRITE_CMD, .len = 8, .flags = UVERBS_ATTR_F_MANDATORY, .data = IB_USER_VERBS_CMD_ALLOC_PD },
+		},
+	};
+
+	memcpy(&call.attrs[1].data, &in, sizeof in);
+	return ioctl(context->cmd_fd, RDMA_VERBS_IOCTL, &call);
+}
+
+static int once(const char *step, long value, long bytes)
+{
+	const int translation = IBV_REREG_MR_CHANGE_TRANSLATION, access = IBV_REREG_MR_CHANGE_ACCESS;
+
+	if (!strcmp(step, "rc")) return make_qp();
+	if (!strcmp(step, "mr")) return make_mr();
+	if (!strcmp(step, "open_qp")) return open_qp();
+	if (!strcmp(step, "unknown")) return unknown(bytes);
+	if (!strcmp(step, "reversed")) return reversed();
+	if (!strcmp(step, "rereg")) return rereg(last(0), by_ioctl, translation, value, buffer);
+	if (!strcmp(step, "written")) return rereg(last(0), by_write, translation, value, buffer);
+	if (!strcmp(step, "unanswered")) return rereg(last(0), by_ioctl, translation, value, nowhere);
+	if (!strcmp(step, "access")) return rereg(last(0), by_ioctl, value ? access | translation : access, value, buffer);
+	return both(value);
+}
+
+static int run(char *step)
+{
+	char *text = strchr(step, '='), *second;
+	long value, made = 0, wanted;
+
+	if (!text) {
+		puts("waiting");
+		fflush(stdout);
+		return getchar() == EOF ? 0 : 0;
+	}
+	*text++ = '\0';
+	value = strtol(text, &second, 0);
+	wanted = strstr("rc mr open_qp unknown reversed", step) ? value : 1;
+	errno = 0;
+	while (made < wanted && !once(step, value, *second ? atol(second + 1) : 0))
+		made++;
+	printf("%s: %ld of %ld%s%s\n", step, made, wanted, made < wanted ? " " : "", made < wanted ? strerrorname_np(errno) : "");
+	return made < wanted;
+}
+
+int main(int argc, char **argv)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	int failed = 0;
+
+	while (list && *list && argc > 1 && strcmp(ibv_get_device_name(*list), argv[1]))
+		list++;
+	context = argc > 1 && list && *list ? ibv_open_device(*list) : NULL;
+	if (!context || !(pd = ibv_alloc_pd(context)) || !(cq = ibv_create_cq(context, 64, NULL, NULL, 0))) {
+		perror("requests");
+		return 2;
+	}
+	if (!strncmp(argv[1], "mlx5", 4))
+		driver = RDMA_DRIVER_MLX5;
+	buffer = aligned_alloc(4096, buffer_bytes);
+	memset(buffer, 1, buffer_bytes);
+	for (int i = 2; i < argc; i++)
+		failed |= run(argv[i]);
+	return failed;
+}
