@@ -63,14 +63,6 @@ bool valid_port(std::string_view text) noexcept {
     return status == std::errc{} && end == text.data() + text.size() && !text.starts_with('0') && number <= 255;
 }
 
-// What the policy says of a tenant: by its own name, or else as a template that it is an instance of.
-const TenantPolicy* find_or_template(const Policy& policy, std::string_view tenant) noexcept {
-    if (const auto* found = policy.find(tenant)) return found;
-    for (const auto& entry : policy.tenants)
-        if (is_template(entry.name) && is_instance(tenant, entry.name)) return &entry;
-    return nullptr;
-}
-
 }  // namespace
 
 bool valid_device(std::string_view name) noexcept {
@@ -142,6 +134,13 @@ TenantPolicy& Policy::tenant(std::string_view name) {
     auto& added = tenants.emplace_back();
     added.name = name;
     return added;
+}
+
+const TenantPolicy* find_or_template(const Policy& policy, std::string_view tenant) noexcept {
+    if (const auto* found = policy.find(tenant)) return found;
+    for (const auto& entry : policy.tenants)
+        if (is_template(entry.name) && is_instance(tenant, entry.name)) return &entry;
+    return nullptr;
 }
 
 TenantLimits limits_of(const Policy& policy, const TenantPolicy& tenant) {

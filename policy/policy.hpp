@@ -129,6 +129,9 @@ struct Policy : Settings {
     TenantPolicy& tenant(std::string_view name);  // appended when there is none yet
 };
 
+// What the policy says of a tenant: by its own name, or else as a template that it is an instance of; null where it says nothing.
+const TenantPolicy* find_or_template(const Policy& policy, std::string_view tenant) noexcept;
+
 // What one tenant's programs are held to, as its file of limits has it.
 struct TenantLimits : Settings {
     std::string tenant = std::string(default_tenant);  // the name to be shown

@@ -1,5 +1,6 @@
 // Warnings about the tree of tenants: what can never be reached or kept.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "policy/file/tenant_tables.hpp"
@@ -20,7 +21,8 @@ public:
             for (const auto* rows : {&tenant.limits[index(Scope::tenant)], &tenant.guarantees,
                                      &tenant.limits[index(Scope::process)]})
                 for (const auto& row : *rows) devices_.insert(row.device);
-        for (const auto& row : policy.node) devices_.insert(row.device);
+        for (const auto* rows : {&policy.node, &policy.process})
+            for (const auto& row : *rows) devices_.insert(row.device);
     }
 
     void run() {
@@ -36,6 +38,7 @@ private:
             check_own_guarantee(tenant, at);
             check_guarantees(tenant.name, limit_of(tenant, at), at);
         }
+        check_processes(at);
         check_guarantees(node_tenant, value_for(policy_.node, at.device, at.resource), at);
     }
 
@@ -49,33 +52,60 @@ private:
         return row != nullptr && (*row)[index(at.resource)] != unset;
     }
 
+    bool is_inner(const TenantPolicy& tenant) const {
+        return std::any_of(policy_.tenants.begin(), policy_.tenants.end(), [&](const TenantPolicy& other) {
+            return find_or_template(policy_, parent_of(other.name)) == &tenant;
+        });
+    }
+
+    // The first from `tenant` upwards that may have less than `amount`.
+    struct Bound {
+        std::string name;
+        std::uint64_t amount;
+    };
+    std::optional<Bound> bound_below(std::uint64_t amount, std::string_view tenant, At at) const {
+        for (;; tenant = parent_of(tenant)) {
+            const bool node = tenant == node_tenant;
+            const auto* named = node ? nullptr : find_or_template(policy_, tenant);
+            const auto limit = node               ? value_for(policy_.node, at.device, at.resource)
+                               : named != nullptr ? limit_of(*named, at)
+                                                  : unset;
+            if (limit != unset && limit < amount)
+                return Bound{node ? "[node]" : fmt::format("tenant '{}'", named->name), limit};
+            if (node) return std::nullopt;
+        }
+    }
+
     void check_limit(const TenantPolicy& tenant, At at) {
         const auto limit = limit_of(tenant, at);
         if (limit == unlimited || !names(tenant.limits[index(Scope::tenant)], at)) return;
-        for (auto above = parent_of(tenant.name);; above = parent_of(above)) {
-            const auto* parent = above == node_tenant ? nullptr : policy_.find(above);
-            const auto bound = parent != nullptr       ? limit_of(*parent, at)
-                               : above == node_tenant ? value_for(policy_.node, at.device, at.resource)
-                                                       : unset;
-            if (bound != unset && bound < limit)
-                return warn(tenant.name,
-                            fmt::format("the limit of {} {} of tenant '{}' on {} can never be reached: {} above it has {}",
-                                        format_amount(at.resource, limit), info(at.resource).name, tenant.name, at.device,
-                                        above == node_tenant ? "[node]" : fmt::format("'{}'", above),
-                                        format_amount(at.resource, bound)));
-            if (above == node_tenant) return;
-        }
+        if (const auto bound = bound_below(limit, parent_of(tenant.name), at))
+            warn(tenant.name, fmt::format("the limit of {} {} of tenant '{}' on {} can never be reached: {} above it has {}",
+                                          format_amount(at.resource, limit), info(at.resource).name, tenant.name, at.device,
+                                          bound->name, format_amount(at.resource, bound->amount)));
     }
 
     void check_process(const TenantPolicy& tenant, At at) {
         const auto& rows = tenant.limits[index(Scope::process)];
-        if (!names(rows, at)) return;
-        const auto of_process = value_for(rows, at.device, at.resource), of_tenant = limit_of(tenant, at);
-        if (of_process == unlimited || of_tenant == unset || of_process <= of_tenant) return;
-        warn(tenant.name, fmt::format("the limit of {} {} for each process of tenant '{}' on {} can never be reached: the "
-                                      "tenant has {}",
-                                      format_amount(at.resource, of_process), info(at.resource).name, tenant.name,
-                                      at.device, format_amount(at.resource, of_tenant)));
+        const auto limit = value_for(rows, at.device, at.resource);
+        if (limit == unlimited || !names(rows, at)) return;
+        if (const auto bound = bound_below(limit, tenant.name, at))
+            warn(tenant.name, fmt::format("the limit of {} {} for each process of tenant '{}' on {} can never be reached: {} "
+                                          "has {}",
+                                          format_amount(at.resource, limit), info(at.resource).name, tenant.name, at.device,
+                                          bound->name, format_amount(at.resource, bound->amount)));
+    }
+
+    // Those of all tenants: a tenant may well have less than what one process of another may have, but not each of them.
+    void check_processes(At at) {
+        const auto limit = value_for(policy_.process, at.device, at.resource);
+        if (limit == unlimited || !names(policy_.process, at)) return;
+        std::optional<Bound> bound;
+        for (const auto& tenant : policy_.tenants)
+            if (!is_inner(tenant) && !(bound = bound_below(limit, tenant.name, at))) return;
+        warn(node_tenant, fmt::format("the limit of {} {} for each process on {} can never be reached in any tenant: {} has {}",
+                                      format_amount(at.resource, limit), info(at.resource).name, at.device, bound->name,
+                                      format_amount(at.resource, bound->amount)));
     }
 
     // Where one of the two stands in another table, such as that of "*".

@@ -53,6 +53,9 @@ def shares(figures):
         figure = figures.get(f"shares.{case}", "ns")
         yield row(f"dividing among 1,000 tenants, 8 devices, all resources: {name}", figure, [],
                   f"≤ {most} ms" if most else "", figure.median <= most * 1e6 if most else None)
+    vain = figures.get("shares.ask_in_vain", "ns")
+    yield row("… for one who asks and gets nothing: its own ledger, then a pass over all of 4 ms at most", vain, [], "≤ 10 ms",
+              vain.median <= 10e6)
     paced, passes = figures.get("shares.paced", "ns"), figures.get("shares.passes")
     yield row("… the last but two as the sidecar does it, in passes of 4 ms at most: the longest", paced, [("passes", passes)],
               "≤ 5 ms", paced.median <= 5e6)

@@ -117,6 +117,19 @@ void measure(const char* name, Node& node, unsigned runs, Change&& change, bool 
     bench::print(name, times);
 }
 
+// What the sidecar does for one who asks and gets nothing: its own ledger, then one pass over all.
+template <typename Change>
+void measure_ask_in_vain(Node& node, unsigned runs, Change&& change) {
+    constexpr auto most = std::chrono::milliseconds(4);
+    std::vector<double> times;
+    for (unsigned run = 0; run < runs; ++run) {
+        change(run);
+        const auto own = node.pass(ShareMover::Wants::use, false, node.leaves[run % node.leaves.size()].key, most);
+        times.push_back(own + node.pass(ShareMover::Wants::use, false, {}, most));
+    }
+    bench::print("shares.ask_in_vain", times);
+}
+
 // The passes of the sidecar, until all is divided: the longest, and how many.
 template <typename Change>
 void measure_paced(Node& node, unsigned runs, Change&& change) {
@@ -152,6 +165,7 @@ int main(int argc, char** argv) {
     measure("shares.nothing", node, runs, [](unsigned) {});
     measure("shares.one", node, runs, [&](unsigned run) { node.charge(run % tenants, 0, qp, 2000); });
     measure("shares.ask", node, runs, [&](unsigned run) { node.charge(run % tenants, 0, qp, 2000); }, false, true);
+    measure_ask_in_vain(node, runs, [&](unsigned run) { node.charge(run % tenants, 0, qp, 2000); });
     measure("shares.one_resource", node, runs, [&](unsigned) {
         for (std::size_t i = 0; i < tenants; ++i) node.charge(i, 1, Resource::mr, 1);
     });

@@ -159,6 +159,21 @@ release "$job"
 is "also at the end" "$(tenants_of "$job")" ""
 is "the node was never drained" "$(sinfo --noheader --list-reasons; grep -i drain slurmctld.log)" ""
 
+# --- an account that bounds its jobs together -----------------------------------------------------------------
+policy <<< "$limits
+[tenant.\"slurm/{account}\".\"*\"]
+qp = 4"
+holding -A atlas -- rc=9
+first=$job
+holding -A atlas -- rc=9
+second=$job
+holding -A other -- rc=9
+has "two jobs of an account have what it may use, together" "$(output_of "$first") $(output_of "$second")" "rc: 1 of 9, then EDQUOT"
+has "and no other account is the worse for it" "$(output_of "$job")" "rc: 4 of 9, then EDQUOT"
+for job in "$first" "$second" "$job"; do release "$job"; done
+is "an account goes with its last job" "$(find /run/rdmaquota/tenants -name 'slurm+atlas' -o -name 'slurm+other')" ""
+policy <<< "$limits"
+
 # --- QOS, which only slurmctld knows, by the real slurmdbd ------------------------------------------------
 policy <<< "$limits
 [slurm.qos.high.\"*\"]

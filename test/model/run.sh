@@ -194,11 +194,17 @@ fails WITNESS_TAKEN_OVER "WITNESS" "$race -DKILLS=2"
 # The sum over tenants that share no memory.
 model=shares.pml
 holds "I1: shares of three children, two charge, stopped anywhere, the mover killed once" ""
+holds "I1, I4: one of them has a guarantee" "-DOWNER"
+holds "I3: nobody backs out for ever while shares are moved" "-DOWNER -DLIVENESS"
 [ ! "$long" ] || holds "long: more moves and deaths" "-DMOVES=3 -DKILLS=2"
+[ ! "$long" ] || holds "long: more moves and deaths, one has a guarantee" "-DOWNER -DMOVES=3 -DKILLS=2"
 for mutant in LIMIT_BEFORE_GENERATION COMPARE_BEFORE_GATE NO_COMPARE RAISE_FIRST READ_FIRST READ_BEFORE_BUMP \
     NO_BUMP_AT_START; do
     fails MUTANT_$mutant I1 ""
 done
+fails MUTANT_LEND_GUARANTEE I4 "-DOWNER"
+fails MUTANT_NO_BACK_OUT I4 "-DOWNER"
+fails MUTANT_SEEN_ONCE I3 "-DOWNER -DLIVENESS"
 fails WITNESS_HANDED_ON WITNESS ""
 
 echo "$passed passed, $failed failed"

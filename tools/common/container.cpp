@@ -13,6 +13,7 @@
 #include "policy/subject_text.hpp"
 #include "tools/common/file_text.hpp"
 #include "tools/common/json.hpp"
+#include "tools/common/tenants.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -44,12 +45,10 @@ std::string cgroup_of(const std::string& proc, const std::string& process) {
 }  // namespace
 
 Result<void> check_for_container(const Policy& policy, std::string_view name) {
-    const std::string below = std::string(name) + "/";
     if (name == node_tenant) return Error{"'node' is all tenants together; name one of them"};
     if (is_template(name)) return Error{fmt::format("'{}' is a template; a container needs a tenant", printable(name))};
-    const bool inner = std::any_of(policy.tenants.begin(), policy.tenants.end(),
-                                   [&](const TenantPolicy& tenant) { return tenant.name.starts_with(below); });
-    if (inner) return Error{fmt::format("'{}' has tenants below it, so no container can be in it", printable(name))};
+    if (is_inner(policy, name))
+        return Error{fmt::format("'{}' has tenants below it, so no container can be in it", printable(name))};
     if (policy.find(name) == nullptr)
         return Error{fmt::format("the running policy has no tenant '{}'; 'rdmaquota tenant list' names all",
                                  printable(name))};

@@ -10,8 +10,8 @@
 
 #include <fmt/core.h>
 
-#include "policy/printable.hpp"
 #include "policy/file/policy_file.hpp"
+#include "policy/printable.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/limits_writer.hpp"
@@ -22,7 +22,7 @@
 #include "tools/common/names.hpp"
 #include "tools/common/node_checks.hpp"
 #include "tools/common/slurm_jobs.hpp"
-#include "tools/common/tenant_files.hpp"
+#include "tools/common/template_tenants.hpp"
 #include "tools/common/upgrade/balance.hpp"
 
 namespace rdmaquota {
@@ -30,14 +30,8 @@ namespace {
 
 Result<void> check_rows(const std::string& path, const ScopeLimits& scope) {
     if (scope.size() <= most_limit_rows) return {};
-    return Error{fmt::format("{}: names {} devices in one table; at most {} are possible", path, scope.size(),
-                             most_limit_rows)};
-}
-
-bool has_children(const Policy& policy, const TenantPolicy& tenant) {
-    return std::any_of(policy.tenants.begin(), policy.tenants.end(), [&](const TenantPolicy& other) {
-        return other.name.starts_with(tenant.name + "/");
-    });
+    return Error{
+        fmt::format("{}: names {} devices in one table; at most {} are possible", path, scope.size(), most_limit_rows)};
 }
 
 // The users that the template is for as far as NSS lists them, and those that have a tenant of it already.
@@ -96,10 +90,12 @@ private:
     }
 
     Result<void> publish(const TenantPolicy& tenant) {
-        const bool inner = has_children(policy_, tenant);
+        const bool inner = is_inner(policy_, tenant.name);
+        if (!is_template(tenant.name))
+            if (const auto put = put_limits_above(directory_, policy_, tenant.name); !put) return put;
         const auto mode = inner ? 0755 : directory_mode_of(tenant);
         if (const auto put = put_limits(directory_, tenant.name, limits_of(policy_, tenant), mode); !put) return put;
-        if (is_template(tenant.name)) return publish_instances(tenant);
+        if (is_template(tenant.name)) return inner ? publish_inner_instances(tenant) : publish_instances(tenant);
         const TenantPlace place{tenant.name, here_path(directory_, tenant.name)};
         if (inner) {
             remove_unused_ledger(place);
@@ -114,6 +110,16 @@ private:
         for (const auto& key : instances_of(directory_, policy_, from))
             if (auto made = make_instance(directory_, policy_, from, key, access_of_instance(from, key, names_)); !made)
                 return made;
+        return {};
+    }
+
+    // Of those that are there; the others come with the first tenant below them.
+    Result<void> publish_inner_instances(const TenantPolicy& from) {
+        for (const auto& place : tenant_places(directory_)) {
+            if (template_of(policy_, place.key) != &from) continue;
+            if (auto put = put_inner_instance(directory_, policy_, from, place.key); !put) return put;
+            remove_unused_ledger(place);
+        }
         return {};
     }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -14,7 +15,6 @@
 #include "shm/paths.hpp"
 #include "shm/policy/limits_writer.hpp"
 #include "tools/common/ledger_mount.hpp"
-#include "tools/common/names.hpp"
 #include "tools/common/shares/divide.hpp"
 
 namespace rdmaquota {
@@ -27,26 +27,9 @@ void add(std::vector<Id>& ids, const std::optional<Id>& id) {
     if (id && std::find(ids.begin(), ids.end(), *id) == ids.end()) ids.push_back(*id);
 }
 
-// The user in a key such as "user/#1000".
-std::optional<uid_t> user_of(std::string_view key) {
-    const auto number = key.find('#');
-    if (number == key.npos) return std::nullopt;
-    return static_cast<uid_t>(std::strtoul(std::string(key.substr(number + 1)).c_str(), nullptr, 10));
-}
-
-// "user/alice" for "user/#1000".
-std::string shown_name(std::string_view key) {
-    const auto number = key.find('#');
-    if (number == key.npos) return std::string(key);
-    const auto end = std::min(key.find('/', number), key.size());
-    return fmt::format("{}{}{}", key.substr(0, number), user_name(*user_of(key)), key.substr(end));
-}
-
 bool in_policy(const Policy& policy, std::string_view key) {
-    if (policy.find(key)) return true;
     if (key == node_tenant) return !policy.node.empty();
-    return std::any_of(policy.tenants.begin(), policy.tenants.end(),
-                       [&](const TenantPolicy& tenant) { return is_instance_of(key, tenant.name); });
+    return policy.find(key) != nullptr || template_of(policy, key) != nullptr;
 }
 
 }  // namespace
@@ -85,19 +68,6 @@ LedgerAccess access_of(const TenantPolicy& tenant, const NameLookup& names) {
         }
     }
     return {.mode = 0600, .users = std::move(users), .groups = std::move(groups)};
-}
-
-LedgerAccess access_of_instance(const TenantPolicy& from, std::string_view key, const NameLookup& names) {
-    const auto user = user_of(key);
-    if (!user) return access_of(from, names);
-    return {.mode = 0600, .users = {*user}, .groups = {}};
-}
-
-std::string instance_of_user(std::string_view template_name, uid_t user) {
-    static constexpr std::string_view placeholder = "{user}";
-    std::string key(template_name);
-    const auto at = key.find(placeholder);
-    return at == key.npos ? key : key.replace(at, placeholder.size(), user_element(user));
 }
 
 Result<Policy> running_policy(const std::string& directory) {
@@ -150,8 +120,9 @@ Result<void> set_mode(const std::string& path, unsigned mode) {
     return Error{fmt::format("cannot set the permissions of {}: {}", path, std::strerror(errno))};
 }
 
-// The directories of a tenant. One that is there loses rights only, see open_directory.
-Result<void> make_here(const std::string& directory, std::string_view key, unsigned mode = 0755) {
+}  // namespace
+
+Result<void> make_here(const std::string& directory, std::string_view key, unsigned mode) {
     const auto own = tenant_directory(directory, key);
     if (auto made = make_directory(tenants_directory(directory)); !made) return made;
     if (auto made = make_directory(own, mode); !made) return made;
@@ -159,10 +130,7 @@ Result<void> make_here(const std::string& directory, std::string_view key, unsig
     return make_directory(here_path(directory, key));
 }
 
-}  // namespace
-
-Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits,
-                        unsigned mode) {
+Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits, unsigned mode) {
     if (auto made = make_here(directory, key, mode); !made) return made;
     const auto path = limits_path(here_path(directory, key));
     if (::access(path.c_str(), F_OK) == 0 || key == everyone_key || is_template(key))
@@ -220,17 +188,6 @@ Result<std::string> put_ledger(const TenantPlace& place, const LedgerAccess& acc
     return aside;
 }
 
-Result<void> make_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,
-                           std::string_view key, const LedgerAccess& access) {
-    const TenantPlace place{std::string(key), here_path(directory, key)};
-    auto limits = limits_of(policy, from);
-    limits.tenant = shown_name(key);
-    if (auto made = make_here(directory, key); !made) return made;
-    if (auto put = put_ledger(place, access); !put) return Error{put.error()};
-    if (auto opened = open_directory(directory, key, 0755); !opened) return opened;
-    return put_limits(directory, key, limits);
-}
-
 Result<void> open_directory(const std::string& directory, std::string_view key, unsigned mode) {
     return set_mode(tenant_directory(directory, key), mode);
 }
@@ -274,6 +231,18 @@ void remove_remnants(const std::string& directory) {
     }
 }
 
+// Tenants of templates that were above others, which are gone. A child's key sorts behind its parent's.
+void remove_childless(const std::string& directory, const Policy& policy) {
+    std::set<std::string, std::less<>> parents;
+    const auto places = tenant_places(directory);
+    for (auto place = places.rbegin(); place != places.rend(); ++place)
+        if (!place->has_ledger() && !parents.contains(place->key) && template_of(policy, place->key))
+            remove_tenant_files(directory, *place);
+        else
+            for (auto above = parent_of(place->key); above != node_tenant; above = parent_of(above))
+                parents.emplace(above);
+}
+
 }  // namespace
 
 std::vector<std::string> remove_ended(const std::string& directory, const Policy& policy) {
@@ -283,6 +252,7 @@ std::vector<std::string> remove_ended(const std::string& directory, const Policy
         if (has_owners(place)) in_use.push_back(place.key);
         else remove_tenant_files(directory, place);
     }
+    remove_childless(directory, policy);
     remove_remnants(directory);
     return in_use;
 }

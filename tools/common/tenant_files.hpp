@@ -19,18 +19,16 @@ Result<void> make_directory(const std::string& path, unsigned mode = 0755);
 // are unknown are left out.
 LedgerAccess access_of(const TenantPolicy& tenant, const NameLookup& names);
 
-// Who may charge an instance: its user, or for one of a cgroup, what the template's matches say.
-LedgerAccess access_of_instance(const TenantPolicy& from, std::string_view key, const NameLookup& names);
-
-// "user/#1000" for the template "user/{user}".
-std::string instance_of_user(std::string_view template_name, uid_t user);
-
-// The policy in force, with the limits of [process] and [node] and without those of tenants, which `fill_limits` reads for one.
+// The policy in force, with the limits of [process] and [node] and without those of tenants, which `fill_limits` reads
+// for one.
 Result<Policy> running_policy(const std::string& directory);
 void fill_limits(const std::string& directory, TenantPolicy& tenant);
 
 // 0700 for a tenant that nothing matches: only containers are in it, which have its `here` mounted.
 unsigned directory_mode_of(const TenantPolicy& tenant);
+
+// The directories of a tenant; `mode` is that of the outermost. One that is there loses rights only, see put_limits.
+Result<void> make_here(const std::string& directory, std::string_view key, unsigned mode = 0755);
 
 // Puts limits in force at `here`, with the directories above it where they are missing; `mode` is that of the tenant's.
 // One that is there loses rights only: `open_directory` gives it others once its ledger has the new members' rights.
@@ -43,11 +41,6 @@ Result<void> open_directory(const std::string& directory, std::string_view key, 
 // else the empty string.
 Result<std::string> put_ledger(const TenantPlace& place, const LedgerAccess& access);
 
-// Makes the tenant of a template for a key that NodePolicy::find gave: a user's, or that of a cgroup. One that is there
-// gets the template's limits anew.
-Result<void> make_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,
-                           std::string_view key, const LedgerAccess& access);
-
 // Whether a process still has a slot in the tenant's ledger. Reaps the dead first.
 bool has_owners(const TenantPlace& place);
 
@@ -57,8 +50,8 @@ void remove_unused_ledger(const TenantPlace& place);
 // Deletes a tenant's directory with everything in it.
 void remove_tenant_files(const std::string& directory, const TenantPlace& place);
 
-// Deletes the directories of tenants that `policy` does not have and no process uses; returns the keys of those that are
-// still in use.
+// Deletes the directories of tenants that `policy` does not have and no process uses, and of templates' tenants that
+// were above others, which are gone. Returns the keys of those that `policy` does not have and that are still in use.
 std::vector<std::string> remove_ended(const std::string& directory, const Policy& policy);
 
 }  // namespace rdmaquota

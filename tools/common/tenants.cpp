@@ -7,7 +7,6 @@
 
 #include <fmt/core.h>
 
-#include "policy/policy.hpp"
 #include "policy/printable.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/limits_segment.hpp"
@@ -72,6 +71,24 @@ Result<TenantPlace> find_tenant(const std::string& directory, std::string_view n
 bool is_instance_of(std::string_view key, std::string_view template_name) {
     return is_template(template_name) && !is_template(key) && key.find(ended_mark) == key.npos &&
            is_instance(key, template_name);
+}
+
+const TenantPolicy* template_of(const Policy& policy, std::string_view key) {
+    if (policy.find(key)) return nullptr;
+    const auto found = std::find_if(policy.tenants.begin(), policy.tenants.end(),
+                                    [&](const TenantPolicy& tenant) { return is_instance_of(key, tenant.name); });
+    return found == policy.tenants.end() ? nullptr : &*found;
+}
+
+bool is_inner(const Policy& policy, std::string_view key) {
+    const auto same = [&](std::string_view above) {
+        return above == key || is_instance_of(key, above) || (is_template(key) && is_instance(above, key));
+    };
+    return std::any_of(policy.tenants.begin(), policy.tenants.end(), [&](const TenantPolicy& tenant) {
+        for (auto above = parent_of(tenant.name); above != node_tenant; above = parent_of(above))
+            if (same(above)) return true;
+        return false;
+    });
 }
 
 }  // namespace rdmaquota

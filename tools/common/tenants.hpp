@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policy/policy.hpp"
 #include "policy/result.hpp"
 
 namespace rdmaquota {
@@ -35,5 +36,11 @@ Result<TenantPlace> find_tenant(const std::string& directory, std::string_view n
 
 // Whether `key` is one of the tenants that a template stands for.
 bool is_instance_of(std::string_view key, std::string_view template_name);
+
+// The template that a tenant is of; null for one that the policy itself names, and for one of no template.
+const TenantPolicy* template_of(const Policy& policy, std::string_view key);
+
+// Whether tenants lie below a tenant, a template or one of its tenants, by what the policy names.
+bool is_inner(const Policy& policy, std::string_view key);
 
 }  // namespace rdmaquota

@@ -15,23 +15,27 @@
 #include "shm/policy/policy_lock.hpp"
 #include "tools/common/container.hpp"
 #include "tools/common/names.hpp"
-#include "tools/common/tenant_files.hpp"
+#include "tools/common/template_tenants.hpp"
 
 namespace rdmaquota {
 namespace {
+
+Result<void> check_leaf(const Policy& policy, std::string_view name) {
+    if (!is_inner(policy, name)) return {};
+    return Error{fmt::format("'{}' has tenants below it, so no process can be in it", printable(name))};
+}
 
 Result<void> check_free(const Policy& policy, const std::string& name) {
     if (const auto* there = policy.find(name))
         return Error{fmt::format("there is a tenant '{}' already{}", name,
                                  there->transient ? "; remove it first" : ", from the policy file")};
-    for (auto parent = parent_of(name); parent != node_tenant; parent = parent_of(parent))
-        if (const auto* above = policy.find(parent); above && !above->matches.empty())
+    for (auto parent = parent_of(name); parent != node_tenant; parent = parent_of(parent)) {
+        const auto* named = policy.find(parent);
+        const auto* above = named != nullptr ? named : template_of(policy, parent);
+        if (above != nullptr && !above->matches.empty())
             return Error{fmt::format("'{}' cannot have tenants below it: processes are in it", parent)};
-    const bool has_children = std::any_of(policy.tenants.begin(), policy.tenants.end(), [&](const TenantPolicy& other) {
-        return other.name.starts_with(name + "/");
-    });
-    if (has_children) return Error{fmt::format("'{}' has tenants below it, so no process can be in it", name)};
-    return {};
+    }
+    return check_leaf(policy, name);
 }
 
 Result<void> check_names(const TenantPolicy& tenant) {
@@ -99,7 +103,9 @@ Result<void> add_transient(const std::string& directory, TenantPolicy tenant, st
     if (auto room = make_room(directory, tenant.name); !room) return room;
     (void)remove_ended(directory, policy);
     const auto names = name_lookup();
-    if (auto put = put_limits(directory, tenant.name, limits_of(policy, tenant), directory_mode_of(tenant)); !put) return put;
+    if (auto put = put_limits_above(directory, policy, tenant.name); !put) return put;
+    if (auto put = put_limits(directory, tenant.name, limits_of(policy, tenant), directory_mode_of(tenant)); !put)
+        return put;
     const TenantPlace place{tenant.name, here_path(directory, tenant.name)};
     if (auto put = put_ledger(place, access_of(tenant, names)); !put) return Error{put.error()};
     policy.tenants.push_back(std::move(tenant));
@@ -111,12 +117,11 @@ Result<void> make_instance_of_key(const std::string& directory, std::string_view
     if (!running) return Error{running.error()};
     const auto here = here_path(directory, key);
     if (::access(limits_path(here).c_str(), F_OK) == 0 && TenantPlace{"", here}.has_ledger()) return {};
-    for (auto& tenant : running->policy.tenants) {
-        if (!is_instance_of(key, tenant.name) || running->policy.find(key)) continue;
-        fill_limits(directory, tenant);
-        return make_instance(directory, running->policy, tenant, key, access_of_instance(tenant, key, name_lookup()));
-    }
-    return Error{fmt::format("no template has a tenant '{}'", printable(key))};
+    const auto& policy = running->policy;
+    const auto* from = template_of(policy, key);
+    if (from == nullptr) return Error{fmt::format("no template has a tenant '{}'", printable(key))};
+    if (auto leaf = check_leaf(policy, key); !leaf) return leaf;
+    return make_instance(directory, policy, *from, key, access_of_instance(*from, key, name_lookup()));
 }
 
 Result<void> bind_cgroup(const std::string& directory, std::string_view name, const std::string& cgroup) {

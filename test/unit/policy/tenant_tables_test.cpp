@@ -348,11 +348,26 @@ TEST_CASE("limits that the tree makes pointless, and guarantees that cannot be k
         return warnings[0];
     };
     CHECK_THAT(one("qp = 10", "[tenant.\"lab/a\".\"*\"]\nqp = 11\n"),
-               Catch::Contains("the limit of 11 qp of tenant 'lab/a' on * can never be reached: 'lab' above it has 10"));
+               Catch::Contains("the limit of 11 qp of tenant 'lab/a' on * can never be reached: tenant 'lab' above it has 10"));
     CHECK_THAT(one("qp = 10", "[tenant.\"lab/a\".\"*\"]\nqp = { guarantee = 11 }\n"),
                Catch::Contains("tenant 'lab' may use 10 qp on *, less than the 11 that are guaranteed to the tenants below it"));
     CHECK_THAT(one("cq = 1", "[tenant.\"lab/a\".\"*\"]\nqp = 5\n[tenant.\"lab/a\".process.\"*\"]\nqp = 6\n"),
-               Catch::Contains("the limit of 6 qp for each process of tenant 'lab/a' on * can never be reached: the tenant has 5"));
+               Catch::Contains("the limit of 6 qp for each process of tenant 'lab/a' on * can never be reached: tenant 'lab/a' has 5"));
+    CHECK_THAT(one("qp = 5", "[tenant.\"lab/a\".process.\"*\"]\nqp = 6\n"),
+               Catch::Contains("the limit of 6 qp for each process of tenant 'lab/a' on * can never be reached: tenant 'lab' has 5"));
+    const auto of_all = [](const std::string& of_default) {
+        return warnings_of(version + "[process.\"*\"]\nqp = 6\n[tenant.default.\"*\"]\n" + of_default +
+                           "\n[tenant.lab.\"*\"]\nqp = 5\n[tenant.\"lab/a\"]\nmatch = [{ user = 1 }]\n");
+    };
+    CHECK(of_all("qp = 6").empty());
+    REQUIRE(of_all("qp = 4").size() == 1);
+    CHECK_THAT(of_all("qp = 4")[0], Catch::Contains("the limit of 6 qp for each process on * can never be reached in any tenant: "));
+    const auto below_template = warnings_of(version + "[tenant.\"slurm/{account}\".\"*\"]\nqp = 5\n" +
+                                            "[tenant.\"slurm/atlas/x\"]\nmatch = [{ user = 1 }]\n" +
+                                            "[tenant.\"slurm/atlas/x\".\"*\"]\nqp = 6\n");
+    REQUIRE(below_template.size() == 1);
+    CHECK_THAT(below_template[0],
+               Catch::Contains("tenant 'slurm/atlas/x' on * can never be reached: tenant 'slurm/{account}' above it has 5"));
     CHECK(lab("qp = 10", "[tenant.\"lab/a\".\"*\"]\nqp = { limit = 10, guarantee = 10, soft = 5 }\n").empty());
     CHECK_THAT(error_of(version + "[tenant.\"u/{user}\"]\nmatch = [{ user = 1 }]\n[tenant.\"u/{user}\".\"*\"]\nqp = { guarantee = 1 }\n"),
                Catch::Contains("guarantee"));

@@ -115,6 +115,38 @@ TEST_CASE("a division gives what handing out one by one gives") {
     }
 }
 
+// As after a limit was set below what is guaranteed, or used.
+TEST_CASE("where guarantees or use are more than there is, nobody loses what it has, and nothing is handed on") {
+    Random random{std::mt19937(11)};
+    for (int round = 0; round < 4000; ++round) {
+        const auto total = 1 + random.below(500);
+        std::vector<ShareClaim> claims(1 + random.below(6));
+        for (auto& claim : claims) {
+            claim.limit = 1 + random.below(600);
+            claim.guarantee = random.below(2) == 0 ? random.below(claim.limit + 1) : 0;
+            claim.used = std::max(claim.guarantee, random.below(2) == 0 ? random.below(600) : 0);
+            claim.wanted = std::max(claim.used, random.below(1000));
+            claim.weight = static_cast<std::uint32_t>(1 + random.below(10'000));
+        }
+        const auto got = divide(total, claims);
+        CAPTURE(round, total);
+        std::uint64_t used = 0, taken = 0, reserved = 0;
+        for (std::size_t i = 0; i < claims.size(); ++i) {
+            INFO("child " << i << " of " << claims.size() << ": guarantee " << claims[i].guarantee << " limit "
+                          << claims[i].limit << " used " << claims[i].used << " wanted " << claims[i].wanted);
+            // Guarantees are kept by their order as long as there is something.
+            const auto kept = std::min(claims[i].guarantee, total - std::min(total, reserved));
+            reserved += kept;
+            CHECK(got[i] >= kept);
+            CHECK(got[i] <= std::max(claims[i].limit, claims[i].used));
+            used += claims[i].used;
+            taken += std::max(got[i], claims[i].used);
+        }
+        CHECK(sum(got) <= total);
+        CHECK(taken <= std::max(total, used));
+    }
+}
+
 TEST_CASE("the figures of the documentation") {
     const auto claim = [](std::uint64_t guarantee, std::uint32_t weight, std::uint64_t used, std::uint64_t wanted) {
         return ShareClaim{guarantee, unlimited, std::max(used, guarantee), wanted, weight};

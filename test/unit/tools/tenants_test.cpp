@@ -13,6 +13,7 @@
 #include "tools/common/read_tenants.hpp"
 #include "tools/common/reload.hpp"
 #include "tools/common/tenant_files.hpp"
+#include "tools/common/template_tenants.hpp"
 #include "tools/common/transient.hpp"
 
 using namespace rdmaquota;

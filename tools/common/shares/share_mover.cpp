@@ -49,6 +49,13 @@ Result<void> ShareMover::pass(std::span<const ShareMember> members, std::span<co
     return {};
 }
 
+bool ShareMover::has_raised(std::string_view tenant) const {
+    return std::any_of(raised_.begin(), raised_.end(), [&](const Move& move) {
+        const auto& one = tree_.tenants()[move.tenant];
+        return one.key == tenant || one.name == tenant;
+    });
+}
+
 bool ShareMover::plan_all(Wants wants, Clock::time_point end) {
     for (std::size_t done = 0; done < tree_.pairs(); ++done) {
         if (done != 0 && end != Clock::time_point::max() && Clock::now() >= end) return false;

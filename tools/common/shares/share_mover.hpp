@@ -54,8 +54,10 @@ public:
     Result<void> pass(std::span<const ShareMember> members, std::span<const std::string> devices, Wants wants,
                       Clock::time_point now = Clock::now(), std::string_view only = {},
                       std::span<const OlderUse> older = {}, Clock::duration most = Clock::duration::max());
-    // Whether the last pass has read and divided all that it should.
+    // Whether all that had to be read and divided was, in the last pass and in those before it that stopped.
     bool complete() const noexcept { return complete_; }
+    // Whether the last pass raised a share of the tenant with this key or name.
+    bool has_raised(std::string_view tenant) const;
 
     const std::vector<ShareDebt>& debts() const noexcept { return debts_; }
     std::size_t moves() const noexcept { return moves_; }  // of shares, in all passes
@@ -82,6 +84,7 @@ private:
     void bump_foreign();
     bool plan_all(Wants wants, Clock::time_point end);
     void plan(std::size_t pair, Wants wants);
+    bool is_unmet(std::size_t pair) const noexcept;
     void claim(std::size_t pair, Wants wants, Used counted);
     ShareClaim claim_of(Tenant& tenant, std::size_t pair, bool by_use, Used counted);
     void claim_for_those_below(std::size_t parent, std::size_t pair);

@@ -27,7 +27,7 @@ void ShareMover::plan(std::size_t pair, Wants wants) {
     touched_.push_back(pair);
     if (!tree_.is_bounded(pair)) return release(pair);
     claim(pair, wants, Used::in_steps);
-    if (divided.settled && divided.in_steps == claims_) return;
+    if (divided.settled && divided.in_steps == claims_ && !is_unmet(pair)) return;
     divided.in_steps = claims_;
     claim(pair, wants, Used::exactly);
     // Other limits, guarantees or weights: then all shares are made anew, else only those that somebody wants.
@@ -38,6 +38,14 @@ void ShareMover::plan(std::size_t pair, Wants wants) {
     divide_below(ShareTree::root, divided.claims[ShareTree::root].limit, pair);
     divided.settled = true;
     lower(pair, divided, all);
+}
+
+// Whether somebody who asked lacks something.
+bool ShareMover::is_unmet(std::size_t pair) const noexcept {
+    const auto& tenants = tree_.tenants();
+    return std::any_of(tenants.begin(), tenants.end(), [&](const Tenant& tenant) {
+        return tenant.is_leaf() && tenant.cells[pair].is_unmet();
+    });
 }
 
 void ShareMover::claim(std::size_t pair, Wants wants, Used counted) {
@@ -57,7 +65,9 @@ ShareClaim ShareMover::claim_of(Tenant& tenant, std::size_t pair, bool by_use, U
     const auto& cell = tenant.cells[pair];
     ShareClaim claim{std::min(cell.guarantee, cell.limit), cell.limit, 0, 0, tenant.weight};
     if (tenant.limits == nullptr || !tenant.is_leaf()) return claim;
-    const auto wanted = tree_.wanted(tenant, pair);
+    // Who has what it needs, has its headroom of what nobody wants, and not at the cost of others.
+    const auto in_all = tree_.wanted(tenant, pair);
+    const auto wanted = counted == Used::exactly && !cell.is_unmet() ? cell.lately : in_all;
     claim.wanted = std::min(by_use ? wanted : claim.limit, claim.limit);
     // Steps are for what is within the share; not every charge there is a new division.
     const auto granted = cell.granted == unset ? cell.used : cell.granted;

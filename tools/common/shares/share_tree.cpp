@@ -11,6 +11,7 @@ namespace rdmaquota {
 namespace {
 
 constexpr std::uint64_t smallest_step = 16, smallest_step_bytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t steps_of_hysteresis = 4;
 constexpr auto nowhere = static_cast<std::size_t>(-1);
 
 // Wants change by an eighth of what is used.
@@ -191,7 +192,7 @@ bool ShareTree::read_gates(Clock::time_point now, std::string_view only, Clock::
         for (auto& tenant : tenants_)
             if (tenant.key == only || tenant.name == only) read_gates_if_used(tenant, now);
             else if (now >= tenant.ask_ends) sum_up(tenant, now);
-        return true;
+        return left_to_read_ == 0;  // of a pass before
     }
     const bool paced = end != Clock::time_point::max();
     if (!paced || left_to_read_ == 0 || left_to_read_ > tenants_.size()) left_to_read_ = tenants_.size();
@@ -292,7 +293,18 @@ void ShareTree::sum_up(Tenant& tenant, Clock::time_point now) {
         if (cell.used != sum.used || cell.need != sum.need) changed_[pair] = 1;
         cell.used = sum.used;
         cell.need = sum.need;
+        if (keep_lately(cell, pair, now)) tenant.ask_ends = std::min(tenant.ask_ends, cell.lately_ends);
     }
+}
+
+// What a program gives back and creates again is still wanted meanwhile. True when that is more than is needed now.
+bool ShareTree::keep_lately(Cell& cell, std::size_t pair, Clock::time_point now) noexcept {
+    const bool falls_far = cell.need == 0 || cell.lately > cell.need + steps_of_hysteresis * step_of(resource_of(pair), cell.need);
+    if (cell.need < cell.lately && !falls_far && now < cell.lately_ends) return true;
+    if (cell.need != cell.lately) changed_[pair] = 1;
+    cell.lately = cell.need;
+    cell.lately_ends = now + asking_lasts;
+    return false;
 }
 
 std::uint64_t ShareTree::used_in_steps(const Tenant& tenant, std::size_t pair) const noexcept {
@@ -306,7 +318,7 @@ std::uint64_t ShareTree::wanted(Tenant& tenant, std::size_t pair) noexcept {
     auto& last = tenant.cells[pair].wanted;
     if (need == 0) return last = 0;
     const auto step = step_of(resource_of(pair), need);
-    if (last > need && last <= need + 4 * step) return last;
+    if (last > need && last <= need + steps_of_hysteresis * step) return last;
     return last = (need / step + 1) * step;
 }
 

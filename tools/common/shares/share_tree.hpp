@@ -1,9 +1,10 @@
 // The tree of tenants as shares are moved in it: what each may use, has and wants, by device and resource.
 //
 // One thread. What was read is kept until it changes, so that a pass over tenants that do nothing costs next to nothing,
-// and allocates nothing. For each tenant, device and resource it keeps 56 bytes.
+// and allocates nothing. For each tenant, device and resource it keeps 72 bytes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bitset>
 #include <chrono>
@@ -63,11 +64,15 @@ public:
         std::uint64_t used = 0;    // the amount in the gates of a leaf, or the kernel's
         std::uint64_t need = 0;    // the same, or what was asked for where that is more
         std::uint64_t wanted = 0;  // see `wanted`
+        std::uint64_t lately = 0;  // the highest need of the last ten seconds, unless it fell by more than a few steps
+        Clock::time_point lately_ends{};
         // What it can really have charged: the highest share since it used more than its share. What a gate says beyond is
         // forged, and takes nothing from others.
         std::uint64_t ceiling = max_amount;
 
         std::uint64_t bound() const noexcept { return granted == unset ? limit : granted; }
+        // Whether more was asked for than it has.
+        bool is_unmet() const noexcept { return granted != unset && need > std::max(granted, used); }
     };
     struct Ask {
         std::uint64_t word = 0, amount = 0;
@@ -87,7 +92,7 @@ public:
         GateReader gates;
         std::vector<CountedUse> kernel;
         std::vector<Asks> asks;  // by device of the ledger
-        Clock::time_point ask_ends = Clock::time_point::max();  // the first of those that last
+        Clock::time_point ask_ends = Clock::time_point::max();  // when the first of those ends, or of what was needed lately
         bool in_use = false;
         bool must_bump = false;  // shares are not those that were left here: programs may not know them
 
@@ -146,6 +151,7 @@ private:
     void read_gates_if_used(Tenant& tenant, Clock::time_point now);
     bool read_kernel(Tenant& tenant);
     void sum_up(Tenant& tenant, Clock::time_point now);
+    bool keep_lately(Cell& cell, std::size_t pair, Clock::time_point now) noexcept;
     void add_gates(Tenant& tenant, std::size_t number, Clock::time_point now);
     void add_kernel(const Tenant& tenant);
     struct Sum {

@@ -14,12 +14,12 @@
 #include "tools/common/control_client.hpp"
 #include "tools/common/file_text.hpp"
 #include "tools/common/json.hpp"
+#include "tools/common/shares/divide.hpp"
 #include "tools/common/tenant_files.hpp"
 #include "tools/common/tenants.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/common/transient.hpp"
 #include "tools/rdmaquota/command.hpp"
-#include "tools/common/shares/divide.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -111,8 +111,7 @@ std::string kind_of(const Policy& policy, const TenantPlace& place) {
     if (tenant && is_template(tenant->name)) return "template";
     if (tenant && tenant->transient) return "transient";
     if (tenant) return place.has_ledger() ? "" : "inner";
-    for (const auto& from : policy.tenants)
-        if (is_instance_of(place.key, from.name)) return "of " + from.name;
+    if (const auto* from = template_of(policy, place.key)) return "of " + from->name;
     return "ended, in use";
 }
 

@@ -11,20 +11,13 @@
 #include "tools/common/container.hpp"
 #include "tools/common/names.hpp"
 #include "tools/common/subject.hpp"
-#include "tools/common/tenant_files.hpp"
+#include "tools/common/template_tenants.hpp"
 #include "tools/common/transient.hpp"
 
 namespace rdmaquota {
 namespace {
 
 constexpr auto patience = std::chrono::milliseconds(100);
-
-// The template that a tenant is of; null for any other tenant.
-const TenantPolicy* template_of(const Policy& policy, std::string_view key) {
-    for (const auto& tenant : policy.tenants)
-        if (is_template(tenant.name) && is_instance_of(key, tenant.name)) return &tenant;
-    return nullptr;
-}
 
 // One for each user, and nothing that a user could choose. A user stays; a job's cgroup does not.
 bool is_of_users(const TenantPolicy& from) {
@@ -38,9 +31,7 @@ Result<void> make_now(const std::string& directory, const std::string& from, con
     if (!policy) return Error{policy.error()};
     const auto* there = policy->find(from);
     if (there == nullptr) return Error{"the policy was just replaced; ask again"};
-    auto filled = *there;
-    fill_limits(directory, filled);
-    return make_instance(directory, *policy, filled, key, access_of_instance(filled, key, name_lookup()));
+    return make_instance(directory, *policy, *there, key, access_of_instance(*there, key, name_lookup()));
 }
 
 }  // namespace
@@ -110,17 +101,22 @@ bool Instances::remove_unused() {
     bool ended = false;
     for (const auto* tenant : node_.with_ledger()) {
         const auto& policy = node_.decompiled();
-        const auto* from = policy.find(tenant->key()) ? nullptr : template_of(policy, tenant->key());
-        if (from == nullptr) ended |= policy.find(tenant->key()) == nullptr && tenant->ledger().at_rest();
-        else if (!is_of_users(*from) && has_rested(*tenant)) unused.push_back(tenant->place());
+        const auto* from = template_of(policy, tenant->key());
+        if (from == nullptr)
+            ended |= policy.find(tenant->key()) == nullptr && tenant->ledger().at_rest();
+        else if (!is_of_users(*from) && has_rested(*tenant))
+            unused.push_back(tenant->place());
     }
     if (!ended && unused.empty()) return false;
     const auto lock = PolicyLock::take(node_policy_path(node_.directory()), patience);
     const auto policy = lock ? running_policy(node_.directory()) : Result<Policy>(Error{});
     if (!policy) return false;  // another time
-    if (ended) (void)remove_ended(node_.directory(), *policy);
     for (const auto& place : unused)
-        if (!has_owners(place)) remove_tenant_files(node_.directory(), place);
+        if (is_inner(*policy, place.key))
+            remove_unused_ledger(place);
+        else if (!has_owners(place))
+            remove_tenant_files(node_.directory(), place);
+    (void)remove_ended(node_.directory(), *policy);
     return node_.refresh(), true;
 }
 

@@ -124,12 +124,6 @@ std::uint64_t Node::claims() const noexcept {
     return sum;
 }
 
-std::uint64_t Node::owners_reaped() const noexcept {
-    std::uint64_t sum = 0;
-    for (const auto* tenant : with_ledger_) sum += tenant->ledger().owners_reaped();
-    return sum;
-}
-
 void Node::check(Clock::duration budget) {
     const auto begin = schedule_.now();
     const auto count = with_ledger_.size();

@@ -66,8 +66,6 @@ public:
     const LookSchedule& schedule() const noexcept { return schedule_; }
     // How many slots were claimed in all ledgers: another number may mean another owner of any slot.
     std::uint64_t claims() const noexcept;
-    // Another number may mean that something became free.
-    std::uint64_t owners_reaped() const noexcept;
 
 private:
     bool read_policy();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -16,8 +17,6 @@ namespace {
 
 constexpr auto patience = std::chrono::milliseconds(20);  // for a command that divides
 constexpr auto most_at_once = std::chrono::milliseconds(4);  // what others wait for the sidecar's one thread
-constexpr auto between_reaps = std::chrono::milliseconds(100);
-constexpr auto fresh_at_most = std::chrono::milliseconds(20);  // what all of them use, as it was read
 
 bool same(const ShareDebt& a, const ShareDebt& b) {
     return a.tenant == b.tenant && a.device == b.device && a.resource == b.resource;
@@ -31,7 +30,7 @@ bool contains(const std::vector<ShareDebt>& debts, const ShareDebt& debt) {
 
 void Grants::pass(const std::vector<std::string>& devices) {
     if (&devices != &devices_) devices_ = devices;
-    const auto done = move({}, most_at_once);
+    const auto done = move_all(most_at_once);
     const auto error = done ? std::string() : done.error();
     if (error != said_ && !error.empty()) log(Priority::warning, error);
     said_ = error;
@@ -40,22 +39,38 @@ void Grants::pass(const std::vector<std::string>& devices) {
 
 Result<void> Grants::pass_for(std::string_view tenant) {
     if (devices_.empty()) devices_ = machine_devices();
-    reap();
-    // Somebody else may have freed something since all were read. Reading all takes a fifth of the time at most.
-    const bool fresh = ShareMover::Clock::now() - read_ < std::min<ShareMover::Clock::duration>(fresh_at_most, 4 * reading_took_) &&
-                       node_.owners_reaped() == reaped_when_read_;
-    if (auto done = move(fresh ? tenant : std::string_view()); !done) return done;
-    tell();
-    return {};
+    auto done = tenant.empty() ? move_all(ShareMover::Clock::duration::max()) : move_for(tenant);
+    if (done) tell();
+    return done;
 }
 
-// Before somebody is denied: what ended programs left is not in use.
-void Grants::reap() {
-    const auto now = ShareMover::Clock::now();
-    if (now - reaped_ < between_reaps) return;
-    for (auto* tenant : node_.with_ledger())
-        if (!tenant->ledger().at_rest()) tenant->ledger().reap();
-    reaped_ = ShareMover::Clock::now();
+// What others freed since all were read is found only when all are read again; that takes a fifth of the time at most.
+Result<void> Grants::move_for(std::string_view tenant) {
+    if (auto done = move(tenant, most_at_once); !done || mover_.has_raised(tenant)) return done;
+    if (mover_.complete() && ShareMover::Clock::now() - read_ < 4 * reading_took_) return {};
+    return move_all(most_at_once);
+}
+
+Result<void> Grants::move_all(ShareMover::Clock::duration most) {
+    const auto begin = ShareMover::Clock::now();
+    reap(begin + most / 2);
+    auto done = move({}, most);
+    const auto end = ShareMover::Clock::now();
+    took_ += end - begin;
+    if (!mover_.complete()) return done;
+    read_ = end;
+    reading_took_ = std::exchange(took_, {});
+    return done;
+}
+
+// Before somebody is denied: what ended programs left is not in use. Goes on where it stopped the last time.
+void Grants::reap(ShareMover::Clock::time_point end) {
+    const auto& tenants = node_.with_ledger();
+    for (std::size_t i = 0; i < tenants.size(); ++i) {
+        auto& ledger = tenants[next_reaped_++ % tenants.size()]->ledger();
+        if (!ledger.at_rest()) ledger.reap();
+        if (ShareMover::Clock::now() >= end) return;
+    }
 }
 
 Result<void> Grants::move(std::string_view only, ShareMover::Clock::duration most) {
@@ -69,15 +84,9 @@ Result<void> Grants::move(std::string_view only, ShareMover::Clock::duration mos
             members_.push_back({key, tenant.name(), tenant.place().here, tenant.limits(), tenant.has_ledger(),
                                 tenant.has_ledger() && tenant.ledger().at_rest()});
     }
-    const auto begin = ShareMover::Clock::now();
-    const auto before = mover_.moves(), reaped = node_.owners_reaped();
+    const auto before = mover_.moves();
     auto done = mover_.pass(members_, devices_, ShareMover::Wants::use, ShareMover::Clock::now(), only,
                            older_uses(node_.directory()), most);
-    if (only.empty() && mover_.complete()) {
-        read_ = begin;
-        reaped_when_read_ = reaped;
-        reading_took_ = ShareMover::Clock::now() - begin;
-    }
     if (mover_.moves() != before)
         for (auto& [key, tenant] : node_.tenants()) tenant.refresh();
     return done;

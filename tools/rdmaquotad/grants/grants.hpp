@@ -25,7 +25,8 @@ public:
     void go_on() {
         if (!mover_.complete()) pass(devices_);
     }
-    // The same at once, for what the programs of one tenant, by key or name, ask for; of the empty name: for all.
+    // The same at once, for what the programs of one tenant, by key or name, ask for. That takes a few milliseconds at most. Of the
+    // empty name: for all, however long that takes.
     Result<void> pass_for(std::string_view tenant);
 
     // See ShareMover.
@@ -36,8 +37,10 @@ public:
     std::size_t moves() const noexcept { return mover_.moves(); }
 
 private:
-    Result<void> move(std::string_view only, ShareMover::Clock::duration most = ShareMover::Clock::duration::max());
-    void reap();
+    Result<void> move_for(std::string_view tenant);
+    Result<void> move_all(ShareMover::Clock::duration most);
+    Result<void> move(std::string_view only, ShareMover::Clock::duration most);
+    void reap(ShareMover::Clock::time_point end);
     void tell();
 
     Node& node_;
@@ -47,9 +50,9 @@ private:
     std::vector<std::string> devices_;
     std::vector<ShareDebt> told_;
     std::string said_;
-    ShareMover::Clock::time_point reaped_{}, read_{};
-    std::uint64_t reaped_when_read_ = 0;
-    ShareMover::Clock::duration reading_took_{};  // of all, the last time
+    std::size_t next_reaped_ = 0;
+    ShareMover::Clock::time_point read_{};  // when all were, in one pass or several
+    ShareMover::Clock::duration took_{}, reading_took_{};  // so far; the last time
 };
 
 }  // namespace rdmaquota

@@ -76,6 +76,7 @@ Result<Json> Answers::give(const Peer& peer, const Request& request) {
         case RequestKind::instance:
             return instance(peer);
         case RequestKind::grant:
+            if (request.tenant.empty() && !peer.privileged) return Error{"only root divides anew for all tenants; name yours"};
             if (const auto done = sources_.grant(request.tenant); !done) return Error{done.error()};
             json["done"] = "divided";
             return json;
