@@ -2,7 +2,7 @@
 # defines shell helpers.
 # shellcheck shell=bash disable=SC2034 # each test uses some of these
 
-here=$(dirname "$(realpath "$0")")
+here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 # shellcheck source=test/integration/tap.sh
 . "$here/tap.sh"
 programs=$1/test/programs

@@ -6,7 +6,6 @@ set -u
 until systemctl start basic.target > /dev/null 2>&1; do sleep 0.2; done
 # shellcheck source=test/integration/guest.sh
 . "$(dirname "$0")/../integration/guest.sh" "$1"
-here=$(dirname "$(realpath "$0")")/../integration
 # shellcheck source=test/integration/guard.sh
 . "$here/guard.sh"
 # shellcheck source=test/integration/running.sh

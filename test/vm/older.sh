@@ -14,7 +14,7 @@ case ${2:-untenanted} in
 import json, sys
 print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
         ;;
-    0.1) commit=23ca24c older=$1/older-0.1 options=(-Dsidecar=enabled) prefix=/usr ;;
+    0.1) commit=23ca24c older=$1/older-0.1 options=(-Dsidecar=enabled --buildtype=plain) prefix=/usr ;;
     *) echo "older.sh: unknown version '$2'" >&2; exit 2 ;;
 esac
 git -C "$repo" cat-file -e "$commit^{commit}" 2> /dev/null ||
