@@ -136,25 +136,35 @@ TEST_CASE("how Slurm tracks processes is read from its configuration") {
     CHECK(process_tracking("/nowhere/slurm.conf").empty());
 }
 
-TEST_CASE("a specification for containers is whole when all that it names is there") {
+TEST_CASE("a specification for containers is whole when it is what would be written now") {
     const TemporaryDirectory directory;
+    const auto written = [](const std::string& links) {
+        return R"({"cdiVersion": "0.3.0", "kind": "rdmaquota.io/tenant", "devices": [{"name": "a:b", "containerEdits": {
+            "mounts": [)" + links + R"(]}}]})";
+    };
+    const std::string link = R"({"hostPath": "/34"})", links = link + R"(, {"hostPath": "/65"})";
+    std::string asked;
+    Result<Json> now = Json::parse(written(links));
     const auto found = [&](const std::string& text) {
         std::ofstream(directory / "one.json") << text;
         Findings findings;
-        examine_containers(findings, {directory.path(), "/nowhere"});
+        examine_containers(
+            findings, [&](const std::string& tenant) { return asked = tenant, now; }, {directory.path(), "/nowhere"});
         return findings;
     };
-    const auto with = [](const std::string& path) {
-        return R"({"kind": "rdmaquota.io/tenant", "devices": [{"name": "a:b", "containerEdits": {
-            "mounts": [{"hostPath": "/etc"}], "hooks": [{"path": ")" + path + R"("}]}}]})";
-    };
-    REQUIRE(found(with("/bin/sh")).size() == 1);
-    CHECK(found(with("/bin/sh"))[0].level == Level::ok);
-    const auto missing = found(with("/nowhere/sh"));
-    REQUIRE(missing.size() == 1);
-    CHECK(missing[0].level == Level::problem);
-    CHECK_THAT(missing[0].text, Catch::Contains("/nowhere/sh") && Catch::Contains("rdmaquota cdi a/b --output"));
+
+    REQUIRE(found(written(links)).size() == 1);
+    CHECK(found(written(links))[0].level == Level::ok);
+    CHECK(asked == "a/b");
+    const auto older = found(written(link))[0];
+    CHECK(older.level == Level::problem);
+    CHECK_THAT(older.text, Catch::Contains("rdmaquota cdi a/b --output"));
     CHECK(found(R"({"kind": "other.io/gpu", "devices": 7})").empty());
     CHECK(found("no JSON").empty());
     CHECK(found(R"({"kind": "rdmaquota.io/tenant", "devices": [7]})")[0].level == Level::problem);
+
+    now = Error{"the running policy has no tenant 'a/b'"};
+    const auto gone = found(written(links))[0];
+    CHECK(gone.level == Level::problem);
+    CHECK_THAT(gone.text, Catch::Contains("has no tenant 'a/b'; containers of tenant a/b do not start"));
 }

@@ -6,8 +6,8 @@
 
 #include <fmt/core.h>
 
+#include "tools/common/container_specification.hpp"
 #include "tools/common/file_text.hpp"
-#include "tools/common/json.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -15,47 +15,45 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* subject = "containers";
-constexpr const char* kind = "rdmaquota.io/tenant";
-
 // "physics/atlas" for the device "physics:atlas".
 std::string tenant_of_device(std::string device) {
     std::replace(device.begin(), device.end(), ':', '/');
     return device;
 }
 
-// The files of the node that a container with the device gets, and the hook.
-std::vector<std::string> paths_of(const Json& device) {
-    std::vector<std::string> paths;
-    const auto edits = device.value("containerEdits", Json::object());
-    for (const auto& mount : edits.value("mounts", Json::array())) paths.push_back(mount.value("hostPath", ""));
-    for (const auto& hook : edits.value("hooks", Json::array())) paths.push_back(hook.value("path", ""));
-    return paths;
+// Whether the device is one of the specification's.
+bool has_device(const Json& specification, const Json& device) {
+    const auto& devices = specification.at("devices");
+    return std::find(devices.begin(), devices.end(), device) != devices.end();
 }
 
-Finding finding_of(const std::string& file, const Json& device) {
+Finding finding_of(const std::string& file, const Json& device, const SpecificationOf& specification_of) {
     const auto tenant = tenant_of_device(device.value("name", ""));
-    for (const auto& path : paths_of(device))
-        if (std::error_code error; !fs::exists(path, error))
-            return {
-                Level::problem, subject,
-                fmt::format(
-                    "{} names {}, which is not there, so containers of tenant {} do not start: run 'rdmaquota reload', "
-                    "and when it has the tenant, 'rdmaquota cdi {} --output {}'",
-                    file, path, tenant, tenant, file)};
-    return {Level::ok, subject, fmt::format("{} is whole, for tenant {}", file, tenant)};
+    const auto now = specification_of(tenant);
+    if (!now)
+        return {Level::problem, subject,
+                fmt::format("{}: {}; containers of tenant {} do not start: remove the file, or see that 'rdmaquota cdi {} "
+                            "--output {}' can write it",
+                            file, now.error(), tenant, tenant, file)};
+    if (has_device(*now, device)) return {Level::ok, subject, fmt::format("{} is whole, for tenant {}", file, tenant)};
+    return {Level::problem, subject,
+            fmt::format("{} is from another version or was changed, so containers of tenant {} may not start, or not be "
+                        "held to its quota: run 'rdmaquota cdi {} --output {}'",
+                        file, tenant, tenant, file)};
 }
 
 // Others' specifications, and what is none, are not ours to judge. Throws where ours is malformed.
-void examine_file(Findings& findings, const std::string& file) {
+void examine_file(Findings& findings, const std::string& file, const SpecificationOf& specification_of) {
     const auto specification = Json::parse(file_text(file), nullptr, false);
-    if (!specification.is_object() || specification.value("kind", "") != kind) return;
+    if (!specification.is_object() || specification.value("kind", "") != container_device_kind) return;
     for (const auto& device : specification.value("devices", Json::array()))
-        findings.push_back(finding_of(file, device));
+        findings.push_back(finding_of(file, device, specification_of));
 }
 
 }  // namespace
 
-void examine_containers(Findings& findings, const std::vector<std::string>& directories) {
+void examine_containers(Findings& findings, const SpecificationOf& specification_of,
+                        const std::vector<std::string>& directories) {
     std::vector<std::string> files;
     for (const auto& directory : directories) {
         std::error_code error;
@@ -64,7 +62,7 @@ void examine_containers(Findings& findings, const std::vector<std::string>& dire
     }
     std::sort(files.begin(), files.end());
     for (const auto& file : files) try {
-            examine_file(findings, file);
+            examine_file(findings, file, specification_of);
         } catch (const Json::exception&) {
             findings.push_back({Level::problem, subject, fmt::format("{} is malformed; write it anew", file)});
         }

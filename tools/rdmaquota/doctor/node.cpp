@@ -19,6 +19,7 @@
 #include "shm/policy/node_policy.hpp"
 #include "policy/file/policy_file.hpp"
 #include "tools/common/config.hpp"
+#include "tools/common/container_specification.hpp"
 #include "tools/common/devices.hpp"
 #include "tools/rdmaquota/doctor/guard.hpp"
 #include "tools/rdmaquota/doctor/elf_file.hpp"
@@ -332,7 +333,7 @@ Findings examine_node(const std::string& directory) {
     examine_old_programs(findings, directory);
     examine_kernel(findings);
     examine_guard(findings, directory);
-    examine_containers(findings);
+    examine_containers(findings, [&](const auto& tenant) { return container_specification(tenant, directory); });
     examine_slurm(findings, directory);
     return findings;
 }
