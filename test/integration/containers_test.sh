@@ -1,6 +1,6 @@
 #!/bin/bash
 # containers_test.sh BUILD: containers of podman and crun in tenants, by the CDI specification and its hook, with images of
-# three Debian releases. Runs as root in the guest, where test/vm/roots.sh has made the images.
+# three Debian releases. Runs as root in the guest, in a root file system with podman; test/vm/roots.sh has made the images.
 set -u
 # shellcheck source=test/integration/guest.sh
 . "$(dirname "$0")/guest.sh"
@@ -45,10 +45,14 @@ qp = 9
 qp = 3
 [tenant.red."*"]
 qp = 2
+[tenant."physics/atlas"."*"]
+qp = 1
 END
-for tenant in blue red; do
-    succeeds "a specification for $tenant" rdmaquota cdi $tenant --output /etc/cdi/rdmaquota-$tenant.json
+for tenant in blue red physics/atlas; do
+    succeeds "a specification for $tenant" rdmaquota cdi $tenant --output "/etc/cdi/rdmaquota-${tenant/\//-}.json"
 done
+doctor() { rdmaquota doctor | grep ' containers: '; }
+is "the doctor finds each of them whole" "$(doctor | grep -c ' is whole, for tenant ')" 3
 
 # cgroup_of PID, show_of TENANT FIELD: of the first process
 cgroup_of() { sed -n 's/^0:://p' "/proc/$1/cgroup"; }
@@ -100,6 +104,27 @@ has "which root in there cannot write" "$out" "Read-only file system"
 has "and no other tenant's" "$out" "tenants': No such file"
 has "to the end" "$out" end
 proceed
+has "a tenant below another one has its own, too" "$(contained physics:atlas sid -- $objects rc=9 2>&1 < /dev/null)" \
+    "rc: 1 of 9, then EDQUOT"
+
+# --- what root in a container does to its own ledger costs its own tenant only --------------------------
+start contained blue trixie -- $objects rc=2 wait rc=9
+free_before=$(df --output=avail /run | tail -n 1)
+# shellcheck disable=SC2016 # expanded in the container
+out=$(contained red sid -- sh -c 'cd /run/rdmaquota/ledgers
+    for file in $(find . -type f); do head -c 1000000 /dev/urandom | dd of="$file" conv=notrunc status=none; done
+    echo overwritten $(find . -type f | grep -c .)
+    head -c 1G /dev/zero > fill; mount -o remount,rw /run/rdmaquota; umount -l /run/rdmaquota/ledgers; ls -d /run/rdmaquota/ledgers/fill' 2>&1 < /dev/null)
+lacks "root in a container can write its own ledger" "$out" "overwritten 0"
+has "can fill it up to a bound" "$out" "No space left on device"
+is "and can neither remount nor unmount" "$(grep -c -E '^(u?mount): .*(permission denied|must be superuser)' <<< "$out")" 2
+free_after=$(df --output=avail /run | tail -n 1)
+if [ $((free_before - free_after)) -lt 20000 ]; then ok "the node's /run has room"; else not_ok "the node's /run has room" "$free_before, then $free_after KiB"; fi
+is "the other tenant's books are right" "$(rdmaquota show blue | awk -v device="$device" '$1 == device && $2 == "qp" { print $3 }')" 2
+proceed
+has "and its limit holds" "$(cat running)" "rc: 1 of 9, then EDQUOT"
+rdmaquota reload policy.toml > /dev/null 2>&1
+has "a reload mends what was overwritten" "$(contained red sid -- $objects rc=9 2>&1 < /dev/null)" "rc: 2 of 9, then EDQUOT"
 
 # --- with as few rights as can be -------------------------------------------------------------------
 few=(--read-only --cap-drop all --security-opt no-new-privileges --user 1000:1000)
@@ -130,6 +155,24 @@ stop_sidecar
 # --- the guard holds what the provider cannot -----------------------------------------------------------
 # shellcheck source=test/integration/guard.sh
 . "$here/guard.sh"
+# A libibverbs of a private ABI that has no provider of ours: it differs in the names of the files that it loads.
+libraries=/usr/lib/$(gcc -print-multiarch)
+root=${roots[trixie]}
+verbs=$(basename "$(realpath "$root$libraries/libibverbs.so.1")")
+sed 's/-rdmav34\.so/-rdmav99.so/' "$root$libraries/$verbs" > unknown_verbs
+cp "$root$libraries/libibverbs/librxe-rdmav34.so" unknown_rxe
+unknown=(--volume "$work/unknown_verbs:$libraries/$verbs:ro" --volume "$work/unknown_rxe:$libraries/libibverbs/librxe-rdmav99.so:ro")
+out=$(contained blue trixie "${unknown[@]}" -- $objects rc=9 2>&1 < /dev/null)
+has "a libibverbs that is not known says that it has no provider" "$out" \
+    "couldn't load driver '/usr/lib/rdmaquota/librdmaquota-rdmav99.so'"
+has "and its program is not held by one" "$out" "rc: 9 of 9"
+# What a libibverbs linked with musl does, and prints.
+loader=/lib/ld-musl-$(uname -m).so.1
+succeeds "a loader is linked with musl" musl-gcc -o "$work/load_musl" "$here/../programs/load_libraries.c"
+out=$(contained blue trixie --volume "$work/load_musl:/load_musl:ro" --volume "$(realpath "$loader"):$loader:ro" -- \
+    /load_musl /usr/lib/rdmaquota/librdmaquota-rdmav34.so 2>&1 < /dev/null)
+has "musl says what the provider needs" "$out" "Error relocating /usr/lib/rdmaquota/librdmaquota-rdmav34.so:"
+
 succeeds "a program is linked with musl" musl-gcc -static -idirafter /usr/include -idirafter "/usr/include/$(gcc -print-multiarch)" \
     -Dstrerrorname_np=strerror -o "$work/raw_musl" "$here/../programs/raw_uverbs.c"
 cat > policy.toml << 'END'
@@ -148,6 +191,8 @@ guard_is deny
 out=$(contained blue trixie --volume "$work/raw_musl:/raw_musl:ro" -- /raw_musl ioctl 9 2>&1 < /dev/null)
 has "a program linked with musl that knows no verbs library is held to its tenant's quota" "$out" "pd: 4 of 9 Quota exceeded"
 has "an unchanged one is, too" "$(contained blue sid -- $objects pd=9 2>&1 < /dev/null)" "pd: 3 of 9, then EDQUOT"
+out=$(contained blue trixie "${unknown[@]}" -- $objects pd=9 2>&1 < /dev/null)
+has "and one whose libibverbs is not known" "$out" "pd: 3 of 9, then EDQUOT"
 is "the refusals are the tenant's" "$([ "$(counted blue pd refused)" -gt 0 ] && echo yes)" yes
 is "and nobody else's" "$(counted default pd refused)" 0
 stop_sidecar
@@ -156,6 +201,8 @@ rdmaquota guard off > /dev/null
 # --- a tenant that is gone --------------------------------------------------------------------------
 printf 'version = 1\n[tenant.blue."*"]\nqp = 3\n' > policy.toml
 rdmaquota reload policy.toml > /dev/null
+has "the doctor says whose specification is for a tenant that is gone" "$(doctor)" \
+    "/etc/cdi/rdmaquota-red.json: the running policy has no tenant 'red'"
 out=$(contained red sid -- $objects rc=1 2>&1 < /dev/null)
 has "a container of a tenant that is gone does not start" "$out" "stat'ing file \`/run/rdmaquota/tenants/red/here"
 mkdir -p /run/rdmaquota/tenants/red/here/ledgers
