@@ -6,6 +6,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True  # leaves nothing in the source tree
+from documents import wrong_blocks  # noqa: E402
 from signals import bare_signals  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -132,6 +133,7 @@ def main():
         (f"no file of the product has more than {LONGEST} lines", long_files),
         ("every kind of event is in rdmaquota-events(1)", kinds_of_events),
         ("every figure for Prometheus is in docs/prometheus.md", metrics),
+        ("YAML, TOML and JSON in docs/ can be applied", lambda: wrong_blocks(ROOT)),
         ("tests signal nothing but processes that they have", lambda: bare_signals(ROOT)),
     )
     failed = 0

@@ -193,7 +193,7 @@ in_containers() {
 }
 
 in_slurm() {
-    installed bookworm-slurm rdmaquota-slurm rdmaquota librdmaquota-provider -- --systemd --timeout 2400 -- \
+    installed bookworm-slurm rdmaquota-slurm rdmaquota librdmaquota-provider -- --systemd --mem 3G --timeout 2400 -- \
         bash "$repo/test/integration/slurm_test.sh" "$build"
 }
 

@@ -1,5 +1,5 @@
-# Shell helpers for tests in the guest with Slurm: Debian's slurmctld, slurmd and munge on one node, under systemd; sourced
-# after tap.sh and guest.sh.
+# Shell helpers for tests in the guest with Slurm: Debian's slurmctld, slurmd and munge on one node, by systemd;
+# sourced after tap.sh and guest.sh.
 # shellcheck shell=bash disable=SC2034,SC2154 # each test uses some of these; it has `jobs` and `objects`
 
 conf=/etc/slurm/slurm.conf
