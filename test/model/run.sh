@@ -1,7 +1,7 @@
 #!/bin/bash
 # run.sh [--long] [--trace] [PART...]: searches the models of the ledger and of shares for a way to break I1 to I4, and
 # checks that it finds the way in each mutant. With PARTs, only those checks whose name or settings
-# contain one. About two and a half minutes of one core and 1 GB; --long has more processes, deaths and
+# contain one. About four minutes of one core and 1 GB; --long has more processes, deaths and
 # resources, and takes about half an hour and 6 GB. --trace prints what was found in the mutants, too.
 # The last line is 'N passed, N failed'.
 #
