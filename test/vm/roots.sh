@@ -21,7 +21,7 @@ case ${1-} in
     --help | -h) usage; exit 0 ;;
     bookworm) echo /; exit 0 ;;
     bookworm-image) expected=44 ;;
-    bookworm-podman) expected=44 more="$depended_on podman crun conmon gcc musl-tools python3" ;;
+    bookworm-podman) expected=44 more="$depended_on podman crun conmon gcc linux-libc-dev musl-tools python3" ;;
     bookworm-slurm)
         expected=44
         more="$depended_on systemd dbus munge slurmctld slurmd slurm-client slurmdbd mariadb-server python3"
