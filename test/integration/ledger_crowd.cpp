@@ -5,6 +5,7 @@
 //   charge KEY DEVICE RES=N...              KEY: of a tenant, physics/atlas
 //   uncharge KEY DEVICE RES=N...
 //   deny KEY DEVICE RES=LIMIT...            records a denial: all of LIMIT is used, one more was asked for
+//   again KEY DEVICE RES=LIMIT...           the last denial was met once more
 //   deny_share KEY DEVICE RES=SHARE...      the same; the share of a limit above is used up
 //   soft KEY DEVICE RES=0...                its use is above a soft limit from now on
 //   want KEY DEVICE RES=N...                a use of N was asked for, and not granted
@@ -45,6 +46,7 @@ std::string directory;
 Identity self = identity_of_self();
 std::map<std::string, Ledger> ledgers;                        // by key
 std::map<std::pair<std::string, std::string>, Owner> owners;  // by key and name
+std::map<std::string, std::uint64_t> denials;                 // the last one's number, by key
 
 Ledger& ledger_of(const std::string& key) {
     if (const auto found = ledgers.find(key); found != ledgers.end()) return found->second;
@@ -71,6 +73,7 @@ Event denial_of(std::uint32_t device, const Setting& setting, Reason reason) {
     event.resource = static_cast<std::uint32_t>(index(setting.resource));
     event.pid = self.pid;
     event.uid = self.uid;
+    event.pid_namespace = self.pid_namespace;
     event.error = EDQUOT;
     event.reason = static_cast<std::uint32_t>(reason);
     event.used = event.limit = setting.limit;
@@ -86,14 +89,17 @@ void apply(const std::string& what, const std::string& key, const std::string& n
     Amounts amounts;
     amounts.add(setting.resource, setting.limit);
     const Limits limits;
+    const auto record = [&](Reason reason) { denials[key] = ledger.record(denial_of(*device, setting, reason)); };
     if (what == "charge")
         (void)ledger.charge(owner_of(key), *device, amounts, &limits);
     else if (what == "uncharge")
         ledger.uncharge(owner_of(key), *device, amounts);
     else if (what == "deny")
-        ledger.record(denial_of(*device, setting, Reason::configured));
+        record(Reason::configured);
+    else if (what == "again")
+        (void)ledger.repeat(denials[key], denial_of(*device, setting, Reason::configured));
     else if (what == "deny_share")
-        ledger.record(denial_of(*device, setting, Reason::grant));
+        record(Reason::grant);
     else if (what == "soft")
         ledger.soft_since(*device, setting.resource) = now_ns();
     else if (what == "want")

@@ -781,6 +781,10 @@ def real_prometheus(text):
     binaries = found.stdout.strip()
     lint = subprocess.run([f"{binaries}/promtool", "check", "metrics"], input=text, capture_output=True, text=True)
     check("promtool finds no fault with the metrics", lint.returncode == 0 and not lint.stderr, lint.stderr)
+    shutil.copy(f"{here}/../../rdma-core.d/prometheus/rdmaquota.rules.yml", ".")
+    shutil.copy(f"{here}/rules_test.yml", ".")
+    rules = subprocess.run([f"{binaries}/promtool", "test", "rules", "rules_test.yml"], capture_output=True, text=True)
+    check("each example alert fires when it should, and only then", rules.returncode == 0, rules.stdout + rules.stderr)
     with open("prometheus.yml", "w") as file:
         file.write("global: {scrape_interval: 1s}\nscrape_configs: [{job_name: rdmaquota, static_configs: "
                    f"[{{targets: ['127.0.0.1:{port}']}}]}}]\n")

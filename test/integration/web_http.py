@@ -57,7 +57,7 @@ class Visitor:
 
 def entering(check, node, root):
     entry = root.entry
-    check("an address with a token leads to the page", entry.status == 303 and entry.headers["location"].startswith("/#place="), entry)
+    check("an address with a token leads to the page", entry.status == 303 and entry.headers["location"].startswith("/?place="), entry)
     cookie = entry.headers["set-cookie"]
     check("and sets a cookie for its data alone, that no script and no other site gets",
           cookie.endswith(f"; Path=/data/{root.place}/; HttpOnly; SameSite=Strict"), cookie)

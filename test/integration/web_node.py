@@ -59,8 +59,9 @@ class Node:
     def address(self, user=None):
         return self.run("web", user=user).stdout.strip()
 
-    def crowd(self):
-        self.crowds.append(Crowd(self))
+    def crowd(self, *before):
+        """`before`: what starts it, such as unshare."""
+        self.crowds.append(Crowd(self, *before))
         return self.crowds[-1]
 
     def said(self):
@@ -78,8 +79,8 @@ class Node:
 class Crowd:
     """One process that stands for programs; see ledger_crowd.cpp."""
 
-    def __init__(self, node):
-        self.process = subprocess.Popen([f"{node.build}/test/integration/ledger_crowd"], env=node.environment,
+    def __init__(self, node, *before):
+        self.process = subprocess.Popen([*before, f"{node.build}/test/integration/ledger_crowd"], env=node.environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.process.pid
 

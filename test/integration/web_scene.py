@@ -61,9 +61,9 @@ def populate(node):
     return train, cms, astro
 
 
-def opened(browser, node, user=None):
+def opened(browser, node, user=None, page=None):
     """The page as this user opens it, once it shows something."""
-    page = browser.page()
+    page = page or browser.page()
     page.look()
     page.go(node.address(user))
     return page if page.wait("Number(document.documentElement.dataset.updates) >= 1", 20) is not None else page

@@ -2,10 +2,12 @@
 """The sidecar's page in a real browser, without RDMA. Pictures of it are written to BUILD_DIRECTORY/web. The last line is
 'N passed, N failed'.
 
-    web_test.py BUILD_DIRECTORY [ordinary|hostile|kernel|many]...
+    web_test.py BUILD_DIRECTORY [ordinary|hostile|kernel|contained|many]...
+    web_test.py BUILD_DIRECTORY docs        writes the pictures of docs/images
 """
 import json
 import os
+import pwd
 import sys
 import time
 import traceback
@@ -14,10 +16,12 @@ sys.dont_write_bytecode = True
 from browser import Browser, program  # noqa: E402
 from web_http import requests_from_anyone  # noqa: E402
 from web_node import Node  # noqa: E402
+from web_pictures import pictures as make_pictures  # noqa: E402
 from web_scene import GIB, POLICY, delay, eventually, opened, populate, updated, visit  # noqa: E402
 
 build = os.path.realpath(sys.argv[1])
 pictures = f"{build}/web"
+user = pwd.getpwuid(os.geteuid()).pw_name
 counts = {True: 0, False: 0}
 
 
@@ -43,16 +47,25 @@ def live(browser, node):
           page.value("location.href"))
     page.wait_for("is full", 10)
     text = page.text()
-    check("it says which device is full, of what", "mlx5_0 is full: 5,500 of 5,500 qp" in text, text)
+    check("it says which device is full, of what, and what that means", "mlx5_0 is full: 5,500 of 5,500 qp" in text
+          and "Every program that wants another fails now" in text, text)
     check("and who fills it, tenants and processes",
-          "Most of it: physics/atlas 4,244 (77 %)" in text and f"gpt_train (pid {train.pid}) with 3,544" in text, text)
-    check("and what to type", "rdmaquota set physics/atlas mlx5_0 qp=4244" in text and "rdmaquota set node mlx5_0 qp=6875" in text, text)
+          "Most of it: physics/atlas 4,244 (77 %)" in text and f"gpt_train (pid {train.pid}, {user}) with 3,544" in text, text)
+    check("and whom to ask, or what to type", f"To make room: ask {user} to end gpt_train" in text and f"kill {train.pid}" in text
+          and "rdmaquota set node mlx5_0 qp=6875" in text, text)
+    check("no limit is offered that would not help", "set physics " not in text and "set physics/atlas" not in text, text)
+    check("one cause is one alert", "Within that: physics 4,944 of 5,000" in text and text.count("mlx5_0 is full") == 1
+          and "Tenant physics" not in text, text)
+    check("a soft limit has its command", "rdmaquota set astro mlx5_0 qp=520 --soft" in text, text)
     check("a denial is there with what helps", page.wait_for("set astro mlx5_0 cq=201", 10) is not None, page.text())
 
     took = delay(page, "denial", "hepsim (pid", lambda: cms.do("deny_share physics/cms mlx5_0 qp=700"))
     check("a denial is shown within 2 s", took is not None and took < 2000, took)
-    check("with its reason, and what helps", "700 of 700 (its share of what is above it)" in page.text()
+    check("with its reason, and what helps", "700 of 700 (its share of a limit above it)" in page.text()
           and "qp=701 --guarantee" in page.text(), page.text())
+    took = delay(page, "again", "denied ×2", lambda: astro.do("again astro mlx5_0 cq=200"))
+    check("so is its repetition", took is not None and took < 2500, took)
+    check("the last minutes' denials are counted", page.wait_for("1 was denied since", 5) is not None, page.text())
     took = delay(page, "limit", "of 7,777", lambda: node.run("set", "node", "mlx5_1", "qp=7777"))
     check("a limit's change is shown within 2 s", took is not None and took < 2000, took)
     node.run("set", "node", "mlx5_1", "qp=6000")
@@ -66,7 +79,7 @@ def places(node, page, train):
           all(word in text for word in ("physics/atlas", "4,244", "1,000", "300", "119 min")), text)
     visit(page, "#/device/mlx5_0")
     check("a device shows its tenants and processes", "Tenants by qp" in page.value("document.body.textContent")
-          and f"gpt_train (pid {train.pid})" in page.text(), page.text())
+          and f"gpt_train (pid {train.pid}, {user})" in page.text(), page.text())
     visit(page, "#/tenant/physics%2Fatlas")
     page.wait_for("gpt_train")
     check("a tenant can be linked to", "Trend of qp on mlx5_0" in page.text() and "Processes (2)" in page.text(), page.text())
@@ -76,7 +89,9 @@ def places(node, page, train):
     check("with a table behind it, that stays open", page.value("document.querySelector('details[open] table').innerText").count("4,244") > 1,
           page.text())
     visit(page, f"#/tenant/physics%2Fatlas/pid/{train.pid}")
-    check("so can a process", f"rdmaquota explain --pid {train.pid}" in page.text() and "gpt_eval" not in page.text(), page.text())
+    check("so can a process, which is asked for alone", page.wait("document.querySelectorAll('#pid-' + %d).length === 1" % train.pid) is not None
+          and any(address.endswith(f"&pid={train.pid}") for address in page.requests), page.requests[-9:])
+    check("with what may have been denied to it", f"rdmaquota explain --pid {train.pid}" in page.text() and "gpt_eval" not in page.text(), page.text())
     visit(page, "#/tenant/physics")
     page.wait("document.querySelectorAll('details tbody tr').length > 1", 10)
     check("the trend of an inner tenant is the sum of those below", "4,944" in page.value("document.querySelector('details').textContent"),
@@ -157,8 +172,13 @@ def restarted(node, page):
     node.start()
     check("after a new start its address is no longer good", page.wait_for("This page needs an address with a token", 10) is not None,
           page.text())
+    page.value("location.hash = '#/tenant/astro', true")
+    page.wait("localStorage.getItem('wanted') === '#/tenant/astro'")
     page.go(node.address())
-    check("and a new one is", page.wait_for("What needs attention", 10) is not None, page.text())
+    check("and a new one is, and leads to what was wanted", page.wait_for("Tenant astro", 10) is not None, page.text())
+    page.go(node.address() + "#/events")
+    check("an address may say what it is for", page.wait_for("The newest first", 10) is not None
+          and page.value("location.href") == f"http://127.0.0.1:{node.port}/#/events", page.text())
     node.set_policy(POLICY, web="all")
     page.value("localStorage.clear(), true")
     open_to_all = f"http://127.0.0.1:{node.port}/"
@@ -231,7 +251,7 @@ MORE = {
     "bypasses": [{"pid": 4711, "comm": "<b>raw</b>", "tenant": "astro", "device": "mlx5_0", "cgroup": "/slurm/astro",
                   "resources": {"qp": {"kernel": 1200, "ledger": 3}, "mr_bytes": {"kernel": 3 * GIB, "ledger": 0}}}],
     "refused": [["bio", "mlx5_1", "qp", 17]],
-    "capacity": [["mlx5_1", "qp", 5000], ["mlx5_1", "cq", 1280]],
+    "capacity": [["mlx5_0", "qp", 6000], ["mlx5_1", "qp", 5000], ["mlx5_1", "cq", 1280]],
     "churn": [["astro", "mlx5_0", "qp", 0.4, 0], ["bio", "mlx5_1", "mr", 2100.5, 2099], [None, "mlx5_0", "pd", 3, 3]],
     "node": {"kernel": {"attached": True, "not_seen": []}, "guard": {"state": "off"}, "devices": ["mlx5_0", "mlx5_1"]},
 }
@@ -250,17 +270,47 @@ def kernel():
         text = page.text()
         check("who goes around the library is named, with what to write", "Process <b>raw</b> (pid 4711) of tenant astro goes around the quota on mlx5_0"
               in text and "qp 1,200 in the kernel, 3 charged" in text and 'guard = "deny"' in text, text)
-        check("what a device can have bounds it where that is less", "1,230 of 5,000 that it can have" in text and "3,770 free" in text, text)
-        check("and is warned of", "mlx5_1 is nearly full: 1,230 of 1,280 cq (completion queues) that it can have" in text, text)
+        check("what a device can have bounds it where that is less", "1,230 of 5,000" in text and "3,770 free: the device has no more" in text, text)
+        check("and is warned of, without a limit that would help", "mlx5_1 is nearly full: 1,230 of 1,280 cq (completion queues) in use" in text
+          and "No limit helps: mlx5_1 cannot have more than 1,280" in text, text)
         check("who makes and destroys most comes first", text.index("2,100.5") < text.index("not known") < text.index("0.4"), text)
         check("devices that the node lacks are counted only", "Ledgers name 1 more" in text and "invented7" not in text, text)
+        check("a node's limit is raised no further than the device goes", "rdmaquota set node mlx5_0 qp=6000" in text, text)
         page.picture(f"{pictures}/kernel.png")
         visit(page, "#/node")
         text = page.text()
         check("the node's page has bypasses and coverage", "<b>raw</b> (pid 4711)" in text and "sees all that the kernel makes" in text, text)
+        visit(page, "#/tenant/astro/pid/4711")
+        check("a link to who goes around leads to what is known of it",
+              page.wait_for("goes around the quota on mlx5_0: qp 1,200 in the kernel", 10) is not None and "no device open" not in page.text(), page.text())
         visit(page, "#/tenant/bio")
         check("a tenant's page has its churn only", "2,100.5" in page.text() and "0.4" not in page.text(), page.text())
         check("nor is there an error here", page.errors == [], page.errors)
+    finally:
+        browser.end()
+        node.end()
+
+
+# --- containers --------------------------------------------------------------------------------------
+
+def contained():
+    """A process in a pid namespace of its own: it says that it is pid 1 or so."""
+    if os.geteuid() != 0:
+        return
+    node, browser = Node(build, POLICY), Browser()
+    try:
+        crowd = node.crowd("unshare", "--pid", "--fork", "--mount-proc")
+        crowd.do("as boxed", "charge astro mlx5_0 qp=1500", "deny astro mlx5_0 qp=1500")
+        with open(f"/proc/{crowd.pid}/task/{crowd.pid}/children", encoding="ascii") as children:
+            pid = int(children.read())
+        page = opened(browser, node)
+        check("a container's process has the node's pid, and its user", page.wait_for(f"boxed (pid {pid}, {user}) with 1,500", 10) is not None, page.text())
+        check("its denial has the container's, and leads nowhere", page.wait_for(f"boxed (pid 1 of a container, {user})", 5) is not None
+              and page.value("document.querySelectorAll('a[href$=\"pid/1\"]').length") == 0, page.text())
+        check("nothing is offered for the node's pid 1", "pid 1)" not in page.text() and "kill 1\n" not in page.text(), page.text())
+        visit(page, f"#/tenant/astro/pid/{pid}")
+        check("the link leads to it", page.wait_for("1 in its container", 10) is not None and "boxed" in page.text(), page.text())
+        check("with its cgroup", "Cgroup" in page.text(), page.text())
     finally:
         browser.end()
         node.end()
@@ -315,7 +365,10 @@ def main():
         print("SKIP: package chromium-headless-shell; a build with rdmaquotad", file=sys.stderr)
         return 77
     os.makedirs(pictures, exist_ok=True)
-    for part in (ordinary, hostile, kernel, many):
+    if sys.argv[2:] == ["docs"]:
+        make_pictures(build, os.path.realpath(f"{os.path.dirname(__file__)}/../../docs/images"))
+        return 0
+    for part in (ordinary, hostile, kernel, contained, many):
         if part.__name__ in sys.argv[2:] or len(sys.argv) == 2:
             attempt(part)
     print(f"{counts[True]} passed, {counts[False]} failed")

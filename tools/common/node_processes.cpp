@@ -40,9 +40,19 @@ bool has_slot(const std::string& maps, const LockFiles& files, std::uint32_t slo
     return std::find(slots.begin(), slots.end(), LedgerSlot{0, slot}) != slots.end();
 }
 
+// The lines of a text of /proc/PID/maps that can be of a lock file, which is mapped shared.
+std::string shared_of(const std::string& maps) {
+    std::string shared;
+    std::istringstream lines(maps);
+    for (std::string line; std::getline(lines, line);)
+        if (const auto space = line.find(' '); space != line.npos && line.substr(space + 1, 4).ends_with('s'))
+            shared += line + '\n';
+    return shared;
+}
+
 }  // namespace
 
-const std::vector<NodeProcesses::Process>& NodeProcesses::contained() {
+std::vector<NodeProcesses::Process>& NodeProcesses::contained() {
     if (contained_) return *contained_;
     contained_.emplace();
     std::error_code error;
@@ -56,32 +66,43 @@ const std::vector<NodeProcesses::Process>& NodeProcesses::contained() {
     return *contained_;
 }
 
+// Each process's mappings are read once, however many slots are asked for; the one that fits is read again, since it
+// may have ended meanwhile.
+bool NodeProcesses::may_have_slot(Process& process, const LockFiles& files, std::uint32_t slot) {
+    if (!process.shared) {
+        const auto maps = file_text(process.directory + "/maps");
+        process.readable = !maps.empty();
+        process.shared = shared_of(maps);
+    }
+    return has_slot(*process.shared, files, slot) && has_slot(file_text(process.directory + "/maps"), files, slot);
+}
+
 // None when none, or not one alone, can be it. A process that could not read its own /proc noted no beginning.
 std::optional<NodeProcesses::Process> NodeProcesses::holder(const ProcessView& view, const LockFiles& files) {
     const auto of_the_node = fmt::format("{}/{}", proc_, view.pid);
-    if (view.start_time == 0 && inner_pid(of_the_node) == 0 && has_slot(file_text(of_the_node + "/maps"), files, view.slot))
+    if (view.start_time == 0 && inner_pid(of_the_node) == 0 &&
+        has_slot(file_text(of_the_node + "/maps"), files, view.slot))
         return Process{view.pid, 0, of_the_node};
     const Process* likely = nullptr;
     std::size_t count = 0;
-    for (const auto& process : contained()) {
+    for (auto& process : contained()) {
         if (process.inner != view.pid) continue;
-        const auto maps = file_text(process.directory + "/maps");
-        if (has_slot(maps, files, view.slot)) return process;
-        if (!maps.empty() || start_time(process.directory) != view.start_time) continue;
+        if (may_have_slot(process, files, view.slot)) return process;
+        if (process.readable || start_time(process.directory) != view.start_time) continue;
         likely = &process;
         ++count;
     }
     return count == 1 ? std::optional(*likely) : std::nullopt;
 }
 
-void NodeProcesses::name(TenantView& tenant, const std::string& ledger) {
+void NodeProcesses::name(const std::vector<ProcessView*>& processes, const std::string& ledger) {
     std::vector<ProcessView*> strangers;
-    for (auto& process : tenant.processes) {
-        const auto directory = fmt::format("{}/{}", proc_, process.pid);
-        if (start_time(directory) == process.start_time && inner_pid(directory) == 0)
-            process.cgroup = cgroup_path(file_text(directory + "/cgroup"));
+    for (auto* process : processes) {
+        const auto directory = fmt::format("{}/{}", proc_, process->pid);
+        if (start_time(directory) == process->start_time && inner_pid(directory) == 0)
+            process->cgroup = cgroup_path(file_text(directory + "/cgroup"));
         else
-            strangers.push_back(&process);
+            strangers.push_back(process);
     }
     if (strangers.empty()) return;
     LockFiles files;
@@ -92,6 +113,12 @@ void NodeProcesses::name(TenantView& tenant, const std::string& ledger) {
         stranger->pid = found ? found->pid : 0;
         if (found) stranger->cgroup = cgroup_path(file_text(found->directory + "/cgroup"));
     }
+}
+
+void NodeProcesses::name(TenantView& tenant, const std::string& ledger) {
+    std::vector<ProcessView*> processes;
+    for (auto& process : tenant.processes) processes.push_back(&process);
+    name(processes, ledger);
     std::sort(tenant.processes.begin(), tenant.processes.end(),
               [](const ProcessView& a, const ProcessView& b) { return a.pid < b.pid; });
 }

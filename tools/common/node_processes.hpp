@@ -21,13 +21,18 @@ public:
     // looked for: by its mappings, which are the kernel's word, or where these may not be read, by its pid there and its
     // beginning, if only one process fits. `ledger` is the tenant's ledger directory. Sorts the processes by pid again.
     void name(TenantView& tenant, const std::string& ledger);
+    // The same for some of a tenant's processes, which stay in order.
+    void name(const std::vector<ProcessView*>& processes, const std::string& ledger);
 
 private:
     struct Process {
         std::uint32_t pid, inner;  // inner: 0 in this pid namespace
         std::string directory;
+        std::optional<std::string> shared = {};  // its shared mappings, once they were read
+        bool readable = false;
     };
-    const std::vector<Process>& contained();
+    std::vector<Process>& contained();
+    bool may_have_slot(Process& process, const LockFiles& files, std::uint32_t slot);
     std::optional<Process> holder(const ProcessView& view, const LockFiles& files);
 
     std::string proc_;

@@ -6,6 +6,7 @@
 
 #include "tools/rdmaquotad/bypass/churn.hpp"
 #include "tools/rdmaquotad/metrics/exposition.hpp"
+#include "tools/rdmaquotad/metrics/label_sums.hpp"
 #include "tools/rdmaquotad/metrics/metrics.hpp"
 
 using namespace rdmaquota;
@@ -154,6 +155,32 @@ TEST_CASE("the first tenants have series of their own, the rest those of their t
     CHECK(labels.front() == "user/u0");
     CHECK(labels[most_own - 2] == fmt::format("user/u{}", most_own - 2));
     CHECK(labels[most_own - 1] == "user/{user}");
+}
+
+TEST_CASE("a transient tenant never has a label of its own") {
+    const auto labels = metrics_labels({{"jobs/#1", "jobs/1", "jobs/*", true}, {"jobs", "jobs", ""}});
+    CHECK(labels == std::vector<std::string>{"jobs/*", "jobs"});
+}
+
+TEST_CASE("the sum of a label never falls, whoever goes or gets another label") {
+    LabelSums<std::string> sums;
+    const auto all = [](const std::string&) { return true; };
+    sums.add("a", "user/{user}", "qp", 5);
+    sums.add("b", "user/{user}", "qp", 7);
+    sums.end_round(all);
+    CHECK(sums.all().at("user/{user}").at("qp") == 12);
+    sums.add("a", "user/{user}", "qp", 6);  // b is gone
+    sums.end_round(all);
+    CHECK(sums.all().at("user/{user}").at("qp") == 13);
+    sums.add("a", "a", "qp", 8);  // it has a label of its own now
+    sums.add("b", "user/{user}", "qp", 1);  // another one of that name
+    sums.end_round(all);
+    CHECK(sums.all().at("user/{user}").at("qp") == 14);
+    CHECK(sums.all().at("a").at("qp") == 2);
+    sums.add("a", "a", "qp", 3);  // began anew
+    sums.end_round([](const std::string& label) { return label == "a"; });
+    CHECK(sums.all().at("a").at("qp") == 5);
+    CHECK(sums.all().size() == 1);
 }
 
 TEST_CASE("churn counts what is made from the first look on, also by those that ended meanwhile") {

@@ -29,7 +29,9 @@ struct PageFixture {
                   [](const Peer& who, const SeriesName& series) {
                       return who.privileged ? text(series.tenant + " " + series.device) : nullptr;
                   },
-                  [](const Peer& who, const std::string& name) { return who.privileged ? text(name) : nullptr; }}};
+                  [](const Peer& who, const std::string& name, std::uint32_t pid) {
+                      return who.privileged ? text(name + " " + std::to_string(pid)) : nullptr;
+                  }}};
 
     HttpReply get(const std::string& path, Fields headers = {}, Fields arguments = {}) {
         headers.try_emplace("Host", "127.0.0.1:9838");
@@ -87,7 +89,7 @@ TEST_CASE_METHOD(PageFixture, "a token leads to the page, with a cookie for one 
     const auto session = page.sessions().of(user(7));
     const auto reply = get("/", {}, {{"token", session.token}});
     CHECK(reply.status == 303);
-    CHECK(header(reply, "Location") == "/#place=" + session.place);
+    CHECK(header(reply, "Location") == "/?place=" + session.place);
     CHECK(header(reply, "Set-Cookie") ==
           "rdmaquota=" + session.cookie + "; Path=/data/" + session.place + "/; HttpOnly; SameSite=Strict");
     CHECK(get("/", {}, {{"token", session.cookie}}).status == 403);
@@ -106,7 +108,9 @@ TEST_CASE_METHOD(PageFixture, "data are for those whose cookie and path belong t
     CHECK(get("/data/all/state", {{"Cookie", "rdmaquota=" + one.cookie}}).status == 401);
     CHECK(data(one, "tenant", {}, {{"name", "physics"}}).status == 404);
     const auto of_root = page.sessions().of(root);
-    CHECK(*data(of_root, "tenant", {}, {{"name", "physics"}}).body == "physics");
+    CHECK(*data(of_root, "tenant", {}, {{"name", "physics"}}).body == "physics 0");
+    CHECK(*data(of_root, "tenant", {}, {{"name", "physics"}, {"pid", "4711"}}).body == "physics 4711");
+    CHECK(*data(of_root, "tenant", {}, {{"name", "physics"}, {"pid", "4711x"}}).body == "physics 0");
     CHECK(*data(of_root, "history", {}, {{"tenant", "a"}, {"device", "d"}, {"resource", "qp"}}).body == "a d");
     CHECK(data(of_root, "history", {}, {{"tenant", "a"}, {"device", "d"}, {"resource", "qps"}}).status == 404);
     for (const auto* what : {"", "states", "state/", "../state"}) CHECK(data(of_root, what).status == 404);

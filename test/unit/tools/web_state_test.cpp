@@ -17,7 +17,7 @@ ProcessView process(std::uint32_t pid, std::uint64_t qps, std::string comm = "p"
 }
 
 Json state_of(const std::vector<const TenantView*>& views, std::size_t most = 5) {
-    return Json::parse("{" + StateText(views, most).text() + "}");
+    return Json::parse("{" + StateText(views, most).text([](uid_t user) { return "u" + std::to_string(user); }) + "}");
 }
 
 Churn::Counts made(std::uint64_t created, std::uint64_t destroyed) {
@@ -71,6 +71,21 @@ TEST_CASE("of each device and resource the processes are named that use most, wh
     CHECK(pids == std::vector<std::uint32_t>{2, 4, 1});
     CHECK(tenants == std::vector<std::uint32_t>{0, 1, 0});
     CHECK(state["tenants"][2]["parent"].is_null());
+}
+
+TEST_CASE("a process that uses most has its user, and no pid where the node's is not known") {
+    auto view = tenant("a");
+    view.processes = {process(700, 9), process(0, 5), process(800, 3)};
+    view.processes[1].inner_pid = 1;
+    view.processes[2].inner_pid = 1;
+    const auto state = state_of({&view});
+    CHECK(state["top"][0][3] == 700);
+    CHECK(state["top"][0][6] == "u1000");
+    CHECK(state["top"][0][7].is_null());
+    CHECK(state["top"][1][3].is_null());
+    CHECK(state["top"][1][7] == 1);
+    CHECK(state["top"][2][3] == 800);
+    CHECK(state["top"][2][7] == 1);
 }
 
 TEST_CASE("churn is a rate over the last seconds") {

@@ -80,7 +80,9 @@ Daemon::Daemon(std::string directory, std::string policy_file)
                  [this](const Peer& viewer, const SeriesName& series) {
                      return visibility_.sees_name(viewer, series.tenant) ? history_.one(series) : nullptr;
                  },
-                 [this](const Peer& viewer, const std::string& tenant) { return web_state_.tenant(viewer, tenant); }}),
+                 [this](const Peer& viewer, const std::string& tenant, std::uint32_t pid) {
+                     return web_state_.tenant(viewer, tenant, pid);
+                 }}),
       node_metrics_({node_, views_, events_, kernel_, guard_, capacity_, [this] { return control_.clients(); }}),
       metrics_page_([this] { return node_metrics_.text(); }),
       metrics_(loop_, "metrics", [this](const HttpRequest& request) { return metrics_page_.answer(request); }),

@@ -178,7 +178,7 @@ std::vector<std::string> metrics_labels(const std::vector<NamedTenant>& tenants)
         for (std::size_t i = 0; i < tenants.size(); ++i) {
             const auto& tenant = tenants[i];
             if (tenant.from.empty() == instances) continue;
-            if (own++ < most_own) labels[i] = tenant.name;
+            if (!tenant.passing && own++ < most_own) labels[i] = tenant.name;
             else labels[i] = instances ? tenant.from : "other";
         }
     return labels;

@@ -58,7 +58,8 @@ std::string metrics_text(const MetricsInput& input);
 inline constexpr std::size_t most_own = 200;
 struct NamedTenant {
     std::string key, name;
-    std::string from;  // its template; empty: none
+    std::string from;      // its template; empty: none
+    bool passing = false;  // a transient one: never by a name of its own, which Prometheus would keep for long
 };
 std::vector<std::string> metrics_labels(const std::vector<NamedTenant>& tenants);
 

@@ -1,10 +1,13 @@
 #include "tools/rdmaquotad/metrics/node_metrics.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
+#include <set>
 #include <utility>
 
 #include "tools/common/config.hpp"
+#include "tools/common/devices.hpp"
 #include "tools/common/json.hpp"
 
 namespace rdmaquota {
@@ -18,11 +21,33 @@ std::vector<Tenant*> shown(Node& node) {
     return tenants;
 }
 
-std::string template_of(const Node& node, const std::string& key) {
-    if (node.is_own() || node.decompiled().find(key) != nullptr) return {};
-    for (const auto& tenant : node.decompiled().tenants)
-        if (is_instance_of(key, tenant.name)) return tenant.name;
-    return {};
+NamedTenant named(const Node& node, const Tenant& tenant) {
+    const auto& key = tenant.key();
+    NamedTenant named{key, tenant.name(), {}};
+    if (node.is_own()) return named;
+    if (const auto* known = node.decompiled().find(key)) {
+        named.passing = known->transient;
+        if (const auto end = named.name.rfind('/'); named.passing)
+            named.from = end == named.name.npos ? "*" : named.name.substr(0, end) + "/*";
+        return named;
+    }
+    for (const auto& other : node.decompiled().tenants)
+        if (is_instance_of(key, other.name)) named.from = other.name;
+    return named;
+}
+
+// Members may write any name of a device into their ledger. Without any RDMA device, all that are named count.
+bool is_device(const std::vector<std::string>& devices, const std::string& name) {
+    if (devices.empty() || name == total_device || std::binary_search(devices.begin(), devices.end(), name))
+        return true;
+    const auto slash = name.rfind('/');
+    const auto port = slash == name.npos ? 0 : std::strtoul(name.c_str() + slash + 1, nullptr, 10);
+    return port >= 1 && port <= 254 && name.substr(slash + 1) == std::to_string(port) &&
+           std::binary_search(devices.begin(), devices.end(), name.substr(0, slash));
+}
+
+void keep_known(std::vector<DeviceView>& views, const std::vector<std::string>& devices) {
+    std::erase_if(views, [&](const DeviceView& view) { return !is_device(devices, view.name); });
 }
 
 void add(const Figures& figures, std::vector<DeviceView>& devices) {
@@ -34,8 +59,10 @@ void add(const Figures& figures, std::vector<DeviceView>& devices) {
             const auto used = on.usage[index(row.id)];
             const auto same = std::find_if(device->resources.begin(), device->resources.end(),
                                            [&](const ResourceView& view) { return view.resource == row.id; });
-            if (same != device->resources.end()) same->usage += used;
-            else if (used != 0) device->resources.push_back({row.id, used, unlimited, {}});
+            if (same != device->resources.end())
+                same->usage += used;
+            else if (used != 0)
+                device->resources.push_back({row.id, used, unlimited, {}});
         }
     }
 }
@@ -54,64 +81,94 @@ NodeMetrics::NodeMetrics(Sources sources)
     : sources_(std::move(sources)), start_s_(static_cast<std::uint64_t>(std::time(nullptr))) {}
 
 void NodeMetrics::add(const Tenant& tenant, const std::string& device, const Event& event, std::uint64_t more) {
-    denials_.add(tenant.key(), device, event, more);
+    if (more == 0) return;
+    denials_.add(tenant.key(), is_device(machine_devices(), device) ? device : "other", event, more);
 }
 
 void NodeMetrics::add(const NodeEvent& event) {
     if (event.kind != "bypass") return;
     for (const auto& [resource, amounts] : event.fields.at("resources").items())
-        ++bypasses_[{event.fields.value("tenant", ""), event.fields.value("device", ""), resource}];
+        ++found_[{event.fields.value("tenant", ""), event.fields.value("device", ""), resource}];
 }
 
-// Of one that is gone, and of those who ended before it was known: "unknown". The node counts without having limits, too.
+// The last one of a tenant that is gone, "unknown" of those who ended before theirs was known. The node counts without
+// having limits, too.
 const std::string& NodeMetrics::label(const std::string& tenant) const {
     static const std::string unknown = "unknown", node(node_tenant);
-    const auto found = labels_.find(tenant);
-    if (found != labels_.end()) return found->second;
+    for (const auto* labels : {&labels_, &labels_before_})
+        if (const auto found = labels->find(tenant); found != labels->end()) return found->second;
     return tenant == node ? node : unknown;
 }
 
 void NodeMetrics::add_tenants(MetricsInput& input) {
     const auto tenants = shown(sources_.node);
-    std::vector<NamedTenant> named;
-    for (const auto* tenant : tenants)
-        named.push_back({tenant->key(), tenant->name(), template_of(sources_.node, tenant->key())});
-    const auto labels = metrics_labels(named);
-    labels_.clear();
+    std::vector<NamedTenant> names;
+    for (const auto* tenant : tenants) names.push_back(named(sources_.node, *tenant));
+    const auto labels = metrics_labels(names);
+    labels_before_ = std::exchange(labels_, {});
     std::vector<Tenant*> own;
     std::map<std::string, TenantMetrics> sums;
     for (std::size_t i = 0; i < tenants.size(); ++i) {
-        labels_[named[i].key] = labels_[named[i].name] = labels[i];
-        if (labels[i] == named[i].name) own.push_back(tenants[i]);
-        else if (tenants[i]->has_ledger()) add_to_sum(*tenants[i], sums[labels[i]]);
+        labels_[names[i].key] = labels_[names[i].name] = labels[i];
+        if (labels[i] == names[i].name)
+            own.push_back(tenants[i]);
+        else if (tenants[i]->has_ledger())
+            add_to_sum(*tenants[i], sums[labels[i]]);
     }
     const auto of_own = sources_.views.of(own);
     for (std::size_t i = 0; i < own.size(); ++i)
-        input.tenants.push_back({own[i]->name(), of_own[i]->devices, own[i]->ledger().figures().processes,
-                                 own[i]->held().size()});
+        input.tenants.push_back(
+            {own[i]->name(), of_own[i]->devices, own[i]->ledger().figures().processes, own[i]->held().size()});
     for (auto& [label, sum] : sums) {
         sum.label = label;
         input.tenants.push_back(std::move(sum));
     }
+    const auto devices = machine_devices();
+    for (auto& tenant : input.tenants) keep_known(tenant.devices, devices);
 }
 
-void NodeMetrics::add_denials(MetricsInput& input) const {
+void NodeMetrics::add_up() {
     for (const auto& [tenant, counts] : denials_.all())
-        for (const auto& [what, count] : counts) input.denials[label(tenant)][what] += count;
+        for (const auto& [what, count] : counts) denied_.add(tenant, label(tenant), what, count);
+    for (const auto& [cell, count] : found_)
+        bypasses_.add(cell.tenant, label(cell.tenant), {cell.device, cell.resource}, count);
+    for (const auto& [place, counts] : sources_.kernel.churn())
+        for (std::size_t r = 0; r < resource_count; ++r) {
+            if (counts.created[r] == 0) continue;
+            const Place what{place.second, resource_name(r)};
+            created_.add(place.first, label(place.first), what, counts.created[r]);
+            destroyed_.add(place.first, label(place.first), what, counts.destroyed[r]);
+        }
+    for (const auto& usage : sources_.guard.usage())
+        refused_.add(usage.tenant, label(usage.tenant), {usage.device, std::string(info(usage.resource).name)},
+                     usage.refused);
+}
+
+// What is counted for tenants that are gone is in the sums of their labels by now.
+void NodeMetrics::forget_gone() {
+    denials_.keep([this](const std::string& key) { return sources_.node.find(key) != nullptr; });
+    std::erase_if(found_, [this](const auto& entry) { return !labels_.contains(entry.first.tenant); });
+    std::set<std::string> used{"unknown", std::string(node_tenant)};
+    for (const auto& [tenant, label] : labels_) used.insert(label);
+    const auto in_use = [&](const std::string& label) { return used.contains(label); };
+    denied_.end_round(in_use);
+    for (auto* sums : {&bypasses_, &created_, &destroyed_, &refused_}) sums->end_round(in_use);
+}
+
+Cells NodeMetrics::cells(const LabelSums<Place>& sums) {
+    Cells cells;
+    for (const auto& [label, counts] : sums.all())
+        for (const auto& [place, count] : counts) cells[{label, place.first, place.second}] = count;
+    return cells;
 }
 
 void NodeMetrics::add_around(MetricsInput& input) const {
     for (const auto& bypass : sources_.kernel.bypasses())
         for (const auto& amount : bypass.amounts)
             ++input.bypassers[{label(bypass.tenant), bypass.device, std::string(info(amount.resource).name)}];
-    for (const auto& [cell, count] : bypasses_) input.bypasses[{label(cell.tenant), cell.device, cell.resource}] += count;
-    for (const auto& [place, counts] : sources_.kernel.churn())
-        for (std::size_t r = 0; r < resource_count; ++r) {
-            if (counts.created[r] == 0) continue;
-            const Cell cell{label(place.first), place.second, resource_name(r)};
-            input.created[cell] += counts.created[r];
-            input.destroyed[cell] += counts.destroyed[r];
-        }
+    input.bypasses = cells(bypasses_);
+    input.created = cells(created_);
+    input.destroyed = cells(destroyed_);
 }
 
 void NodeMetrics::add_guard(GuardMetrics& metrics) const {
@@ -119,11 +176,9 @@ void NodeMetrics::add_guard(GuardMetrics& metrics) const {
     metrics.mode = static_cast<int>(sources_.guard.mode());
     metrics.exceeded = counts.exceeded;
     metrics.killed = counts.killed;
-    for (const auto& usage : sources_.guard.usage()) {
-        const Cell cell{label(usage.tenant), usage.device, std::string(info(usage.resource).name)};
-        metrics.usage[cell] += usage.amount;
-        metrics.refused[cell] += usage.refused;
-    }
+    for (const auto& usage : sources_.guard.usage())
+        metrics.usage[{label(usage.tenant), usage.device, std::string(info(usage.resource).name)}] += usage.amount;
+    metrics.refused = cells(refused_);
 }
 
 std::string NodeMetrics::text() {
@@ -131,8 +186,9 @@ std::string NodeMetrics::text() {
     input.version = config::version;
     input.start_s = start_s_;
     add_tenants(input);
-    denials_.keep([this](const std::string& key) { return sources_.node.find(key) != nullptr; });
-    add_denials(input);
+    add_up();
+    forget_gone();
+    input.denials = denied_.all();
     add_around(input);
     add_guard(input.guard);
     input.devices = sources_.capacity.all();

@@ -7,12 +7,14 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "tools/rdmaquotad/bypass/bypass_monitor.hpp"
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"
 #include "tools/rdmaquotad/dynamic/device_capacity.hpp"
 #include "tools/rdmaquotad/guard/guard.hpp"
+#include "tools/rdmaquotad/metrics/label_sums.hpp"
 #include "tools/rdmaquotad/metrics/metrics.hpp"
 #include "tools/rdmaquotad/serve/tenant_views.hpp"
 
@@ -39,17 +41,22 @@ public:
 
 private:
     using Labels = std::map<std::string, std::string>;  // by key, and by name
+    using Place = std::pair<std::string, std::string>;  // device and resource
     void add_tenants(MetricsInput& input);
-    void add_denials(MetricsInput& input) const;
+    void add_up();
+    void forget_gone();
     void add_around(MetricsInput& input) const;
     void add_guard(GuardMetrics& metrics) const;
     const std::string& label(const std::string& tenant) const;
+    static Cells cells(const LabelSums<Place>& sums);
 
     Sources sources_;
     std::uint64_t start_s_;
     DenialCounts denials_;
-    Cells bypasses_;  // with names of tenants
-    Labels labels_;
+    Cells found_;  // bypasses, with names of tenants
+    Labels labels_, labels_before_;
+    LabelSums<DenialCounts::What> denied_;
+    LabelSums<Place> bypasses_, created_, destroyed_, refused_;
 };
 
 }  // namespace rdmaquota

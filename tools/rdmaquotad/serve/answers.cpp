@@ -161,7 +161,7 @@ Result<Json> Answers::process(const Peer& peer, std::uint32_t pid) {
     json["processes"] = Json::array();
     for (const auto* view : views)
         for (const auto& process : view->processes) {
-            if (process.pid != pid) continue;
+            if (process.pid != pid || pid == 0) continue;
             auto of_process = process_json(process);
             of_process["tenant"] = view->name;
             json["processes"].push_back(std::move(of_process));

@@ -1,6 +1,6 @@
 // Sends events to subscribers of the control socket: those of the sidecar, and those that programs write into the
-// ledgers. Each subscriber gets those of the tenants that it sees. All are kept in the journal of events as well, but for those
-// of a ledger that come faster than anybody could read.
+// ledgers. Each subscriber gets those of the tenants that it sees. All are kept in the journal of events as well, but
+// for those of a ledger that come faster than anybody could read.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "tools/common/event_text.hpp"
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
@@ -22,13 +23,15 @@ public:
     static constexpr std::chrono::milliseconds time_for_all{20};
 
     static constexpr unsigned most_kept_a_second = 20;  // of a tenant
+    static constexpr std::size_t newest = 64;           // denials of a tenant whose counts are compared each second
 
     EventRelay(Node& node, Visibility& visibility, ControlSocket& control)
         : node_(node), visibility_(visibility), control_(control), keeper_(node.directory()) {}
 
-    // Is told of each event of a ledger, also of those from before this sidecar, and again when its count grew. `more`: how
-    // many were not told of yet; 0: from before.
-    using Taker = std::function<void(const Tenant&, std::uint64_t number, const Event&, const Json&, std::uint64_t more)>;
+    // Is told of each event of a ledger, also of those from before this sidecar, and again when its count grew. `more`:
+    // how many were not told of yet; 0: from before.
+    using Taker =
+        std::function<void(const Tenant&, std::uint64_t number, const Event&, const Json&, std::uint64_t more)>;
     void on_ledger_event(Taker taker) { taker_ = std::move(taker); }
 
     // True when the event is in the log by that.
@@ -43,12 +46,16 @@ private:
         EventCursor before;  // what was there when the sidecar found it
         LookSchedule::Turn turn;
         Tenant* tenant = nullptr;
-        std::map<std::uint64_t, std::uint64_t> counts;  // of denials that may be repeated, as they were kept
-        unsigned kept = 0, left_out = 0;                // in this second
+        struct Count {
+            std::uint64_t told, kept;
+        };
+        std::map<std::uint64_t, Count> counts;  // of denials that may be repeated
+        unsigned kept = 0, left_out = 0;        // in this second
     };
     void send_new(Source& source);
     void keep(Source& source, const Json& json);
-    void keep_repeats(Source& source);
+    void tell_repeats(Source& source, bool keeps);
+    void tell_repeat(Source& source, std::uint64_t number, const Event& event, const DeviceNames& devices, bool keeps);
     static void begin_second(Source& source);
 
     Node& node_;

@@ -45,9 +45,8 @@ bool TenantViews::is_current(const Kept& kept, const Tenant& tenant) const {
 
 std::vector<const TenantView*> TenantViews::of(const std::vector<Tenant*>& tenants) {
     auto by_cost = tenants;
-    std::stable_sort(by_cost.begin(), by_cost.end(), [](const Tenant* a, const Tenant* b) {
-        return a->ledger().turn.took < b->ledger().turn.took;
-    });
+    std::stable_sort(by_cost.begin(), by_cost.end(),
+                     [](const Tenant* a, const Tenant* b) { return a->ledger().turn.took < b->ledger().turn.took; });
     const auto end = Clock::now() + time_for_all;
     for (auto* tenant : by_cost) update(*tenant, Clock::now() < end);
     if (figures_ > most_figures) forget_some();
@@ -69,8 +68,10 @@ void TenantViews::update(Tenant& tenant, bool in_time) {
     }
     auto& turn = tenant.ledger().turn;
     const auto made = [&] { make(tenant, kept); };
-    if (tenant.ledger().at_rest()) node_.schedule().take(turn, made);
-    else node_.schedule().add(turn, made);
+    if (tenant.ledger().at_rest())
+        node_.schedule().take(turn, made);
+    else
+        node_.schedule().add(turn, made);
     figures_ -= kept.figures;
     kept.figures = figures_of_processes(kept.view);
     figures_ += kept.figures;
@@ -89,6 +90,7 @@ void TenantViews::make(Tenant& tenant, Kept& kept) {
     if (!tenant.ledger().copy(node_.scratch())) node_.scratch() = LedgerCopy();
     kept.claims = node_.scratch().claims();
     kept.view = take_snapshot(node_.scratch(), limits);
+    names_.name(kept.view, tenant.ledger().path(), kept.names);
 }
 
 TenantView TenantViews::sum(const Tenant& tenant) {
@@ -112,6 +114,7 @@ void TenantViews::forget_some() {
         figures_ -= largest->second.figures;
         largest->second.figures = 0;
         largest->second.view.processes.clear();
+        largest->second.names.clear();
     }
 }
 

@@ -40,8 +40,9 @@ void RecentEvents::keep(const std::function<bool(const std::string& key)>& is_th
     std::erase_if(tenants_, [&](const auto& entry) { return !is_there(entry.first); });
 }
 
-std::string RecentEvents::text(const OfTenant& of, const Recent& recent) const {
+std::string RecentEvents::text(const OfTenant& of, const Recent& recent, const std::string& user) const {
     auto json = recent.json;
+    json["user"] = user;
     json["helps"] = helps(directory_, of, recent.event, recent.json);
     return dump(json);
 }

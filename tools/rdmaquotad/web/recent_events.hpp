@@ -35,8 +35,8 @@ public:
     // Forgets tenants that are gone.
     void keep(const std::function<bool(const std::string& key)>& is_there);
 
-    // JSON, with what helps as "helps", empty where that is not known.
-    std::string text(const OfTenant& of, const Recent& recent) const;
+    // JSON, with the user's name and what helps as "helps", empty where that is not known.
+    std::string text(const OfTenant& of, const Recent& recent, const std::string& user) const;
 
 private:
     std::string directory_;

@@ -21,6 +21,8 @@ std::string quoted(const std::string& text) { return dump(Json(text)); }
 
 std::string limit(std::uint64_t value) { return value == unlimited ? "null" : fmt::format_int(value).str(); }
 
+std::string known(std::uint32_t pid) { return pid == 0 ? "null" : fmt::format_int(pid).str(); }
+
 std::string resources() {
     std::string text;
     for (const auto& row : resource_table)
@@ -82,18 +84,21 @@ void StateText::add_processes(const TenantView& view, std::size_t tenant, std::s
             }
 }
 
-std::string StateText::top() const {
+std::string StateText::top(const UserName& user_name) const {
     std::string text;
     for (const auto& [key, uses] : uses_)
-        for (const auto& use : uses)
-            append(text, "{}[{},{},{},{},{},{},{}]", text.empty() ? "" : ",", key.first, key.second, use.tenant,
-                   use.process->pid, quoted(use.process->comm), use.used, use.process->uid);
+        for (const auto& use : uses) {
+            const auto& process = *use.process;
+            append(text, "{}[{},{},{},{},{},{},{},{}]", text.empty() ? "" : ",", key.first, key.second, use.tenant,
+                   known(process.pid), quoted(process.comm), use.used, quoted(user_name(process.uid)),
+                   known(process.inner_pid));
+        }
     return text;
 }
 
-std::string StateText::text() const {
+std::string StateText::text(const UserName& user_name) const {
     return fmt::format(R"("resources":[{}],"devices":{},"tenants":[{}],"top":[{}])", resources(), dump(Json(devices_)),
-                       tenants_, top());
+                       tenants_, top(user_name));
 }
 
 }  // namespace rdmaquota

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "tools/common/snapshot.hpp"
 
@@ -16,8 +19,9 @@ public:
     // `most`: processes of each device and resource. The views outlive this.
     StateText(const std::vector<const TenantView*>& views, std::size_t most);
 
+    using UserName = std::function<std::string(uid_t)>;
     // Members of an object: "resources", "devices", "tenants", "top".
-    std::string text() const;
+    std::string text(const UserName& user_name) const;
 
 private:
     struct Use {
@@ -29,7 +33,7 @@ private:
     void add_tenant(const TenantView& view);
     void add_cell(const std::string& device, const ResourceView& view);
     void add_processes(const TenantView& view, std::size_t tenant, std::size_t most);
-    std::string top() const;
+    std::string top(const UserName& user_name) const;
 
     std::vector<std::string> devices_;
     std::map<std::string, std::size_t> numbers_;                            // of devices

@@ -1,6 +1,7 @@
 #include "tools/rdmaquotad/web/web_page.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <string_view>
 
@@ -15,6 +16,13 @@ constexpr std::string_view data_path = "/data/";
 
 HttpReply plain(unsigned status, std::string_view text) {
     return {status, "text/plain; charset=utf-8", std::make_shared<const std::string>(text)};
+}
+
+// 0 for what is none.
+std::uint32_t number_of(const std::string& text) {
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size() ? number : 0;
 }
 
 // A page elsewhere, whose name leads to this address, asks with that name.
@@ -88,7 +96,8 @@ HttpReply WebPage::enter(const HttpRequest& request, const std::string& token) {
                      "This address is no longer good, since rdmaquotad has started again.\n"
                      "'rdmaquota web' prints a new one.\n");
     auto reply = plain(303, "");
-    reply.headers.emplace_back("Location", "/#place=" + session->place);
+    // Without a part behind a "#", so that the browser keeps the one of the address that was typed.
+    reply.headers.emplace_back("Location", "/?place=" + session->place);
     reply.headers.emplace_back("Set-Cookie", fmt::format("rdmaquota={}; Path={}{}/; HttpOnly; SameSite=Strict",
                                                          session->cookie, data_path, session->place));
     return reply;
@@ -112,7 +121,7 @@ HttpReply WebPage::data(const HttpRequest& request) {
     if (what == "history")
         if (const auto resource = find_resource(request.argument("resource")))
             text = data_.history(*who, {request.argument("tenant"), request.argument("device"), *resource});
-    if (what == "tenant") text = data_.tenant(*who, request.argument("name"));
+    if (what == "tenant") text = data_.tenant(*who, request.argument("name"), number_of(request.argument("pid")));
     if (!text) return plain(404, "there is no such thing\n");
     return {200, "application/json", text};
 }

@@ -2,12 +2,13 @@
 //
 //   /?token=TOKEN        sets the cookie and leads to the page
 //   /, /app.js, ...      the page
-//   /data/PLACE/state, /data/PLACE/history?tenant=&device=&resource=, /data/PLACE/tenant?name=
+//   /data/PLACE/state, /data/PLACE/history?tenant=&device=&resource=, /data/PLACE/tenant?name=[&pid=]
 //                        JSON, with the cookie that belongs to PLACE; with `web = "all"`, PLACE is "all"
 //
 // One thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -24,7 +25,7 @@ public:
     struct Data {
         std::function<Text(const Peer&)> state;
         std::function<Text(const Peer&, const SeriesName&)> history;
-        std::function<Text(const Peer&, const std::string& tenant)> tenant;
+        std::function<Text(const Peer&, const std::string& tenant, std::uint32_t pid)> tenant;  // pid 0: all processes
     };
     explicit WebPage(Data data) : data_(std::move(data)) {}
 

@@ -13,7 +13,6 @@
 #include "tools/common/config.hpp"
 #include "tools/common/devices.hpp"
 #include "tools/common/json.hpp"
-#include "tools/common/names.hpp"
 #include "tools/common/snapshot_json.hpp"
 #include "tools/rdmaquotad/web/state_text.hpp"
 
@@ -74,7 +73,8 @@ std::string WebState::make(const Peer& viewer, const std::vector<Tenant*>& tenan
     return fmt::format(R"({{"time":{},"host":{},"version":"{}","all":{},"node":{},{},"events":[{}],)"
                        R"("bypasses":{},"refused":{},"capacity":{},"churn":{}}})",
                        now_ms(), dump(Json(host())), config::version, viewer.privileged,
-                       dump(about(viewer, std::move(guard))), state.text(), events(viewer),
+                       dump(about(viewer, std::move(guard))),
+                       state.text([this](uid_t user) { return users_.of(user); }), events(viewer),
                        dump(sources_.bypasses(by_key)), dump(refused), dump(capacity()), dump(churn(viewer)));
 }
 
@@ -115,7 +115,9 @@ std::string WebState::events(const Peer& viewer) {
     for (const auto& [key, of] : sources_.recent.all())
         if (sources_.visibility.sees_key(viewer, key))
             for (const auto& recent : of.events)
-                all.emplace_back(recent.event.time_ns, [this, &of = of, &recent = recent] { return sources_.recent.text(of, recent); });
+                all.emplace_back(recent.event.time_ns, [this, &of = of, &recent = recent] {
+                    return sources_.recent.text(of, recent, users_.of(recent.event.uid));
+                });
     const auto& own = sources_.events.all();
     std::size_t taken = 0;
     for (auto event = own.rbegin(); event != own.rend() && taken < most_events; ++event)
@@ -130,16 +132,18 @@ std::string WebState::events(const Peer& viewer) {
     return text;
 }
 
-Text WebState::tenant(const Peer& viewer, const std::string& name) {
+Text WebState::tenant(const Peer& viewer, const std::string& name, std::uint32_t pid) {
     for (auto* tenant : seen_by(viewer)) {
         if (tenant->name() != name) continue;
-        auto view = *sources_.views.of({tenant}).front();
-        const auto processes = view.processes.size();
-        view.processes.resize(std::min(processes, most_processes), ProcessView{});
+        const auto& whole = *sources_.views.of({tenant}).front();
+        TenantView view{whole.name, whole.mode, whole.weight, whole.devices, whole.activity, {}, whole.is_sum};
+        for (const auto& process : whole.processes)
+            if ((pid == 0 || process.pid == pid) && view.processes.size() < most_processes)
+                view.processes.push_back(process);
         auto json = tenant_json(view);
-        json["all_processes"] = processes;
+        json["all_processes"] = whole.processes.size();
         json["changed_limits"] = held_json(tenant->held());
-        for (auto& process : json["processes"]) process["user"] = user_name(process["uid"].get<uid_t>());
+        for (auto& process : json["processes"]) process["user"] = users_.of(process["uid"].get<uid_t>());
         return std::make_shared<const std::string>(dump(json));
     }
     return nullptr;

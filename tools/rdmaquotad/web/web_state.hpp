@@ -4,7 +4,8 @@
 //    "resources": [[NAME, "count" | "bytes", WORDS], ...],          cells name them by place, and devices too
 //    "devices": [NAME, ...], "node": {...},
 //    "tenants": [{"name", "parent", "mode", "weight", "processes", "sum", "cells": [CELL, ...]}, ...],
-//    "top": [[DEVICE, RESOURCE, TENANT, PID, COMM, USED, UID], ...],     processes that use most, of each
+//    "top": [[DEVICE, RESOURCE, TENANT, PID, COMM, USED, USER, CONTAINER_PID], ...],     processes that use most, of each; PID is
+//                                                                    null where the node's is not known
 //    "events": [...], "bypasses": [...], "refused": [[TENANT, DEVICE, RESOURCE, COUNT], ...],
 //    "capacity": [[DEVICE, RESOURCE, MOST], ...],                        what a device can have, where that is known
 //    "churn": [[TENANT, DEVICE, RESOURCE, CREATED, DESTROYED], ...]}     a second, as the kernel counts
@@ -28,6 +29,7 @@
 #include "tools/rdmaquotad/web/churn_rates.hpp"
 #include "tools/rdmaquotad/web/doctor_findings.hpp"
 #include "tools/rdmaquotad/web/recent_events.hpp"
+#include "tools/rdmaquotad/web/user_names.hpp"
 
 namespace rdmaquota {
 
@@ -54,8 +56,9 @@ public:
     explicit WebState(Sources sources) : sources_(std::move(sources)) {}
 
     Text text(const Peer& viewer);
-    // One tenant with its processes, as `stats` has it; null where the viewer sees none of that name.
-    Text tenant(const Peer& viewer, const std::string& name);
+    // One tenant with its processes, as `stats` has it, or with the one of this pid; null where the viewer sees none of that
+    // name. pid 0: all, of which the first `most_processes` are there.
+    Text tenant(const Peer& viewer, const std::string& name, std::uint32_t pid);
 
 private:
     std::vector<Tenant*> seen_by(const Peer& viewer);
@@ -66,6 +69,7 @@ private:
     Json capacity() const;
 
     Sources sources_;
+    UserNames users_;
     using Clock = std::chrono::steady_clock;
     std::map<std::string, Text> texts_;  // by who sees what
     Clock::time_point made_{};

@@ -17,12 +17,14 @@ let model = null;
 let extra = {};  // what the page asked for beside the state
 let timer = 0;
 
-// The secret part of the path, which the address with the token leads to; see web_sessions.hpp.
+// The secret part of the path, which the address with the token leads to; see web_sessions.hpp. Who came by a link and had to
+// get an address first is led to what the link was of.
 function place() {
-    const given = /^#place=([0-9a-f]+)$/.exec(location.hash);
+    const given = new URLSearchParams(location.search).get("place");
     if (given) {
-        localStorage.setItem("place", given[1]);
-        history.replaceState(null, "", location.pathname + "#/");
+        localStorage.setItem("place", given);
+        history.replaceState(null, "", location.pathname + (location.hash || (localStorage.getItem("wanted") ?? "#/")));
+        localStorage.removeItem("wanted");
     }
     return localStorage.getItem("place") ?? "all";
 }
@@ -51,11 +53,11 @@ function route() {
 }
 
 async function askExtra() {
-    const [page, name] = route();
+    const [page, name, , pid] = route();
     if (page !== "tenant") {
         return {};
     }
-    const detail = ask(`tenant?name=${encodeURIComponent(name)}`);
+    const detail = ask(`tenant?${new URLSearchParams({name, ...(pid === undefined ? {} : {pid})})}`);
     const shown = series(model, name);
     const query = shown && new URLSearchParams({tenant: name, device: shown.device, resource: shown.resource});
     const history = query ? ask(`history?${query}`) : null;
@@ -109,12 +111,13 @@ async function update() {
     dataset.wholeMs = (performance.now() - begin).toFixed(1);
     dataset.updates = String(Number(dataset.updates ?? 0) + 1);
     dataset.place = here;
-    time.textContent = clock(model.time);
+    time.textContent = `as of ${clock(model.time)}`;
     say(model.all ? "All tenants" : "Your tenants");
 }
 
 function locked() {
     model = null;
+    localStorage.setItem("wanted", location.hash || "#/");
     render(main, el("section", {}, el("h2", {}, "This page needs an address with a token"),
                     el("p", {}, "Type this in a shell on this node, and open what it prints:"), el("p", {}, command("rdmaquota", "web")),
                     el("p", {}, "Root sees all tenants, other users their own. The token changes whenever rdmaquotad starts.")));

@@ -5,7 +5,6 @@ import {amount} from "./format.js";
 /* global Chart */
 
 const ranges = [["seconds", "2 minutes"], ["minutes", "2 hours"], ["hours", "7 days"]];
-const rows = 30;  // of the table
 
 function colour(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -26,17 +25,17 @@ function points(series, range, time) {
 }
 
 function line(title, values, shade, more = {}) {
-    return {label: title, data: values, borderColor: shade, backgroundColor: shade, borderWidth: 1.5, pointRadius: 0,
+    return {label: title, data: values, borderColor: shade, backgroundColor: shade, borderWidth: 2.5, pointRadius: 0,
             pointHitRadius: 8, ...more};
 }
 
 function datasets(data, limit, peaks) {
     const sets = [line("Used", data.map(({usage}) => usage), colour("--share-0"))];
     if (peaks) {
-        sets.push(line("Peak", data.map(({peak}) => peak), colour("--share-1"), {borderDash: [2, 2]}));
+        sets.push(line("Peak", data.map(({peak}) => peak), colour("--share-1"), {borderWidth: 2, borderDash: [2, 5]}));
     }
     if (limit !== null) {
-        sets.push(line("Limit", data.map(() => limit), colour("--bad"), {borderDash: [6, 4]}));
+        sets.push(line("Limit now", data.map(() => limit), colour("--bad"), {borderWidth: 1.5, borderDash: [9, 5]}));
     }
     return sets;
 }
@@ -70,7 +69,7 @@ export class Trend {
         this.canvas.setAttribute("aria-label", `${title} over ${ranges.find(([range]) => range === this.range)[1]}; the table below has the figures`);
         this.drawChart(datasets(data, limit ?? null, peaks), data.map((point) => point.label), unit);
         const columns = [{title: "Time"}, {title: "Used", number: true}, ...(peaks ? [{title: "Peak", number: true}] : [])];
-        render(this.figures, table(title ?? "", columns, data.slice(-rows).reverse().map((point) => ({
+        render(this.figures, table(title ?? "", columns, [...data].reverse().map((point) => ({
             key: point.label,
             cells: [point.label, amount(point.usage, unit), ...(peaks ? [amount(point.peak, unit)] : [])],
         })), "No figures yet."));
@@ -84,7 +83,7 @@ export class Trend {
         const ticks = {color: text, maxTicksLimit: 6};
         const options = {
             animation: false, maintainAspectRatio: false, interaction: {mode: "index", intersect: false},
-            plugins: {legend: {labels: {color: text, boxHeight: 0, boxWidth: 24}},
+            plugins: {legend: {labels: {color: text, boxHeight: 0, boxWidth: 40}},
                       tooltip: {callbacks: {label: (item) => `${item.dataset.label}: ${amount(item.raw, unit)}`}}},
             scales: {x: {ticks: {...ticks, maxRotation: 0}, grid},
                      y: {beginAtZero: true, grid, ticks: {...ticks, stepSize, callback: (value) => amount(value, unit)}}},

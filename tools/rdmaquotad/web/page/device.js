@@ -1,7 +1,8 @@
 // One device: all of its resources, and for each who uses most.
-import {alertList, alerts, link} from "./alerts.js";
+import {alertList, alerts, folded} from "./alerts.js";
 import {el, table} from "./dom.js";
 import {amount, clean, percent} from "./format.js";
+import {link} from "./links.js";
 import {Model} from "./model.js";
 import {churn, useRow} from "./overview.js";
 
@@ -21,8 +22,8 @@ function tenants(model, use) {
 function processes(model, use) {
     const {name, unit} = model.resources[use.resource];
     const rows = model.processes(use.device, use.resource).map((one) => ({
-        key: `${one.tenant.name} ${one.pid}`,
-        cells: [link.process(one.tenant.name, one.pid, `${one.comm} (pid ${one.pid})`), link.tenant(one.tenant.name),
+        key: `${one.tenant.name} ${one.pid} ${one.inner} ${one.comm}`,
+        cells: [link.process({...one, tenant: one.tenant.name}), link.tenant(one.tenant.name),
                 amount(one.used, unit)],
     }));
     return table(`Processes that use most ${name}`, [{title: "Process"}, {title: "Tenant"}, {title: "Used", number: true}], rows, "None.");
@@ -34,7 +35,7 @@ export function devicePage(model, name) {
         return [el("h2", {}, "Device ", clean(name)), el("p", {class: "empty"}, "It is not in use.")];
     }
     const uses = model.uses(device).sort((a, b) => Model.pressure(b) - Model.pressure(a) || b.used - a.used);
-    const here = alerts(model).filter((one) => one.device === name);
+    const here = folded(model, alerts(model).filter((one) => one.device === name));
     return [
         el("section", {}, el("h2", {}, "Device ", clean(name)), here.length === 0 ? null : alertList(here)),
         ...uses.map((use) => {

@@ -82,11 +82,15 @@ export function render(container, ...nodes) {
     children(container, fresh);
 }
 
-// A table with a caption. A column: {title, number: true for figures}; a row: {key, class, cells}.
-export function table(caption, columns, rows, empty = "Nothing.") {
-    if (rows.length === 0) {
+// A table with a caption. A column: {title, number: true for figures, sparse: true if it is left out where all cells are dashes};
+// a row: {key, class, cells}.
+export function table(caption, given, all, empty = "Nothing.") {
+    if (all.length === 0) {
         return el("p", {class: "empty"}, empty);
     }
+    const kept = given.map(({sparse}, i) => !sparse || all.some(({cells}) => cells[i] !== "–"));
+    const columns = given.filter((_, i) => kept[i]);
+    const rows = all.map((row) => ({...row, cells: row.cells.filter((_, i) => kept[i])}));
     const head = columns.map(({title, number}) => el("th", {scope: "col", class: number ? "number" : null}, title));
     const kind = (cell, i) => [columns[i].number && "number", cell === "–" && "none"].filter(Boolean).join(" ") || null;
     const body = rows.map(({key, cells, ...attributes}) => el("tr", {"data-key": key, ...attributes}, cells.map((cell, i) =>

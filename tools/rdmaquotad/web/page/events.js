@@ -1,7 +1,7 @@
 // Denials and what the sidecar did or found.
-import {link} from "./alerts.js";
 import {el, table} from "./dom.js";
 import {ago, amount, clean, clock, command, reasons} from "./format.js";
+import {link} from "./links.js";
 
 const kinds = {
     denied: "denied", would_deny: "would be denied (audit)", unproved: "denied, not proved",
@@ -34,9 +34,12 @@ function help(model, event) {
     return model.all ? shown : ["For an administrator: ", ...shown];
 }
 
+const ofNode = 0xEFFFFFFC;  // the node's pid namespace, as the kernel numbers it
+
 function whoOf(event) {
     const tenant = event.tenant ? link.tenant(event.tenant) : null;
-    const process = event.pid ? link.process(event.tenant || "", event.pid, `${event.comm || "?"} (pid ${event.pid})`) : null;
+    const contained = (event.pid_namespace ?? ofNode) !== ofNode;
+    const process = event.pid ? link.process({...event, pid: contained ? null : event.pid, inner: event.pid}) : null;
     return [process, process && tenant ? ", " : "", tenant];
 }
 

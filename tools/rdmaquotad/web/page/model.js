@@ -1,10 +1,16 @@
 // The state as the sidecar sends it (web_state.hpp), and questions to it.
+import {amount} from "./format.js";
+
 function cellOf([device, resource, used, limit, configured, guarantee, soft, grace, peak, debt, reason]) {
     return {device, resource, used, limit, configured, guarantee, soft, grace, peak, debt, reason};
 }
 
 // Above which part of a limit a tenant is near it.
 export const near = 0.9;
+
+export function isDenial({kind}) {
+    return ["denied", "would_deny", "unproved", "refused_by_device", "refused", "exceeded", "killed", "backstop_denied"].includes(kind);
+}
 
 export class Model {
     constructor(state) {
@@ -21,8 +27,8 @@ export class Model {
         this.capacities = new Map(state.capacity.map(([device, resource, most]) =>
             [this.key(this.device(device), this.resource(resource)), most]));
         this.shares = this.sharesByPlace();
-        this.top = state.top.map(([device, resource, tenant, pid, comm, used, uid]) =>
-            ({device, resource, tenant: state.tenants[tenant], pid, comm, used, uid}));
+        this.top = state.top.map(([device, resource, tenant, pid, comm, used, user, inner]) =>
+            ({device, resource, tenant: state.tenants[tenant], pid, comm, used, user, inner}));
     }
 
     // By device and resource: the tenants that use it, those first that use most.
@@ -73,7 +79,7 @@ export class Model {
     }
 
     // Of one device and resource: what all use together, the node's limit, what the device can have (null: not known), which of
-    // the two is met first, and the tenants by what they use. Those who do not see all tenants know of no bound.
+    // the two is met first, and the tenants by what they use. Those who do not see all tenants know none of that: see uses().
     use(device, resource) {
         const shares = this.shares.get(this.key(device, resource)) ?? [];
         const used = shares.reduce((sum, {cell}) => sum + cell.used, 0);
@@ -85,8 +91,14 @@ export class Model {
         return {device, resource, used, shares, limit, capacity, bound};
     }
 
-    // What anyone uses or may not exceed on a device.
+    // What anyone uses or may not exceed on a device. For those who do not see all tenants, of each tenant apart, with its own
+    // limit (`own`).
     uses(device) {
+        if (!this.all) {
+            return this.leaves.flatMap((tenant) => tenant.cells.filter((cell) => cell.device === device)
+                .map((cell) => ({device, resource: cell.resource, used: cell.used, shares: [{tenant, cell}], limit: cell.limit,
+                                 capacity: null, bound: cell.limit, own: true})));
+        }
         return this.resources.map((_, resource) => this.use(device, resource))
             .filter((use) => use.used > 0 || use.limit !== null);
     }
@@ -95,6 +107,14 @@ export class Model {
     static pressure(use) {
         const own = Math.max(0, ...use.shares.map(({cell}) => Model.fill(cell)));
         return use.bound ? Math.max(use.used / use.bound, own) : own;
+    }
+
+    // What a process has around the quota.
+    bypassWords({resources}) {
+        return Object.entries(resources).map(([name, {kernel, ledger}]) => {
+            const unit = this.unit(this.resource(name));
+            return `${name} ${amount(kernel, unit)} in the kernel, ${amount(ledger, unit)} charged`;
+        }).join("; ");
     }
 
     // The part of its limit that a tenant uses; a share grows while others leave something, so it counts as no limit.

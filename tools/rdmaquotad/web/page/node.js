@@ -1,7 +1,7 @@
 // How far this node is covered: what the sidecar sees, the guard, who goes around, what `doctor` finds.
-import {link} from "./alerts.js";
 import {el, table} from "./dom.js";
 import {amount, clean, command, named} from "./format.js";
+import {link} from "./links.js";
 
 const states = {
     off: "off: programs that go around the library are only reported", watch: "watches: it counts what exceeds a limit, and refuses nothing",
@@ -10,20 +10,23 @@ const states = {
 
 function guard(model) {
     const {guard: state} = model.node;
+    const watches = state.state === "watch";
     const rows = model.refused.map(([tenant, device, resource, count]) => ({
         key: `${tenant} ${device} ${resource}`, cells: [link.tenant(tenant), named(device), resource, amount(count, "count")],
     }));
     return el("section", {"aria-labelledby": "guard"}, el("h2", {id: "guard"}, "The guard in the kernel"),
               el("p", {}, `It is ${states[state.state] ?? clean(state.state)}.`),
               state.state === "off" ? null :
-                  table("Creations that it refused", [{title: "Tenant"}, {title: "Device"}, {title: "Resource"}, {title: "Refused", number: true}], rows, "It has refused nothing."));
+                  table(watches ? "Creations that it would have refused" : "Creations that it refused",
+                        [{title: "Tenant"}, {title: "Device"}, {title: "Resource"}, {title: watches ? "Would have refused" : "Refused", number: true}],
+                        rows, watches ? "It would have refused nothing." : "It has refused nothing."));
 }
 
 function bypasses(model) {
     const rows = model.bypasses.map((bypass) => ({
         key: `${bypass.pid} ${bypass.device}`,
-        cells: [link.process(bypass.tenant, bypass.pid, `${bypass.comm || "?"} (pid ${bypass.pid})`), link.tenant(bypass.tenant), named(bypass.device), clean(bypass.cgroup || "–"),
-                Object.entries(bypass.resources).map(([name, {kernel, ledger}]) => `${name} ${kernel} made, ${ledger} charged`).join(", ")],
+        cells: [link.process(bypass), link.tenant(bypass.tenant), link.device(bypass.device), clean(bypass.cgroup || "–"),
+                model.bypassWords(bypass)],
     }));
     return el("section", {"aria-labelledby": "bypasses"}, el("h2", {id: "bypasses"}, "Who goes around the quota"),
               table("Processes that have more in the kernel than they are charged for",

@@ -1,11 +1,12 @@
 // The first page: what needs somebody, the devices and who fills them, the last denials.
-import {alertList, alerts, link, users} from "./alerts.js";
+import {alertList, alerts, folded, users} from "./alerts.js";
 import {el, table} from "./dom.js";
 import {eventList} from "./events.js";
 import {amount, clean, percent} from "./format.js";
-import {Model, near} from "./model.js";
+import {link} from "./links.js";
+import {isDenial, Model, near} from "./model.js";
 
-const shown = 6;  // resources of a device
+const shown = 4;  // resources of a device, and all that have a bound
 
 // How much of a bound is used, by whom: the three largest tenants, and the rest. With words for those who do not see it.
 export function bar(model, use) {
@@ -40,42 +41,52 @@ function rect(className, x, width) {
     return node;
 }
 
+// What is left of it, or why that is not known.
+function room(model, use) {
+    if (use.bound === null) {
+        return use.own ? "no limit" : "no node limit";
+    }
+    const free = `${amount(Math.max(0, use.bound - use.used), model.unit(use.resource))} free`;
+    return !use.own && use.bound === use.capacity && use.bound !== use.limit ? `${free}: the device has no more` : free;
+}
+
 export function useRow(model, use) {
     const {name, unit, words} = model.resources[use.resource];
-    const room = use.bound !== null ? `${amount(Math.max(0, use.bound - use.used), unit)} free` : model.all ? "no limit for all together" : "";
-    const whole = use.bound === use.limit ? "" : " that it can have";
-    return el("li", {"data-key": name, class: "use"},
-              el("p", {class: "figures"}, el("b", {title: words}, name), " ",
-                 use.bound === null ? amount(use.used, unit) : `${amount(use.used, unit)} of ${amount(use.bound, unit)}${whole}`,
-                 el("span", {class: "room"}, room)),
+    return el("li", {"data-key": use.own ? `${name} ${use.shares[0].tenant.name}` : name, class: "use"},
+              el("p", {class: "figures"}, el("b", {}, name), " ", el("small", {}, words)),
+              el("p", {class: "figures"}, use.bound === null ? amount(use.used, unit) : `${amount(use.used, unit)} of ${amount(use.bound, unit)}`,
+                 el("span", {class: "room"}, room(model, use))),
               use.bound === null ? null : bar(model, use),
-              el("p", {class: "who"}, use.shares.length === 0 ? "nobody uses it" : users(model, use)));
+              el("p", {class: "who"}, use.shares.length === 0 ? "nobody uses it" : users(model, use, {dots: use.bound !== null})));
 }
 
 function card(model, device) {
     const uses = model.uses(device).filter((use) => use.used > 0)
-        .sort((a, b) => Model.pressure(b) - Model.pressure(a) || a.resource - b.resource);
+        .sort((a, b) => Model.pressure(b) - Model.pressure(a) || (b.bound !== null) - (a.bound !== null) || a.resource - b.resource);
+    const first = uses.slice(0, Math.max(shown, uses.filter(({bound}) => bound !== null).length));
     const name = model.devices[device];
     return el("section", {"data-key": name, class: "card", "aria-label": `Device ${clean(name)}`},
               el("h3", {}, link.device(name)),
               uses.length === 0 ? el("p", {class: "empty"}, "Not in use.") :
-                  el("ul", {class: "uses"}, uses.slice(0, shown).map((use) => useRow(model, use))),
-              uses.length > shown ? el("p", {class: "empty"}, link.device(name), ` has ${uses.length - shown} more`) : null);
+                  el("ul", {class: "uses"}, first.map((use) => useRow(model, use))),
+              uses.length > first.length ? el("p", {class: "empty"}, link.device(name), ` has ${uses.length - first.length} more in use`) : null);
 }
 
 const perSecond = new Intl.NumberFormat("en", {maximumFractionDigits: 1});
 
 // Who makes and destroys objects fastest; `fits` chooses among them. The kernel counts that, where the sidecar can see it.
 export function churn(model, fits = () => true) {
+    const heading = el("h2", {id: "churn"}, "Churn: objects made and destroyed a second");
     if (!model.node.kernel.attached) {
-        return null;
+        return el("section", {"aria-labelledby": "churn"}, heading, el("p", {class: "empty"}, "Not known: the sidecar's program is not in the kernel. ",
+                  el("a", {href: "#/node"}, "Why"), "."));
     }
     const rows = model.fastest.filter(fits).slice(0, 8).map(({tenant, device, resource, created, destroyed}) => ({
         key: `${tenant}\n${device}\n${resource}`,
         cells: [tenant === null ? "not known" : link.tenant(tenant), link.device(device), resource,
                 perSecond.format(created), perSecond.format(destroyed)],
     }));
-    return el("section", {"aria-labelledby": "churn"}, el("h2", {id: "churn"}, "Churn: objects made and destroyed a second"),
+    return el("section", {"aria-labelledby": "churn"}, heading,
               table("Churn", [{title: "Tenant"}, {title: "Device"}, {title: "Resource"}, {title: "Made", number: true},
                               {title: "Destroyed", number: true}], rows, "Nobody makes or destroys anything."));
 }
@@ -84,7 +95,7 @@ export function overview(model) {
     const devices = model.deviceNumbers.filter((device) => model.hasDevice(model.devices[device]));
     const others = model.deviceNumbers.length - devices.length;
     return [
-        el("section", {"aria-labelledby": "attention"}, el("h2", {id: "attention"}, "What needs attention"), alertList(alerts(model))),
+        el("section", {"aria-labelledby": "attention"}, el("h2", {id: "attention"}, "What needs attention"), alertList(folded(model, alerts(model)))),
         el("section", {"aria-labelledby": "devices"}, el("h2", {id: "devices"}, "Devices, and who fills them"),
            devices.length === 0 ? el("p", {class: "empty"}, "No program has opened a device yet.") :
                el("div", {class: "cards"}, devices.map((device) => card(model, device))),
@@ -93,8 +104,4 @@ export function overview(model) {
            eventList(model, model.events.filter(isDenial).slice(0, 8), "Last denials", "Nothing was denied lately.")),
         churn(model),
     ];
-}
-
-export function isDenial({kind}) {
-    return ["denied", "would_deny", "unproved", "refused_by_device", "refused", "exceeded", "killed", "backstop_denied"].includes(kind);
 }

@@ -1,20 +1,17 @@
 // One tenant: what it uses of everything, a trend, its processes, its denials.
-import {alertList, alerts, link} from "./alerts.js";
+import {alertList, alerts} from "./alerts.js";
 import {Trend} from "./charts.js";
 import {el, table} from "./dom.js";
 import {eventList} from "./events.js";
 import {amount, clean, command, named} from "./format.js";
+import {link} from "./links.js";
 import {Model} from "./model.js";
 import {churn} from "./overview.js";
-import {figures, levelOf} from "./tenants.js";
+import {explained, figureColumns, figures, levelOf} from "./tenants.js";
 
 const most = 100;  // processes at first
 const trend = new Trend();
 const choice = {tenant: null, cell: null, all: false};
-
-const columns = [{title: "Device and resource"}, {title: "Used", number: true}, {title: "Of limit", number: true}, {title: "Limit", number: true},
-                 {title: "Guarantee", number: true}, {title: "Soft", number: true}, {title: "Grace left", number: true},
-                 {title: "Peak", number: true}, {title: "Debt", number: true}];
 
 // The device and resource that the trend is of: the one chosen, else the one nearest to its limit.
 export function series(model, name) {
@@ -31,42 +28,60 @@ export function series(model, name) {
 }
 
 function cells(model, tenant, shown, changed) {
-    return table(`What ${clean(tenant.name)} uses`, columns, tenant.cells.map((cell) => {
-        const {name, unit} = model.resources[cell.resource];
+    return [table(`What ${clean(tenant.name)} uses`, [{title: "Device and resource"}, ...figureColumns], tenant.cells.map((cell) => {
+        const {name, unit, words} = model.resources[cell.resource];
         const key = model.key(cell.device, cell.resource);
-        const button = el("button", {type: "button", class: "plain", "aria-pressed": String(cell === shown?.cell), onclick: () => {
+        const button = el("button", {type: "button", class: "plain", title: words, "aria-pressed": String(cell === shown?.cell), onclick: () => {
             choice.cell = key;
             changed();
         }}, named(model.devices[cell.device]), ` ${name}`);
         return {key: String(key), class: levelOf(cell), cells: [button, ...figures(cell, unit)]};
-    }), "It uses nothing, and has no limits on what is in use.");
+    }), "It uses nothing, and has no limits on what is in use."), explained(tenant.cells)];
 }
 
+// A line for each device.
 function holdings(model, process) {
-    return Object.entries(process.devices).flatMap(([device, resources]) => Object.entries(resources)
-        .filter(([, {usage}]) => usage > 0).map(([name, {usage, limit}]) =>
-            `${clean(device)} ${name} ${amount(usage, model.unit(model.resource(name)))}` +
-            (limit === null ? "" : ` of ${amount(limit, model.unit(model.resource(name)))}`))).join(", ");
+    const held = Object.entries(process.devices).map(([device, resources]) => [device, Object.entries(resources)
+        .filter(([, {usage}]) => usage > 0).map(([name, {usage, limit}]) => {
+            const unit = model.unit(model.resource(name));
+            return `${name}\u00a0${amount(usage, unit)}${limit === null ? "" : ` of ${amount(limit, unit)}`}`;
+        })]);
+    return el("ul", {class: "holds"}, held.filter(([, parts]) => parts.length > 0).map(([device, parts]) =>
+        el("li", {}, el("b", {}, named(device)), " ", parts.join(" · "))));
+}
+
+// The node's pid, or what a process in a container has.
+function pidOf(detail, {pid, container_pid: inner}) {
+    const known = pid === null ? [] : [el("a", {href: `#/tenant/${encodeURIComponent(detail.name)}/pid/${pid}`}, `${pid}`)];
+    return inner === undefined ? known : [...known, el("small", {}, ` ${inner} in its container`)];
+}
+
+// One that has no slot: it may be one that goes around the quota.
+function elsewhere(model, name, pid) {
+    const around = model.bypasses.filter((bypass) => bypass.pid === pid && bypass.tenant === name);
+    return around.length === 0 ? el("p", {class: "empty"}, "It has no device open through the library now.") :
+        around.map((bypass) => el("p", {}, link.process(bypass), " goes around the quota on ", link.device(bypass.device), ": ",
+                                  model.bypassWords(bypass), bypass.cgroup ? ["; its cgroup is ", named(bypass.cgroup)] : "", "."));
 }
 
 function processes(model, detail, pid, changed) {
-    const wanted = pid === null ? detail.processes : detail.processes.filter((process) => process.pid === pid);
-    const rows = (choice.all ? wanted : wanted.slice(0, most)).map((process) => ({
-        key: `${process.pid}`, id: `pid-${process.pid}`,
-        cells: [el("a", {href: `#/tenant/${encodeURIComponent(detail.name)}/pid/${process.pid}`}, `${process.pid}`),
-                named(process.comm), named(process.user ?? process.uid), clean(process.cgroup ?? "–"), holdings(model, process)],
+    const rows = (choice.all ? detail.processes : detail.processes.slice(0, most)).map((process, i) => ({
+        key: `${process.pid ?? `${process.comm} ${i}`}`, id: process.pid === null ? null : `pid-${process.pid}`,
+        cells: [pidOf(detail, process), named(process.comm), named(process.user ?? process.uid), clean(process.cgroup ?? "–"),
+                holdings(model, process)],
     }));
-    const gone = pid !== null && wanted.length === 0;
-    const others = pid === null ? null : el("p", {}, link.tenant(detail.name), ` has ${detail.all_processes} processes.`);
+    const columns = [{title: "Pid"}, {title: "Command"}, {title: "User"}, {title: "Cgroup", sparse: true}, {title: "Holds"}];
+    const left = detail.all_processes - rows.length;
+    const more = pid === null && detail.processes.length > rows.length ? el("button", {type: "button", onclick: () => {
+        choice.all = true;
+        changed();
+    }}, `Show ${detail.processes.length - rows.length} more`) : null;
     return el("section", {"aria-labelledby": "processes"},
               el("h2", {id: "processes"}, pid === null ? `Processes (${detail.all_processes})` : `Process ${pid}`),
-              gone ? el("p", {class: "empty"}, "It has no device open now.") :
-                  table("Processes", [{title: "Pid"}, {title: "Command"}, {title: "User"}, {title: "Cgroup"}, {title: "Holds"}], rows, "None has a device open."),
-              wanted.length > rows.length ? el("button", {type: "button", onclick: () => {
-                  choice.all = true;
-                  changed();
-              }}, `Show ${wanted.length - rows.length} more`) : null, others,
-              pid !== null ? el("p", {}, "Why was something denied to it: ", command("rdmaquota", "explain", "--pid", String(pid))) : null);
+              rows.length === 0 && pid !== null ? elsewhere(model, detail.name, pid) : table("Processes", columns, rows, "None has a device open."),
+              more, pid === null && !more && left > 0 ? el("p", {class: "empty"}, `and ${left} more: `, command("rdmaquota", "show", detail.name)) : null,
+              pid === null ? null : el("p", {}, link.tenant(detail.name), ` has ${detail.all_processes} processes.`),
+              pid === null ? null : el("p", {}, "Why was something denied to it: ", command("rdmaquota", "explain", "--pid", String(pid))));
 }
 
 export function tenantPage(model, name, pid, detail, changed) {
@@ -96,6 +111,10 @@ export function drawTrend(model, name, history) {
     const place = document.querySelector("[data-key=trend]");
     const shown = series(model, name);
     if (place === null || shown === null) {
+        return;
+    }
+    if (history === null) {
+        place.replaceChildren(el("p", {class: "empty"}, "There is no history of it: nobody has used it lately, or the sidecar keeps that of 2,048 others already."));
         return;
     }
     if (trend.element.parentNode !== place) {

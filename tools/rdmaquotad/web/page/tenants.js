@@ -1,11 +1,14 @@
 // The tree of tenants, for one device and resource that can be chosen.
-import {link} from "./alerts.js";
 import {el, table} from "./dom.js";
 import {amount, clean, duration, percent, reasons} from "./format.js";
+import {link} from "./links.js";
 
-const columns = [{title: "Tenant"}, {title: "Used", number: true}, {title: "Of limit", number: true}, {title: "Limit", number: true},
-                 {title: "Guarantee", number: true}, {title: "Soft", number: true}, {title: "Grace left", number: true},
-                 {title: "Peak", number: true}, {title: "Debt", number: true}];
+// Of the figures of a cell; those that nobody has are left out.
+export const figureColumns = [
+    {title: "Used", number: true}, {title: "Of limit", number: true}, {title: "Limit now", number: true},
+    {title: "Guarantee", number: true, sparse: true}, {title: "Soft limit", number: true, sparse: true},
+    {title: "Grace left", number: true, sparse: true}, {title: "Peak", number: true}, {title: "Debt", number: true, sparse: true},
+];
 const most = 60;
 
 export const choice = {device: null, resource: "qp", filter: "", all: false};
@@ -39,6 +42,19 @@ export function figures(cell, unit) {
             amount(cell.soft, unit), cell.grace === null ? "–" : duration(cell.grace), amount(cell.peak, unit), none(cell.debt)];
 }
 
+// What the words in a table of these cells mean, as far as they are there.
+export function explained(cells) {
+    const words = [...new Set(cells.map(({reason}) => reason))].filter((reason) => reasons[reason])
+        .map((reason) => [reason, `the limit is not the configured one now: ${reasons[reason]}`]);
+    const has = (member) => cells.some((cell) => cell[member]);
+    words.push(...[["guarantee", "Guarantee", "reserved for it, whatever others want"],
+                   ["soft", "Soft limit", "it may be above for the grace period; then it is the limit"],
+                   ["debt", "Debt", "what it uses above its share; what it frees goes to others first"]]
+        .filter(([member]) => has(member)).map(([, word, meaning]) => [word, meaning]));
+    return words.length === 0 ? null : el("dl", {class: "words"}, words.map(([word, meaning]) =>
+        el("div", {}, el("dt", {}, word), el("dd", {}, meaning))));
+}
+
 export function levelOf(cell) {
     if (!cell) {
         return null;
@@ -62,10 +78,12 @@ export function tenantsPage(model, changed) {
     const resource = model.resource(choice.resource);
     const all = model.tree.filter(({tenant}) => tenant.name.includes(choice.filter));
     const rows = (choice.all ? all : all.slice(0, most)).map((entry) => row(model, device, resource, entry));
+    const shownCells = model.tenants.map((tenant) => model.cell(tenant, device, resource)).filter(Boolean);
     const more = all.length - rows.length;
     return [el("section", {"aria-labelledby": "tenants"}, el("h2", {id: "tenants"}, "Tenants"),
                controls(model, device, changed),
-               table(`Tenants: ${choice.resource} on ${clean(model.devices[device] ?? "no device")}`, columns, rows, "No tenant has that in its name."),
+               table(`Tenants: ${choice.resource} on ${clean(model.devices[device] ?? "no device")}`, [{title: "Tenant"}, ...figureColumns], rows,
+                     "No tenant has that in its name."), explained(rows.length > 0 ? shownCells : []),
                more > 0 ? el("button", {type: "button", id: "all-tenants", onclick: () => {
                    choice.all = true;
                    changed();
