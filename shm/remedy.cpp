@@ -66,7 +66,7 @@ std::string holder(const Denial& denial, const Circumstances& found) {
     const auto why = found.why.empty() ? "" : fmt::format(" ({})", found.why);
     switch (found.reason) {
         case Reason::rule:
-            return fmt::format("a dynamic rule holds the limit there at present{}", why);
+            return fmt::format("a dynamic rule sets this limit at present{}", why);
         case Reason::upgrade:
             return fmt::format("programs that run with an older rdmaquota have the rest{}", why);
         case Reason::grant:
@@ -95,7 +95,7 @@ std::string own_means(const Denial& denial, const Circumstances& found) {
 std::string what_helps(std::string_view device, const Denial& denial, const Circumstances& found) {
     switch (found.reason) {
         case Reason::rule:
-            return "its rule is in the policy file";
+            return "the rule is in the policy file";
         case Reason::upgrade:
             return "end these programs, or start them again";
         case Reason::grant:

@@ -159,7 +159,7 @@ check "check of too many devices" refuses 1 "at most 66"
 printf '%s\n' 'version = 1' '[[dynamic]]' 'watch = "mr_bytes"' 'of = "node"' 'scope = "process"' 'limit = "qp"' \
     'floor = 4' >rules.toml
 try "$rdmaquota" check rules.toml
-check "check tells what a rule means" says "rule for each process  each device  qp 50 % of it \
+check "check tells what a rule means" says "rule 1 for each process  each device  qp 50 % of it \
 while mr_bytes is above 90 % of the node's memory, and until 70 %, but at least 4"
 
 printf 'version = 1\n[tenant.default]\nbackstop = "/slurm"\n' >backstop.toml

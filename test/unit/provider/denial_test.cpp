@@ -62,7 +62,8 @@ TEST_CASE("a denial names the tenant, and how to change its limits") {
 
 TEST_CASE("a limit that a reason holds is not to be set, and the line says what holds it") {
     const auto of = [](Reason reason) { return line(third_qp, Mode::enforce, system_directory, "default", reason); };
-    CHECK_THAT(of(Reason::rule), Catch::EndsWith("; a dynamic rule holds the limit there at present; its rule is in the policy file"));
+    CHECK_THAT(of(Reason::rule),
+               Catch::EndsWith("; a dynamic rule sets this limit at present; the rule is in the policy file"));
     CHECK_THAT(of(Reason::upgrade), Catch::Contains("programs that run with an older rdmaquota have the rest"));
     CHECK_THAT(of(Reason::other), Catch::Contains("lower than configured at present"));
     CHECK_THAT(of(Reason::rule), !Catch::Contains("rdmaquota set"));
@@ -71,8 +72,10 @@ TEST_CASE("a limit that a reason holds is not to be set, and the line says what 
 }
 
 TEST_CASE("a denial names the rule, the share and what is above it, and the set or unset that helps") {
-    Circumstances found{system_directory, "physics/atlas", Reason::rule, "mr_bytes at 93 % of 1 GiB"};
-    CHECK_THAT(remedy("rxe0", third_qp, found), Catch::Contains("at present (mr_bytes at 93 % of 1 GiB); its rule"));
+    Circumstances found{system_directory, "physics/atlas", Reason::rule,
+                        "[[dynamic]] rule 2: mr_bytes at 93 % of 1 GiB"};
+    CHECK_THAT(remedy("rxe0", third_qp, found),
+               Catch::Contains("at present ([[dynamic]] rule 2: mr_bytes at 93 % of 1 GiB); the rule"));
     found = {system_directory, "physics/atlas", Reason::grant, {}, {}, 0, "physics", 10};
     CHECK(remedy("rxe0", {Resource::qp, Scope::tenant, false, 6, 4, 1, true}, found) ==
           "that is its share of what physics may use, and others use the rest; it has 2 more than its share; to allow it: "
@@ -120,7 +123,7 @@ TEST_CASE("a denial by a limit that is held names the reason, in the tenant's ow
         return text.str();
     };
     change([](LimitsWriter& writer) { REQUIRE(writer.hold(Scope::tenant, "*", Resource::pd, 0, Reason::rule, "")); });
-    CHECK_THAT(denied(), Catch::Contains("tenant physics/atlas uses 0 of 0") && Catch::Contains("a dynamic rule holds"));
+    CHECK_THAT(denied(), Catch::Contains("tenant physics/atlas uses 0 of 0") && Catch::Contains("a dynamic rule sets"));
     change([](LimitsWriter& writer) {
         writer.release(Scope::tenant, "*", Resource::pd);
         REQUIRE(writer.set(Scope::tenant, "fake0", Resource::pd, 0));
