@@ -87,7 +87,7 @@ std::string holder(const Denial& denial, const Circumstances& found) {
 std::string own_means(const Denial& denial, const Circumstances& found) {
     if (of_process(denial)) return "destroy what this process no longer needs";
     if (!found.own) return {};
-    if (found.own == 0) return "this process has none of it, others of the tenant have all";
+    if (found.own == 0) return "this process has none of it; other processes of the tenant have all";
     return fmt::format("this process has {} of it: destroy what it no longer needs",
                        format_amount(denial.resource, *found.own));
 }
