@@ -320,6 +320,13 @@ try "$rdmaquota" events
 check "events escapes process names" says 'bad\x1b[31m\x0aname'
 try "$rdmaquota" show --json
 check "show --json escapes process names" json "d['tenants'][0]['processes'][0]['comm']=='bad\x1b[31m\nname'"
+for command in show "show --limits" events which doctor "doctor --pid $user_pid" "explain --pid $user_pid" \
+    top "top --by user" "top --by process" "top --by device"; do
+    # shellcheck disable=SC2086
+    try python3 "$here/on_terminal.py" "$rdmaquota" $command
+    check "no line of $command is wider than 80 columns" test "$status" -ne 99
+done
+check "top is drawn on a terminal" grep -q "FULL%" out
 kill -KILL "$user_pid"
 wait "$user_pid" 2>/dev/null
 
