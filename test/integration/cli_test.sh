@@ -869,5 +869,8 @@ for resource in $(sed -n 's/^Resources: \(.*\)\.$/\1/p' out | tr -d ,); do
     check "$resource is told of in the policy's template" grep -q "^#.*\b$resource\b" "$default_policy"
 done
 
+try python3 "$here/manual_options.py" "$rdmaquota" "$here/../../rdma-core.d/man"
+check "options are the same in --help and in the man pages" prints ""
+
 echo "$passed passed, $failed failed"
 [[ $failed -eq 0 ]]
