@@ -165,13 +165,13 @@ while mr_bytes is above 90 % of the node's memory, and until 70 %, but at least 
 printf 'version = 1\n[tenant.default]\nbackstop = "/slurm"\n' >backstop.toml
 try "$rdmaquota" check backstop.toml
 check "and which cgroup the backstop bounds" grep -qF "rdma.max of the cgroup /slurm" out
-check "and warns that there is none" grep -q "warning: there is no cgroup /slurm on this node, which backstop names" err
+check "and warns that there is none" grep -q "warning: backstop names the cgroup /slurm, which does not exist on this node" err
 try "$rdmaquota" --dir backstop reload backstop.toml
-check "which reload does not take" refuses 1 "backstop.toml: there is no cgroup /slurm, which backstop names; make it first"
+check "which reload does not take" refuses 1 "backstop.toml: backstop names the cgroup /slurm, which does not exist; make it first"
 check "and puts nothing in force" test ! -e backstop/policy-4
 try "$rdmaquota" --dir backstop reload --boot backstop.toml
 check "but at boot" grep -q "backstop.toml is in force" out
-check "with a warning" grep -q "warning: there is no cgroup /slurm, which backstop names yet" err
+check "with a warning" grep -q "warning: backstop names the cgroup /slurm, which does not exist yet" err
 printf 'version = 1\n[tenant.blue."*"]\nqp = 5\n[tenant.blue.rxe0]\nqp = { guarantee = 7 }\n' >guarantee.toml
 try "$rdmaquota" check guarantee.toml
 check "check warns of a guarantee above the limit" \
@@ -303,7 +303,7 @@ else
     check "explain says that there is no device" grep -q "^no device: this node has no RDMA device" out
 fi
 try bash -c 'ulimit -l 64; exec setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock "$0" explain -- true' "$rdmaquota"
-check "explain names RLIMIT_MEMLOCK" grep -qF "memory lock: RLIMIT_MEMLOCK lets it pin 64 KiB in all, 0 of which it has" out
+check "explain names RLIMIT_MEMLOCK" grep -qF "memory lock: RLIMIT_MEMLOCK lets it pin 64 KiB, of which 0 are pinned" out
 try "$rdmaquota" explain -- ./not-there
 check "explain of no program" refuses 1 "cannot run './not-there'"
 try "$rdmaquota" explain --pid 1 -- true
@@ -572,7 +572,7 @@ try "$rdmaquota" tenant add jobs/one --cgroup /jobs/one --user daemon --limit qp
 check "tenant add" says "tenant jobs/one is there"
 chmod 755 "$work"
 try bash -c 'ulimit -l 64; exec setpriv --reuid daemon --clear-groups "$0" which' "$rdmaquota"
-check "which names RLIMIT_MEMLOCK for whom it bounds" says "it may pin 64 KiB of memory in all (RLIMIT_MEMLOCK), 0 of which"
+check "which names RLIMIT_MEMLOCK for whom it bounds" says "it may pin 64 KiB of memory (RLIMIT_MEMLOCK), of which 0 are pinned"
 check "its ledger is its member's, who does not own it" test "$(stat -c %U quota/tenants/jobs+one/here/ledgers/4/ledger) \
 $(setpriv --reuid daemon --clear-groups test -w quota/tenants/jobs+one/here/ledgers/4/ledger && echo writable)" = "root writable"
 try "$rdmaquota" tenant add jobs/one

@@ -143,7 +143,7 @@ int check(const Options& options) {
     for (const auto& warning : policy->warnings) warn("warning: " + warning);
     for (const auto& warning : warnings_of_node(*policy)) warn("warning: " + warning);
     if (const auto group = missing_backstop(*policy); !group.empty())
-        warn(fmt::format("warning: there is no cgroup {} on this node, which backstop names", printable(group)));
+        warn(fmt::format("warning: backstop names the cgroup {}, which does not exist on this node", printable(group)));
     if (!options.user.empty() || !options.cgroup.empty()) return try_subject(*policy, options);
     fmt::print("{}: ok\n", printable(options.file));
     for (const auto& fragment : fragments.value()) fmt::print("{}: ok, merged\n", printable(fragment));
