@@ -12,6 +12,7 @@
 #include "policy/tenant.hpp"
 #include "shm/atomic.hpp"
 #include "shm/paths.hpp"
+#include "shm/policy/share_bound.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -65,7 +66,7 @@ std::string holder(const Denial& denial, const Circumstances& found) {
     const auto why = found.why.empty() ? "" : fmt::format(" ({})", found.why);
     switch (found.reason) {
         case Reason::rule:
-            return fmt::format("a dynamic rule holds the limit there at present{}", why);
+            return fmt::format("a dynamic rule sets this limit at present{}", why);
         case Reason::upgrade:
             return fmt::format("programs that run with an older rdmaquota have the rest{}", why);
         case Reason::grant:
@@ -86,7 +87,7 @@ std::string holder(const Denial& denial, const Circumstances& found) {
 std::string own_means(const Denial& denial, const Circumstances& found) {
     if (of_process(denial)) return "destroy what this process no longer needs";
     if (!found.own) return {};
-    if (found.own == 0) return "this process has none of it, others of the tenant have all";
+    if (found.own == 0) return "this process has none of it; other processes of the tenant have all";
     return fmt::format("this process has {} of it: destroy what it no longer needs",
                        format_amount(denial.resource, *found.own));
 }
@@ -94,7 +95,7 @@ std::string own_means(const Denial& denial, const Circumstances& found) {
 std::string what_helps(std::string_view device, const Denial& denial, const Circumstances& found) {
     switch (found.reason) {
         case Reason::rule:
-            return "its rule is in the policy file";
+            return "the rule is in the policy file";
         case Reason::upgrade:
             return "end these programs, or start them again";
         case Reason::grant:
@@ -128,20 +129,6 @@ void read_origin(const LimitsSegment& limits, std::string_view device, const Den
     if (found.of_file == unset) found.of_file = unlimited;
 }
 
-// Whose own limit is a share, too, can give no more: then what is above that has to grow.
-void read_above(std::string_view device, const Denial& denial, Circumstances& found) {
-    const auto row = row_of(device, denial);
-    for (std::string name = found.tenant; name != node_tenant;) {
-        name = parent_of(name);
-        const auto limits = LimitsSegment::open(limits_path(here_path(found.directory, name)), LimitsSegment::Parts::all);
-        if (!limits || limits->reason(Scope::tenant, row, denial.resource) == Reason::grant) continue;
-        found.above_limit = limits->limit(Scope::tenant, row, denial.resource);
-        if (found.above_limit == unlimited) continue;
-        found.above = name;
-        return;
-    }
-}
-
 }  // namespace
 
 bool is_soft(const LimitsSegment& limits, std::string_view device, const Denial& denial) noexcept {
@@ -161,7 +148,11 @@ Circumstances circumstances_of(const std::string& directory, const std::string& 
     found.may_change = faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
     if (const auto limits = LimitsSegment::open(path, LimitsSegment::Parts::all))
         read_origin(*limits, device, denial, found);
-    if (found.reason == Reason::grant) read_above(device, denial, found);
+    if (found.reason == Reason::grant)
+        if (auto above = share_bound(directory, tenant, row_of(device, denial), denial.resource)) {
+            found.above = std::move(above->tenant);
+            found.above_limit = above->limit;
+        }
     return found;
 }
 

@@ -21,7 +21,7 @@ struct Circumstances {
     std::string why = {};       // of that reason, in the words of whoever holds it; empty where nobody said
     std::string set_for = {};   // the device for which `rdmaquota set` lowered it; empty: it did not
     std::uint64_t of_file = 0;  // what `rdmaquota unset` would bring back, then
-    std::string above = {};     // the nearest tenant above whose limit is its own, not a share; and that limit
+    std::string above = {};     // the tenant above whose limit bounds the share; and that limit
     std::uint64_t above_limit = 0;
     bool may_change = true;                 // the limits can be changed by this process
     std::optional<std::uint64_t> own = {};  // what the denied process uses of it, where that is known

@@ -76,7 +76,7 @@ void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexce
     auto* context = library->public_context(verbs_context);
     if (!context) {
         say(LogLevel::error,
-            "a device context is laid out in another way than this libibverbs expects: it is not limited");
+            "a device context does not have the layout that this libibverbs expects: it is not limited");
         return verbs_context;
     }
     report_adoption();
@@ -152,7 +152,7 @@ void adopt_all() {
             say(LogLevel::info, fmt::format("provider {} is left alone and not limited: {}", name, done.error()));
         else if (const auto own = adopt_own_calls(driver); !own)
             say(LogLevel::info,
-                fmt::format("what provider {}'s own calls create is not limited: {}", name, own.error()));
+                fmt::format("objects made by provider {}'s own calls are not limited: {}", name, own.error()));
     }
 }
 

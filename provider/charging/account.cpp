@@ -62,7 +62,7 @@ bool Account::admits_uncounted() {
         say(LogLevel::warning,
             fmt::format(
                 "the ledger {} was cut short while in use; run 'rdmaquota reload' as root to replace it, and "
-                "open the device again to have what is then made on it counted; until then {}",
+                "open the device again, so that new objects on it are counted; until then {}",
                 ledger_.path(),
                 denies ? "every object is denied (on_unavailable = deny)" : "its limits do not hold for this program"));
     } catch (...) {  // no memory: without a word

@@ -59,10 +59,11 @@ void for_each_record(Act act) noexcept {
 void warn_of_unwatched(const std::string& device, const char* path) noexcept {
     try {
         say(LogLevel::warning,
-            fmt::format("cannot tell when the kernel releases a context of {} that was closed: {} cannot be locked, "
-                        "perhaps since somebody else locks all of it (see /proc/locks); what was still charged for it "
-                        "stays charged until this process ends",
-                        device, path));
+            fmt::format(
+                "cannot tell when the kernel releases a context of {} that was closed: {} cannot be locked, "
+                "perhaps because another process locks all of it (see /proc/locks); its charges stay until this "
+                "process ends",
+                device, path));
     } catch (...) {  // no memory: without a word
     }
 }

@@ -54,16 +54,18 @@ Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int 
 }  // namespace
 
 std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error, const Circumstances& found,
-                        const Identity& who) {
+                        const Identity& who, std::uint32_t kept_back) {
     const auto resource = denial.resource;
     const auto verdict = mode == Mode::audit ? std::string("would be denied (audit)")
                                              : fmt::format("denied ({})", deny_errno_name(error));
     const auto holder = of_process(denial) ? "this process" : "tenant " + found.tenant;
-    return fmt::format("{} on {} {}: {} uses {} of {}{}, {} more asked by pid {} ({}); {}{}", info(resource).name,
-                       device, verdict, holder, format_amount(resource, denial.used),
-                       format_amount(resource, denial.limit), denial.total ? " over all devices" : "",
-                       format_amount(resource, denial.requested), who.pid, who.comm, helps(device, denial, found),
-                       denial.proved || mode == Mode::audit ? "" : " (the ledger was too busy to prove it)");
+    return fmt::format(
+        "{} on {} {}: {} uses {} of {}{}, {} more asked by pid {} ({}); {}{}{}", info(resource).name, device, verdict,
+        holder, format_amount(resource, denial.used), format_amount(resource, denial.limit),
+        denial.total ? " over all devices" : "", format_amount(resource, denial.requested), who.pid, who.comm,
+        helps(device, denial, found),
+        denial.proved || mode == Mode::audit ? "" : " (the ledger was too busy to prove it)",
+        kept_back == 0 ? "" : fmt::format("; {} more suppressed since the last line like it", kept_back));
 }
 
 void report(Account& account, std::uint32_t device_index, std::string_view device, const Denial& denial, Mode mode,
@@ -75,10 +77,7 @@ void report(Account& account, std::uint32_t device_index, std::string_view devic
     if (!recorded.say) return;
     auto found = circumstances_of(account.directory(), account.here(), account.tenant(), device, denial, reason);
     found.own = account.ledger().usage(account.owner().slot(), device_index, denial.resource);
-    auto line = denial_line(device, denial, mode, error, found, who);
-    if (recorded.kept_back != 0)
-        line += fmt::format("; {} more suppressed since the last such line", recorded.kept_back);
-    say(LogLevel::warning, line);
+    say(LogLevel::warning, denial_line(device, denial, mode, error, found, who, recorded.kept_back));
 }
 
 void report_suppressed() noexcept {
@@ -87,7 +86,7 @@ void report_suppressed() noexcept {
     try {
         if (const auto count = take_kept_back(); count != 0)
             say(LogLevel::warning,
-                fmt::format("{} more suppressed that were denied alike; rdmaquota events counts them", count));
+                fmt::format("{} more suppressed, of denials like the last ones; rdmaquota events counts them", count));
     } catch (...) {  // no memory: without a word
     }
 }

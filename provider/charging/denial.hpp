@@ -20,8 +20,8 @@ void report_suppressed() noexcept;
 // Logs that an object was denied because an account cannot be used.
 void report_unavailable(std::string_view device, int error);
 
-// The log line without its prefix; for tests.
+// The log line without its prefix; for tests. `kept_back`: lines like it, since the last one.
 std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error, const Circumstances& found,
-                        const Identity& who);
+                        const Identity& who, std::uint32_t kept_back = 0);
 
 }  // namespace rdmaquota::provider

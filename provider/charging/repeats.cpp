@@ -19,12 +19,6 @@ struct Entry {
 
 std::array<Entry, 64> entries;
 
-std::uint64_t now_s() noexcept {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<std::uint64_t>(now.tv_sec);
-}
-
 Entry& entry_of(std::uint64_t place, const Event& event) noexcept {
     auto key = place;
     for (const std::uint64_t part : {event.device, event.resource, event.scope, static_cast<std::uint32_t>(event.kind)})
@@ -34,19 +28,24 @@ Entry& entry_of(std::uint64_t place, const Event& event) noexcept {
 
 }  // namespace
 
-Recorded record_or_repeat(Ledger& ledger, std::uint64_t place, const Event& event) noexcept {
+std::uint64_t monotonic_s() noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec);
+}
+
+Recorded record_or_repeat(Ledger& ledger, std::uint64_t place, const Event& event, std::uint64_t now_s) noexcept {
     auto& entry = entry_of(place, event);
     const auto known = entry.number.load();
     if (entry.pid.exchange(event.pid) != event.pid) entry.kept_back = 0;
     const bool repeated = known != 0 && ledger.repeat(known - 1, event);
     if (!repeated) entry.number = ledger.record(event) + 1;
     const bool same = entry.limit.exchange(event.limit) == event.limit && repeated;
-    const auto now = now_s();
-    if (same && now - entry.said_s < quiet_s) {
+    if (same && now_s - entry.said_s < quiet_s) {
         ++entry.kept_back;
         return {false, 0};
     }
-    entry.said_s = now;
+    entry.said_s = now_s;
     return {true, entry.kept_back.exchange(0)};
 }
 

@@ -15,7 +15,9 @@ struct Recorded {
     bool say;
     std::uint32_t kept_back;
 };
-Recorded record_or_repeat(Ledger& ledger, std::uint64_t place, const Event& event) noexcept;
+std::uint64_t monotonic_s() noexcept;
+Recorded record_or_repeat(Ledger& ledger, std::uint64_t place, const Event& event,
+                          std::uint64_t now_s = monotonic_s()) noexcept;
 
 // All that were kept back and not told of since; they count as told then.
 std::uint32_t take_kept_back() noexcept;

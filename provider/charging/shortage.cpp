@@ -54,7 +54,7 @@ void report_shortage(Account& account, std::uint32_t device_index, std::string_v
         say(LogLevel::info,
             fmt::format(
                 "{} on {} refused ({}) by the device or its driver, although the limits have room: tenant {} uses {}; "
-                "rdmaquota explain says what that may be",
+                "rdmaquota explain names possible causes",
                 info(main_part(shortage.kind).resource).name, device, error == nullptr ? "?" : error, account.tenant(),
                 format_amount(main_part(shortage.kind).resource, event.used)));
     } catch (...) {  // no memory: without a word

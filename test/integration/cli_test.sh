@@ -159,19 +159,19 @@ check "check of too many devices" refuses 1 "at most 66"
 printf '%s\n' 'version = 1' '[[dynamic]]' 'watch = "mr_bytes"' 'of = "node"' 'scope = "process"' 'limit = "qp"' \
     'floor = 4' >rules.toml
 try "$rdmaquota" check rules.toml
-check "check tells what a rule means" says "rule for each process  each device  qp 50 % of it \
+check "check tells what a rule means" says "rule 1 for each process  each device  qp 50 % of it \
 while mr_bytes is above 90 % of the node's memory, and until 70 %, but at least 4"
 
 printf 'version = 1\n[tenant.default]\nbackstop = "/slurm"\n' >backstop.toml
 try "$rdmaquota" check backstop.toml
 check "and which cgroup the backstop bounds" grep -qF "rdma.max of the cgroup /slurm" out
-check "and warns that there is none" grep -q "warning: there is no cgroup /slurm on this node, which backstop names" err
+check "and warns that there is none" grep -q "warning: backstop names the cgroup /slurm, which does not exist on this node" err
 try "$rdmaquota" --dir backstop reload backstop.toml
-check "which reload does not take" refuses 1 "backstop.toml: there is no cgroup /slurm, which backstop names; make it first"
+check "which reload does not take" refuses 1 "backstop.toml: backstop names the cgroup /slurm, which does not exist; make it first"
 check "and puts nothing in force" test ! -e backstop/policy-4
 try "$rdmaquota" --dir backstop reload --boot backstop.toml
 check "but at boot" grep -q "backstop.toml is in force" out
-check "with a warning" grep -q "warning: there is no cgroup /slurm, which backstop names yet" err
+check "with a warning" grep -q "warning: backstop names the cgroup /slurm, which does not exist yet" err
 printf 'version = 1\n[tenant.blue."*"]\nqp = 5\n[tenant.blue.rxe0]\nqp = { guarantee = 7 }\n' >guarantee.toml
 try "$rdmaquota" check guarantee.toml
 check "check warns of a guarantee above the limit" \
@@ -303,7 +303,7 @@ else
     check "explain says that there is no device" grep -q "^no device: this node has no RDMA device" out
 fi
 try bash -c 'ulimit -l 64; exec setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock "$0" explain -- true' "$rdmaquota"
-check "explain names RLIMIT_MEMLOCK" grep -qF "memory lock: RLIMIT_MEMLOCK lets it pin 64 KiB in all, 0 of which it has" out
+check "explain names RLIMIT_MEMLOCK" grep -qF "memory lock: RLIMIT_MEMLOCK lets it pin 64 KiB, of which 0 are pinned" out
 try "$rdmaquota" explain -- ./not-there
 check "explain of no program" refuses 1 "cannot run './not-there'"
 try "$rdmaquota" explain --pid 1 -- true
@@ -320,6 +320,13 @@ try "$rdmaquota" events
 check "events escapes process names" says 'bad\x1b[31m\x0aname'
 try "$rdmaquota" show --json
 check "show --json escapes process names" json "d['tenants'][0]['processes'][0]['comm']=='bad\x1b[31m\nname'"
+for command in show "show --limits" events which doctor "doctor --pid $user_pid" "explain --pid $user_pid" \
+    top "top --by user" "top --by process" "top --by device"; do
+    # shellcheck disable=SC2086
+    try python3 "$here/on_terminal.py" "$rdmaquota" $command
+    check "no line of $command is wider than 80 columns" test "$status" -ne 99
+done
+check "top is drawn on a terminal" grep -q "FULL%" out
 kill -KILL "$user_pid"
 wait "$user_pid" 2>/dev/null
 
@@ -565,7 +572,7 @@ try "$rdmaquota" tenant add jobs/one --cgroup /jobs/one --user daemon --limit qp
 check "tenant add" says "tenant jobs/one is there"
 chmod 755 "$work"
 try bash -c 'ulimit -l 64; exec setpriv --reuid daemon --clear-groups "$0" which' "$rdmaquota"
-check "which names RLIMIT_MEMLOCK for whom it bounds" says "it may pin 64 KiB of memory in all (RLIMIT_MEMLOCK), 0 of which"
+check "which names RLIMIT_MEMLOCK for whom it bounds" says "it may pin 64 KiB of memory (RLIMIT_MEMLOCK), of which 0 are pinned"
 check "its ledger is its member's, who does not own it" test "$(stat -c %U quota/tenants/jobs+one/here/ledgers/4/ledger) \
 $(setpriv --reuid daemon --clear-groups test -w quota/tenants/jobs+one/here/ledgers/4/ledger && echo writable)" = "root writable"
 try "$rdmaquota" tenant add jobs/one
@@ -861,6 +868,9 @@ for resource in $(sed -n 's/^Resources: \(.*\)\.$/\1/p' out | tr -d ,); do
     check "$resource is told of in rdmaquota(1)" grep -q "^$resource " "$here/../../rdma-core.d/man/rdmaquota.1.in"
     check "$resource is told of in the policy's template" grep -q "^#.*\b$resource\b" "$default_policy"
 done
+
+try python3 "$here/manual_options.py" "$rdmaquota" "$here/../../rdma-core.d/man"
+check "options are the same in --help and in the man pages" prints ""
 
 echo "$passed passed, $failed failed"
 [[ $failed -eq 0 ]]

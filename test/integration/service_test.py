@@ -542,11 +542,11 @@ def dynamic():
     check("a rule tightens", eventually(lambda: process_limit() == 50), show())
     change = show()["changed_limits"][0]
     check("show --json says what is not as configured", (change["configured"], change["limit"]) == (100, 50)
-          and change["reason"] == "qp at 60 % of 1000, tightened from 50 % until 20 %", change)
+          and change["reason"] == "[[dynamic]] rule 1: qp at 60 % of 1000, tightened from 50 % until 20 %", change)
     check("and show", "rxe0 qp of each process: 50 instead of 100 since 20" in run(rdmaquota, "show").stdout)
     lines = run(rdmaquota, "events").stdout
     check("it is an event, with its reason",
-          "tightened   default      -        qp of each process of tenant default on rxe0: 100 -> 50; qp at 60 % of 1000" in lines,
+          "tightened   default      -        qp of each process of tenant default on rxe0: 100 -> 50; [[dynamic]] rule 1: qp at 60 % of 1000" in lines,
           lines[-1000:])
     run(rdmaquota, "set", "rxe0", "qp=40", "--process")
     check("a limit that an administrator sets meanwhile counts as configured",

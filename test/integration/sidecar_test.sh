@@ -104,7 +104,7 @@ floor = 100'
 : > sidecar.log
 start "$programs/verbs_objects" ah=$((most / 50 + 1)) wait
 await 10 "tightened: " && has "a rule follows what the device has at most" "$line" \
-    "ah of tenant default on rxe0: 20000 -> 10000; ah at 2 % of $most"
+    "ah of tenant default on rxe0: 20000 -> 10000; [[dynamic]] rule 1: ah at 2 % of $most"
 proceed
 await 10 "restored: " && has "until it is less" "$line" "ah of tenant default on rxe0: 10000 -> 20000"
 

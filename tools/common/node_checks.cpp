@@ -46,7 +46,7 @@ std::vector<std::string> warnings_of_node(const Policy& policy) {
             warnings.push_back(missing + "; its limit holds for nothing");
     if (policy.log_target == LogTarget::file && !others_may_append(policy.log_file))
         warnings.push_back(
-            fmt::format("ordinary users cannot append to the log file {}: what their programs log goes to their "
+            fmt::format("ordinary users cannot append to the log file {}: their programs log to "
                         "standard error",
                         printable(policy.log_file)));
     return warnings;

@@ -24,17 +24,6 @@ std::uint64_t start_time(const std::string& directory) {
     return words ? std::strtoull(word.c_str(), nullptr, 10) : 0;
 }
 
-// The pid in the innermost pid namespace, from the line NSpid of /proc/PID/status; 0 where that is this one.
-std::uint32_t inner_pid(const std::string& directory) {
-    const auto text = file_text(directory + "/status");
-    const auto at = text.find("\nNSpid:");
-    if (at == text.npos) return 0;
-    std::istringstream words(text.substr(at + 7, text.find('\n', at + 1) - at - 7));
-    std::uint32_t pid = 0, count = 0;
-    while (words >> pid) ++count;
-    return count > 1 ? pid : 0;
-}
-
 bool has_slot(const std::string& maps, const LockFiles& files, std::uint32_t slot) {
     const auto slots = slots_in_maps(maps, files);
     return std::find(slots.begin(), slots.end(), LedgerSlot{0, slot}) != slots.end();
@@ -51,6 +40,16 @@ std::string shared_of(const std::string& maps) {
 }
 
 }  // namespace
+
+std::uint32_t inner_pid(const std::string& directory) {
+    const auto text = file_text(directory + "/status");
+    const auto at = text.find("\nNSpid:");
+    if (at == text.npos) return 0;
+    std::istringstream words(text.substr(at + 7, text.find('\n', at + 1) - at - 7));
+    std::uint32_t pid = 0, count = 0;
+    while (words >> pid) ++count;
+    return count > 1 ? pid : 0;
+}
 
 std::vector<NodeProcesses::Process>& NodeProcesses::contained() {
     if (contained_) return *contained_;

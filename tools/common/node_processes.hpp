@@ -11,6 +11,9 @@
 
 namespace rdmaquota {
 
+// The pid in the innermost pid namespace of the process whose directory in /proc this is; 0 where that is this one.
+std::uint32_t inner_pid(const std::string& directory);
+
 // As of one moment: the node's list of processes is read once, when the first process needs it.
 class NodeProcesses {
 public:

@@ -206,7 +206,7 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     auto policy = load_policy(file);  // again, since `set --persist` changes it under the lock
     if (!policy) return Error{policy.error()};
     if (const auto group = missing_backstop(*policy); !group.empty()) {
-        auto missing = fmt::format("there is no cgroup {}, which backstop names", printable(group));
+        auto missing = fmt::format("backstop names the cgroup {}, which does not exist", printable(group));
         if (when == When::now) return Error{fmt::format("{}: {}; make it first, or take backstop out", file, missing)};
         policy->warnings.push_back(missing + " yet");
     }

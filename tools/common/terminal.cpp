@@ -92,6 +92,7 @@ std::string coloured(const Terminal& terminal, Colour colour, std::string_view t
 }
 
 std::string bar(const Terminal& terminal, std::uint64_t used, std::uint64_t limit) {
+    if (used == 0 && limit == 0) return {};
     const double fraction = limit == 0 ? 1 : static_cast<double>(used) / static_cast<double>(limit);
     const auto wanted = static_cast<std::size_t>(std::min(fraction, 1.0) * static_cast<double>(bar_cells));
     const auto filled = used != 0 ? std::max<std::size_t>(wanted, 1) : wanted;
@@ -139,13 +140,17 @@ Table::Widths Table::fit(const Terminal& terminal) const {
     return widths;
 }
 
-void Table::print(const Terminal& terminal) const {
+std::string Table::text(const Terminal& terminal) const {
     const auto widths = fit(terminal);
+    std::string lines;
     for (const auto& row : rows_) {
         const auto text = line(terminal, row, widths);
-        fmt::print("{}\n", &row == &rows_.front() ? coloured(terminal, Colour::bold, text) : text);
+        lines += (&row == &rows_.front() ? coloured(terminal, Colour::bold, text) : text) + "\n";
     }
+    return lines;
 }
+
+void Table::print(const Terminal& terminal) const { fmt::print("{}", text(terminal)); }
 
 std::string Table::line(const Terminal& terminal, const std::vector<std::string>& row, const Widths& widths) const {
     std::string text;

@@ -22,7 +22,7 @@ Terminal standard_output();
 enum class Colour { none, bold, dim, red, yellow, green };
 std::string coloured(const Terminal& terminal, Colour colour, std::string_view text);
 
-// A bar of fixed width for `used` of `limit`, with the percentage behind it.
+// A bar of fixed width for `used` of `limit`, with the percentage behind it. Empty for 0 of 0, of which there is none.
 std::string bar(const Terminal& terminal, std::uint64_t used, std::uint64_t limit);
 
 // The width of a text in cells, one for each code point; colours have none.
@@ -42,6 +42,7 @@ class Table {
 public:
     Table(std::vector<std::string> header, std::vector<Align> alignment);
     void add(std::vector<std::string> row);
+    std::string text(const Terminal& terminal) const;  // lines, each with its end
     void print(const Terminal& terminal) const;
 
 private:

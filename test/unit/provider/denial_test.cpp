@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "provider/charging/denial.hpp"
+#include "provider/charging/repeats.hpp"
 #include "shm/paths.hpp"
 #include "test/unit/provider/wrapped_context.hpp"
 
@@ -62,7 +63,8 @@ TEST_CASE("a denial names the tenant, and how to change its limits") {
 
 TEST_CASE("a limit that a reason holds is not to be set, and the line says what holds it") {
     const auto of = [](Reason reason) { return line(third_qp, Mode::enforce, system_directory, "default", reason); };
-    CHECK_THAT(of(Reason::rule), Catch::EndsWith("; a dynamic rule holds the limit there at present; its rule is in the policy file"));
+    CHECK_THAT(of(Reason::rule),
+               Catch::EndsWith("; a dynamic rule sets this limit at present; the rule is in the policy file"));
     CHECK_THAT(of(Reason::upgrade), Catch::Contains("programs that run with an older rdmaquota have the rest"));
     CHECK_THAT(of(Reason::other), Catch::Contains("lower than configured at present"));
     CHECK_THAT(of(Reason::rule), !Catch::Contains("rdmaquota set"));
@@ -71,8 +73,10 @@ TEST_CASE("a limit that a reason holds is not to be set, and the line says what 
 }
 
 TEST_CASE("a denial names the rule, the share and what is above it, and the set or unset that helps") {
-    Circumstances found{system_directory, "physics/atlas", Reason::rule, "mr_bytes at 93 % of 1 GiB"};
-    CHECK_THAT(remedy("rxe0", third_qp, found), Catch::Contains("at present (mr_bytes at 93 % of 1 GiB); its rule"));
+    Circumstances found{system_directory, "physics/atlas", Reason::rule,
+                        "[[dynamic]] rule 2: mr_bytes at 93 % of 1 GiB"};
+    CHECK_THAT(remedy("rxe0", third_qp, found),
+               Catch::Contains("at present ([[dynamic]] rule 2: mr_bytes at 93 % of 1 GiB); the rule"));
     found = {system_directory, "physics/atlas", Reason::grant, {}, {}, 0, "physics", 10};
     CHECK(remedy("rxe0", {Resource::qp, Scope::tenant, false, 6, 4, 1, true}, found) ==
           "that is its share of what physics may use, and others use the rest; it has 2 more than its share; to allow it: "
@@ -89,7 +93,8 @@ TEST_CASE("who may not change limits is told what is left to do, and what to ask
     CHECK(advice(third_qp, found) == "this process has 2 of it: destroy what it no longer needs; "
                                      "ask an administrator, to allow it: rdmaquota set user/alice rxe0 qp=3");
     found.own = 0;
-    CHECK_THAT(advice(third_qp, found), Catch::StartsWith("this process has none of it, others of the tenant have all; ask"));
+    CHECK_THAT(advice(third_qp, found),
+               Catch::StartsWith("this process has none of it; other processes of the tenant have all; ask"));
     CHECK_THAT(advice({Resource::qp, Scope::process, false, 2, 2, 1, true}, found),
                Catch::StartsWith("destroy what this process no longer needs; ask an administrator, to allow it: "));
     found.reason = Reason::rule;
@@ -120,7 +125,7 @@ TEST_CASE("a denial by a limit that is held names the reason, in the tenant's ow
         return text.str();
     };
     change([](LimitsWriter& writer) { REQUIRE(writer.hold(Scope::tenant, "*", Resource::pd, 0, Reason::rule, "")); });
-    CHECK_THAT(denied(), Catch::Contains("tenant physics/atlas uses 0 of 0") && Catch::Contains("a dynamic rule holds"));
+    CHECK_THAT(denied(), Catch::Contains("tenant physics/atlas uses 0 of 0") && Catch::Contains("a dynamic rule sets"));
     change([](LimitsWriter& writer) {
         writer.release(Scope::tenant, "*", Resource::pd);
         REQUIRE(writer.set(Scope::tenant, "fake0", Resource::pd, 0));
@@ -152,7 +157,33 @@ TEST_CASE("a retry loop is one event with a count, and one line until something 
     text << std::ifstream(logs / "log").rdbuf();
     const auto log = text.str();
     CHECK(std::count(log.begin(), log.end(), '\n') == 2);
-    CHECK_THAT(log, Catch::EndsWith("rdmaquota: 1999 more suppressed that were denied alike; rdmaquota events counts them\n"));
+    CHECK_THAT(log,
+               Catch::EndsWith(
+                   "rdmaquota: 1999 more suppressed, of denials like the last ones; rdmaquota events counts them\n"));
+}
+
+TEST_CASE("after ten seconds a retry loop logs a line again, with how many were suppressed") {
+    WrappedContext context;
+    auto ledger = Ledger::open(ledger_path(context.directory.path()));
+    REQUIRE(ledger);
+    Event event{};
+    event.kind = EventKind::denied;
+    event.pid = 123;
+    event.limit = 2;
+    const auto say = [&](std::uint64_t now_s) {
+        const auto recorded = record_or_repeat(*ledger, 7, event, now_s);
+        return std::pair(recorded.say, recorded.kept_back);
+    };
+    using Said = std::pair<bool, std::uint32_t>;
+    CHECK(say(1000) == Said{true, 0});
+    CHECK(say(1000) == Said{false, 0});
+    CHECK(say(1009) == Said{false, 0});
+    CHECK(say(1010) == Said{true, 2});
+    CHECK(say(1011) == Said{false, 0});
+    event.limit = 3;  // somebody changed it
+    CHECK(say(1012) == Said{true, 1});
+    CHECK_THAT(denial_line("rxe0", third_qp, Mode::enforce, EDQUOT, {system_directory, "default"}, who, 2),
+               Catch::EndsWith("rdmaquota set rxe0 qp=3; 2 more suppressed since the last line like it"));
 }
 
 TEST_CASE("at the level info a line says that limits hold, for whom and where they come from; debug says which") {

@@ -61,7 +61,8 @@ TEST_CASE("a rule tightens from above until below, and not in between") {
     REQUIRE(wanted.size() == 1);
     CHECK(wanted.begin()->first == qps_of_default);
     CHECK(wanted.begin()->second.limit == 50);
-    CHECK(wanted.begin()->second.reason == "mr_bytes at 90 % of 1000, tightened from 90 % until 70 %");
+    CHECK(wanted.begin()->second.reason ==
+          "[[dynamic]] rule 1: mr_bytes at 90 % of 1000, tightened from 90 % until 70 %");
     state.used = 701;
     CHECK(state.look(rules).size() == 1);
     state.used = 700;
@@ -124,6 +125,7 @@ TEST_CASE("where rules meet, the smallest limit holds") {
     state.used = 950;
     REQUIRE(state.look(rules).size() == 1);
     CHECK(state.look(rules).begin()->second.limit == 20);
+    CHECK_THAT(state.look(rules).begin()->second.reason, Catch::StartsWith("[[dynamic]] rule 2: "));
 }
 
 TEST_CASE("a rule whose capacity is not known does nothing") {

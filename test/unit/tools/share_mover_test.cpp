@@ -278,11 +278,38 @@ TEST_CASE_METHOD(TenantNode, "a share that is used up is told of whose limit it 
         publish(policy);
         return circumstances_of(path, here_path(path, "physics/a"), "physics/a", "rxe0", denial, Reason::grant).above;
     };
-    SECTION("the nearest") { CHECK(above() == "physics"); }
+    SECTION("the nearest, where both are full") { CHECK(above() == "physics"); }
     SECTION("not one that has a share itself") {
         row_for(policy.node, "*")[index(qp)] = 500;
         CHECK(above() == "node");
     }
+}
+
+TEST_CASE_METHOD(TenantNode, "a share is told of whose limit is full, not of the nearest") {
+    Policy policy;
+    row_for(policy.node, "*")[index(qp)] = 5500;
+    limit(policy.tenant("physics"), 5000);
+    for (const auto* leaf : {"physics/a", "physics/b", "biology"}) policy.tenant(leaf);
+    publish(policy);
+    const auto grant = [&](std::string_view tenant, std::uint64_t share) {
+        auto writer = LimitsWriter::open(limits_path(here_path(path, tenant)));
+        REQUIRE(writer);
+        const LimitsWriter::Grant one{"rxe0", qp, share};
+        REQUIRE(writer->grant(std::span(&one, 1), ""));
+    };
+    const auto bound = [&](std::uint64_t of_a, std::uint64_t of_b, std::uint64_t of_biology) {
+        grant("physics", unset);  // as a division leaves it: only who has processes has a share
+        grant("default", 0);
+        grant("physics/a", of_a);
+        grant("physics/b", of_b);
+        grant("biology", of_biology);
+        const Denial denial{qp, Scope::tenant, false, of_a, of_a, 1, true};
+        const auto found =
+            circumstances_of(path, here_path(path, "physics/a"), "physics/a", "rxe0", denial, Reason::grant);
+        return std::pair(found.above, found.above_limit);
+    };
+    CHECK(bound(4000, 944, 556) == std::pair(std::string("node"), std::uint64_t{5500}));
+    CHECK(bound(4000, 1000, 100) == std::pair(std::string("physics"), std::uint64_t{5000}));
 }
 
 TEST_CASE_METHOD(Physics, "a device that comes while tenants are at rest, and the kernel counts on it, is taken in") {

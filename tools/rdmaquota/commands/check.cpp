@@ -67,18 +67,20 @@ std::string rule_words(const DynamicRule& rule) {
                        format_amount(rule.limit, rule.floor));
 }
 
-std::string rule_holder(const DynamicRule& rule) {
+// With its number, by which denials name it.
+std::string rule_holder(std::size_t number, const DynamicRule& rule) {
     const auto tenant = rule.tenant == "*" ? std::string("each tenant") : "tenant " + rule.tenant;
-    if (rule.scope == Scope::tenant) return "  rule for " + tenant;
-    return rule.tenant == "*" ? "  rule for each process" : "  rule for each process of " + tenant;
+    const auto head = fmt::format("  rule {} for ", number);
+    if (rule.scope == Scope::tenant) return head + tenant;
+    return head + (rule.tenant == "*" ? "each process" : "each process of " + tenant);
 }
 
 void add_sidecar(Table& table, const Policy& policy) {
     if (!policy.sidecar.backstop.empty())
         table.add({"  backstop", "", "rdma.max of the cgroup " + printable(policy.sidecar.backstop)});
-    for (const auto& rule : policy.dynamic)
-        table.add({rule_holder(rule),
-                   device_words(rule.device), rule_words(rule)});
+    for (std::size_t i = 0; i < policy.dynamic.size(); ++i)
+        table.add({rule_holder(i + 1, policy.dynamic[i]), device_words(policy.dynamic[i].device),
+                   rule_words(policy.dynamic[i])});
     if (policy.sidecar.guard != GuardMode::off) table.add({"  guard", "", std::string(name(policy.sidecar.guard))});
     if (policy.sidecar.metrics_port != 0)
         table.add({"  metrics", "", fmt::format("http://127.0.0.1:{}/metrics", policy.sidecar.metrics_port)});
@@ -141,7 +143,7 @@ int check(const Options& options) {
     for (const auto& warning : policy->warnings) warn("warning: " + warning);
     for (const auto& warning : warnings_of_node(*policy)) warn("warning: " + warning);
     if (const auto group = missing_backstop(*policy); !group.empty())
-        warn(fmt::format("warning: there is no cgroup {} on this node, which backstop names", printable(group)));
+        warn(fmt::format("warning: backstop names the cgroup {}, which does not exist on this node", printable(group)));
     if (!options.user.empty() || !options.cgroup.empty()) return try_subject(*policy, options);
     fmt::print("{}: ok\n", printable(options.file));
     for (const auto& fragment : fragments.value()) fmt::print("{}: ok, merged\n", printable(fragment));

@@ -55,14 +55,18 @@ void print_json(const Findings& findings, bool held) {
 
 void print_text(const Findings& findings, const Options& options) {
     const auto terminal = standard_output();
-    for (const auto& finding : findings)
-        fmt::print("{} {}: {}\n", coloured(terminal, colour(finding.level), fmt::format("{:<8}", word(finding.level))),
-                   printable(finding.subject), printable(finding.text));
+    for (const auto& finding : findings) {
+        const auto level = fmt::format("{:<8}", word(finding.level));
+        const auto line = fmt::format("{} {}: {}", level, printable(finding.subject), printable(finding.text));
+        fmt::print("{}{}\n", coloured(terminal, colour(finding.level), level),
+                   wrapped(terminal, line, level.size() + 1).substr(level.size()));
+    }
     const auto problems = count(findings, Level::problem);
     const auto* what = options.pid > 0 ? "this process" : "this node";
     if (problems > 0) return fmt::print("\n{} has {} problem{}\n", what, problems, problems == 1 ? "" : "s");
     if (options.pid > 0) return fmt::print("\nwhat {} has open is held to the quota\n", what);
-    fmt::print("\nprograms on {} are held to the quota; never are: {}\n", what, never_covered);
+    const auto verdict = fmt::format("programs on {} are held to the quota; never are: {}", what, never_covered);
+    fmt::print("\n{}\n", wrapped(terminal, verdict, 2));
 }
 
 int examine(const Options& options, const Session& session) {

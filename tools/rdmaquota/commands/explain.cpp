@@ -3,6 +3,7 @@
 
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include <fmt/core.h>
@@ -12,6 +13,7 @@
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/commands/child.hpp"
 #include "tools/rdmaquota/explain/cause.hpp"
+#include "tools/rdmaquota/explain/event_process.hpp"
 #include "tools/rdmaquota/view/event_filter.hpp"
 #include "tools/rdmaquota/view/event_source.hpp"
 
@@ -27,14 +29,14 @@ struct Options {
 // Which events are meant.
 struct Meant {
     std::string since;
-    int pid = 0;       // 0: any
-    bool own = false;  // of this user's processes only
+    std::optional<EventProcess> process = {};  // else any
+    bool own = false;                          // of this user's processes only
 };
 
 bool is_meant(const Json& event, const Meant& meant) {
     if (event.value("time", "") < meant.since) return false;
-    const auto pid = event.find("pid"), uid = event.find("uid");
-    if (meant.pid != 0 && (pid == event.end() || !pid->is_number() || *pid != meant.pid)) return false;
+    const auto uid = event.find("uid");
+    if (meant.process && !meant.process->is_of(event)) return false;
     return !meant.own || uid == event.end() || (uid->is_number() && *uid == ::geteuid());
 }
 
@@ -91,7 +93,9 @@ bool is_alive(int pid) { return ::access(fmt::format("/proc/{}", pid).c_str(), F
 // Of the program, once it has ended; of a process; or the last of all.
 Result<Causes> past_causes(const Options& options, const Session& session) {
     if (options.program.empty()) {
-        auto causes = of_events(session, {{}, options.pid, ::geteuid() != 0 && options.pid == 0});
+        Meant meant{{}, {}, ::geteuid() != 0 && options.pid == 0};
+        if (options.pid != 0) meant.process.emplace(static_cast<std::uint32_t>(options.pid));
+        auto causes = of_events(session, meant);
         if (options.pid == 0 && causes.size() > 1) causes.erase(causes.begin() + 1, causes.end());
         return causes;
     }
@@ -99,13 +103,13 @@ Result<Causes> past_causes(const Options& options, const Session& session) {
     const auto end = run_child(options.program);
     if (!end) return Error{end.error()};
     if (end->exec_error != 0) return Error{fmt::format("cannot run '{}'", options.program.front())};
-    return of_events(session, {begin, 0, true});
+    return of_events(session, {begin, {}, true});
 }
 
 int explain(const Options& options, const Session& session) {
     if (options.pid != 0 && !options.program.empty()) return wrong_usage("--pid and a program exclude each other");
     const int pid = options.pid == 0 ? ::getpid() : options.pid;
-    if (!is_alive(pid)) warn(fmt::format("process {} has ended: what is known of it are events", pid));
+    if (!is_alive(pid)) warn(fmt::format("process {} has ended; only its events are known", pid));
     auto causes = past_causes(options, session);
     if (!causes) return failed(causes.error());
     if (is_alive(pid))

@@ -8,12 +8,13 @@
 #include "policy/file/edit.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
-#include "tools/rdmaquota/command.hpp"
 #include "tools/common/change_limits.hpp"
 #include "tools/common/devices.hpp"
 #include "tools/common/node_checks.hpp"
 #include "tools/common/shares/divide.hpp"
 #include "tools/common/tenants.hpp"
+#include "tools/common/terminal.hpp"
+#include "tools/rdmaquota/command.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -125,10 +126,15 @@ std::string held_words(const LimitDone& done) {
 }
 
 void print_changes(const std::vector<LimitDone>& done) {
-    for (const auto& change : done)
-        fmt::print("{} {}{}: {} -> {} ({}){}\n", change.key.device, info(change.key.resource).name,
-                   change.part == LimitPart::limit ? "" : fmt::format(" {}", name(change.part)), format_amount(change.key.resource, change.before), format_amount(change.key.resource, change.after),
-                   holder_of(change.key), held_words(change));
+    const auto terminal = standard_output();
+    for (const auto& change : done) {
+        const auto resource = change.key.resource;
+        const auto part = change.part == LimitPart::limit ? "" : fmt::format(" {}", name(change.part));
+        const auto line = fmt::format("{} {}{}: {} -> {} ({}){}", change.key.device, info(resource).name, part,
+                                      format_amount(resource, change.before), format_amount(resource, change.after),
+                                      holder_of(change.key), held_words(change));
+        fmt::print("{}\n", wrapped(terminal, line, 2));
+    }
 }
 
 int set(const Options& options, const Session& session) {

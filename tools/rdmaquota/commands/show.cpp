@@ -35,9 +35,11 @@ void print_title(const Terminal& terminal, const TenantView& tenant) {
     const bool node = tenant.name == node_tenant;
     const auto who = node ? std::string("the node, all tenants together") : "tenant " + printable(tenant.name);
     fmt::print("{}", coloured(terminal, Colour::bold, who));
-    if (tenant.mode == Mode::audit) fmt::print("  (mode audit: limits are watched, nothing is denied)");
-    if (tenant.mode == Mode::off) fmt::print("  (mode off: nothing is counted or denied)");
-    fmt::print("\n\n");
+    const std::string mode = tenant.mode == Mode::audit ? "(mode audit: limits are watched, nothing is denied)"
+                             : tenant.mode == Mode::off ? "(mode off: nothing is counted or denied)"
+                                                        : "";
+    const bool fits = terminal.width == 0 || cells_of(who) + 2 + mode.size() <= terminal.width;
+    fmt::print("{}{}\n\n", mode.empty() ? "" : fits ? "  " : "\n", mode);
 }
 
 // "11 +" above a soft limit, as repquota(8) has it; behind it what is left of the grace period.
@@ -147,13 +149,16 @@ void print_bypasses(const Terminal& terminal, const std::vector<BypassView>& vie
 }
 
 // Limits that a reason holds at present.
-void print_held(const std::vector<LimitsWriter::Held>& limits) {
+void print_held(const Terminal& terminal, const std::vector<LimitsWriter::Held>& limits) {
     if (!limits.empty()) fmt::print("\nat present not as configured\n");
-    for (const auto& held : limits)
-        fmt::print("  {} {} of {}: {} instead of {} since {}; {}\n", printable(held.device), info(held.resource).name,
-                   held.scope == Scope::process ? "each process" : "the tenant",
-                   format_amount(held.resource, held.limit), format_amount(held.resource, held.configured),
-                   event_time(held.since_s * 1'000'000'000, true).substr(0, 19), printable(held.why));
+    for (const auto& held : limits) {
+        const auto line =
+            fmt::format("  {} {} of {}: {} instead of {} since {}; {}", printable(held.device),
+                        info(held.resource).name, held.scope == Scope::process ? "each process" : "the tenant",
+                        format_amount(held.resource, held.limit), format_amount(held.resource, held.configured),
+                        event_time(held.since_s * 1'000'000'000, true).substr(0, 19), printable(held.why));
+        fmt::print("{}\n", wrapped(terminal, line, 4));
+    }
 }
 
 int history(const Options& options, const Session& session) {
@@ -179,7 +184,7 @@ void print_tenant(const Terminal& terminal, const TenantReading& tenant) {
         fmt::print("\n");
         print_limits(terminal, all_limits(tenant));
     }
-    print_held(tenant.held);
+    print_held(terminal, tenant.held);
     if (tenant.place.has_ledger() || !tenant.view.processes.empty()) print_processes(terminal, tenant.view);
 }
 
@@ -253,7 +258,7 @@ int show(const Options& options, const Session& session) {
     if (options.limits) return print_all_limits(terminal, *tenants), status_done;
     print_tenants(terminal, *tenants, !options.tenant.empty());
     print_bypasses(terminal, bypass_views(found.bypasses));
-    for (const auto& line : capacity_lines(found.capacity)) fmt::print("\n{}\n", line);
+    for (const auto& line : capacity_lines(found.capacity)) fmt::print("\n{}\n", wrapped(terminal, line, 2));
     return status_done;
 }
 

@@ -61,7 +61,7 @@ private:
         std::vector<TenantView> views;
         for (const auto& tenant : tenants_) views.push_back(tenant.view);
         auto table = top_table(views, view_);
-        std::vector<std::string> lines{title().substr(0, screen.width()), ""};
+        auto lines = title_lines(title(), screen.width());
         const auto room = screen.height() > 4 ? screen.height() - 3 : 1;
         for (auto& line : lay_out(table, state_, screen.width(), room, terminal)) lines.push_back(std::move(line));
         while (lines.size() + 1 < screen.height()) lines.emplace_back();

@@ -53,7 +53,7 @@ std::optional<Result<Found>> find_mounted(int pid, const std::string& directory)
     if (!directory.starts_with('/') || !is_own_directory(seen) || same_directory(seen, directory)) return std::nullopt;
     for (const auto& place : tenant_places(directory))
         if (same_directory(place.here, seen)) return Found{place, "its directory is mounted there", {}};
-    return Error{fmt::format("the process has a {} of its own, which is none of this node's tenants", directory)};
+    return Error{fmt::format("the process sees a {} of its own, which belongs to no tenant of this node", directory)};
 }
 
 Result<Found> find(int pid, const std::string& directory) {
@@ -107,7 +107,7 @@ Json rooms_json(const std::vector<Bound>& bounds, const char* room) {
 std::vector<std::string> other_bounds(int pid, const Session& session) {
     std::vector<std::string> notes;
     if (const auto lock = memory_lock(pid); lock && lock->bounds())
-        notes.push_back(fmt::format("it may pin {} of memory in all (RLIMIT_MEMLOCK), {} of which it has pinned",
+        notes.push_back(fmt::format("it may pin {} of memory (RLIMIT_MEMLOCK), of which {} are pinned",
                                     format_amount(Resource::mr_bytes, lock->limit),
                                     format_amount(Resource::mr_bytes, lock->pinned)));
     if (session.directory != system_directory && std::filesystem::exists(node_policy_path(system_directory)))

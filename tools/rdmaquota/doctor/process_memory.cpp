@@ -45,7 +45,7 @@ Result<ProcessMemory> ProcessMemory::open(int pid) {
     auto maps = read_maps(pid);
     if (maps.empty()) {
         ::close(file);
-        return Error{fmt::format("cannot look into process {}: it has no memory, or is not ours to look at", pid)};
+        return Error{fmt::format("cannot look into process {}: it has no memory, or you may not read it", pid)};
     }
     const int page_map = ::open(fmt::format("/proc/{}/pagemap", pid).c_str(), O_RDONLY | O_CLOEXEC);
     return ProcessMemory(file, page_map, std::move(maps));

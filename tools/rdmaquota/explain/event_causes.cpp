@@ -7,7 +7,8 @@
 #include "tools/common/tenants.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/rdmaquota/explain/cause.hpp"
-#include "tools/rdmaquota/explain/device_maxima.hpp"
+#include "tools/rdmaquota/explain/device_figures.hpp"
+#include "tools/rdmaquota/explain/event_process.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -84,7 +85,8 @@ Cause of_denial(const Json& event, Resource resource, const std::string& directo
 // A registration that the kernel refuses with ENOMEM has met the bound of memory that may be pinned, more often than
 // not.
 Cause of_pinning(const Json& event, const std::string& text) {
-    const auto lock = memory_lock(static_cast<int>(number_of(event, "pid")));
+    const bool here = is_pid_here(event);
+    const auto lock = here ? memory_lock(static_cast<int>(number_of(event, "pid"))) : std::nullopt;
     if (lock && !lock->bounds())
         return {"device",
                 text +
@@ -92,14 +94,15 @@ Cause of_pinning(const Json& event, const std::string& text) {
                     "the adapter",
                 "register fewer and larger regions, or fewer bytes"};
     const auto bound =
-        lock ? fmt::format("; it may pin {} in all, {} of which it has", format_amount(Resource::mr_bytes, lock->limit),
+        lock ? fmt::format("; it may pin {}, of which {} are pinned", format_amount(Resource::mr_bytes, lock->limit),
                            format_amount(Resource::mr_bytes, lock->pinned))
-             : std::string("; the process has ended, so its RLIMIT_MEMLOCK is not known");
+             : fmt::format("; its RLIMIT_MEMLOCK is not known, as the process {}",
+                           here ? "has ended" : "is in a container");
     return {"memory lock", text + bound,
             "raise RLIMIT_MEMLOCK: ulimit -l in the shell, LimitMEMLOCK= in a unit, or memlock in limits.conf(5)"};
 }
 
-Cause of_device(const Json& event, Resource resource) {
+Cause of_device(const Json& event, Resource resource, const std::string& directory) {
     const auto device = text_of(event, "device"), error = text_of(event, "error");
     const auto text =
         fmt::format("{} on {}: the call itself failed ({}) for {}, which asked for {} while tenant {} used {}",
@@ -107,13 +110,12 @@ Cause of_device(const Json& event, Resource resource) {
                     format_amount(resource, number_of(event, "requested")), printable(text_of(event, "tenant")),
                     format_amount(resource, number_of(event, "used")));
     if (error == "ENOMEM" && resource == Resource::mr_bytes) return of_pinning(event, text);
-    const auto most = device_maximum(device, resource);
-    const auto told = most == 0 ? "" : fmt::format("; the device tells of {} at most", format_amount(resource, most));
+    const auto figures = device_figures(directory, device, resource).words(resource);
     if (error == "EAGAIN")
-        return {"device", text + told,
+        return {"device", text + figures,
                 "look at rdma.max of the process's cgroup; else the driver has no more of what it makes "
                 "beside the object, such as doorbell pages (UARs)"};
-    return {"device", text + told,
+    return {"device", text + figures,
             "the adapter, its firmware or its driver has no more, which may be less than it tells: end "
             "programs that hold some, and limit it to what there is"};
 }
@@ -134,7 +136,7 @@ Causes causes_of(const Json& event, const std::string& directory) {
         return kind == "refused" || kind == "exceeded" || kind == "killed" ? Causes{of_guard(event)} : Causes{};
     const auto resource = find_resource(text_of(event, "resource"));
     if (!resource) return {};
-    if (kind == "refused_by_device") return {of_device(event, *resource)};
+    if (kind == "refused_by_device") return {of_device(event, *resource, directory)};
     if (kind == "denied" || kind == "would_deny" || kind == "unproved") return {of_denial(event, *resource, directory)};
     return {};
 }

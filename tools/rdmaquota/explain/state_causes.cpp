@@ -44,7 +44,7 @@ void add_full(int pid, const std::string& directory, Causes& causes) {
                                  printable(bound.device), format_amount(bound.resource, bound.usage),
                                  format_amount(bound.resource, bound.limit),
                                  bound.scope == Scope::process ? "this process" : "all", printable(tenant.view.name)),
-                     fmt::format("rdmaquota which --pid {} says what is left of the rest", pid)});
+                     fmt::format("rdmaquota which --pid {} shows what may still be created", pid)});
     }
 }
 
@@ -54,7 +54,7 @@ void add_memory_lock(int pid, Causes& causes) {
     if (!lock || !lock->bounds() || (lock->limit > little && lock->pinned < lock->limit / 10 * 9)) return;
     causes.push_back(
         {"memory lock",
-         fmt::format("RLIMIT_MEMLOCK lets it pin {} in all, {} of which it has: registrations beyond "
+         fmt::format("RLIMIT_MEMLOCK lets it pin {}, of which {} are pinned: registrations beyond that "
                      "fail with ENOMEM",
                      format_amount(Resource::mr_bytes, lock->limit), format_amount(Resource::mr_bytes, lock->pinned)),
          "raise it: ulimit -l in the shell, LimitMEMLOCK= in a unit, or memlock in limits.conf(5)"});

@@ -35,8 +35,9 @@ TopCell usage(const ResourceView& view) {
     return cell;
 }
 
+// Of 0 of 0 there is no percentage: nothing is full.
 double fullness(const ResourceView& view) {
-    if (view.limit == unlimited) return -1;
+    if (view.limit == unlimited || (view.limit == 0 && view.usage == 0)) return -1;
     return view.limit == 0 ? 100 : 100 * static_cast<double>(view.usage) / static_cast<double>(view.limit);
 }
 
@@ -50,6 +51,7 @@ double fullest(const DeviceView& device) {
 
 void add_main_columns(TopTable& table) {
     table.columns.push_back({"FULL%", Align::right});
+    table.ties = table.columns.size();
     for (const auto resource : main_resources) {
         std::string name(info(resource).name);
         std::transform(name.begin(), name.end(), name.begin(),
@@ -58,6 +60,7 @@ void add_main_columns(TopTable& table) {
     }
 }
 
+// Without resources of which nothing is used, which would fill the screen.
 TopTable by_tenant(const std::vector<TenantView>& tenants) {
     TopTable table;
     table.columns = {{"TENANT", Align::left}, {"DEVICE", Align::left}, {"RESOURCE", Align::left},
@@ -65,11 +68,14 @@ TopTable by_tenant(const std::vector<TenantView>& tenants) {
                      {"PEAK", Align::right}, {"DEBT", Align::right}};
     for (const auto& tenant : tenants)
         for (const auto& device : tenant.devices)
-            for (const auto& view : device.resources)
-                table.rows.push_back({word(tenant.name), word(device.name), word(info(view.resource).name),
-                                  usage(view), number(view.resource, view.limit), per_cent(fullness(view)),
-                                  view.peak ? number(view.resource, *view.peak) : nothing,
-                                  view.debt() != 0 ? number(view.resource, view.debt()) : nothing});
+            for (const auto& view : device.resources) {
+                if (view.usage == 0) continue;
+                table.rows.push_back({word(tenant.name), word(device.name), word(info(view.resource).name), usage(view),
+                                      number(view.resource, view.limit), per_cent(fullness(view)),
+                                      view.peak ? number(view.resource, *view.peak) : nothing,
+                                      view.debt() != 0 ? number(view.resource, view.debt()) : nothing});
+            }
+    table.ties = 3;
     return table;
 }
 
@@ -188,6 +194,8 @@ TopTable by_user(const std::vector<TenantView>& tenants) {
 void sort_rows(TopTable& table, const TopState& state) {
     const bool words = table.columns[state.sort].align == Align::left;
     const auto before = [&](const TopCell& a, const TopCell& b) { return words ? a.text < b.text : a.key > b.key; };
+    std::stable_sort(table.rows.begin(), table.rows.end(),
+                     [&](const auto& a, const auto& b) { return a[table.ties].key > b[table.ties].key; });
     std::stable_sort(table.rows.begin(), table.rows.end(), [&](const auto& a, const auto& b) {
         return state.reverse ? before(b[state.sort], a[state.sort]) : before(a[state.sort], b[state.sort]);
     });
@@ -248,6 +256,16 @@ TopTable top_table(const std::vector<TenantView>& tenants, TopView view) {
     if (view == TopView::tenant) return by_tenant(tenants);
     if (view == TopView::user) return by_user(tenants);
     return view == TopView::device ? by_device(tenants) : by_process(tenants);
+}
+
+std::vector<std::string> title_lines(const std::string& title, std::size_t width) {
+    Terminal line;
+    line.width = width;
+    auto text = wrapped(line, title, 0);
+    const auto end = text.find('\n');
+    if (end == text.npos) return {std::move(text), ""};
+    const auto second = text.substr(end + 1);
+    return {text.substr(0, end), second.substr(0, second.find('\n'))};
 }
 
 std::size_t first_sort(TopView view) {

@@ -23,11 +23,15 @@ struct TopCell {
 struct TopTable {
     std::vector<TopColumn> columns;
     std::vector<std::vector<TopCell>> rows;
+    std::size_t ties = 0;  // the column of numbers by which rows are sorted that are equal in the chosen one
 };
 
 enum class TopView { tenant, device, process, user };
 
 TopTable top_table(const std::vector<TenantView>& tenants, TopView view);
+
+// The first lines, each of at most `width` cells: `title`, on two lines where one is too short, else an empty one.
+std::vector<std::string> title_lines(const std::string& title, std::size_t width);
 
 // The column that a view is sorted by at first: how full the limit is, or what is held.
 std::size_t first_sort(TopView view);

@@ -61,21 +61,22 @@ Daemon::Daemon(std::string directory, std::string policy_file)
                 [this](const Answers::Sees& sees) { return status(sees); },
                 [this](const Answers::Sees& sees) { return kernel_.bypasses_json(sees); },
                 [this](const Request& request, const Answers::Sees& sees) { return history_.answer(request, sees); },
-                [this] { return reload(); },
-                [this](const std::string& tenant) { return grant(tenant); },
-                [this](const Answers::Sees& sees) { return guard_.status(sees); },
-                [this] { return guard_off(); },
+                [this] { return reload(); }, [this](const std::string& tenant) { return grant(tenant); },
+                [this](const Answers::Sees& sees) { return guard_.status(sees); }, [this] { return guard_off(); },
                 [this](const Peer& peer) { return web_address(peer); }}),
       control_(loop_, [this](const Peer& peer, std::string_view line) { return answers_.answer(peer, line); }),
       tenant_sockets_(node_, control_),
       relay_events_(node_, visibility_, control_),
       recent_(node_.directory()),
       capacity_(told_by_device),
+      capacity_file_(node_.directory()),
       findings_(node_.directory()),
       web_state_({node_, views_, visibility_, events_, recent_, capacity_, churn_, findings_,
                   [this](const Answers::Sees& sees) { return kernel_.bypasses_json(sees); },
                   [this](const Answers::Sees& sees) { return guard_.status(sees); },
-                  [this] { return Json{{"kernel", kernel_.status([](const std::string&) { return false; })}}; }}),
+                  [this] {
+                      return Json{{"kernel", kernel_.status([](const std::string&) { return false; })}};
+                  }}),
       web_page_({[this](const Peer& viewer) { return web_state_.text(viewer); },
                  [this](const Peer& viewer, const SeriesName& series) {
                      return visibility_.sees_name(viewer, series.tenant) ? history_.one(series) : nullptr;
@@ -124,6 +125,7 @@ void Daemon::start() {
     shares_ = loop_.every(100ms, [this] { grants_.go_on(); });
     log(Priority::info, fmt::format("runs for {}", node_.directory()));
     if (const auto loaded = history_.load(); !loaded) log(Priority::warning, loaded.error());
+    capacity_file_.load(capacity_);
     tick();
     kernel_.start();
 }
@@ -139,6 +141,7 @@ void Daemon::tick() {
     const NodeUsage usage(node_, kernel_.uses(), [this](Resource kind) { return kernel_.counts(kind); });
     dynamic_.apply(names, usage);
     capacity_.look(names, usage);
+    if (const auto saved = capacity_file_.save(capacity_); !saved) log(Priority::warning, saved.error());
     churn_.add(ChurnRates::Clock::now(), kernel_.churn());
     recent_.keep([this](const std::string& key) { return node_.find(key) != nullptr; });
     guard_.update(names);
@@ -261,22 +264,24 @@ Json Daemon::status(const Answers::Sees& sees) const {
     for (const auto* tenant : node_.with_ledger())
         if (missing.empty() && sees(tenant->key())) missing = tenant->ledger().missing();
     return Json{{"version", control_version},
-                {"sidecar", {{"directory", node_.directory()},
-                             {"missing", missing},
-                             {"tenants", node_.with_ledger().size()},
-                             {"may_change_limits", node_.writable()},
-                             {"clients", control_.clients()},
-                             {"subscribers", control_.subscribers()},
-                             {"dropped_clients", control_.dropped()},
-                             {"dynamic_rules", dynamic_.rules()},
-                             {"changed_limits", dynamic_.held()},
-                             {"moved_shares", grants_.moves()},
-                             {"debts", grants_.debts().size()},
-                             {"metrics_port", asked_.metrics_port},
-                             {"metrics_served", metrics_.listening()},
-                             {"web_port", asked_.web_port},
-                             {"web_served", web_.listening()}}},
+                {"sidecar",
+                 {{"directory", node_.directory()},
+                  {"missing", missing},
+                  {"tenants", node_.with_ledger().size()},
+                  {"may_change_limits", node_.writable()},
+                  {"clients", control_.clients()},
+                  {"subscribers", control_.subscribers()},
+                  {"dropped_clients", control_.dropped()},
+                  {"dynamic_rules", dynamic_.rules()},
+                  {"changed_limits", dynamic_.held()},
+                  {"moved_shares", grants_.moves()},
+                  {"debts", grants_.debts().size()},
+                  {"metrics_port", asked_.metrics_port},
+                  {"metrics_served", metrics_.listening()},
+                  {"web_port", asked_.web_port},
+                  {"web_served", web_.listening()}}},
                 {"kernel", kernel_.status(sees)},
+                {"usage", capacity_.in_use()},
                 {"capacity", capacity_.learned()}};
 }
 

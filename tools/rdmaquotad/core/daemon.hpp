@@ -12,16 +12,17 @@
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"
 #include "tools/rdmaquotad/core/unknown_names.hpp"
+#include "tools/rdmaquotad/dynamic/capacity_file.hpp"
 #include "tools/rdmaquotad/dynamic/dynamic_limits.hpp"
 #include "tools/rdmaquotad/grants/grants.hpp"
 #include "tools/rdmaquotad/guard/guard.hpp"
 #include "tools/rdmaquotad/history/history_keeper.hpp"
-#include "tools/rdmaquotad/serve/answers.hpp"
-#include "tools/rdmaquotad/serve/control_socket.hpp"
-#include "tools/rdmaquotad/serve/tenant_sockets.hpp"
-#include "tools/rdmaquotad/serve/event_relay.hpp"
 #include "tools/rdmaquotad/metrics/metrics_page.hpp"
 #include "tools/rdmaquotad/metrics/node_metrics.hpp"
+#include "tools/rdmaquotad/serve/answers.hpp"
+#include "tools/rdmaquotad/serve/control_socket.hpp"
+#include "tools/rdmaquotad/serve/event_relay.hpp"
+#include "tools/rdmaquotad/serve/tenant_sockets.hpp"
 #include "tools/rdmaquotad/web/churn_rates.hpp"
 #include "tools/rdmaquotad/web/doctor_findings.hpp"
 #include "tools/rdmaquotad/web/recent_events.hpp"
@@ -78,6 +79,7 @@ private:
     EventRelay relay_events_;
     RecentEvents recent_;
     DeviceCapacity capacity_;
+    CapacityFile capacity_file_;
     ChurnRates churn_;
     DoctorFindings findings_;
     WebState web_state_;

@@ -56,4 +56,21 @@ Json DeviceCapacity::learned() const {
     return list;
 }
 
+void DeviceCapacity::restore(const Json& learned) try {
+    for (const auto& one : learned) {
+        const auto resource = find_resource(one.at("resource").get<std::string>());
+        const auto found = one.at("found").get<std::uint64_t>();
+        if (resource && found != 0 && learned_.size() < most)
+            learned_[{one.at("device").get<std::string>(), *resource}] = found;
+    }
+} catch (const Json::exception&) {
+}
+
+Json DeviceCapacity::in_use() const {
+    Json devices = Json::object();
+    for (const auto& [place, amount] : in_use_)
+        if (amount != 0) devices[place.first][std::string(info(place.second).name)] = amount;
+    return devices;
+}
+
 }  // namespace rdmaquota

@@ -31,6 +31,10 @@ public:
     using Place = std::pair<std::string, Resource>;  // device
     // What was found out so far: an array of objects with device, resource, `told` by the device (0: nothing) and `found`.
     Json learned() const;
+    // Takes over what an earlier daemon's `learned` said; leaves out what is not of that form.
+    void restore(const Json& learned);
+    // What was in use at the last look: an object of devices, with a number for each resource in use.
+    Json in_use() const;
     struct Figure {
         std::uint64_t in_use = 0, capacity = 0;  // as of the last look, on the whole node; capacity 0: not known
     };

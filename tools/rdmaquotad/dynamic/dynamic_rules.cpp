@@ -17,11 +17,11 @@ std::uint64_t limit_by(const DynamicRule& rule, std::uint64_t configured) {
     return rule.tightens() ? std::min(configured, bounded) : std::max(configured, bounded);
 }
 
-std::string reason(const DynamicRule& rule, double per_cent, std::uint64_t capacity) {
+std::string reason(std::size_t number, const DynamicRule& rule, double per_cent, std::uint64_t capacity) {
     const auto turn = rule.tightens() ? fmt::format("tightened from {} % until {} %", rule.above, rule.below)
                                       : fmt::format("relaxed from {} % until {} %", rule.below, rule.above);
-    return fmt::format("{} at {:.0f} % of {}, {}", info(rule.watch).name, per_cent, format_amount(rule.watch, capacity),
-                       turn);
+    return fmt::format("[[dynamic]] rule {}: {} at {:.0f} % of {}, {}", number + 1, info(rule.watch).name, per_cent,
+                       format_amount(rule.watch, capacity), turn);
 }
 
 void want(WantedLimits& wanted, const DynamicRule& rule, LimitKey key, std::uint64_t configured,
@@ -55,7 +55,7 @@ std::string DynamicRules::reason_to_change(const Watched& watched, std::uint64_t
     if (per_cent >= rule.above) above = true;
     if (per_cent <= rule.below) above = false;
     above_[watched] = above;
-    return above == rule.tightens() ? reason(rule, per_cent, capacity) : std::string();
+    return above == rule.tightens() ? reason(watched.rule, rule, per_cent, capacity) : std::string();
 }
 
 void DynamicRules::evaluate(std::size_t number, const std::string& device, const Surroundings& now,
