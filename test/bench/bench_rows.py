@@ -279,5 +279,5 @@ NOTES = {
                "each 8 pairs: mapping a queue costs the kernel more or less by the hole that it comes to lie in, and the "
                "libraries that are loaded make holes by chance. So each group of 8 meets another place, with and without "
                "rdmaquota. Means are of the middle half of these groups, since the kernel has two ways to serve a PD.",
-    "pairs": "receipts lie by address, some beside others: means of eight places in memory; of functions, where none does.",
+    "pairs": "receipts lie by address, some beside others: means of eight places in memory; of functions, the first of them.",
 }

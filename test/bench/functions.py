@@ -16,10 +16,12 @@ from collections import Counter
 
 def short_name(name):
     """Of ibv_qp* rdmaquota::provider::(anonymous namespace)::create<1>(int): create"""
+    if name.startswith("_Z"):  # a part or a copy of a function, which callgrind leaves as it is
+        name = subprocess.run(["c++filt", name], stdout=subprocess.PIPE, text=True).stdout.strip()
     name = name.replace("(anonymous namespace)", "").replace("operator()", "lambda")
     while (shorter := re.sub(r"<[^<>]*>|\([^()]*\)", "", name)) != name:
         name = shorter
-    words = name.split("[")[0].split("'")[0].strip().split(" ")[-1].split("::")
+    words = name.split("[")[0].split("'")[0].strip().removesuffix(" const").split(" ")[-1].split("::")
     return "::".join(word for word in words if word not in ("", "rdmaquota", "provider", "bench"))
 
 

@@ -3,8 +3,8 @@
 # limits for all that it costs. The difference between many pairs and twice as many, so that nothing else counts. Several
 # times with the objects elsewhere in memory, since receipts lie by address and some beside others. run.sh starts it
 # under fake_device.sh and `rdmaquota run`. The variant "deep" is a tenant five levels down, with the same limits on each.
-# Prints "pairs.KIND.VARIANT INSTRUCTIONS" lines, and where no objects' receipts lie beside each other
-# "pairs_functions.KIND.FUNCTION INSTRUCTIONS" lines for rdmaquota's functions.
+# Prints "pairs.KIND.VARIANT INSTRUCTIONS" lines, and of the first place "pairs_functions.KIND.FUNCTION INSTRUCTIONS" lines
+# for rdmaquota's functions.
 set -eu
 programs=$1/test/bench
 quota=$(mktemp -d)

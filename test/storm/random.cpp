@@ -119,7 +119,7 @@ void random_storm(double seconds, unsigned seed) {
 
     const auto what = fmt::format("{} kills, {} charges, {} denials ({} unproved), seed {}", kills,
                                   board.charges.load(), board.denials.load(), board.unproved.load(), seed);
-    check(static_cast<double>(kills) > seconds * 20 && board.charges > 1000, "a random storm: " + what);
+    check(static_cast<double>(kills) > seconds * 10 && board.charges > 1000, "a random storm: " + what);
     check(most <= static_cast<std::int64_t>(tight), fmt::format("the limit held at each of {} samples", samples),
           fmt::format("{} QPs held at once", most));
     // A wrong denial without a proof is possible where a repairing process gets no CPU for proof_wait_ns; it must stay

@@ -132,6 +132,7 @@ TEST_CASE_METHOD(Watching, "a watch that lasted begins anew at once, another aft
     const bool lasted = GENERATE(true, false);
     if (lasted) begin();
     else be_denied();
+    look();
     REQUIRE(told().watched());
     close(descriptor());
     CHECK_FALSE(told().watched());
