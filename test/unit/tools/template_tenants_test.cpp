@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shm/policy/limits_writer.hpp"
 #include "test/unit/tools/tenant_node.hpp"
 #include "tools/common/shares/divide.hpp"
 #include "tools/common/template_tenants.hpp"
