@@ -555,8 +555,7 @@ TEST_CASE_METHOD(Physics, "who asks while all are read in several passes does no
     most = ShareMover::Clock::duration::max();
     pass(mover, ShareMover::Wants::use, ShareMover::Clock::now(), children[0]);
     CHECK_FALSE(mover.complete());
-    most = std::chrono::nanoseconds(1);
-    for (int i = 0; i < 1000 && !mover.complete(); ++i) pass();
+    pass();
     CHECK(mover.complete());
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shm/policy/limits_writer.hpp"
 #include "test/unit/tools/tenant_node.hpp"
 #include "tools/common/shares/divide.hpp"
 #include "tools/common/template_tenants.hpp"
@@ -44,7 +45,9 @@ struct Accounts : TenantNode {
     // As `reload` keeps transient tenants.
     Policy with_jobs() const {
         auto with = policy;
-        for (const auto& tenant : running_policy(path)->tenants)
+        const auto running = running_policy(path);
+        REQUIRE(running);
+        for (const auto& tenant : running->tenants)
             if (tenant.transient) fill_limits(path, with.tenants.emplace_back(tenant));
         return with;
     }
@@ -96,6 +99,8 @@ TEST_CASE_METHOD(Accounts, "an account that was changed live stays so when anoth
 }
 
 TEST_CASE_METHOD(Accounts, "an account goes with its last job") {
+    std::erase_if(policy.tenants, [](const TenantPolicy& tenant) { return tenant.name == "slurm/{account}/{job}"; });
+    publish(policy);
     add_job("slurm/atlas/job-1");
     add_job("slurm/atlas/job-2");
     REQUIRE(remove_transient(path, "slurm/atlas/job-1"));

@@ -292,18 +292,18 @@ void ShareTree::sum_up(Tenant& tenant, Clock::time_point now) {
         if (denies && !sum.whole) sum.used = std::min(sum.used, std::max(cell.ceiling, cell.bound()));
         if (cell.used != sum.used || cell.need != sum.need) changed_[pair] = 1;
         cell.used = sum.used;
-        cell.need = sum.need;
-        if (keep_lately(cell, pair, now)) tenant.ask_ends = std::min(tenant.ask_ends, cell.lately_ends);
+        const auto before = std::exchange(cell.need, sum.need);
+        if (keep_lately(cell, before, pair, now)) tenant.ask_ends = std::min(tenant.ask_ends, cell.lately_ends);
     }
 }
 
 // What a program gives back and creates again is still wanted meanwhile. True when that is more than is needed now.
-bool ShareTree::keep_lately(Cell& cell, std::size_t pair, Clock::time_point now) noexcept {
+bool ShareTree::keep_lately(Cell& cell, std::uint64_t before, std::size_t pair, Clock::time_point now) noexcept {
+    if (before == cell.lately) cell.lately_ends = now + asking_lasts;
     const bool falls_far = cell.need == 0 || cell.lately > cell.need + steps_of_hysteresis * step_of(resource_of(pair), cell.need);
     if (cell.need < cell.lately && !falls_far && now < cell.lately_ends) return true;
     if (cell.need != cell.lately) changed_[pair] = 1;
     cell.lately = cell.need;
-    cell.lately_ends = now + asking_lasts;
     return false;
 }
 

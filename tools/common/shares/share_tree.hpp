@@ -151,7 +151,7 @@ private:
     void read_gates_if_used(Tenant& tenant, Clock::time_point now);
     bool read_kernel(Tenant& tenant);
     void sum_up(Tenant& tenant, Clock::time_point now);
-    bool keep_lately(Cell& cell, std::size_t pair, Clock::time_point now) noexcept;
+    bool keep_lately(Cell& cell, std::uint64_t before, std::size_t pair, Clock::time_point now) noexcept;
     void add_gates(Tenant& tenant, std::size_t number, Clock::time_point now);
     void add_kernel(const Tenant& tenant);
     struct Sum {
