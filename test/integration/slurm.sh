@@ -56,7 +56,7 @@ is_up() { [[ $(node_state) == idle* || $(node_state) == mixed* || $(node_state) 
 
 start_slurm() {
     hostname $node
-    echo "127.0.0.1 $node" >> /etc/hosts
+    echo "127.0.0.1 localhost $node" >> /etc/hosts
     systemctl start munge
     start_slurmctld
     start_slurmd
@@ -105,16 +105,7 @@ pid_in() { cat /sys/fs/cgroup/system.slice/*slurmstepd.scope/"job_$1"/step_*/use
 
 # A database, slurmdbd and a configuration that uses them: the cluster, the account atlas, the QOS high, and alice in both.
 start_accounting() {
-    mkdir -p mysql
-    chown mysql mysql
-    mariadb-install-db --no-defaults --user=mysql --datadir="$work/mysql" --auth-root-authentication-method=socket \
-        --skip-test-db > mysql-install.log 2>&1 || not_ok "a database is made" "$(tail -n 5 mysql-install.log)"
-    mkdir -p /run/mysqld
-    chown mysql /run/mysqld
-    mariadbd --no-defaults --user=mysql --datadir="$work/mysql" --socket=/run/mysqld/mysqld.sock --skip-networking \
-        --innodb-buffer-pool-size=16M > mysql.log 2>&1 9>&- &
-    database=$!
-    awaits 120 mariadb-admin --no-defaults --socket=/run/mysqld/mysqld.sock ping || not_ok "the database answers" "$(tail -n 5 mysql.log)"
+    systemctl start mariadb
     cat > /etc/slurm/slurmdbd.conf << END
 DbdHost=$node
 SlurmUser=root
@@ -142,8 +133,6 @@ END
 }
 stop_accounting() {
     sed -i '/^Accounting/d' $conf
-    systemctl stop slurmctld slurmdbd
-    kill "$database"
-    wait "$database" 2> /dev/null
+    systemctl stop slurmctld slurmdbd mariadb
     start_slurmctld
 }
