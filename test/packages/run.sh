@@ -79,7 +79,7 @@ in_guest() {
 
 # examine DIR ROOT: the packages in DIR, and their debug symbols
 examine() {
-    local deb name symbols file id unpacked=$work/unpacked triplet
+    local deb name file id unpacked=$work/unpacked triplet
     triplet=$(in_root "$2" dpkg-architecture -qDEB_HOST_MULTIARCH)
     for deb in "$1"/*.deb; do
         name=${deb##*/}
