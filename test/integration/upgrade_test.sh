@@ -52,7 +52,7 @@ is "new programs may have what the old ones do not" "$(limit_now)" 3
 run rdmaquota show
 has "show has the old programs as a tenant" "$out" "tenant default (older rdmaquota)"
 has "with their objects" "$(grep -A 20 'older rdmaquota)' <<< "$out")" "qp 4"
-has "and why the limit is lower" "$out" "7 are used by programs that run with an older rdmaquota"
+has "and why the limit is lower" "$out" "7 are used by programs of an older rdmaquota"
 has "so has its JSON" "$(rdmaquota show --json)" '"name":"default (older rdmaquota)"'
 has "doctor says how many they are" "$(rdmaquota doctor 2>&1)" "3 programs still run with it"
 succeeds "repair leaves them alone" rdmaquota repair

@@ -77,28 +77,30 @@ in_guest() {
     "$repo/test/vm/run.sh" --device both --root "$1" -- bash "$here/in_guest.sh" "$build" "$debs/old" "$debs/new"
 }
 
-# What is in each package. Two architectures of the provider can be installed side by side when all that both have is the same.
+# examine DIR ROOT: the packages in DIR, and their debug symbols
 examine() {
-    local deb symbols file id unpacked=$work/unpacked triplet
+    local deb name file id unpacked=$work/unpacked triplet
     triplet=$(in_root "$2" dpkg-architecture -qDEB_HOST_MULTIARCH)
     for deb in "$1"/*.deb; do
+        name=${deb##*/}
+        case $name in *-dbgsym_*) continue ;; esac
         rm -rf "$unpacked" && dpkg-deb -x "$deb" "$unpacked"
-        case $deb in *-dbgsym_*) continue ;; esac
-        symbols=${deb/_/-dbgsym_}
-        is "${deb##*/} has debug symbols" "$(ls "$symbols")" "$symbols"
-        dpkg-deb -x "$symbols" "$unpacked/symbols"
-        for file in $(find "$unpacked/usr" ! -path '*/shadows/*' -type f \( -name '*.so' -o -path '*bin/*' \)); do
+        dpkg-deb -x "$1/${name/_/-dbgsym_}" "$unpacked/symbols" || not_ok "$name has debug symbols"
+        while read -r file; do
             id=$(readelf -n "$file" | sed -n 's/.*Build ID: //p')
-            is "of ${file##*/}" "$(ls "$unpacked/symbols/usr/lib/debug/.build-id/${id:0:2}")" "${id:2}.debug"
-        done
-        case $deb in
-            */librdmaquota-provider_*)
-                is "its files for all architectures name none" "$(find "$unpacked/usr/share" "$unpacked/etc" -type f -exec zgrep -l "$triplet" {} + 2> /dev/null)" ""
-                id=$(objdump -T "$unpacked"/usr/lib/*/libibverbs/librdmaquota.so | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
-                is "the provider needs no glibc newer than 2.34" "$(printf '%s\n' "$id" GLIBC_2.34 | sort -V | tail -n 1)" GLIBC_2.34
-                ;;
-        esac
+            succeeds "there are debug symbols of ${file##*/}" test -e "$unpacked/symbols/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug"
+        done < <(find "$unpacked/usr" ! -path '*/shadows/*' -type f \( -name '*.so' -o -path '*bin/*' \))
+        [[ $name != librdmaquota-provider_* ]] || examine_provider "$unpacked" "$triplet"
     done
+}
+
+# examine_provider DIR TRIPLET: two architectures of its package can be installed side by side, and an older glibc loads it
+examine_provider() {
+    local newest
+    is "no file that all architectures of the provider share names one" \
+        "$(find "$1/usr/share" "$1/etc" -type f -exec zgrep -l "$2" {} + 2> /dev/null)" ""
+    newest=$(objdump -T "$1/usr/lib/$2/libibverbs/librdmaquota.so" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
+    is "the provider needs no glibc newer than 2.34" "$(printf '%s\n' "${newest:-none}" GLIBC_2.34 | sort -V | tail -n 1)" GLIBC_2.34
 }
 
 # Version 0.1 to these packages, and these to newer ones, while programs and the sidecar run. The guest is this machine's system.

@@ -46,7 +46,7 @@ TEST_CASE("old programs keep what they have, new ones get the rest", "[upgrade]"
     CHECK(node.effective("rxe1") == 10);
     CHECK(node.reason("rxe0") == Reason::upgrade);
     CHECK(std::string(node.segment().origin(Scope::tenant, "rxe0", Resource::qp)->why) ==
-          "4 are used by programs that run with an older rdmaquota");
+          "4 are used by programs of an older rdmaquota");
     CHECK_FALSE(program.charge("rxe0"));
     CHECK_FALSE(program.charge("rxe1"));  // whose entry in the ledger is new
     SECTION("what they give back is the new ones'") {

@@ -145,7 +145,7 @@ Result<void> Balance::hold(std::string_view device, Resource resource, std::uint
     step("hold");
     return fresh_.hold(
         Scope::tenant, device, resource, rest, Reason::upgrade,
-        fmt::format("{} are used by programs that run with an older rdmaquota", format_amount(resource, share)));
+        fmt::format("{} are used by programs of an older rdmaquota", format_amount(resource, share)));
 }
 
 // The policy goes last, since it says that there is something to do.
