@@ -38,7 +38,7 @@ function isFull(model, event) {
 // Commands in the remedy are shown as such if they can be copied safely.
 function help(model, event) {
     if (isFull(model, event)) {
-        return [link.device(event.device), ` is full of ${event.resource}; there it says what helps`];
+        return [link.device(event.device), ` is full of ${event.resource}; see there what helps`];
     }
     const parts = clean(event.helps || "").split(/(rdmaquota (?:(?!, or ).)+)/);
     const shown = parts.map((part, i) => (i % 2 === 1 && command(...part.split(" "))) || part);
