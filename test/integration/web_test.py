@@ -101,6 +101,16 @@ def places(node, page, train):
     check("and what the sidecar does not see", "What the sidecar does not see" in page.text(), page.text())
 
 
+def as_user(browser, node):
+    if os.geteuid() != 0:
+        return
+    node.run("set", "default", "mlx5_0", "qp=50")
+    page = opened(browser, node, user=65534)
+    check("a user sees what is left of its own limit", page.wait("/36 of \\d+/.test(document.body.innerText)", 10) is not None
+          and " free" in page.text() and "is full" not in page.text(), page.text())
+    node.run("unset", "default", "mlx5_0", "qp")
+
+
 def reached_by_keyboard(page):
     """The links and buttons that the tabulator leads to, from the top."""
     page.value("document.getElementById('skip').focus(), true")
@@ -157,6 +167,7 @@ def ordinary():
         page, train = live(browser, node)
         places(node, page, train)
         readable(page)
+        as_user(browser, node)
         photographed(page)
         nothing_from_elsewhere(node, page)
         requests_from_anyone(check, node)
