@@ -1,10 +1,12 @@
 """The pictures of docs/images, made anew: the page with the tests' scene, and rdmaquota top beside it."""
+import fcntl
 import json
 import os
 import pty
 import re
 import select
-import subprocess
+import struct
+import termios
 import time
 import urllib.parse
 
@@ -37,7 +39,7 @@ def screen(node, rows=20, columns=120):
     child, terminal = pty.fork()
     if child == 0:
         os.execvpe(node.cli, [node.cli, "top"], dict(node.environment, TERM="xterm-256color", LINES=str(rows), COLUMNS=str(columns)))
-    subprocess.run(["stty", "-F", os.ptsname(terminal), "rows", str(rows), "cols", str(columns)], check=True)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     shown, end = b"", time.monotonic() + 4
     while time.monotonic() < end:
         if select.select([terminal], [], [], 0.2)[0]:

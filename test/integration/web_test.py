@@ -61,8 +61,8 @@ def live(browser, node):
 
     took = delay(page, "denial", "hepsim (pid", lambda: cms.do("deny_share physics/cms mlx5_0 qp=700"))
     check("a denial is shown within 2 s", took is not None and took < 2000, took)
-    check("with its reason, and what helps", "700 of 700 (its share of a limit above it)" in page.text()
-          and "qp=701 --guarantee" in page.text(), page.text())
+    check("with its reason, and no limit that would not help", "700 of 700 (its share of a limit above it)" in page.text()
+          and "mlx5_0 is full of qp" in page.text() and "--guarantee" not in page.text(), page.text())
     took = delay(page, "again", "denied ×2", lambda: astro.do("again astro mlx5_0 cq=200"))
     check("so is its repetition", took is not None and took < 2500, took)
     check("the last minutes' denials are counted", page.wait_for("1 was denied since", 5) is not None, page.text())
@@ -99,6 +99,16 @@ def places(node, page, train):
     visit(page, "#/node")
     check("what doctor finds is there", page.wait_for("libibverbs does not load us", 30) is not None, page.text())
     check("and what the sidecar does not see", "What the sidecar does not see" in page.text(), page.text())
+
+
+def as_user(browser, node):
+    if os.geteuid() != 0:
+        return
+    node.run("set", "default", "mlx5_0", "qp=50")
+    page = opened(browser, node, user=65534)
+    check("a user sees what is left of its own limit", page.wait("/36 of \\d+/.test(document.body.innerText)", 10) is not None
+          and " free" in page.text() and "is full" not in page.text(), page.text())
+    node.run("unset", "default", "mlx5_0", "qp")
 
 
 def reached_by_keyboard(page):
@@ -157,6 +167,7 @@ def ordinary():
         page, train = live(browser, node)
         places(node, page, train)
         readable(page)
+        as_user(browser, node)
         photographed(page)
         nothing_from_elsewhere(node, page)
         requests_from_anyone(check, node)

@@ -40,9 +40,14 @@ int call(sd_event_source* source, std::uint32_t events, void* data) noexcept {
 
 int ready(sd_event_source* source, int, std::uint32_t events, void* data) { return call(source, events, data); }
 
-int due(sd_event_source* source, std::uint64_t, void* data) {
-    // From now, not from when it was due: a suspended machine owes no ticks.
-    sd_event_source_set_time_relative(source, static_cast<Loop::Body*>(data)->interval_us);
+int due(sd_event_source* source, std::uint64_t planned_us, void* data) {
+    // From when it was due, so that a tick each second misses no second; from now when that is over, too: a machine
+    // that stood still owes no ticks.
+    const auto interval_us = static_cast<Loop::Body*>(data)->interval_us;
+    std::uint64_t now_us = 0;
+    sd_event_now(sd_event_source_get_event(source), CLOCK_MONOTONIC, &now_us);
+    const auto next_us = planned_us + interval_us;
+    sd_event_source_set_time(source, next_us > now_us ? next_us : now_us + interval_us);
     sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
     return call(source, 0, data);
 }
@@ -51,8 +56,8 @@ int caught(sd_event_source* source, const signalfd_siginfo*, void* data) { retur
 
 }  // namespace
 
-// The old one is silent at once, also while its callback runs: its descriptor may be closed next, and sd-event must have
-// let go of it by then, since a child that was forked meanwhile keeps it in the kernel's list.
+// The old one is silent at once, also while its callback runs: its descriptor may be closed next, and sd-event must
+// have let go of it by then, since a child that was forked meanwhile keeps it in the kernel's list.
 Loop::Source& Loop::Source::operator=(Source&& other) noexcept {
     const Source old(std::move(*this));
     body_ = std::move(other.body_);

@@ -5,13 +5,14 @@ import {amount, clean, percent} from "./format.js";
 import {link} from "./links.js";
 import {Model} from "./model.js";
 import {churn, useRow} from "./overview.js";
+import {levelOf} from "./tenants.js";
 
 const most = 20;  // tenants
 
 function tenants(model, use) {
     const {name, unit} = model.resources[use.resource];
     const rows = use.shares.slice(0, most).map(({tenant, cell}) => ({
-        key: tenant.name, class: cell.limit !== null && cell.used >= cell.limit ? "bad" : null,
+        key: tenant.name, class: levelOf(cell),
         cells: [link.tenant(tenant.name), amount(cell.used, unit), percent(cell.used, use.used), amount(cell.limit, unit),
                 amount(cell.peak, unit)],
     }));
@@ -42,7 +43,7 @@ export function devicePage(model, name) {
             const {name: resource, words} = model.resources[use.resource];
             return el("section", {"data-key": resource, class: "card", "aria-label": resource},
                       el("h3", {}, resource, " ", el("small", {}, words)),
-                      el("ul", {class: "uses"}, useRow(model, use)),
+                      el("ul", {class: "uses"}, useRow(model, use, false)),
                       el("details", {open: uses.indexOf(use) < 3}, el("summary", {}, `Who uses ${resource}`), tenants(model, use), processes(model, use)));
         }),
         churn(model, (rate) => rate.device === name),

@@ -82,8 +82,8 @@ export function render(container, ...nodes) {
     children(container, fresh);
 }
 
-// A table with a caption. A column: {title, number: true for figures, sparse: true if it is left out where all cells are dashes};
-// a row: {key, class, cells}.
+// A table with a caption. A column: {title, number: true for figures, sparse: true if it is left out where all cells are dashes,
+// wide: true for sentences}; a row: {key, class, cells}.
 export function table(caption, given, all, empty = "Nothing.") {
     if (all.length === 0) {
         return el("p", {class: "empty"}, empty);
@@ -92,7 +92,7 @@ export function table(caption, given, all, empty = "Nothing.") {
     const columns = given.filter((_, i) => kept[i]);
     const rows = all.map((row) => ({...row, cells: row.cells.filter((_, i) => kept[i])}));
     const head = columns.map(({title, number}) => el("th", {scope: "col", class: number ? "number" : null}, title));
-    const kind = (cell, i) => [columns[i].number && "number", cell === "–" && "none"].filter(Boolean).join(" ") || null;
+    const kind = (cell, i) => [columns[i].number && "number", columns[i].wide && "wide", cell === "–" && "none"].filter(Boolean).join(" ") || null;
     const body = rows.map(({key, cells, ...attributes}) => el("tr", {"data-key": key, ...attributes}, cells.map((cell, i) =>
         i === 0 ? el("th", {scope: "row"}, cell) :
             el("td", {class: kind(cell, i), "data-title": columns[i].title}, el("div", {}, cell)))));

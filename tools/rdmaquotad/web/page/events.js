@@ -27,8 +27,19 @@ function words(model, event) {
         `${amount(event.requested, unit)} more asked`;
 }
 
+// The device itself is full of it: then no limit helps.
+function isFull(model, event) {
+    const device = model.device(event.device);
+    const resource = model.resource(event.resource);
+    const use = model.all && device >= 0 && resource >= 0 ? model.use(device, resource) : {bound: null};
+    return use.bound !== null && use.used >= use.bound;
+}
+
 // Commands in the remedy are shown as such if they can be copied safely.
 function help(model, event) {
+    if (isFull(model, event)) {
+        return [link.device(event.device), ` is full of ${event.resource}; see there what helps`];
+    }
     const parts = clean(event.helps || "").split(/(rdmaquota (?:(?!, or ).)+)/);
     const shown = parts.map((part, i) => (i % 2 === 1 && command(...part.split(" "))) || part);
     return model.all ? shown : ["For an administrator: ", ...shown];
@@ -53,7 +64,7 @@ export function eventList(model, events, title, empty) {
             [el("span", {}, words(model, event)), event.helps ? el("p", {class: "advice"}, help(model, event)) : null],
         ],
     }));
-    return table(title, [{title: "When"}, {title: "What"}, {title: "Who"}, {title: "Device"}, {title: "Why, and what helps"}],
+    return table(title, [{title: "When"}, {title: "What"}, {title: "Who"}, {title: "Device"}, {title: "Why, and what helps", wide: true}],
                  rows, empty);
 }
 

@@ -50,10 +50,10 @@ function room(model, use) {
     return !use.own && use.bound === use.capacity && use.bound !== use.limit ? `${free}: the device has no more` : free;
 }
 
-export function useRow(model, use) {
+export function useRow(model, use, titled = true) {
     const {name, unit, words} = model.resources[use.resource];
     return el("li", {"data-key": use.own ? `${name} ${use.shares[0].tenant.name}` : name, class: "use"},
-              el("p", {class: "figures"}, el("b", {}, name), " ", el("small", {}, words)),
+              titled ? el("p", {class: "figures"}, el("b", {}, name), " ", el("small", {}, words)) : null,
               el("p", {class: "figures"}, use.bound === null ? amount(use.used, unit) : `${amount(use.used, unit)} of ${amount(use.bound, unit)}`,
                  el("span", {class: "room"}, room(model, use))),
               use.bound === null ? null : bar(model, use),

@@ -2,6 +2,7 @@
 import {el, table} from "./dom.js";
 import {amount, clean, duration, percent, reasons} from "./format.js";
 import {link} from "./links.js";
+import {Model, near} from "./model.js";
 
 // Of the figures of a cell; those that nobody has are left out.
 export const figureColumns = [
@@ -55,11 +56,13 @@ export function explained(cells) {
         el("div", {}, el("dt", {}, word), el("dd", {}, meaning))));
 }
 
+// A share that is used up is nothing to mend: it grows when others leave something.
 export function levelOf(cell) {
-    if (!cell) {
+    if (!cell || cell.used === 0) {
         return null;
     }
-    return cell.debt > 0 || (cell.limit !== null && cell.used >= cell.limit) ? "bad" : cell.grace !== null ? "warn" : null;
+    const fill = Model.fill(cell);
+    return fill >= 1 ? "bad" : fill >= near || cell.grace !== null ? "warn" : null;
 }
 
 function row(model, device, resource, {tenant, depth}) {
