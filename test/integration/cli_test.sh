@@ -176,6 +176,7 @@ printf 'version = 1\n[tenant.blue."*"]\nqp = 5\n[tenant.blue.rxe0]\nqp = { guara
 try "$rdmaquota" check guarantee.toml
 check "check warns of a guarantee above the limit" \
     grep -q "warning: .*tenant 'blue' is guaranteed 7 qp on rxe0, more than its limit of 5" err
+check "and says what is guaranteed" grep -q "tenant blue *rxe0 *guaranteed qp 7" out
 touch log && chmod 644 log
 printf 'version = 1\n[log]\ntarget = "file"\nfile = "%s"\n' "$work/log" >log.toml
 try "$rdmaquota" check log.toml

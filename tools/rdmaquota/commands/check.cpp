@@ -38,12 +38,20 @@ void add_scope(Table& table, const std::string& who, const ScopeLimits& scope) {
     if (scope.empty()) table.add({"  " + who, "", "no limits"});
 }
 
+// "soft qp 30"
+void add_part(Table& table, const std::string& who, std::string_view part, const ScopeLimits& scope) {
+    for (const auto& entry : scope)
+        table.add({"  " + who, device_words(entry.device), fmt::format("{} {}", part, limits_text(entry.limits))});
+}
+
 void add_tenant(Table& table, const TenantPolicy& tenant) {
     const auto who = (is_template(tenant.name) ? "template " : "tenant ") + tenant.name;
     for (const auto& match : tenant.matches) table.add({"  " + who, "", printable("match " + match_words(match))});
     if (tenant.mode) table.add({"  " + who, "", "mode " + std::string(name(*tenant.mode))});
     if (tenant.deny_errno) table.add({"  " + who, "", "denial " + std::string(deny_errno_name(*tenant.deny_errno))});
     add_scope(table, who, tenant.limits[index(Scope::tenant)]);
+    add_part(table, who, "soft", tenant.softs);
+    add_part(table, who, "guaranteed", tenant.guarantees);
     const auto& process = tenant.limits[index(Scope::process)];
     if (!process.empty()) add_scope(table, "each process of " + who, process);
 }

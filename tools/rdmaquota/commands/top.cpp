@@ -86,8 +86,8 @@ private:
         timespec now{};
         ::clock_gettime(CLOCK_REALTIME, &now);
         const auto time = event_time(static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000, true).substr(11, 8);
-        auto text = fmt::format("{}  by {}  mode {}  {} processes", time, views[static_cast<std::size_t>(view_)],
-                                mode(), processes);
+        auto text = fmt::format("{}  by {}  mode {}  {} process{}", time, views[static_cast<std::size_t>(view_)],
+                                mode(), processes, processes == 1 ? "" : "es");
         const auto around = findings(directory_).bypasses.size();
         if (around != 0) text += fmt::format("  {} around the quota", around);
         if (changed != 0) text += fmt::format("  {} limits not as configured", changed);
