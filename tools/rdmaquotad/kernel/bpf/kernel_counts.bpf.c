@@ -68,6 +68,7 @@ static void opened(u64 file, struct ib_device *device) {
 
 static void exiting(struct task_struct *task) {
     u32 pid = BPF_CORE_READ(task, tgid);
+    take_mark();
     if (guarded) give_up_reservation();
     if (BPF_CORE_READ(task, signal, live.counter) == 0 && bpf_map_lookup_elem(&holders, &pid)) tell(1, pid);
 }
@@ -131,6 +132,13 @@ int BPF_PROG(on_device_memory) {
 SEC("fentry/ib_uverbs_open_qp")
 int BPF_PROG(on_open_qp) {
     set_mark(mark_second_handle);
+    return 0;
+}
+
+// One that failed has made nothing, or has not begun.
+SEC("fexit/ib_uverbs_open_qp")
+int BPF_PROG(on_open_qp_end) {
+    take_mark();
     return 0;
 }
 
