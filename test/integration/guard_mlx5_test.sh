@@ -85,6 +85,9 @@ part() { # its exit status is in $ended
 mount -t debugfs debugfs /sys/kernel/debug 2> /dev/null
 rdmaquota set "$device" mr=4 > /dev/null
 sleep 1
+request open_qp=1 rc=5
+is "a second handle that cannot be opened makes no other QP one" "$out" "open_qp: 0 of 1 EFAULT rc: 3 of 5 EDQUOT"
+part
 request mr=1 unanswered=100000
 is "a new length counts also where the kernel cannot answer" "$out, $(counted default mr_bytes)" "mr: 1 of 1 unanswered: 0 of 1 EFAULT, 100000"
 part
