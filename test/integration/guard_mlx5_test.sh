@@ -117,7 +117,7 @@ echo 0 > /sys/kernel/debug/mlx5sim/rereg_mr/delay_ms
 request unknown=10:4096
 is "a method that is not known makes one too many, and then nothing" "$out, $(counted default mr)" "unknown: 5 of 10 EDQUOT, 5"
 part
-is "its program is not killed" "$ended, $(counted default mr)" "0, 0"
+is "its program is not killed, but ends with the status of a refusal" "$ended, $(counted default mr)" "1, 0"
 request unknown=3:500000
 is "nor for its bytes" "$out" "unknown: 3 of 3"
 part
