@@ -33,6 +33,7 @@
 #                and sid
 #   guard        the kernel refuses what exceeds a limit, by all ways around; guard_trixie and guard_sid in the kernels of
 #                Debian 13 and sid
+#   guard_ways   its corners: unusual files and requests, tenants of all modes, nobody there to know a tenant
 #   guard_shares shares by the kernel's figures: a forged ledger costs the others nothing
 #   guard_mlx5   the guard on the simulated mlx5_0
 #   guard_oracle the oracle under the guard, also while programs and the sidecar are killed; RDMAQUOTA_ORACLE_SEED and
@@ -75,7 +76,7 @@ by_default=(
     "mlx5 dv pyverbs_mlx5 guard_mlx5"
     model
     storm
-    "guard guard_oracle guard_shares"
+    "guard guard_ways guard_oracle guard_shares"
     kernel_trixie
     kernel_sid
     guard_trixie
@@ -114,7 +115,7 @@ done
 # once.
 guest_of() {
     case $1 in
-        uninstalled | guest | tenants | shares | objects | programs | pyverbs | guard | guard_oracle | guard_shares | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
+        uninstalled | guest | tenants | shares | objects | programs | pyverbs | guard | guard_ways | guard_oracle | guard_shares | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
         oracle | guard_races) echo rxe-2 ;;
         mlx5 | dv | pyverbs_mlx5 | guard_mlx5) echo both-1 ;;
         early) echo mlx5sim-1 ;;
@@ -283,7 +284,7 @@ cpu_of() { awk '{ printf "%.0f", $1 + $2 }' "$work/$1.cpu"; }
 boot() { # GUEST SUITE...
     local guest=$1 variable variables=()
     shift
-    for variable in RDMAQUOTA_LONG RDMAQUOTA_SEED RDMAQUOTA_ORACLE_SEED RDMAQUOTA_ORACLE_STEPS; do
+    for variable in RDMAQUOTA_LONG RDMAQUOTA_ROUNDS RDMAQUOTA_SEED RDMAQUOTA_ORACLE_SEED RDMAQUOTA_ORACLE_STEPS; do
         [ -z "${!variable-}" ] || variables+=(--env "$variable=${!variable}")
     done
     "$repo/test/vm/run.sh" --stage --device "${guest%-*}" --cpus "${guest#*-}" --timeout $((600 * $#)) ${variables+"${variables[@]}"} -- \

@@ -37,3 +37,21 @@ qp = 3
 mr_bytes = "1MiB"
 END
 }
+# try COMMAND...: runs it until it waits or has ended; what it printed is in $out, what the kernel then has of PDs in $have
+try() {
+    rm -f keys
+    mkfifo keys
+    "$@" < keys > tried 2>&1 &
+    program=$!
+    exec 8<> keys
+    for _ in $(seq 300); do
+        { grep -q waiting tried || ! kill -0 $program 2> /dev/null; } && break
+        sleep 0.05
+    done
+    have=$(pds)
+    out=$(grep -v waiting tried)
+    echo >&8
+    exec 8>&-
+    wait $program 2> /dev/null
+    ended=$?
+}

@@ -46,6 +46,83 @@ is "nothing is left in the books" "$(counted default mr_bytes) $(counted default
 around rc=5
 has "QPs are limited as on rxe" "$out" "rc: 3 of 5, then EDQUOT"
 leave
+rdmaquota set "$device" dm=2 ah=2 srq=2 mw=2 counters=2 xrcd=2 > /dev/null
+sleep 1
+for kind in dm ah srq mw counters xrcd; do
+    around $kind=4
+    is "so is $kind" "$out, $(counted default $kind)" "$kind: 2 of 4, then EDQUOT, 2"
+    leave
+done
+rdmaquota set "$device" dm_bytes=8192 > /dev/null
+rdmaquota unset "$device" dm > /dev/null
+sleep 1
+around dm=4:3200
+is "and its bytes" "$out, $(counted default dm_bytes)" "dm: 2 of 4, then EDQUOT, 6400"
+leave
+
+# request STEP...: requests of a program from which the provider is hidden, until it waits or has ended
+request() {
+    rm -f keys
+    mkfifo keys
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    unshare -m sh -c 'mount -t tmpfs tmpfs /etc/libibverbs.d && echo "driver mlx5" > /etc/libibverbs.d/mlx5.driver && exec "$@"' \
+        sh "$programs/requests" "$device" "$@" wait < keys > tried 2>&1 &
+    program=$!
+    exec 8<> keys
+    for _ in $(seq 300); do
+        { grep -q waiting tried || ! kill -0 $program 2> /dev/null; } && break
+        sleep 0.05
+    done
+    out=$(grep -v waiting tried | xargs)
+}
+part() { # its exit status is in $ended
+    echo >&8
+    exec 8>&-
+    wait $program 2> /dev/null
+    ended=$?
+    until_counted default mr_bytes 0
+}
+mount -t debugfs debugfs /sys/kernel/debug 2> /dev/null
+rdmaquota set "$device" mr=4 > /dev/null
+sleep 1
+request open_qp=1 rc=5
+is "a second handle that cannot be opened makes no other QP one" "$out" "open_qp: 0 of 1 EFAULT rc: 3 of 5 EDQUOT"
+part
+request mr=1 unanswered=100000
+is "a new length counts also where the kernel cannot answer" "$out, $(counted default mr_bytes)" "mr: 1 of 1 unanswered: 0 of 1 EFAULT, 100000"
+part
+request mr=1 unanswered=900000 mr=1 unanswered=900000
+is "and is refused" "$out, $(counted default mr_bytes)" "mr: 1 of 1 unanswered: 0 of 1 EFAULT mr: 1 of 1 unanswered: 0 of 1 EDQUOT, 904096"
+part
+request mr=1 written=2000000
+part
+is "by write, whoever has too many bytes by a new length is killed" "$ended" 137
+request mr=4 access=4096
+is "an MR may take another's place where there is no room for one more" "$out, $(counted default mr) $(counted default mr_bytes)" "mr: 4 of 4 access: 1 of 1, 4 16384"
+part
+is "its program lives" "$ended, $(counted default mr) $(counted default mr_bytes)" "0, 0 0"
+request mr=1 rereg=1000000 access=0
+is "also where there is no room for its bytes twice" "$out, $(counted default mr_bytes)" "mr: 1 of 1 rereg: 1 of 1 access: 1 of 1, 1000000"
+part
+is "nothing is left in the books of that either" "$ended, $(counted default mr) $(counted default mr_bytes)" "0, 0 0"
+echo 300 > /sys/kernel/debug/mlx5sim/rereg_mr/delay_ms
+request mr=2 both=700000
+is "of two at once, one has room" "$out, $(counted default mr_bytes)" "mr: 2 of 2 both: 0 of 1 EDQUOT, 704096"
+part
+request mr=2 both=300000
+is "or both have" "$out, $(counted default mr_bytes)" "mr: 2 of 2 both: 1 of 1, 600000"
+part
+is "and nobody is killed" "$ended" 0
+echo 0 > /sys/kernel/debug/mlx5sim/rereg_mr/delay_ms
+request unknown=10:4096
+is "a method that is not known makes one too many, and then nothing" "$out, $(counted default mr)" "unknown: 5 of 10 EDQUOT, 5"
+part
+is "its program is not killed, but ends with the status of a refusal" "$ended, $(counted default mr)" "1, 0"
+request unknown=3:500000
+is "nor for its bytes" "$out" "unknown: 3 of 3"
+part
+rdmaquota unset "$device" mr > /dev/null
+
 stop_sidecar
 rdmaquota guard off > /dev/null
 finish

@@ -1,6 +1,7 @@
 #!/bin/bash
 # guard_races_test.sh BUILD: the guard when things happen at once, on two CPUs: programs that change their requests, many
-# that want the last of something, and honest ones that look alike. RDMAQUOTA_ROUNDS: how often. Runs as root in the guest.
+# that want the last of something, and honest ones that look alike. RDMAQUOTA_ROUNDS: how often; honest ones 200 times with
+# --long, else as often as two minutes allow. Runs as root in the guest.
 set -u
 # shellcheck source=test/integration/guest.sh
 . "$(dirname "$0")/guest.sh"
@@ -57,18 +58,46 @@ done
 is "192 threads of three programs have the limit at most" "$([ $most -le 5 ] && echo yes || echo $most)" yes
 until_counted default pd 0
 
-guard_policy deny 8 > policy.toml
-rdmaquota reload policy.toml > /dev/null
-refused=0
+# Threads that open the device at once are one process, whose limit holds for all of them.
+rdmaquota set "$device" pd=2 --process > /dev/null
+sleep 1
+most=0
 for _ in $(seq "$rounds"); do
+    now=$("$programs/around" everywhere 10 < /dev/null | sed -n 's/pd: \([0-9]*\) .*/\1/p')
+    [ "${now:-9}" -le $most ] || most=$now
+done
+is "64 threads with a file each have their process's limit together" $most 2
+rdmaquota unset "$device" pd --process > /dev/null
+
+guard_policy deny 16 > policy.toml
+rdmaquota reload policy.toml > /dev/null
+sleep 1
+refused=0 done=0
+begin=$SECONDS
+twins=${RDMAQUOTA_ROUNDS:-200}
+until [ $done -ge "$twins" ] || { [ -z "${RDMAQUOTA_ROUNDS-}${RDMAQUOTA_LONG-}" ] && [ $((SECONDS - begin)) -ge 120 ]; }; do
     jobs=()
-    for i in 1 2 3 4; do
+    for i in 1 2 3 4 5 6 7 8; do
         unshare --pid --fork "$programs/raw_uverbs" ioctl 2 < /dev/null > "twin.$i" 2>&1 &
         jobs+=($!)
     done
     for i in "${jobs[@]}"; do wait "$i" || refused=$((refused + 1)); done
+    done=$((done + 1))
 done
+echo "# $done rounds of 8 programs"
 is "honest programs that are pid 1 of namespaces, all at once: none refused, none killed" $refused 0
+
+# Others' locks of the device file are nobody's use of it.
+"$programs/around" locked 2 < <(sleep 100) > locks 2>&1 &
+keeper=$!
+until grep -q waiting locks; do sleep 0.05; done
+rdmaquota set "$device" hca_handle=2 > /dev/null
+sleep 1
+"$programs/raw_uverbs" ioctl 2 < /dev/null > locked 2>&1
+is "beside one that keeps the device file locked there is room" "$(grep pd: locked)" "pd: 2 of 2"
+kill $keeper
+wait $keeper 2> /dev/null
+rdmaquota unset "$device" hca_handle > /dev/null
 
 # Killed at any moment, they leave nothing.
 for _ in $(seq "$rounds"); do

@@ -9,24 +9,6 @@ set -u
 # shellcheck source=test/integration/guard.sh
 . "$here/guard.sh"
 objects=$programs/verbs_objects
-# try COMMAND...: runs it until it waits or has ended; what it printed is in $out, what the kernel then has of PDs in $have
-try() {
-    rm -f keys
-    mkfifo keys
-    "$@" < keys > tried 2>&1 &
-    program=$!
-    exec 8<> keys
-    for _ in $(seq 300); do
-        { grep -q waiting tried || ! kill -0 $program 2> /dev/null; } && break
-        sleep 0.05
-    done
-    have=$(pds)
-    out=$(grep -v waiting tried)
-    echo >&8
-    exec 8>&-
-    wait $program 2> /dev/null
-    ended=$?
-}
 users_before=$(cat /sys/module/ib_uverbs/refcnt)
 guard_policy deny 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null

@@ -65,7 +65,7 @@ void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
     __atomic_store_n(words.asks_ids, knows_ids(), __ATOMIC_RELAXED);
     told_ = greedy_;
     for (const auto& device : devices)
-        if (const auto stamp = rows_.node_stamp(device)) know({0, 0, hash_of(device), 0}, *stamp);
+        if (const auto stamp = rows_.waiting_stamp(device)) know({0, 0, hash_of(device), 0}, *stamp);
     introduce_bound(devices);
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
@@ -105,6 +105,7 @@ void GuardOwners::introduce(std::uint32_t pid, const std::vector<std::string>& d
 }
 
 void GuardOwners::settle() {
+    program_.settle(0, {});
     const auto* files = program_.files();
     for (std::uint32_t i = 0; i < opener_slots; ++i)
         if (files[i].id != 0 && files[i].stamped == 0) settle(files[i], program_.words().openers[i]);

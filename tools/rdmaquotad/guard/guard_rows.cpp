@@ -193,7 +193,8 @@ void GuardRows::drop_unused(const Node& node, const std::vector<std::string>& de
     }
 }
 
-std::optional<guard_stamp> GuardRows::node_stamp(std::string_view device) const {
+std::optional<guard_stamp> GuardRows::waiting_stamp(std::string_view device) const {
+    if (const auto of_default = stamp(default_tenant, device)) return of_default;
     const auto found = tenants_.find(Place{std::string(node_tenant), std::string(device)});
     if (found == tenants_.end()) return std::nullopt;
     guard_stamp stamp{};

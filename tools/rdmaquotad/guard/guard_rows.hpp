@@ -36,8 +36,8 @@ public:
     // Where a process of the tenant with this key counts on a device; none when there is no such tenant or device.
     std::optional<guard_stamp> stamp(std::string_view tenant, std::string_view device) const;
 
-    // The same for one who is not known: it counts for the node only.
-    std::optional<guard_stamp> node_stamp(std::string_view device) const;
+    // The same for one who is not known: that of `default`, or of the node where there is no such tenant.
+    std::optional<guard_stamp> waiting_stamp(std::string_view device) const;
     bool is_exceeded(std::uint32_t row) const noexcept;
 
     struct Meaning {

@@ -26,7 +26,7 @@ struct Look {
     bool needed;
 };
 const Look looks[] = {
-    {"ib_uverbs_rereg_mr", "on_rereg_done", If::always, false},
+    {"ib_uverbs_rereg_mr", "on_rereg_end", If::always, false},
     {"ib_uverbs_ioctl", "on_ioctl_end", If::always, false},
     {"bpf_lsm_file_ioctl_compat", "on_ioctl_compat", If::hooks, false},
     {"bpf_lsm_file_ioctl", "on_ioctl", If::hooks, true},

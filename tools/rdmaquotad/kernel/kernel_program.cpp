@@ -56,7 +56,7 @@ const Hook hooks[] = {
      "mr_bytes counts MRs of device memory"},
     {Way::fentry, "ib_umem_odp_get", {"on_demand"}, "mr_bytes counts on-demand memory"},
     {Way::fentry, "ib_umem_odp_alloc_implicit", {"on_demand_implicit"}, "mr_bytes counts implicit on-demand memory"},
-    {Way::fentry, "ib_uverbs_open_qp", {"on_open_qp"}, "qp counts second handles of shared XRC QPs"},
+    {Way::fentry, "ib_uverbs_open_qp", {"on_open_qp_end", "on_open_qp"}, "qp counts second handles of shared XRC QPs"},
     {Way::fentry, "ib_uverbs_rereg_mr", {"on_rereg_mr"}, "mr_bytes does not follow ibv_rereg_mr"},
     {Way::fentry, "proc_exit_connector", {"on_exit"}, late_return},
     {Way::fentry, "alloc_commit_idr_uobject", {"on_commit"}, nullptr},

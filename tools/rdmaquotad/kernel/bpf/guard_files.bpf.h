@@ -14,6 +14,7 @@ struct {
 } stamps SEC(".maps");
 
 u32 guard_asks_cgroup, guard_asks_ids;  // what the policy's matches look at
+u64 guard_seen_ns;                      // when the sidecar last did what it does each second, by the monotonic clock
 
 __attribute__((noinline)) u64 guard_ids(void) {
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
@@ -42,25 +43,44 @@ __attribute__((noinline)) u32 device_hash(u32 file) {
     return GUARD_HASH_END((u32)(hash ^ hash >> 32));
 }
 
-// Finds or makes the row of a process on a device, and counts one more file. 0, and lost, when there is no room.
+// A row's word for a process on a device: a hash of both, and in the lowest bits how many files the process has open.
+// A row that is being left has `row_clears`, which is nobody's.
+enum { files_bits = 16, row_clears = 1, most_attempts = 64 };
+
+static __always_inline u64 process_word(u32 pid, u64 since, u32 device) {
+    u64 hash = GUARD_HASH_BEGIN;
+    hash = GUARD_HASH_NEXT(hash, pid);
+    hash = GUARD_HASH_NEXT(hash, since);
+    hash = GUARD_HASH_NEXT(hash, since >> 32);
+    hash = GUARD_HASH_NEXT(hash, device);
+    return GUARD_HASH_END(hash) << files_bits;
+}
+
+// Counts one more file. False when the row is another's.
+static __always_inline bool share_row(struct guard_row *row, u64 process) {
+    for (u32 i = 0; i < most_attempts; ++i) {
+        u64 before = row->process;
+        if (before != 0 && before >> files_bits != process >> files_bits) return false;
+        if (__sync_val_compare_and_swap(&row->process, before, (before ? before : process) + 1) == before) return true;
+    }
+    return false;
+}
+
+// Finds or makes the row of a process on a device, and counts one more file. 0, and lost, when there is no room. Threads that
+// come at once have the same row, and write the same to it.
 __attribute__((noinline)) u32 enter_process(u32 pid, u64 since, u32 device, u32 process_class) {
-    u64 process = (u64)pid << 32 | device, before;
     u32 first = slot_of(pid, 0, process_rows, 0);
     struct guard_row *limits = row_at(process_class), *row;
     if (!limits || process_class == 0) return 0;
     for (u32 probe = 0; probe < process_probes; ++probe) {
         u32 at = (first + probe) % process_rows;
-        if (at == 0 || !(row = row_at(at))) continue;
-        before = __sync_val_compare_and_swap(&row->process, 0, process);
-        if (before != 0 && (before != process || row->since != since)) continue;
-        if (before == 0) {
-            row->since = since;
-            row->process_class = process_class;
-            row->enforced = limits->enforced;
-            row->total = limits->total;
-            __builtin_memcpy(row->limit, limits->limit, sizeof row->limit);
-        }
-        __sync_fetch_and_add(&row->files, 1);
+        if (at == 0 || !(row = row_at(at)) || !share_row(row, process_word(pid, since, device))) continue;
+        row->pid = pid;
+        row->since = since;
+        row->process_class = process_class;
+        __builtin_memcpy(row->limit, limits->limit, sizeof row->limit);
+        row->total = limits->total;
+        row->enforced = limits->enforced;
         return at;
     }
     lose();
@@ -69,10 +89,18 @@ __attribute__((noinline)) u32 enter_process(u32 pid, u64 since, u32 device, u32 
 
 __attribute__((noinline)) int leave_process(u32 row) {
     struct guard_row *of = row_at(row);
-    if (!of || of->files == 0 || __sync_fetch_and_add(&of->files, -1) != 1) return 0;
-    of->since = 0;
-    for (u32 i = 0; i < guard_resources; ++i) of->used[i] = of->refused[i] = 0;
-    of->process = 0;
+    if (!of) return 0;
+    for (u32 i = 0; i < most_attempts; ++i) {
+        u64 before = of->process, after = before - 1;
+        if ((before & ((1 << files_bits) - 1)) == 0) return 0;
+        if ((after & ((1 << files_bits) - 1)) == 0) after = row_clears;
+        if (__sync_val_compare_and_swap(&of->process, before, after) != before) continue;
+        if (after != row_clears) return 0;
+        of->since = of->pid = of->enforced = 0;
+        for (u32 at = 0; at < guard_resources; ++at) of->used[at] = of->refused[at] = 0;
+        of->process = 0;
+        return 0;
+    }
     return 0;
 }
 
@@ -86,13 +114,15 @@ __attribute__((noinline)) int add_held(u32 file, u32 row, u64 sign) {
     return 0;
 }
 
-// From now on it counts in these rows. The node, the last, may count it already. `count` comes last: by then the rows are
-// there.
+// From now on it counts in these rows, no more in those that it waited in; the node, the last of both, goes on counting it.
+// `count` comes last: by then the rows are there.
 static __always_inline void adopt_stamp(struct guard_file *it, u32 file, const struct guard_stamp *stamp) {
-    u32 first = 0, counted = it->stamp.count;
+    u32 first = 0, counted = it->stamp.count, before[guard_depth];
     if (__sync_val_compare_and_swap(&it->stamped, 0, 1) != 0) return;
+    __builtin_memcpy(before, it->stamp.rows, sizeof before);
     it->process_row = enter_process(it->pid, it->since, it->who.device, stamp->process_class);
     if (it->process_row) it->stamp.rows[first++] = it->process_row;
+    else if (stamp->process_class && guard_mode == guard_deny) it->poisoned = 1;  // no room to count the process
     for (u32 i = 0; i < guard_depth - 1; ++i) {
         if (i >= stamp->count) break;
         it->stamp.rows[(first + i) % guard_depth] = stamp->rows[i];
@@ -100,10 +130,14 @@ static __always_inline void adopt_stamp(struct guard_file *it, u32 file, const s
     it->stamp.process_class = stamp->process_class;
     it->stamp.deny_errno = stamp->deny_errno;
     for (u32 i = 0; i < guard_depth; ++i) {
-        if (i + counted >= stamp->count + first) break;
+        if (i + (counted != 0) >= stamp->count + first) break;
         add_held(file, it->stamp.rows[i], 1);
     }
     it->stamp.count = stamp->count + first;
+    for (u32 i = 0; i < guard_depth; ++i) {
+        if (i + 1 >= counted) break;
+        add_held(file, before[i], -1ULL);
+    }
 }
 
 static __always_inline struct guard_stamp *stamp_of(u64 cgroup, u64 ids, u32 device) {
@@ -111,27 +145,35 @@ static __always_inline struct guard_stamp *stamp_of(u64 cgroup, u64 ids, u32 dev
     return bpf_map_lookup_elem(&stamps, &who);
 }
 
-// One who is not known counts for the node meanwhile.
+// One who is not known counts for the node meanwhile, since the sidecar knows it in a moment. Where there is none, as one of
+// `default`.
 static __always_inline void await_stamp(struct guard_file *it, u32 file) {
-    struct guard_stamp *node = stamp_of(0, 0, it->who.device);
-    if (node) {
-        it->stamp.rows[0] = node->rows[0];
-        it->stamp.deny_errno = node->deny_errno;
-        it->stamp.count = 1;
+    struct guard_stamp *of_default = stamp_of(0, 0, it->who.device);
+    u32 count = of_default ? of_default->count : 0, first = 0;
+    if (bpf_ktime_get_ns() - guard_seen_ns < guard_alone_ns && count) first = count - 1;
+    for (u32 i = 0; i < guard_depth; ++i) {
+        u32 at = first + i;
+        asm volatile("" : "+r"(at));  // so that the verifier sees the bound in the register that is used
+        if (!of_default || at >= count || at >= guard_depth) break;
+        it->stamp.rows[i] = of_default->rows[at];
+        it->stamp.count = i + 1;
+        it->stamp.deny_errno = of_default->deny_errno;
     }
     it->waits = it->ids && stamp_of(0, it->ids, it->who.device) != 0;
     tell_guard(told_pending, file, 0, 0, 0);
 }
 
-// Begins the guard's part of a file that was entered just now.
-static __always_inline struct guard_file *begin_file(u64 id, u32 pid, u64 since, u64 cgroup, u64 ids) {
+// Begins the guard's part of a file that was entered just now, for the process that has it.
+static __always_inline struct guard_file *begin_file(u64 id, struct task_struct *task, u64 ids) {
     struct guard_file *it = file_at((u32)id);
     if (!it || it->id == id) return 0;
-    it->pid = pid;
-    it->since = since;
-    it->who.cgroup = guard_asks_cgroup ? cgroup : guard_any;
+    it->pid = BPF_CORE_READ(task, tgid);
+    it->since = BPF_CORE_READ(task, group_leader, start_time);
+    it->uid = BPF_CORE_READ(task, cred, euid.val);
+    it->gid = BPF_CORE_READ(task, cred, egid.val);
+    it->who.cgroup = guard_asks_cgroup ? BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id) : guard_any;
     it->who.ids = guard_asks_ids ? ids : guard_any;
-    it->ids = (u32)bpf_get_current_uid_gid() ? ids : 0;
+    it->ids = it->uid ? ids : 0;
     it->who.device = device_hash((u32)id);
     it->stamp.deny_errno = 122;  // EDQUOT
     it->id = id;
@@ -139,9 +181,7 @@ static __always_inline struct guard_file *begin_file(u64 id, u32 pid, u64 since,
 }
 
 __attribute__((noinline)) int stamp_current(u64 id) {
-    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-    struct guard_file *it = begin_file(id, current_pid(), BPF_CORE_READ(task, group_leader, start_time),
-                                       bpf_get_current_cgroup_id(), guard_ids());
+    struct guard_file *it = begin_file(id, (struct task_struct *)bpf_get_current_task(), guard_ids());
     struct guard_stamp *stamp = 0;
     if (!it) return 0;
     if (it->who.ids) stamp = stamp_of(it->who.cgroup, it->who.ids, it->who.device);
@@ -154,7 +194,8 @@ __attribute__((noinline)) int stamp_current(u64 id) {
 static __always_inline void settle_file(const struct settle_request *request) {
     struct guard_file *it = file_at((u32)request->id);
     struct guard_stamp stamp = request->stamp;
-    if (it && it->id == request->id) adopt_stamp(it, (u32)request->id, &stamp);
+    guard_seen_ns = bpf_ktime_get_ns();
+    if (it && it->id == request->id && request->id) adopt_stamp(it, (u32)request->id, &stamp);
 }
 
 // The file is closed: what it still counts, because an end was missed, is given back.

@@ -10,41 +10,62 @@
 #include <rdma/rdma_user_ioctl_cmds.h>
 
 #include "guard_rereg.bpf.h"
+#include "guard_stock.bpf.h"
 
-enum { no_kind = ~0U, by_write = ~1U, another_length = kind_count };  // by_write: the command in the request tells
+enum { no_kind = ~0U, by_write = ~1U };  // by_write: the command in the request tells
 enum { looked_attributes = 12, usual_attributes = 5 };
 enum { rereg_translation = 1 };  // IB_MR_REREG_TRANS (include/rdma/ib_verbs.h); the same as IBV_REREG_MR_CHANGE_TRANSLATION
+
+// Of newer kernels than the headers (ib_user_ioctl_cmds.h, mlx5_user_ioctl_cmds.h).
+enum { object_dmah = UVERBS_OBJECT_ASYNC_EVENT + 1, method_dmah_alloc = 0 };
+enum { method_reg_mr = UVERBS_METHOD_REG_DMABUF_MR + 1, reg_mr_length = 5, reg_mr_access = 6 };
 
 struct request {
     u32 kind;
     u32 length_attribute;  // has the bytes; 0: none has
+    u32 access_attribute;  // tells whether they are pinned; 0: they are
 };
 
 #define METHOD(object, method) ((u32)(object) << 16 | (method))
 
+// How many methods the kernel's own objects have that make nothing or are known below. A later one may make an object, as
+// may one that a driver adds to an object that is not its own; what is a driver's own does not count.
+static const u8 known_methods[object_dmah + 1] = {
+    [UVERBS_OBJECT_DEVICE] = 16, [UVERBS_OBJECT_PD] = 1, [UVERBS_OBJECT_CQ] = 2, [UVERBS_OBJECT_QP] = 2,
+    [UVERBS_OBJECT_SRQ] = 2, [UVERBS_OBJECT_AH] = 1, [UVERBS_OBJECT_MR] = method_reg_mr + 1, [UVERBS_OBJECT_MW] = 1,
+    [UVERBS_OBJECT_FLOW] = 1, [UVERBS_OBJECT_XRCD] = 1, [UVERBS_OBJECT_RWQ_IND_TBL] = 1, [UVERBS_OBJECT_WQ] = 2,
+    [UVERBS_OBJECT_FLOW_ACTION] = 3, [UVERBS_OBJECT_DM] = 2, [UVERBS_OBJECT_COUNTERS] = 3,
+    [UVERBS_OBJECT_ASYNC_EVENT] = 1, [object_dmah] = 2,
+};
+
+static __always_inline u32 kind_of_other(u32 object, u32 method) {
+    if (object & UVERBS_ID_NS_MASK) return no_kind;
+    asm volatile("" : "+r"(object));  // so that the verifier sees the bound in the register that is used
+    return object <= object_dmah && method < known_methods[object] ? no_kind : unknown_kind;
+}
+
 static __always_inline struct request request_of(u32 object, u32 method) {
-    struct request it = {no_kind, 0};
     switch (METHOD(object, method)) {
-        case METHOD(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE): it.kind = by_write; break;
-        case METHOD(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT): it.kind = kind_handle; break;
-        case METHOD(UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE): it.kind = kind_cq; break;
-        case METHOD(UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE): it.kind = kind_qp; break;
-        case METHOD(UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE): it.kind = kind_srq; break;
-        case METHOD(UVERBS_OBJECT_WQ, UVERBS_METHOD_WQ_CREATE): it.kind = kind_wq; break;
-        case METHOD(UVERBS_OBJECT_FLOW, MLX5_IB_METHOD_CREATE_FLOW): it.kind = kind_flow; break;
-        case METHOD(UVERBS_OBJECT_FLOW_ACTION, UVERBS_METHOD_FLOW_ACTION_ESP_CREATE): it.kind = UVERBS_OBJECT_FLOW_ACTION; break;
-        case METHOD(UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_CREATE): it.kind = kind_counters; break;
-        case METHOD(UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG): it.kind = kind_mr; break;
+        case METHOD(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE): return (struct request){by_write};
+        case METHOD(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT): return (struct request){kind_handle};
+        case METHOD(UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE): return (struct request){kind_cq};
+        case METHOD(UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE): return (struct request){kind_qp};
+        case METHOD(UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE): return (struct request){kind_srq};
+        case METHOD(UVERBS_OBJECT_WQ, UVERBS_METHOD_WQ_CREATE): return (struct request){kind_wq};
+        case METHOD(UVERBS_OBJECT_FLOW, MLX5_IB_METHOD_CREATE_FLOW): return (struct request){kind_flow};
+        case METHOD(UVERBS_OBJECT_FLOW_ACTION, UVERBS_METHOD_FLOW_ACTION_ESP_CREATE):
+        case METHOD(UVERBS_OBJECT_FLOW_ACTION, MLX5_IB_METHOD_FLOW_ACTION_CREATE_MODIFY_HEADER):
+        case METHOD(UVERBS_OBJECT_FLOW_ACTION, MLX5_IB_METHOD_FLOW_ACTION_CREATE_PACKET_REFORMAT):
+            return (struct request){UVERBS_OBJECT_FLOW_ACTION};
+        case METHOD(UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_CREATE): return (struct request){kind_counters};
+        case METHOD(object_dmah, method_dmah_alloc): return (struct request){object_dmah};
+        case METHOD(UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG): return (struct request){kind_mr};
+        case METHOD(UVERBS_OBJECT_MR, method_reg_mr): return (struct request){kind_mr, reg_mr_length, reg_mr_access};
         case METHOD(UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR):
-            it.kind = kind_mr;
-            it.length_attribute = UVERBS_ATTR_REG_DMABUF_MR_LENGTH;
-            break;
-        case METHOD(UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC):
-            it.kind = kind_dm;
-            it.length_attribute = UVERBS_ATTR_ALLOC_DM_LENGTH;
-            break;
+            return (struct request){kind_mr, UVERBS_ATTR_REG_DMABUF_MR_LENGTH};
+        case METHOD(UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC): return (struct request){kind_dm, UVERBS_ATTR_ALLOC_DM_LENGTH};
     }
-    return it;
+    return (struct request){kind_of_other(object, method)};
 }
 
 static __always_inline u32 kind_of_command(u32 command) {
@@ -72,7 +93,8 @@ static __always_inline long read_user(void *into, u32 size, u64 from, bool sleep
     return sleeps ? bpf_copy_from_user(into, size, (void *)from) : bpf_probe_read_user(into, size, (void *)from);
 }
 
-// A request as far as the look needs it. `kind` is no_kind where it makes nothing, or cannot be read.
+// A request as far as the look needs it. `kind` is no_kind where it makes nothing, and unknown_kind also where it cannot be
+// read.
 struct made_by {
     u32 kind;
     u32 zero;
@@ -88,12 +110,13 @@ struct asked {
 };
 static __always_inline struct ib_uverbs_ioctl_hdr *header_of(struct asked *it) { return (void *)it->header; }
 
+enum { unreadable = ~0U };
+
 // The header with as many attributes as most requests have, in one step; the header alone where memory ends behind it.
 static __always_inline u32 read_header(struct asked *it, u64 from, bool sleeps) {
     u32 both = sizeof it->header + usual_attributes * sizeof it->attributes[0];
     if (read_user(it, both, from, sleeps) == 0) return usual_attributes;
-    if (read_user(it->header, sizeof it->header, from, sleeps) != 0) header_of(it)->object_id = header_of(it)->method_id = ~0;
-    return 0;
+    return read_user(it->header, sizeof it->header, from, sleeps) == 0 ? 0 : unreadable;
 }
 
 // How many attributes are there to look at, when `have` are read.
@@ -101,21 +124,21 @@ static __always_inline u32 read_attributes(struct asked *it, u64 from, u32 have,
     u32 count = header_of(it)->num_attrs;
     if (count > looked_attributes) count = looked_attributes;
     if (count <= have) return count;
-    return read_user(it->attributes, count * sizeof it->attributes[0], from + sizeof it->header, sleeps) == 0 ? count : 0;
+    return read_user(it->attributes, count * sizeof it->attributes[0], from + sizeof it->header, sleeps) == 0 ? count : unreadable;
 }
 
 // Of a registration: what is mapped on demand pins nothing.
 static __always_inline void look_at_memory(struct made_by *it, u64 input, bool sleeps) {
     struct ib_uverbs_reg_mr memory;
-    if (read_user(&memory, sizeof memory, input, sleeps) != 0) it->kind = no_kind;
+    if (read_user(&memory, sizeof memory, input, sleeps) != 0) it->kind = unknown_kind;
     else if (!(memory.access_flags & IB_UVERBS_ACCESS_ON_DEMAND)) it->bytes = memory.length;
 }
 
-// Of a re-registration, which may need room for both lengths for a moment.
+// Of a re-registration, which may need room for both lengths for a moment; how many bytes are unknown where it keeps them.
 static __always_inline void look_at_length_change(struct made_by *it, u64 input, bool sleeps) {
     struct ib_uverbs_rereg_mr memory;
-    if (read_user(&memory, sizeof memory, input, sleeps) != 0 || !(memory.flags & rereg_translation)) it->kind = no_kind;
-    else it->bytes = memory.length;
+    if (read_user(&memory, sizeof memory, input, sleeps) != 0) it->kind = unknown_kind;
+    else if (memory.flags & rereg_translation) it->bytes = memory.length;
 }
 
 // Of a write command: attributes in any order, of which one is the command and another its input.
@@ -132,23 +155,30 @@ static __always_inline void look_at_command(struct made_by *it, const struct ib_
     if (it->kind == another_length) look_at_length_change(it, input, sleeps);
 }
 
-static __always_inline void look_at_length(struct made_by *it, const struct ib_uverbs_attr *attributes, u32 count, u32 wanted) {
+static __always_inline void look_at_length(struct made_by *it, const struct ib_uverbs_attr *attributes, u32 count,
+                                           const struct request *what) {
+    u64 access = 0;
     for (u32 i = 0; i < looked_attributes; ++i) {
         if (i >= count) break;
-        if (attributes[i].attr_id == wanted) it->bytes = attributes[i].data;
+        if (attributes[i].attr_id == what->length_attribute) it->bytes = attributes[i].data;
+        if (what->access_attribute && attributes[i].attr_id == what->access_attribute) access = attributes[i].data;
     }
+    if (access & IB_UVERBS_ACCESS_ON_DEMAND) it->bytes = 0;
 }
 
 static __always_inline struct made_by read_request(u64 argument, bool sleeps) {
     struct asked asked;
-    struct made_by it = {no_kind, 0, 0};
+    struct made_by it = {unknown_kind, 0, 0};
     u32 count = read_header(&asked, argument, sleeps);
+    if (count == unreadable) return it;
     struct request what = request_of(header_of(&asked)->object_id, header_of(&asked)->method_id);
-    if (what.kind != by_write) it.kind = what.kind;
-    if (what.kind != by_write && !what.length_attribute) return it;
-    count = read_attributes(&asked, argument, count, sleeps);
+    if (what.kind == by_write || what.length_attribute) {
+        count = read_attributes(&asked, argument, count, sleeps);
+        if (count == unreadable) return it;
+    }
+    it.kind = what.kind;
     if (what.kind == by_write) look_at_command(&it, asked.attributes, count, sleeps);
-    else look_at_length(&it, asked.attributes, count, what.length_attribute);
+    else if (what.length_attribute) look_at_length(&it, asked.attributes, count, &what);
     return it;
 }
 
@@ -160,24 +190,6 @@ static __always_inline u64 packed(struct made_by it) {
 __attribute__((noinline)) u64 read_asleep(u64 argument) { return packed(read_request(argument, true)); }
 __attribute__((noinline)) u64 read_awake(u64 argument) { return packed(read_request(argument, false)); }
 
-static __always_inline bool is_uverbs(struct file *file) {
-    char name[12] = {};
-    struct module *owner = BPF_CORE_READ(file, f_op, owner);
-    if (!owner || bpf_probe_read_kernel(name, sizeof name - 1, owner->name) != 0) return false;
-    return bpf_strncmp(name, 10, "ib_uverbs") == 0;
-}
-
-// The entry of a device that is about to be opened.
-static __always_inline struct kernel_use *entering(u64 ufile, struct file *file) {
-    struct ib_device *device;
-    struct kernel_use *use;
-    if (!is_uverbs(file)) return 0;
-    device = BPF_CORE_READ((struct ib_uverbs_file *)ufile, device, ib_dev);
-    use = device ? enter_opener(ufile, device, current_pid(), bpf_get_current_cgroup_id(), 0) : 0;
-    if (use) stamp_current(use->id);
-    return use;
-}
-
 // What a security hook may return, as constants, since the verifier does not follow a negation. The policy knows no other.
 static __always_inline int refusal(int error) {
     if (error == 0) return 0;
@@ -186,11 +198,31 @@ static __always_inline int refusal(int error) {
     return -122;                  // EDQUOT
 }
 
+// A context is refused also to a tenant that exceeds what it may have by files that it opened before.
+static __always_inline int open_context(struct kernel_use *use) {
+    int refused;
+    if (use->created[kind_handle]) return 0;  // the kernel opens it once
+    refused = refuses_more((u32)use->id);
+    return refused ? refused : reserve(use->id, kind_handle, 0);
+}
+
+// A method that made too much once, and was not known, makes nothing while there is too much.
+static __always_inline int make_unknown(struct kernel_use *use, const struct guard_file *it) {
+    int refused = it->learnt ? refuses_more((u32)use->id) : 0;
+    return refused ? refused : reserve(use->id, unknown_kind, 0);
+}
+
+// One that waits is opened: else nobody would find out whose it is.
+static __always_inline bool makes_nothing(const struct guard_file *it, u32 kind) {
+    return it->poisoned || (it->waits && !it->stamped && kind != kind_handle);
+}
+
 static __always_inline int look(u64 ufile, struct file *file, u32 command, u64 argument, bool sleeps) {
     struct kernel_use *use;
     struct guard_file *it;
-    u64 request;
+    u64 request, id;
     u32 kind;
+    int refused;
     if (command != RDMA_VERBS_IOCTL) return 0;
     use = opener_of(ufile);
     it = use ? file_at((u32)use->id) : 0;
@@ -198,15 +230,27 @@ static __always_inline int look(u64 ufile, struct file *file, u32 command, u64 a
     request = sleeps ? read_asleep(argument) : read_awake(argument);
     if (request == ~0ULL) return 0;
     kind = request >> bytes_bits;
-    if (!use && kind == kind_handle) use = entering(ufile, file);
-    if (!use || (kind == kind_handle && use->whole)) return 0;
-    if (it && it->waits && !it->stamped) return refusal(it->stamp.deny_errno);
-    if (kind == another_length) return refusal(refuses_bytes(use->id, request & ((1ULL << bytes_bits) - 1)));
-    return refusal(reserve(use->id, kind, request & ((1ULL << bytes_bits) - 1)));
+    if (!use) {
+        if (!is_uverbs(file)) return 0;
+        id = enter_file(ufile);
+        if (id == 0) return guard_mode == guard_deny ? -122 : 0;
+        use = &openers[(u32)id % opener_slots];
+        it = file_at((u32)id);
+    }
+    if (!it) return 0;
+    if (makes_nothing(it, kind)) refused = it->stamp.deny_errno;
+    else if (kind == kind_handle) refused = open_context(use);
+    else if (kind == unknown_kind) refused = make_unknown(use, it);
+    else refused = reserve(use->id, kind, request & ((1ULL << bytes_bits) - 1));
+    if (refused) abandon(use->id);
+    return refusal(refused);
 }
 
-// A context of a device is open.
+// A context of a device is open. By a way that was not looked at, a tenant may have opened it that must not now.
 static __always_inline void opened_guarded(struct kernel_use *use) {
+    const struct reservation *reserved = find_reservation(bpf_get_current_pid_tgid());
+    bool looked = reserved && reserved->opener == use->id;
     stamp_current(use->id);
-    made(use->id, kind_handle, 0);
+    made(use->id, kind_handle, 0, 0);
+    if (!looked && refuses_more((u32)use->id)) judge((u32)use->id);
 }

@@ -5,53 +5,34 @@
 #include "guard_rows.bpf.h"
 #include "objects.bpf.h"
 
-// Counts bytes that an MR has more or less, by 64 bits' wrapping. Who exceeds a limit by it is treated as one who made an object.
-__attribute__((noinline)) int change_bytes(u64 id, u64 more) {
-    struct guard_file *it = file_at((u32)id);
+// Whether the file's rows have too many bytes, not counting those of re-registrations under way, whose change may be
+// counted already by another thread's look.
+__attribute__((noinline)) int exceeds_bytes(u32 file, u64 more) {
+    struct guard_file *it = file_at(file);
     int exceeded = 0;
-    if (!it || it->id != id) return 0;
+    if (!it) return 0;
     for (u32 i = 0; i < guard_depth; ++i) {
         if (i >= it->stamp.count) break;
         struct guard_row *of = row_at(it->stamp.rows[i]);
-        if (!of) break;
-        __sync_fetch_and_add(&of->used[guard_mr_bytes], more);
-        if (more >> 63 || has_room(of, it->stamp.rows[i], guard_mr_bytes, 0)) continue;
-        tell_guard(told_exceeded, (u32)id, it->stamp.rows[i], guard_mr_bytes, more);
-        exceeded |= of->enforced;
+        if (!of || has_room(of, it->stamp.rows[i], guard_mr_bytes, -it->changing)) continue;
+        exceeded |= row_exceeds(file, it->stamp.rows[i], another_length, more);
     }
-    __sync_fetch_and_add(&it->held[guard_mr_bytes], more);
-    if (exceeded) judge((u32)id);
-    return 0;
-}
-
-// 0: there is room for so many bytes more; else the errno to refuse with.
-__attribute__((noinline)) int refuses_bytes(u64 id, u64 bytes) {
-    struct guard_file *it = file_at((u32)id);
-    if (!it || it->id != id || guard_mode != guard_deny) return 0;
-    for (u32 i = 0; i < guard_depth; ++i) {
-        if (i >= it->stamp.count) break;
-        u32 row = it->stamp.rows[i];
-        struct guard_row *of = row_at(row);
-        if (!of || !of->enforced || has_room(of, row, guard_mr_bytes, bytes)) continue;
-        note_refusal(row, guard_mr_bytes);
-        tell_guard(told_refused, (u32)id, row, guard_mr_bytes, bytes);
-        return it->stamp.deny_errno;
-    }
-    return 0;
+    return exceeded;
 }
 
 struct recount {
     u64 opener;
+    u64 more;  // by 64 bits' wrapping
 };
 
 static __always_inline u64 length_of(u64 uobject) {
     return bytes_of(kind_mr, BPF_CORE_READ((struct ib_uobject *)uobject, object));
 }
 
-static __always_inline void count_change(const struct counted_object *counted, u64 more) {
+static __always_inline void count_change(struct recount *of, const struct counted_object *counted, u64 more) {
     struct kernel_use *use = user_of(counted);
     if (use) add_bytes(use, kind_mr, more);
-    change_bytes(counted->opener, more);
+    of->more += more;
 }
 
 // What the object's end takes from here is what was counted: whoever changes it counts the difference, unless its end was first.
@@ -62,7 +43,7 @@ static long recount_slot(u32 number, struct recount *of) {
     now = length_of(object);
     if (now == before || __sync_val_compare_and_swap(&slot->counted.bytes, before, now) != before) return 0;
     if (slot->object != object && __sync_val_compare_and_swap(&slot->counted.bytes, now, before) == now) return 0;
-    count_change(&slot->counted, now - before);
+    count_change(of, &slot->counted, now - before);
     return 0;
 }
 
@@ -71,15 +52,26 @@ static long recount_overflow(void *map, u64 *object, struct counted_object *coun
     if (before == 0 || counted->opener != of->opener || counted->kind != kind_mr) return 0;
     now = length_of(*object);
     if (now == before || __sync_val_compare_and_swap(&counted->bytes, before, now) != before) return 0;
-    count_change(counted, now - before);
+    count_change(of, counted, now - before);
     return 0;
 }
 
+// What was reserved becomes what was counted, in one step, so that nobody meets both.
 static __always_inline void recount_memory(u64 ufile) {
+    struct reservation *reserved = find_reservation(bpf_get_current_pid_tgid());
     struct kernel_use *use = opener_of(ufile);
     struct recount of = {};
+    bool replaced = false;
+    u64 room = 0;
     if (!use) return;
     of.opener = use->id;
     bpf_loop(object_slots, recount_slot, &of, 0);
     if (any_overflow) bpf_for_each_map_elem(&overflow, recount_overflow, &of, 0);
+    if (reserved && reserved->opener == use->id && reserved->kind == another_length) {
+        replaced = reserved->replaced;
+        if (!replaced) room = reserved->bytes;
+    }
+    shift(use->id, another_length, of.more - room, 1);
+    if (room || replaced) end_reservation(reserved);
+    if ((replaced || (__s64)of.more > (__s64)room) && exceeds_bytes((u32)use->id, of.more)) judge((u32)use->id);
 }

@@ -10,6 +10,9 @@ const volatile u32 guarded;  // 0: nothing of the guard is loaded
 u32 guard_mode;
 u32 guard_judges;  // 1: whoever makes more than is allowed, by a way that is not looked at before, is killed
 
+// Instead of a kind: bytes that an MR may have more, and what is made by a method that is not known.
+enum { another_length = kind_count, unknown_kind };
+
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(map_flags, BPF_F_MMAPABLE);
@@ -40,7 +43,7 @@ static __always_inline u32 place_of(u32 kind) {
     asm volatile("" : "+r"(place));  // so that the verifier sees the bound in the register that is used
     return place < guard_object ? place : guard_other;
 }
-static __always_inline u32 bytes_place(u32 kind) { return kind == kind_mr ? guard_mr_bytes : guard_dm_bytes; }
+static __always_inline u32 bytes_place(u32 kind) { return kind == kind_dm ? guard_dm_bytes : guard_mr_bytes; }
 
 // Events that find no room are only counted in the rows.
 __attribute__((noinline)) int tell_guard(u32 what, u32 file, u32 row, u32 resource, u64 amount) {
@@ -71,11 +74,10 @@ __attribute__((noinline)) u64 process_sum(u32 row, u32 resource) {
     struct guard_row *own = row_at(row), *other;
     u64 sum = 0;
     if (!own || resource >= guard_resources) return 0;
-    u32 first = slot_of((u32)(own->process >> 32), 0, process_rows, 0);
+    u32 first = slot_of(own->pid, 0, process_rows, 0);
     for (u32 probe = 0; probe < process_probes; ++probe) {
         other = row_at((first + probe) % process_rows);
-        if (other && other->since == own->since && other->process >> 32 == own->process >> 32)
-            sum += other->used[resource];
+        if (other && other->since == own->since && other->pid == own->pid) sum += other->used[resource];
     }
     return sum;
 }
@@ -116,9 +118,17 @@ static __always_inline bool raise(struct guard_row *of, u32 row, u32 resource, u
 }
 
 static __always_inline void add(u64 *figures, u32 kind, u64 bytes, u64 sign) {
-    __sync_fetch_and_add(&figures[place_of(kind)], sign);
-    if (kind != kind_handle) __sync_fetch_and_add(&figures[guard_object], sign);
+    if (kind < kind_count) __sync_fetch_and_add(&figures[place_of(kind)], sign);
+    if (kind < kind_count && kind != kind_handle) __sync_fetch_and_add(&figures[guard_object], sign);
     if (bytes) __sync_fetch_and_add(&figures[bytes_place(kind)], sign * bytes);
+}
+
+// What the row has no room for, + 1; 0: there is room for all. `more` is 0 when the row has taken it already.
+static __always_inline u32 lacks(const struct guard_row *of, u32 row, u32 kind, u64 bytes, u64 more) {
+    if (kind < kind_count && !has_room(of, row, place_of(kind), more)) return place_of(kind) + 1;
+    if (kind < kind_count && kind != kind_handle && !has_room(of, row, guard_object, more)) return guard_object + 1;
+    if (bytes && !has_room(of, row, bytes_place(kind), more * bytes)) return bytes_place(kind) + 1;
+    return 0;
 }
 
 __attribute__((noinline)) int give_back(u32 row, u32 kind, u64 bytes) {
@@ -131,17 +141,13 @@ __attribute__((noinline)) int give_back(u32 row, u32 kind, u64 bytes) {
 // enforced.
 __attribute__((noinline)) int row_takes(u32 row, u32 kind, u64 bytes) {
     struct guard_row *of = row_at(row);
-    u32 place = place_of(kind), refused = 0;
+    u32 refused = 0;
     if (!of) return 0;
-    bool enforced = of->enforced && guard_mode == guard_deny;
-    // So that others do not meet, for a moment, bytes that are too many anyway; one object more harms nobody where there are
-    // too many.
-    if (bytes && enforced && !has_room(of, row, bytes_place(kind), bytes)) return bytes_place(kind) + 1;
-    if (!raise(of, row, place, 1)) refused = place + 1;
-    if (kind != kind_handle && !raise(of, row, guard_object, 1)) refused = guard_object + 1;
+    if (kind < kind_count && !raise(of, row, place_of(kind), 1)) refused = place_of(kind) + 1;
+    if (kind < kind_count && kind != kind_handle && !raise(of, row, guard_object, 1)) refused = guard_object + 1;
     if (bytes && !raise(of, row, bytes_place(kind), bytes)) refused = bytes_place(kind) + 1;
     if (!refused) return 0;
-    if (enforced) {
+    if (of->enforced && guard_mode == guard_deny) {
         add(of->used, kind, bytes, -1ULL);
         return refused;
     }
@@ -149,16 +155,26 @@ __attribute__((noinline)) int row_takes(u32 row, u32 kind, u64 bytes) {
     return 0;
 }
 
-static __always_inline void note_refusal(u32 row, u32 resource) {
+__attribute__((noinline)) int refuse(u32 file, u32 row, u32 resource, u64 bytes) {
+    struct guard_file *it = file_at(file);
     struct guard_row *of = row_at(row);
     if (of && resource < guard_resources) __sync_fetch_and_add(&of->refused[resource], 1);
+    tell_guard(told_refused, file, row, resource, bytes);
+    return it ? it->stamp.deny_errno : 0;
 }
 
-// Takes from all rows of the file, or from none. 0, or the errno to refuse with.
+// Takes from all rows of the file, or from none. 0, or the errno to refuse with. Looks first and raises then, so that others
+// do not meet what is refused anyway.
 __attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
     struct guard_file *it = file_at(file);
     u32 taken = 0, refused = 0, row = 0;
     if (!it) return 0;
+    for (u32 i = 0; i < guard_depth && guard_mode == guard_deny; ++i) {
+        if (i >= it->stamp.count) break;
+        row = it->stamp.rows[i];
+        struct guard_row *of = row_at(row);
+        if (of && of->enforced && (refused = lacks(of, row, kind, bytes, 1)) != 0) return refuse(file, row, refused - 1, bytes);
+    }
     for (; taken < guard_depth; ++taken) {
         if (taken >= it->stamp.count) break;
         row = it->stamp.rows[taken];
@@ -172,37 +188,43 @@ __attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
         if (i >= taken) break;
         give_back(it->stamp.rows[i], kind, bytes);
     }
-    note_refusal(row, refused - 1);
-    tell_guard(told_refused, file, row, refused - 1, bytes);
-    return it->stamp.deny_errno;
+    return refuse(file, row, refused - 1, bytes);
 }
 
-__attribute__((noinline)) int uncharge(u64 id, u32 kind, u64 bytes) {
+// Adds to what the file's rows use, or subtracts by a sign of -1, whatever their limits are.
+__attribute__((noinline)) int shift(u64 id, u32 kind, u64 bytes, u64 sign) {
     struct guard_file *it = file_at((u32)id);
     if (!it || it->id != id) return 0;  // closed: all was given back
     for (u32 i = 0; i < guard_depth; ++i) {
         if (i >= it->stamp.count) break;
-        give_back(it->stamp.rows[i], kind, bytes);
+        struct guard_row *of = row_at(it->stamp.rows[i]);
+        if (of) add(of->used, kind, bytes, sign);
     }
-    add(it->held, kind, bytes, -1ULL);
+    add(it->held, kind, bytes, sign);
     return 0;
 }
 
-// Takes what was made anyhow. 1: an enforced limit is exceeded.
-__attribute__((noinline)) int row_exceeds(u32 file, u32 row, u32 kind, u64 bytes) {
-    struct guard_row *of = row_at(row);
-    u32 refused;
-    if (!of) return 0;
-    add(of->used, kind, bytes, 1);
-    refused = has_room(of, row, place_of(kind), 0) ? 0 : place_of(kind) + 1;
-    if (kind != kind_handle && !has_room(of, row, guard_object, 0)) refused = guard_object + 1;
-    if (bytes && !has_room(of, row, bytes_place(kind), 0)) refused = bytes_place(kind) + 1;
-    if (!refused || refused - 1 >= guard_resources) return 0;
-    tell_guard(told_exceeded, file, row, refused - 1, bytes);
-    return of->enforced;
+static __always_inline void uncharge(u64 id, u32 kind, u64 bytes) { shift(id, kind, bytes, -1ULL); }
+
+// The row of the tenant that a file belongs to; none while that is not known.
+static __always_inline struct guard_row *own_row(const struct guard_file *it) {
+    return it->stamped ? row_at(it->stamp.rows[it->process_row ? 1 : 0]) : 0;
 }
 
-__attribute__((noinline)) int charge_made(u32 file, u32 kind, u64 bytes) {
+// Of what was made anyhow. 1: an enforced limit is exceeded, which the tenant's row then names.
+__attribute__((noinline)) int row_exceeds(u32 file, u32 row, u32 kind, u64 bytes) {
+    struct guard_row *of = row_at(row), *own;
+    struct guard_file *it = file_at(file);
+    u32 refused;
+    if (!of || !it || (refused = lacks(of, row, kind, bytes, 0)) == 0) return 0;
+    tell_guard(told_exceeded, file, row, refused - 1, bytes);
+    if (!of->enforced) return 0;
+    own = own_row(it);
+    if (own && row >= process_rows) own->exceeded = row << 8 | refused;
+    return 1;
+}
+
+__attribute__((noinline)) int exceeds(u32 file, u32 kind, u64 bytes) {
     struct guard_file *it = file_at(file);
     int exceeded = 0;
     if (!it) return 0;
@@ -210,6 +232,23 @@ __attribute__((noinline)) int charge_made(u32 file, u32 kind, u64 bytes) {
         if (i >= it->stamp.count) break;
         exceeded |= row_exceeds(file, it->stamp.rows[i], kind, bytes);
     }
-    add(it->held, kind, bytes, 1);
     return exceeded;
+}
+
+// Takes what was made anyhow. 1: an enforced limit is exceeded.
+static __always_inline int charge_made(u64 id, u32 kind, u64 bytes) {
+    shift(id, kind, bytes, 1);
+    return exceeds((u32)id, kind, bytes);
+}
+
+// While the file's tenant exceeds what it once did: the errno to refuse with; else it could do so again by each new file.
+__attribute__((noinline)) int refuses_more(u32 file) {
+    struct guard_file *it = file_at(file);
+    struct guard_row *own = it ? own_row(it) : 0, *of;
+    u32 exceeded = own ? own->exceeded : 0, resource = (exceeded & 0xff) - 1;
+    if (!exceeded || guard_mode != guard_deny || resource >= guard_resources) return 0;
+    of = row_at(exceeded >> 8);
+    if (of && of->enforced && !has_room(of, exceeded >> 8, resource, 0)) return refuse(file, exceeded >> 8, resource, 0);
+    own->exceeded = 0;
+    return 0;
 }

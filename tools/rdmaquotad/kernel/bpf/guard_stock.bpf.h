@@ -1,10 +1,18 @@
 // What was made before this program was attached, found by iterating the files that are open. It counts, and nobody is
-// punished for it. An object that is made or destroyed meanwhile is counted once, or not at all.
+// punished for it. An object that is made or destroyed meanwhile is counted once, or not at all. A file that no process had
+// open then (in flight in a socket, or mapped only) is found when something is to be made by it.
 #pragma once
 
-#include "guard_look.bpf.h"
+#include "objects.bpf.h"
 
 enum { most_listed = 1 << 20 };
+
+static __always_inline bool is_uverbs(struct file *file) {
+    char name[12] = {};
+    struct module *owner = BPF_CORE_READ(file, f_op, owner);
+    if (!owner || bpf_probe_read_kernel(name, sizeof name - 1, owner->name) != 0) return false;
+    return bpf_strncmp(name, 10, "ib_uverbs") == 0;
+}
 
 struct listing {
     u64 next, head;
@@ -26,7 +34,7 @@ static __always_inline void list_object(struct ib_uobject *uobject, struct kerne
     counted.kind = kind_of(opener, &it);
     if (counted.kind == kind_driver || counted.kind == UVERBS_OBJECT_COMP_CHANNEL || counted.kind == UVERBS_OBJECT_ASYNC_EVENT) return;
     counted.bytes = bytes_of(counted.kind, it.object);
-    if (guarded) charge_made((u32)opener->id, counted.kind, counted.bytes);
+    if (guarded) shift(opener->id, counted.kind, counted.bytes, 1);
     count(opener->created, counted.kind);
     add_bytes(opener, counted.kind, counted.bytes);
     remember(it.address, &counted);
@@ -46,32 +54,49 @@ static long list_next(u32 number, struct listing *at) {
 }
 
 // The sidecar finds out whose it is.
-static __always_inline void list_guarded(u64 id, u32 pid, u64 since, u64 cgroup) {
-    struct guard_file *it = begin_file(id, pid, since, cgroup, 0);
+static __always_inline void list_guarded(u64 id, struct task_struct *task) {
+    struct guard_file *it = begin_file(id, task, 0);
     if (!it) return;
     await_stamp(it, (u32)id);
-    charge_made((u32)id, kind_handle, 0);
+    shift(id, kind_handle, 0, 1);
+}
+
+static __always_inline void list_objects(struct ib_uverbs_file *ufile, const struct kernel_use *use) {
+    struct listing at = {};
+    at.opener = use->id;
+    at.head = (u64)ufile + bpf_core_field_offset(struct ib_uverbs_file, uobjects);
+    at.next = (u64)BPF_CORE_READ(ufile, uobjects.next);
+    bpf_loop(most_listed, list_next, &at, 0);
 }
 
 static __always_inline void list_file(struct task_struct *task, struct file *file) {
     struct ib_uverbs_file *ufile = BPF_CORE_READ(file, private_data);
-    u64 cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
     struct ib_device *device;
     struct kernel_use *use;
-    struct listing at = {};
     if (!ufile || !is_uverbs(file) || !BPF_CORE_READ(ufile, ucontext)) return;
     device = BPF_CORE_READ(ufile, device, ib_dev);
     if (!device) return;
     use = opener_of((u64)ufile);
     if (use && use->whole) return;
     if (!use) {
-        u32 pid = BPF_CORE_READ(task, tgid);
-        use = enter_opener((u64)ufile, device, pid, cgroup, 1);
+        use = enter_opener((u64)ufile, device, BPF_CORE_READ(task, tgid), BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id), 1);
         if (!use) return;
-        if (guarded) list_guarded(use->id, pid, BPF_CORE_READ(task, group_leader, start_time), cgroup);
+        if (guarded) list_guarded(use->id, task);
     }
-    at.opener = use->id;
-    at.head = (u64)ufile + bpf_core_field_offset(struct ib_uverbs_file, uobjects);
-    at.next = (u64)BPF_CORE_READ(ufile, uobjects.next);
-    bpf_loop(most_listed, list_next, &at, 0);
+    list_objects(ufile, use);
+}
+
+// The entry of a file that is not known: a device that is about to be opened, or was before this program was attached. What
+// it is for whoever has it now, since nobody tells who opened it. 0: there is no room.
+__attribute__((noinline)) u64 enter_file(u64 address) {
+    struct ib_uverbs_file *ufile = (void *)address;
+    struct ib_device *device = BPF_CORE_READ(ufile, device, ib_dev);
+    u32 open = BPF_CORE_READ(ufile, ucontext) != 0;
+    struct kernel_use *use = device ? enter_opener(address, device, current_pid(), bpf_get_current_cgroup_id(), open) : 0;
+    if (!use) return 0;
+    stamp_current(use->id);
+    if (!open) return use->id;
+    shift(use->id, kind_handle, 0, 1);
+    list_objects(ufile, use);
+    return use->id;
 }

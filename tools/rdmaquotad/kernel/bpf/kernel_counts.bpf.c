@@ -45,7 +45,6 @@
 #include "kernel_types.h"
 #include "objects.bpf.h"
 #include "guard_look.bpf.h"
-#include "guard_stock.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -59,7 +58,7 @@ static void opened(u64 file, struct ib_device *device) {
         use = 0;
     }
     if (!use) use = enter_opener(file, device, pid, bpf_get_current_cgroup_id(), 0);
-    if (!use) return;
+    if (!use) return judge_uncounted();
     use->whole = 1;
     use->created[kind_handle] = 1;
     if (guarded) opened_guarded(use);
@@ -68,6 +67,7 @@ static void opened(u64 file, struct ib_device *device) {
 
 static void exiting(struct task_struct *task) {
     u32 pid = BPF_CORE_READ(task, tgid);
+    take_mark();
     if (guarded) give_up_reservation();
     if (BPF_CORE_READ(task, signal, live.counter) == 0 && bpf_map_lookup_elem(&holders, &pid)) tell(1, pid);
 }
@@ -134,10 +134,18 @@ int BPF_PROG(on_open_qp) {
     return 0;
 }
 
+// One that failed has made nothing, or has not begun.
+SEC("fexit/ib_uverbs_open_qp")
+int BPF_PROG(on_open_qp_end) {
+    take_mark();
+    return 0;
+}
+
 SEC("fentry/ib_uverbs_rereg_mr")
 int BPF_PROG(on_rereg_mr, struct uverbs_attr_bundle *attributes) {
     struct kernel_use *use = opener_of((u64)attributes->ufile);
     if (use) use->reregistered = 1;
+    if (guarded) set_mark(mark_rereg);
     return 0;
 }
 
@@ -161,9 +169,11 @@ int BPF_PROG(on_ioctl_compat, struct file *file, unsigned int command, unsigned 
     return look((u64)file->private_data, file, command, argument, false);
 }
 
+// Also where it failed: it may have failed to answer only.
 SEC("fexit/ib_uverbs_rereg_mr")
-int BPF_PROG(on_rereg_done, struct uverbs_attr_bundle *attributes, int status) {
-    if (status == 0) recount_memory((u64)attributes->ufile);
+int BPF_PROG(on_rereg_end, struct uverbs_attr_bundle *attributes) {
+    take_mark();
+    recount_memory((u64)attributes->ufile);
     return 0;
 }
 

@@ -34,7 +34,7 @@ enum {
     kind_count = 24,
 };
 
-enum { opener_slots = 1 << 14, opener_probes = 8, object_slots = 1 << 17, object_probes = 8, known_kinds = 16 };
+enum { opener_slots = 1 << 14, opener_probes = 32, object_slots = 1 << 17, object_probes = 8, known_kinds = 16 };
 
 // What one process made through one open device file. The entry of the process that opened the file is in `openers`,
 // those of others are in `guests`. Fields marked (opener) are used in `openers` only.
@@ -82,7 +82,7 @@ enum { guard_object = 16, guard_mr_bytes = 17, guard_dm_bytes = 18, guard_other 
 
 // The first rows are those of processes, entered by the program; then come the sidecar's.
 enum { guard_rows = 1 << 15, process_rows = 1 << 13, process_probes = 16, guard_depth = 12, most_guarded_devices = 64 };
-enum { reservation_slots = 1 << 12, reservation_probes = 8 };
+enum { reservation_slots = 1 << 12, reservation_probes = 32 };
 
 // What a process or a tenant uses of one device, and may use of it.
 struct guard_row {
@@ -92,11 +92,11 @@ struct guard_row {
     u32 enforced;  // 0: what exceeds the limits is counted as refused, and made
     u32 total;     // the row whose limits hold for the sum over devices; 0: none
     u32 next;      // (tenant) the row of its next device; the last one's is the first
-    u32 files;     // (process) how many it has open
-    u64 process;   // (process) pid in the upper half, the device's hash in the lower; 0: the row is free
-    u64 since;     // (process) when it started; no two processes have both the same
+    u32 pid;       // (process)
+    u64 process;   // (process) which one, on which device: a hash, and how many files it has open; 0: the row is free
+    u64 since;     // (process) when it started; no two processes have this and the pid the same
     u32 process_class;  // (process) the row that its limits are taken from
-    u32 zero;
+    u32 exceeded;  // (tenant) the limit that it exceeded by a way that cannot be refused: row << 8 | resource + 1; 0: none
 };
 
 // Where objects made through a file count: its process, its tenant, and all above that, the node last.
@@ -110,7 +110,7 @@ struct guard_stamp {
 
 // Who opens a device, as far as it decides the tenant. What the policy's matches do not look at is `guard_any`; so are the
 // ids in a cgroup that is bound to a tenant, {cgroup, guard_any, device}. Beside those who are known, there are: anybody who
-// is not known, {0, 0, device}; and {0, ids, device}, users who made too much of not being known, whose stamp is not used.
+// is not known, {0, 0, device}, with the rows of `default`; and {0, ids, device}, users who made too much of not being known, whose stamp is not used.
 enum { guard_any = 1 };
 struct guard_who {
     u64 cgroup;  // id
@@ -125,12 +125,15 @@ struct guard_file {
     u64 id;        // the opener's
     u64 since;     // when its process started
     u64 ids;       // of who opened it, also where the policy does not look at them; 0 for root
+    u64 changing;  // bytes in `held` of re-registrations that have not ended
     struct guard_who who;
     u32 pid;
+    u32 uid, gid;  // of who opened it
     u32 stamped;   // 0: waits for the sidecar, and counts for the node only
     u32 poisoned;  // makes nothing more
     u32 process_row;
     u32 waits;     // makes nothing until it is known whose it is
+    u32 learnt;    // 1 + a kind that was made beyond a limit by a method that is not known; 0: none was
     u32 zero;
     struct guard_stamp stamp;
 };
@@ -141,7 +144,10 @@ struct reservation {
     u64 opener;  // id
     u64 bytes;
     u32 kind;
-    u32 displaced;  // not in its thread's first slot
+    u8 displaced;  // not in its thread's first slot
+    u8 unknown;    // by a method that is not known
+    u8 replaced;   // a re-registration has made an MR that has `bytes`, which ends the one before
+    u8 zero;
 };
 
 // FNV-1a over 32-bit words; of ids in this order: user, group, how many groups, groups. Never 0 or guard_any.
@@ -149,6 +155,8 @@ enum { most_hashed_groups = 32, device_words = 16 };
 #define GUARD_HASH_BEGIN 14695981039346656037ULL
 #define GUARD_HASH_NEXT(hash, word) (((hash) ^ (u32)(word)) * 1099511628211ULL)
 #define GUARD_HASH_END(hash) ((hash) | 2)
+
+#define guard_alone_ns 5000000000ULL  // the sidecar is taken for gone when it was not seen for so long
 
 enum { guard_off = 0, guard_watch = 1, guard_deny = 2 };
 enum { told_pending = 0, told_refused = 1, told_exceeded = 2, told_killed = 3 };
@@ -166,7 +174,7 @@ struct guard_event {
 };
 
 struct settle_request {
-    u64 id;  // the file's
+    u64 id;  // the file's; 0: of none, only to be seen
     struct guard_stamp stamp;
 };
 

@@ -3,8 +3,9 @@
 
 #include "memory.bpf.h"
 
-// What the object that a thread is creating turned out to be.
-enum { mark_unpinned = 1, mark_second_handle = 2 };
+// What the object that a thread is creating turned out to be; mark_rereg: what it replaces ends with the same call. Taken
+// at the commit, and where the function ends that sets it or the thread, so that none meets another object.
+enum { mark_unpinned = 1, mark_second_handle = 2, mark_rereg = 4 };
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);
@@ -22,23 +23,25 @@ struct {
     __type(value, u64);
 } openings SEC(".maps");
 
-u64 any_mark;  // not 0: there was ever a mark, so that it makes sense to look for one
+u64 marked;  // how many threads have marks; where none has, it makes no sense to look for one
 
 static __always_inline u32 take_mark(void) {
     u64 thread = bpf_get_current_pid_tgid();
     u32 *mark, found;
-    if (!any_mark) return 0;
+    if (!marked) return 0;
     mark = bpf_map_lookup_elem(&marks, &thread);
     if (!mark) return 0;
     found = *mark;
-    bpf_map_delete_elem(&marks, &thread);
+    if (bpf_map_delete_elem(&marks, &thread) == 0) __sync_fetch_and_add(&marked, -1);
     return found;
 }
 
 static __always_inline void set_mark(u32 mark) {
     u64 thread = bpf_get_current_pid_tgid();
-    any_mark = 1;
-    if (bpf_map_update_elem(&marks, &thread, &mark, BPF_ANY)) lose();
+    u32 *before = bpf_map_lookup_elem(&marks, &thread);
+    if (before) *before |= mark;
+    else if (bpf_map_update_elem(&marks, &thread, &mark, BPF_NOEXIST) == 0) __sync_fetch_and_add(&marked, 1);
+    else lose();
 }
 
 static __always_inline void set_opening(u64 attributes) {

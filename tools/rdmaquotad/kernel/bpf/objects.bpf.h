@@ -113,25 +113,27 @@ static __always_inline struct kernel_use *maker(struct kernel_use *opener, u32 p
 // One that was opened before this program ran.
 static __always_inline struct kernel_use *enter_old(u64 file, struct ib_device *device, u32 pid) {
     struct kernel_use *opener = enter_opener(file, device, pid, bpf_get_current_cgroup_id(), 1);
-    if (guarded && opener) stamp_current(opener->id);
+    if (!guarded || !opener) return opener;
+    stamp_current(opener->id);
+    shift(opener->id, kind_handle, 0, 1);
     return opener;
 }
 
+// The guard counts before all else, so that it counts also what finds no room elsewhere.
 static __always_inline void created(const struct object *it, struct ib_device *device) {
     u32 pid = current_pid(), mark = take_mark();
     struct kernel_use *opener = opener_of(it->file), *use;
     struct counted_object counted = {};
     if (!opener) opener = enter_old(it->file, device, pid);
-    if (!opener) return;
-    use = maker(opener, pid, device);
-    if (!use) return;
+    if (!opener) return judge_uncounted();
     counted.opener = opener->id;
-    counted.pid = use == opener ? 0 : pid;
+    counted.pid = pid == opener->pid ? 0 : pid;
     counted.kind = kind_of(opener, it);
-    if (mark != mark_unpinned || counted.kind != kind_mr) counted.bytes = bytes_of(counted.kind, it->object);
-    if (mark == mark_second_handle && counted.kind == kind_qp) counted.kind = kind_second_handle;
-    if (guarded && counted.kind != kind_driver) committed(&counted);
-    if (!remember(it->address, &counted)) return;
+    if (!(mark & mark_unpinned) || counted.kind != kind_mr) counted.bytes = bytes_of(counted.kind, it->object);
+    if (mark & mark_second_handle && counted.kind == kind_qp) counted.kind = kind_second_handle;
+    if (guarded && counted.kind != kind_driver) made(counted.opener, counted.kind, counted.bytes, mark);
+    use = maker(opener, pid, device);
+    if (!remember(it->address, &counted) || !use) return;
     count(use->created, counted.kind);
     add_bytes(use, counted.kind, counted.bytes);
 }

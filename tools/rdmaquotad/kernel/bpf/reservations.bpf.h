@@ -2,7 +2,7 @@
 // given back at the end of the ioctl; where another security module refused that, at the thread's next one, or its end.
 #pragma once
 
-#include "guard_files.bpf.h"
+#include "uses.bpf.h"
 
 struct reservation reservations[reservation_slots];
 u32 displaced;  // how many are not in the first slot of their thread
@@ -22,14 +22,32 @@ static __always_inline struct reservation *find_reservation(u64 thread) {
     return 0;
 }
 
+static __always_inline void note_change(u64 id, u64 bytes) {
+    struct guard_file *of = file_at((u32)id);
+    if (of && of->id == id) __sync_fetch_and_add(&of->changing, bytes);
+}
+
 static __always_inline void end_reservation(struct reservation *it) {
+    if (it->kind == another_length) note_change(it->opener, -it->bytes);
     if (it->displaced) __sync_fetch_and_add(&displaced, -1);
     it->thread = 0;
 }
 
+// A file without a context keeps no entry: else files that cost nothing could fill the table.
+__attribute__((noinline)) int abandon(u64 id) {
+    struct kernel_use *use = &openers[(u32)id % opener_slots];
+    if (use->id != id || use->created[kind_handle] != 0) return 0;
+    forget_file(id);
+    clear(use);
+    return 0;
+}
+
 static __always_inline void give_up(struct reservation *it) {
-    uncharge(it->opener, it->kind, it->bytes);
+    u64 id = it->opener;
+    u32 kind = it->kind;
+    if (kind != unknown_kind && !it->replaced) uncharge(id, kind, it->bytes);
     end_reservation(it);
+    abandon(id);
 }
 
 static __always_inline void give_up_reservation(void) {
@@ -37,12 +55,19 @@ static __always_inline void give_up_reservation(void) {
     if (it) give_up(it);
 }
 
+// What a method makes that is not known is learnt when it exceeds a limit; from then on the file's next one needs room for that.
+static __always_inline u32 kind_to_charge(u32 file, u32 kind) {
+    struct guard_file *it = file_at(file);
+    return kind == unknown_kind && it && it->learnt ? it->learnt - 1 : kind;
+}
+
 // Charges, and remembers what for. 0, or the errno to refuse with.
-__attribute__((noinline)) int reserve(u64 id, u32 kind, u64 bytes) {
+__attribute__((noinline)) int reserve(u64 id, u32 asked, u64 bytes) {
     u64 thread = bpf_get_current_pid_tgid();
+    u32 kind = kind_to_charge((u32)id, asked);
     int refused;
     give_up_reservation();
-    if ((refused = charge((u32)id, kind, bytes)) != 0) return refused;
+    if (kind != unknown_kind && (refused = charge((u32)id, kind, bytes)) != 0) return refused;
     for (u32 probe = 0; probe < reservation_probes; ++probe) {
         struct reservation *it = reservation_at(thread, probe);
         if (__sync_val_compare_and_swap(&it->thread, 0, thread) != 0) continue;
@@ -51,11 +76,14 @@ __attribute__((noinline)) int reserve(u64 id, u32 kind, u64 bytes) {
         it->opener = id;
         it->bytes = bytes;
         it->kind = kind;
+        it->unknown = asked == unknown_kind;
+        it->replaced = 0;
+        if (kind == another_length) note_change(id, bytes);
         return 0;
     }
     lose();
-    uncharge(id, kind, bytes);  // the commit charges
-    return 0;
+    if (kind != unknown_kind) uncharge(id, kind, bytes);
+    return guard_mode == guard_deny ? 122 : 0;  // EDQUOT: without it the commit would take an honest program for another
 }
 
 // Who makes more than it may, by a way that was not looked at before, is killed, and its file makes nothing more.
@@ -68,24 +96,46 @@ __attribute__((noinline)) int judge(u32 file) {
     return 0;
 }
 
+// By a file that found no room to be counted.
+static __always_inline void judge_uncounted(void) {
+    if (guarded && guard_mode == guard_deny && guard_judges) bpf_send_signal(9);
+}
+
+// An MR in place of another one, which ends before the call does: then it is judged. Its bytes were reserved, as far as the
+// request told how many.
+static __always_inline bool replaces(struct reservation *it, u64 id, u64 bytes) {
+    u64 room;
+    if (!it || it->opener != id || it->kind != another_length) return false;
+    room = it->bytes;
+    shift(id, kind_mr, 0, 1);
+    shift(id, another_length, bytes - room, 1);
+    note_change(id, bytes - room);
+    it->bytes = bytes;
+    it->replaced = bytes > room;
+    if (!it->replaced) end_reservation(it);
+    return true;
+}
+
 // The object is made, by what was reserved for it, or by another way.
-__attribute__((noinline)) int made(u64 id, u32 kind, u64 bytes) {
+__attribute__((noinline)) int made(u64 id, u32 kind, u64 bytes, u32 mark) {
     struct reservation *it = find_reservation(bpf_get_current_pid_tgid());
-    u32 file = (u32)id;
+    struct guard_file *file;
+    bool unknown;
     if (it && it->opener == id && it->kind == kind && it->bytes >= bytes) {
         u64 more = it->bytes - bytes;
         end_reservation(it);
         if (more) {  // what is not pinned
-            charge_made(file, kind, bytes);
-            uncharge(id, kind, bytes + more);
+            shift(id, kind, 0, 1);
+            uncharge(id, kind, more);
         }
         return 0;
     }
+    if (mark & mark_rereg && kind == kind_mr && replaces(it, id, bytes)) return 0;
+    unknown = it && it->opener == id && it->unknown;
     if (it) give_up(it);
-    if (charge_made(file, kind, bytes) && kind <= kind_second_handle) judge(file);
+    if (!charge_made(id, kind, bytes) || kind > kind_second_handle) return 0;
+    file = file_at((u32)id);
+    if (!unknown) judge((u32)id);
+    else if (file) file->learnt = kind + 1;
     return 0;
-}
-
-static __always_inline void committed(const struct counted_object *counted) {
-    made(counted->opener, counted->kind, counted->bytes);
 }

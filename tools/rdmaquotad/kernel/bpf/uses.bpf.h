@@ -121,9 +121,6 @@ static void retire(struct kernel_use *use) {
 }
 
 static void closed(u64 file) {
-    u32 half = lower_half(file);
-    for (u32 probe = 0; probe < opener_probes; ++probe) {
-        struct kernel_use *use = opener_at(half, probe);
-        if (use->file == file) retire(use);
-    }
+    struct kernel_use *use = opener_of(file);
+    if (use) retire(use);
 }

@@ -1,0 +1,131 @@
+#!/bin/bash
+# guard_ways_test.sh BUILD: the guard's corners: files and requests that are not as usual, tenants of all modes, and what happens
+# where nobody is there to know a tenant. Runs as root in the guest after an installation.
+set -u
+# shellcheck source=test/integration/guest.sh
+. "$(dirname "$0")/guest.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$here/sidecar.sh"
+# shellcheck source=test/integration/guard.sh
+. "$here/guard.sh"
+# bare COMMAND...: without the provider
+# shellcheck disable=SC2016 # expanded by the inner shell
+bare() { unshare -m sh -c 'mount -t tmpfs tmpfs /etc/libibverbs.d && echo "driver rxe" > /etc/libibverbs.d/rxe.driver && exec "$@"' sh "$@"; }
+# as USER COMMAND...
+as() { setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"; }
+set_limit() { rdmaquota set "$device" "$@" > /dev/null && sleep 1; }
+unset_limit() { rdmaquota unset "$device" "$@" > /dev/null && sleep 1; }
+cp "$programs/raw_uverbs" "$programs/around" "$work"
+chmod 666 /dev/infiniband/uverbs0
+
+guard_policy deny 5 > policy.toml
+rdmaquota reload policy.toml > /dev/null
+# A file that no process has while the guard lists what there is.
+mkfifo calls
+"$programs/around" flight 10 < calls > flown 2>&1 &
+flying=$!
+exec 7<> calls
+until grep -q waiting flown; do sleep 0.05; done
+start_sidecar
+is "a file in flight is not found" "$(counted default pd)" 0
+guard_is deny
+echo >&7
+until [ "$(grep -c waiting flown)" = 2 ]; do sleep 0.05; done
+is "but counts with what was made by it as soon as more is to be made" "$(grep pd: flown), $(counted default pd)" "pd: 3 of 10 EDQUOT, 5"
+echo >&7
+exec 7>&-
+wait $flying
+until_counted default pd 0
+
+# --- requests
+try bare "$programs/requests" rxe0 reversed=10
+is "attributes in another order" "$out" "reversed: 4 of 10 EDQUOT"
+
+# --- files
+set_limit hca_handle=1
+try "$programs/around" opens 18000
+is "contexts that are refused leave no room taken" "$out, $(counted default hca_handle)" "pd: 1 of 18000 EDQUOT, 0"
+try "$programs/raw_uverbs" ioctl 3
+is "after which one is opened as ever" "$out" "pd: 3 of 3"
+unset_limit hca_handle
+try "$programs/around" fresh 8
+is "children that open the device themselves make one too many together" "$have" 6
+until_counted default pd 0
+try "$programs/raw_uverbs" ioctl 3
+is "and others open it again when that is gone" "$out" "pd: 3 of 3"
+
+# --- nobody there to know a tenant
+mkdir -p /sys/fs/cgroup/jobs
+cat > policy.toml << 'END'
+version = 1
+deny_errno = "EAGAIN"
+[sidecar]
+guard = "deny"
+[tenant.default."*"]
+pd = 5
+[tenant.a."*"]
+pd = 6
+[tenant."a/b"]
+match = [{ user = "65534" }]
+deny_errno = "ENOMEM"
+[tenant."a/c"]
+match = [{ user = "65533" }]
+[tenant.audited]
+match = [{ user = "65532" }]
+mode = "audit"
+[tenant.audited."*"]
+pd = 2
+[tenant.free]
+match = [{ user = "65531" }]
+mode = "off"
+[tenant.free."*"]
+pd = 2
+[tenant.jobs]
+match = [{ cgroup = "/jobs/**", members = ["*"] }]
+[tenant.jobs."*"]
+pd = 9
+END
+rdmaquota reload policy.toml > /dev/null
+sleep 2
+guard_is deny
+# Users are known from their first opening on.
+for user in 65534 65533 65532 65531; do as $user "$work/raw_uverbs" ioctl 0 < /dev/null > /dev/null; done
+sleep 2
+try as 65534 "$work/raw_uverbs" ioctl 10
+is "what the tenant above may have" "$out" "pd: 6 of 10 ENOMEM"
+as 65534 "$work/raw_uverbs" ioctl 4 < <(sleep 60) > held 2>&1 &
+holder=$!
+until grep -q waiting held; do sleep 0.05; done
+try as 65533 "$work/raw_uverbs" ioctl 10
+is "is for all below it together" "$out" "pd: 2 of 10 EAGAIN"
+is "and each counts its own" "$(counted a pd) $(counted a/b pd)" "4 4"
+kill $holder
+wait $holder 2> /dev/null
+until_counted a pd 0
+try as 65532 "$work/raw_uverbs" ioctl 4
+is "in an audited tenant nothing is refused" "$out" "pd: 4 of 4"
+is "but counted as such" "$(counted audited pd refused)" 2
+try as 65531 "$work/raw_uverbs" ioctl 4
+is "where quotas are off there are none" "$out" "pd: 4 of 4"
+
+kill -9 "$sidecar"
+wait "$sidecar" 2> /dev/null
+sleep 6
+mkdir -p /sys/fs/cgroup/jobs/1
+# shellcheck disable=SC2016 # expanded by the inner shell
+in_job() { sh -c 'echo $$ > /sys/fs/cgroup/jobs/1/cgroup.procs; exec "$@"' sh "$@"; }
+try in_job "$work/raw_uverbs" ioctl 10
+is "without the sidecar, who is not known has what default may" "$out" "pd: 5 of 10 EAGAIN"
+in_job "$work/raw_uverbs" ioctl 4 < <(sleep 60) > held 2>&1 &
+holder=$!
+until grep -q waiting held; do sleep 0.05; done
+try in_job "$work/raw_uverbs" ioctl 10
+is "all such together" "$out" "pd: 1 of 10 EAGAIN"
+start_sidecar
+until_counted jobs pd 4
+is "and is known again when it is there" "$(counted jobs pd) $(counted default pd)" "4 0"
+kill $holder
+wait $holder 2> /dev/null
+stop_sidecar
+rdmaquota guard off > /dev/null
+finish
