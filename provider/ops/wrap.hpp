@@ -39,8 +39,9 @@ template <class Object, class... Args>
 [[gnu::always_inline]] inline Object* create_charged(Context& context, Receipt receipt, Object* (*real)(Args...),
                                                      std::type_identity_t<Args>... args) {
     Object* object = real(args...);
-    if (!object && errno == guard_errno) [[unlikely]]
-        object = call_again<Object>(context.device_name(), receipt.kind, [&] { return real(args...); });
+    if (!object && context.is_refusal(errno)) [[unlikely]]
+        call_again(context.device_name(), receipt.kind, errno,
+                   [&] { return !(object = real(args...)) && context.is_refusal(errno); });
     receipt.object = object;
     if (object) [[likely]]
         context.receipts().file(receipt);
