@@ -99,6 +99,7 @@ static __always_inline void adopt_stamp(struct guard_file *it, u32 file, const s
     }
     it->stamp.process_class = stamp->process_class;
     it->stamp.deny_errno = stamp->deny_errno;
+    it->stamp.exempt = stamp->exempt;
     for (u32 i = 0; i < guard_depth; ++i) {
         if (i + counted >= stamp->count + first) break;
         add_held(file, it->stamp.rows[i], 1);
@@ -140,7 +141,7 @@ static __always_inline struct guard_file *begin_file(u64 id, u32 pid, u64 since,
 
 __attribute__((noinline)) int stamp_current(u64 id) {
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-    struct guard_file *it = begin_file(id, current_pid(), BPF_CORE_READ(task, group_leader, start_time),
+    struct guard_file *it = begin_file(id, current_pid(), BPF_CORE_READ(task, group_leader, start_boottime),
                                        bpf_get_current_cgroup_id(), guard_ids());
     struct guard_stamp *stamp = 0;
     if (!it) return 0;

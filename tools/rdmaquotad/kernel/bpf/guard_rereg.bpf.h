@@ -15,7 +15,7 @@ __attribute__((noinline)) int change_bytes(u64 id, u64 more) {
         struct guard_row *of = row_at(it->stamp.rows[i]);
         if (!of) break;
         __sync_fetch_and_add(&of->used[guard_mr_bytes], more);
-        if (more >> 63 || has_room(of, it->stamp.rows[i], guard_mr_bytes, 0)) continue;
+        if (more >> 63 || it->stamp.exempt || has_room(of, it->stamp.rows[i], guard_mr_bytes, 0)) continue;
         tell_guard(told_exceeded, (u32)id, it->stamp.rows[i], guard_mr_bytes, more);
         exceeded |= of->enforced;
     }
@@ -27,7 +27,7 @@ __attribute__((noinline)) int change_bytes(u64 id, u64 more) {
 // 0: there is room for so many bytes more; else the errno to refuse with.
 __attribute__((noinline)) int refuses_bytes(u64 id, u64 bytes) {
     struct guard_file *it = file_at((u32)id);
-    if (!it || it->id != id || guard_mode != guard_deny) return 0;
+    if (!it || it->id != id || it->stamp.exempt || guard_mode != guard_deny) return 0;
     for (u32 i = 0; i < guard_depth; ++i) {
         if (i >= it->stamp.count) break;
         u32 row = it->stamp.rows[i];

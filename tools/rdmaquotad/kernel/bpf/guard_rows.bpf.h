@@ -7,7 +7,7 @@
 #include "memory.bpf.h"
 
 const volatile u32 guarded;  // 0: nothing of the guard is loaded
-u32 guard_mode;
+u32 guard_mode SEC(".data.mode");  // alone in a map, so that a tool of any version can turn the guard off
 u32 guard_judges;  // 1: whoever makes more than is allowed, by a way that is not looked at before, is killed
 
 struct {
@@ -26,6 +26,15 @@ struct {
     __type(value, struct guard_file);
 } files SEC(".maps");
 
+// Which row is whose. No program reads it; whoever writes the rows after their owner finds them by it.
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, guard_rows);
+    __type(key, struct guard_name);
+    __type(value, u32);
+} names SEC(".maps");
+
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 1 << 18);
@@ -42,6 +51,11 @@ static __always_inline u32 place_of(u32 kind) {
 }
 static __always_inline u32 bytes_place(u32 kind) { return kind == kind_mr ? guard_mr_bytes : guard_dm_bytes; }
 
+static __always_inline u32 current_uid(void) {
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+    return BPF_CORE_READ(task, cred, euid.val);
+}
+
 // Events that find no room are only counted in the rows.
 __attribute__((noinline)) int tell_guard(u32 what, u32 file, u32 row, u32 resource, u64 amount) {
     struct guard_event *event = bpf_ringbuf_reserve(&guard_events, sizeof *event, 0);
@@ -57,7 +71,7 @@ __attribute__((noinline)) int tell_guard(u32 what, u32 file, u32 row, u32 resour
     event->file = file;
     event->row = row;
     event->resource = resource;
-    event->zero = 0;
+    event->uid = current_uid();
     event->amount = amount;
     bpf_get_current_comm(event->comm, sizeof event->comm);
     bpf_ringbuf_submit(event, 0);
@@ -154,11 +168,40 @@ static __always_inline void note_refusal(u32 row, u32 resource) {
     if (of && resource < guard_resources) __sync_fetch_and_add(&of->refused[resource], 1);
 }
 
+// Takes what was made anyhow. 1: an enforced limit is exceeded.
+__attribute__((noinline)) int row_exceeds(u32 file, u32 row, u32 kind, u64 bytes) {
+    struct guard_file *it = file_at(file);
+    struct guard_row *of = row_at(row);
+    u32 refused;
+    if (!of || !it) return 0;
+    add(of->used, kind, bytes, 1);
+    if (it->stamp.exempt) return 0;
+    refused = has_room(of, row, place_of(kind), 0) ? 0 : place_of(kind) + 1;
+    if (kind != kind_handle && !has_room(of, row, guard_object, 0)) refused = guard_object + 1;
+    if (bytes && !has_room(of, row, bytes_place(kind), 0)) refused = bytes_place(kind) + 1;
+    if (!refused || refused - 1 >= guard_resources) return 0;
+    tell_guard(told_exceeded, file, row, refused - 1, bytes);
+    return of->enforced;
+}
+
+__attribute__((noinline)) int charge_made(u32 file, u32 kind, u64 bytes) {
+    struct guard_file *it = file_at(file);
+    int exceeded = 0;
+    if (!it) return 0;
+    for (u32 i = 0; i < guard_depth; ++i) {
+        if (i >= it->stamp.count) break;
+        exceeded |= row_exceeds(file, it->stamp.rows[i], kind, bytes);
+    }
+    add(it->held, kind, bytes, 1);
+    return exceeded;
+}
+
 // Takes from all rows of the file, or from none. 0, or the errno to refuse with.
 __attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
     struct guard_file *it = file_at(file);
     u32 taken = 0, refused = 0, row = 0;
     if (!it) return 0;
+    if (it->stamp.exempt) return charge_made(file, kind, bytes);  // 0
     for (; taken < guard_depth; ++taken) {
         if (taken >= it->stamp.count) break;
         row = it->stamp.rows[taken];
@@ -186,30 +229,4 @@ __attribute__((noinline)) int uncharge(u64 id, u32 kind, u64 bytes) {
     }
     add(it->held, kind, bytes, -1ULL);
     return 0;
-}
-
-// Takes what was made anyhow. 1: an enforced limit is exceeded.
-__attribute__((noinline)) int row_exceeds(u32 file, u32 row, u32 kind, u64 bytes) {
-    struct guard_row *of = row_at(row);
-    u32 refused;
-    if (!of) return 0;
-    add(of->used, kind, bytes, 1);
-    refused = has_room(of, row, place_of(kind), 0) ? 0 : place_of(kind) + 1;
-    if (kind != kind_handle && !has_room(of, row, guard_object, 0)) refused = guard_object + 1;
-    if (bytes && !has_room(of, row, bytes_place(kind), 0)) refused = bytes_place(kind) + 1;
-    if (!refused || refused - 1 >= guard_resources) return 0;
-    tell_guard(told_exceeded, file, row, refused - 1, bytes);
-    return of->enforced;
-}
-
-__attribute__((noinline)) int charge_made(u32 file, u32 kind, u64 bytes) {
-    struct guard_file *it = file_at(file);
-    int exceeded = 0;
-    if (!it) return 0;
-    for (u32 i = 0; i < guard_depth; ++i) {
-        if (i >= it->stamp.count) break;
-        exceeded |= row_exceeds(file, it->stamp.rows[i], kind, bytes);
-    }
-    add(it->held, kind, bytes, 1);
-    return exceeded;
 }

@@ -68,7 +68,7 @@ static __always_inline void list_file(struct task_struct *task, struct file *fil
         u32 pid = BPF_CORE_READ(task, tgid);
         use = enter_opener((u64)ufile, device, pid, cgroup, 1);
         if (!use) return;
-        if (guarded) list_guarded(use->id, pid, BPF_CORE_READ(task, group_leader, start_time), cgroup);
+        if (guarded) list_guarded(use->id, pid, BPF_CORE_READ(task, group_leader, start_boottime), cgroup);
     }
     at.opener = use->id;
     at.head = (u64)ufile + bpf_core_field_offset(struct ib_uverbs_file, uobjects);
