@@ -21,6 +21,13 @@ Error no_name(std::string_view name, std::string_view why) {
     return {fmt::format("'{}' is no tenant name: {}", printable(name), why)};
 }
 
+// Below the node; what the guard in the kernel follows (guard_depth in tools/common/guard/kernel_counts.h).
+constexpr std::size_t most_levels = 10;
+
+std::size_t depth(std::string_view name) noexcept {
+    return static_cast<std::size_t>(std::count(name.begin(), name.end(), '/'));
+}
+
 // `name` is the element's whole name, for the error.
 Result<void> check_element(std::string_view name, std::string_view element) {
     if (element.empty()) return no_name(name, "it has an empty part; write one such as physics or physics/atlas");
@@ -40,6 +47,8 @@ Result<void> check_elements(std::string_view shown, std::string_view name) {
     }
     if (shown.size() >= tenant_name_bytes)
         return no_name(shown, fmt::format("it is longer than {} bytes", tenant_name_bytes - 1));
+    if (depth(name) >= most_levels)
+        return no_name(shown, fmt::format("it has more than {} parts", most_levels));
     const auto root = name.substr(0, name.find('/'));
     if (root == node_tenant)
         return no_name(shown, "the node is all tenants together; write its limits below [node.\"*\"]");
@@ -51,10 +60,6 @@ Result<void> check_elements(std::string_view shown, std::string_view name) {
 // {user} stands alone between slashes.
 bool whole_element(std::string_view before, std::string_view after) noexcept {
     return (before.empty() || before.ends_with('/')) && (after.empty() || after.starts_with('/'));
-}
-
-std::size_t depth(std::string_view name) noexcept {
-    return static_cast<std::size_t>(std::count(name.begin(), name.end(), '/'));
 }
 
 }  // namespace

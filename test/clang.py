@@ -39,15 +39,26 @@ def check(entry):
     return found.stdout + (f"{entry['file']}: clang ended with status {found.returncode}\n" if found.returncode else "")
 
 
+def check_bpf(arch):
+    """What clang says of the BPF program, compiled for another architecture, whose headers are not here."""
+    multiarch = subprocess.run(["cc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
+    found = subprocess.run(
+        ["clang", "-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", f"-D__TARGET_ARCH_{arch}",
+         "-include", f"{REPO}/test/registers_{arch}.h", "-I", REPO, "-idirafter", f"/usr/include/{multiarch}",
+         "-c", f"{REPO}/tools/rdmaquotad/kernel/bpf/kernel_counts.bpf.c", "-o", "/dev/null"],
+        stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True, check=False)
+    return found.stdout + (f"the BPF program for {arch}: clang ended with status {found.returncode}\n" if found.returncode else "")
+
+
 def main():
-    """Reads every source that Meson compiles."""
+    """Reads every source that Meson compiles, and the BPF program for arm64."""
     build = sys.argv[1]
     set_up(build)
     with open(f"{build}/compile_commands.json", encoding="utf-8") as database:
         entries = [entry for entry in json.load(database) if not entry["file"].endswith(".pch")]
     jobs = int(os.environ.get("RDMAQUOTA_JOBS") or len(os.sched_getaffinity(0)))
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        said = "".join(pool.map(check, entries))
+        said = "".join(pool.map(check, entries)) + check_bpf("arm64")
     print(f"{len(entries)} sources\n{said}", end="")
     return bool(said) or not entries
 

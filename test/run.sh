@@ -34,6 +34,10 @@
 #   guard        the kernel refuses what exceeds a limit, by all ways around; guard_trixie and guard_sid in the kernels of
 #                Debian 13 and sid
 #   guard_ways   its corners: unusual files and requests, tenants of all modes, nobody there to know a tenant
+#   guard_takeover  the guard when its sidecar is killed, stopped or replaced; guard_takeover_trixie and guard_takeover_sid
+#                when named, as any other of these: guard_NAME_RELEASE
+#   guard_degraded  where there can be no guard, all say why
+#   guard_seen   what programs and administrators are told of the guard, and whom it spares
 #   guard_shares shares by the kernel's figures: a forged ledger costs the others nothing
 #   guard_mlx5   the guard on the simulated mlx5_0
 #   guard_oracle the oracle under the guard, also while programs and the sidecar are killed; RDMAQUOTA_ORACLE_SEED and
@@ -76,7 +80,7 @@ by_default=(
     "mlx5 dv pyverbs_mlx5 guard_mlx5"
     model
     storm
-    "guard guard_ways guard_oracle guard_shares"
+    "guard guard_ways guard_takeover guard_degraded guard_seen guard_oracle guard_shares"
     kernel_trixie
     kernel_sid
     guard_trixie
@@ -97,7 +101,7 @@ by_default=(
     provider
     house
 )
-when_named=(packages containers slurm)
+when_named=(packages containers slurm guard_takeover_trixie guard_takeover_sid)
 long='' allow_skip=''
 while true; do
     case ${1:-} in
@@ -115,7 +119,7 @@ done
 # once.
 guest_of() {
     case $1 in
-        uninstalled | guest | tenants | shares | objects | programs | pyverbs | guard | guard_ways | guard_oracle | guard_shares | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
+        uninstalled | guest | tenants | shares | objects | programs | pyverbs | guard | guard_ways | guard_takeover | guard_degraded | guard_seen | guard_oracle | guard_shares | sidecar | powers | oracle_kills | kills | kernel) echo rxe-1 ;;
         oracle | guard_races) echo rxe-2 ;;
         mlx5 | dv | pyverbs_mlx5 | guard_mlx5) echo both-1 ;;
         early) echo mlx5sim-1 ;;
@@ -228,7 +232,7 @@ run() {
         fuzz) bash "$repo/test/fuzz/run.sh" ${long:+1800} ;;
         provider) bash "$integration/provider_test.sh" "$build" ;;
         kernel_*) in_guest --kernel "${1#kernel_}" --install ${long:+--env RDMAQUOTA_LONG=yes} -- bash "$integration/kernel_test.sh" "$build" ;;
-        guard_*) in_guest --kernel "${1#guard_}" --install -- bash "$integration/guard_test.sh" "$build" ;;
+        guard_*) in_guest --kernel "${1##*_}" --install -- bash "$integration/${1%_*}_test.sh" "$build" ;;
         upgrade) upgraded ;;
         metrics) in_metrics ;;
         systemd) in_guest --systemd -- bash "$integration/systemd_test.sh" "$build" ;;

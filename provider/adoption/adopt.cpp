@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -90,6 +91,20 @@ void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexce
     return verbs_context;
 }
 
+// The real function closes the descriptor that it fails with; so one more is kept for another try.
+void* open_device(const Adopted& adopted_as, ibv_device* device, int cmd_fd, void* private_data, const Context& record) {
+    const int spare = ::fcntl(cmd_fd, F_DUPFD_CLOEXEC, 0);
+    void* verbs_context = adopted_as.real.alloc_context(device, cmd_fd, private_data);
+    if (!verbs_context && spare >= 0 && record.is_refusal(errno))
+        call_again(record.device_name(), Kind::handle, errno, [&] {
+            verbs_context = adopted_as.real.alloc_context(device, ::fcntl(spare, F_DUPFD_CLOEXEC, 0), private_data);
+            return !verbs_context && record.is_refusal(errno);
+        });
+    const KeepErrno keep;
+    if (spare >= 0) close(spare);
+    return verbs_context;
+}
+
 // Takes over cmd_fd as the real function does, and closes it on failure as that does.
 void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) {
     const NoCancellation guard;
@@ -105,9 +120,8 @@ void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) {
         return nullptr;
     }
     record->handle_receipt = Receipt{nullptr, 0, Kind::handle, *charged, 0};
-    void* verbs_context = adopted_as->real.alloc_context(device, cmd_fd, private_data);
+    void* verbs_context = open_device(*adopted_as, device, cmd_fd, private_data, *record);
     const KeepErrno keep;
-    if (!verbs_context && errno == guard_errno) report_refusal(record->device_name(), Kind::handle);
     if (!verbs_context) return record.reset(), nullptr;
     return adopt_context(verbs_context, std::move(record));
 }

@@ -2,6 +2,8 @@
 // clamp.cpp.
 #include "provider/charging/context.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <new>
 #include <optional>
 #include <utility>
@@ -179,6 +181,13 @@ bool Context::admit_denied(std::size_t i, DevicePort& port, const Amounts& amoun
     if (mode != Mode::audit) return false;
     const Limits none[Amounts::capacity];
     return !account.ledger().charge(account.owner(), port.index(i), amounts, none);
+}
+
+bool Context::is_refusal(int error) const noexcept {
+    const BusErrorsAllowed allowed;
+    return error == EDQUOT || std::any_of(accounts_.account.begin(), accounts_.account.begin() + accounts_.count, [&](auto* account) {
+               return account->policy().deny_errno() == error;
+           });
 }
 
 void Context::report_failure(const Receipt& receipt) noexcept {

@@ -64,6 +64,9 @@ public:
     // it is told from a wrong argument.
     [[gnu::cold]] void report_failure(const Receipt& receipt) noexcept;
 
+    // Whether the guard in the kernel refuses with this errno, which a device may have too.
+    [[gnu::cold]] bool is_refusal(int error) const noexcept;
+
     // For an object that grows or shrinks, in the accounts that its receipt was charged to. The caller changes the
     // receipt.
     bool charge_more(const Receipt& receipt, const Amounts& amounts);

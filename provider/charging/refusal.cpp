@@ -1,9 +1,11 @@
 #include "provider/charging/refusal.hpp"
 
+#include <cerrno>
 #include <ctime>
 
 #include <fmt/core.h>
 
+#include "policy/policy.hpp"
 #include "policy/resource.hpp"
 #include "provider/host/cancellation.hpp"
 #include "provider/host/keep_errno.hpp"
@@ -24,17 +26,18 @@ bool wait_for_guard(unsigned tries) noexcept {
     return true;
 }
 
-std::string refusal_line(std::string_view device, Kind kind) {
+std::string refusal_line(std::string_view device, Kind kind, int error) {
     const auto parts = parts_of(kind);
-    return fmt::format("{} on {} denied (EDQUOT) by the guard in the kernel, although the ledger has room: the rest is in use "
+    return fmt::format("{} on {} denied ({}) by the guard in the kernel{}, although the ledger has room: the rest is in use "
                        "around the library; rdmaquota guard says how much",
-                       parts.count == 0 ? "object" : info(parts.part[0].resource).name, device);
+                       parts.count == 0 ? "object" : info(parts.part[0].resource).name, device, deny_errno_name(error),
+                       error == EDQUOT ? "" : ", or by the device");
 }
 
-void report_refusal(std::string_view device, Kind kind) noexcept {
+void report_refusal(std::string_view device, Kind kind, int error) noexcept {
     const KeepErrno keep;
     try {
-        say(LogLevel::warning, refusal_line(device, kind));
+        say(LogLevel::warning, refusal_line(device, kind, error));
     } catch (...) {  // no memory: refused without a word
     }
 }

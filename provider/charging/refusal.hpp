@@ -3,7 +3,6 @@
 // use the room around the library.
 #pragma once
 
-#include <cerrno>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,25 +11,21 @@
 
 namespace rdmaquota::provider {
 
-// No call of the kernel's verbs fails with this by itself.
-constexpr int guard_errno = EDQUOT;
-
 // Waits 1, 2, 4, 8, 16 ms: each a try more. False when these are over. errno is kept.
 bool wait_for_guard(unsigned tries) noexcept;
 
 // Logs the refusal. errno is kept.
-void report_refusal(std::string_view device, Kind kind) noexcept;
+void report_refusal(std::string_view device, Kind kind, int error) noexcept;
 
-// The line without its prefix; for tests.
-std::string refusal_line(std::string_view device, Kind kind);
+// The line without its prefix; for tests. Only EDQUOT is no error of a device's.
+std::string refusal_line(std::string_view device, Kind kind, int error);
 
-// Calls again what the guard has refused: `call` returns null, with errno set, as long as it does.
-template <class Object, class Call>
-Object* call_again(std::string_view device, Kind kind, Call call) {
+// Calls again what the guard seems to have refused, as long as `call` is refused: it returns true then.
+template <class Refused>
+void call_again(std::string_view device, Kind kind, int error, Refused call) {
     for (unsigned tries = 0; wait_for_guard(tries); ++tries)
-        if (Object* object = call(); object || errno != guard_errno) return object;
-    report_refusal(device, kind);
-    return nullptr;
+        if (!call()) return;
+    report_refusal(device, kind, error);
 }
 
 }  // namespace rdmaquota::provider

@@ -47,6 +47,9 @@ bool on_demand(const verbs_mr& mr, std::uint64_t bytes) noexcept {
     return bytes == 0 && (mr.access & IBV_ACCESS_ON_DEMAND);
 }
 
+// Providers return the error, or -1 with errno.
+int error_of(int status) noexcept { return status > 0 ? status : errno; }
+
 int rereg_mr(verbs_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
     Context* context = Context::find(mr->mr.context);
     if (!context) return EINVAL;
@@ -57,8 +60,16 @@ int rereg_mr(verbs_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t len
         if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) return length;
         return demanded ? mr->mr.length : bytes;
     };
-    return resize(*context, mr, Resource::mr_bytes, after,
-                  [&] { return real_op(*context, Op::rereg_mr, rereg_mr)(mr, flags, pd, address, length, access); });
+    return resize(*context, mr, Resource::mr_bytes, after, [&] {
+        const auto real = real_op(*context, Op::rereg_mr, rereg_mr);
+        int status = real(mr, flags, pd, address, length, access);
+        if (status == 0 || !context->is_refusal(error_of(status))) return status;
+        call_again(context->device_name(), Kind::mr, error_of(status), [&] {
+            status = real(mr, flags, pd, address, length, access);
+            return status != 0 && context->is_refusal(error_of(status));
+        });
+        return status;
+    });
 }
 
 const Wrapper table[] = {

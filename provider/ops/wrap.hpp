@@ -39,8 +39,9 @@ template <class Object, class... Args>
 [[gnu::cold, gnu::noinline]] Object* create_failed(Context& context, Receipt receipt, Object* (*real)(Args...),
                                                    std::type_identity_t<Args>... args) {
     Object* object = nullptr;
-    if (errno == guard_errno)
-        object = call_again<Object>(context.device_name(), receipt.kind, [&] { return real(args...); });
+    if (context.is_refusal(errno))
+        call_again(context.device_name(), receipt.kind, errno,
+                   [&] { return !(object = real(args...)) && context.is_refusal(errno); });
     receipt.object = object;
     if (object) return context.receipts().file(receipt), object;
     context.uncharge(receipt);

@@ -8,6 +8,7 @@
  *   around child COUNT       a child, by the descriptor of its parent
  *   around orphan COUNT      the same, after the parent's end
  *   around victims COUNT     children, each of which makes one as `many` does, by the same descriptor
+ *   around again COUNT       the same; after a line one more by ioctl, whose error it prints as "again: NAME"
  *   around many COUNT        one, by a request with many attributes in front
  *   around locked COUNT      one that locks the device file; it goes around nothing
  *   around missing COUNT     one, whose requests lie in a page that is not there yet
@@ -325,7 +326,7 @@ int main(int argc, char **argv)
 		by_racing();
 	} else if (!strcmp(how, "child")) {
 		by_child();
-	} else if (!strcmp(how, "victims")) {
+	} else if (!strcmp(how, "victims") || !strcmp(how, "again")) {
 		by_victims();
 	} else if (!strcmp(how, "many")) {
 		make(wanted, by_many);
@@ -347,5 +348,10 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	report();
+	if (!strcmp(how, "again")) {
+		__u32 handle;
+
+		printf("again: %s\n", alloc_pd(fd, by_ioctl, &handle) ? strerrorname_np(errno) : "made");
+	}
 	return made < wanted;
 }

@@ -53,6 +53,11 @@ bool exchange(int fd, const std::string& line, std::string& answer) {
 
 std::string control_path(const std::string& directory) { return directory + "/control.sock"; }
 
+bool sidecar_listens(const std::string& directory) {
+    const Socket socket;
+    return socket.fd >= 0 && (reach(socket.fd, control_path(directory), std::chrono::milliseconds(10)) || errno == EAGAIN);
+}
+
 Result<Json> ask_sidecar(const std::string& directory, Json request, std::chrono::milliseconds patience) {
     const Socket socket;
     if (socket.fd < 0 || !reach(socket.fd, control_path(directory), patience))

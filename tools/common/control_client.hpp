@@ -11,6 +11,9 @@ namespace rdmaquota {
 
 std::string control_path(const std::string& directory);
 
+// Whether a sidecar runs there, also one that is stopped and answers nothing.
+bool sidecar_listens(const std::string& directory);
+
 // Sends `request`, to which the version is added, and returns the answer. An error when no sidecar runs, when it does
 // not answer in time, and when it refuses, with its reason.
 Result<Json> ask_sidecar(const std::string& directory, Json request,

@@ -17,7 +17,7 @@ std::string problem(const std::string& name) {
 }  // namespace
 
 TEST_CASE("names of tenants and templates") {
-    for (const std::string name : {"default", "physics", "physics/atlas", "a/b/c", "user/nodejs", "A_.:@-\\9", "nodes",
+    for (const std::string name : {"default", "physics", "physics/atlas", "a/b/c", "user/nodejs", "A_.:@-\\9", "nodes", "1/2/3/4/5/6/7/8/9/10",
                                    "user/{user}", "{user}", "slurm/{account}/job-{id}", "{user}/{a_1}{b}"}) {
         INFO(name);
         CHECK(problem(name).empty());
@@ -44,6 +44,8 @@ TEST_CASE("a wrong name of a tenant is refused with the reason") {
         {"a*{x}", "'*' is not possible"},
         {std::string(128, 'x'), "longer than 127 bytes"},
         {std::string(128, 'x') + "{y}", "longer than 127 bytes"},
+        {"1/2/3/4/5/6/7/8/9/10/11", "more than 10 parts"},
+        {"1/2/3/4/5/6/7/8/9/10/{user}", "more than 10 parts"},
         {"node", "write its limits below [node.\"*\"]"},
         {"node/a", "[node.\"*\"]"},
         {"default/a", "no tenant lies below it"},

@@ -357,10 +357,14 @@ TEST_CASE("closing the device uncharges what its ports held") {
 // The guard in the kernel counts what an ending process holds for a moment longer than the ledger does.
 namespace {
 
-int refusals_left, calls;
+int refusals_left, calls, refused_with = EDQUOT;
+int refused_rereg(FakeMr*, int, ibv_pd*, void*, std::size_t, int) {
+    ++calls;
+    return refusals_left-- > 0 ? EDQUOT : 0;
+}
 ibv_qp* refused_create_qp(ibv_pd* pd, ibv_qp_init_attr*) {
     ++calls;
-    if (refusals_left-- > 0) return errno = EDQUOT, nullptr;
+    if (refusals_left-- > 0) return errno = refused_with, nullptr;
     fake_qp[0].context = pd->context;
     return &fake_qp[0];
 }
@@ -387,11 +391,45 @@ TEST_CASE("what the guard refuses is tried again for a moment") {
     CHECK(context.usage(Resource::qp) == 1);
 }
 
+TEST_CASE("so is what fails with the errno that the policy denies with, and nothing else") {
+    TenantLimits limits;
+    limits.deny_errno = ENOMEM;
+    WrappedContext context(limits);
+    ibv_pd pd{};
+    pd.context = &context.verbs;
+    ibv_qp_init_attr attr{};
+    const auto create = context.wrapped(Op::create_qp, refused_create_qp);
+    const auto calls_until_given_up = [&](int error) {
+        refused_with = error;
+        refusals_left = 100;
+        calls = 0;
+        CHECK(create(&pd, &attr) == nullptr);
+        CHECK(errno == error);
+        return calls;
+    };
+    CHECK(calls_until_given_up(ENOMEM) == 6);
+    CHECK(calls_until_given_up(EAGAIN) == 1);
+    CHECK(calls_until_given_up(EINVAL) == 1);
+    refused_with = EDQUOT;
+}
+
+TEST_CASE("a registration that shall change is tried again, too") {
+    WrappedContext context;
+    Mr mr(context, 4096, 0);
+    const auto rereg = context.wrapped(Op::rereg_mr, refused_rereg);
+    calls = 0;
+    refusals_left = 2;
+    CHECK(rereg(&fake_mr, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, nullptr, 8192, 0) == 0);
+    CHECK(calls == 3);
+    CHECK(context.usage(Resource::mr_bytes) == 8192);
+}
+
 TEST_CASE("a refusal by the guard says whose it is") {
-    CHECK(refusal_line("mlx5_0", Kind::qp) ==
+    CHECK(refusal_line("mlx5_0", Kind::qp, EDQUOT) ==
           "qp on mlx5_0 denied (EDQUOT) by the guard in the kernel, although the ledger has room: the rest is in use around "
           "the library; rdmaquota guard says how much");
-    CHECK(refusal_line("mlx5_0", Kind::object).starts_with("hca_object on mlx5_0 denied"));
+    CHECK(refusal_line("mlx5_0", Kind::object, ENOMEM)
+              .starts_with("hca_object on mlx5_0 denied (ENOMEM) by the guard in the kernel, or by the device, although"));
 }
 
 TEST_CASE("what the real call fails for want of something is an event, once, and errno stays; a wrong argument is none") {

@@ -1,12 +1,125 @@
 #include <catch2/catch.hpp>
 
+#include <cerrno>
+#include <deque>
 #include <memory>
 
+#include "shm/policy/limits_writer.hpp"
+#include "test/unit/temporary_directory.hpp"
 #include "test/unit/tools/tenant_node.hpp"
+#include "tools/common/guard/guard_rows.hpp"
+#include "tools/common/limited_tenants.hpp"
 #include "tools/common/transient.hpp"
-#include "tools/rdmaquotad/guard/guard_rows.hpp"
 
 using namespace rdmaquota;
+
+namespace {
+
+const std::vector<std::string> one_device{"rxe0"};
+
+struct Tenants {
+    TemporaryDirectory directory;
+    std::deque<std::string> keys;
+    std::deque<LimitsSegment> limits;
+    GuardRows::Members list;
+    std::unique_ptr<guard_row[]> rows = std::make_unique<guard_row[]>(guard_rows);
+
+    void add(const std::string& key, std::uint64_t pds, Mode mode = Mode::enforce) {
+        TenantLimits wanted;
+        wanted.tenant = key;
+        wanted.mode = mode;
+        for (const auto scope : {Scope::tenant, Scope::process}) {
+            row_for(wanted.limits[index(scope)], "*")[index(Resource::pd)] = pds;
+            row_for(wanted.limits[index(scope)], total_device)[index(Resource::pd)] = pds;
+        }
+        const auto path = directory / ("limits" + std::to_string(keys.size()));
+        REQUIRE(LimitsWriter::publish(path, wanted));
+        auto mapped = LimitsSegment::open(path, LimitsSegment::Parts::all);
+        REQUIRE(mapped);
+        keys.push_back(key);
+        limits.push_back(std::move(*mapped));
+        list.push_back({keys.back(), keys.back(), "", &limits.back(), true});
+    }
+    void remove_last() { list.pop_back(); }
+    guard_row& row(const GuardRows& of, const std::string& tenant) { return rows[of.tenants().at({tenant, "rxe0"})]; }
+};
+
+}  // namespace
+
+TEST_CASE("rows of tenants that are gone serve others, however many come and go") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames());
+    tenants.add("job", 3);
+    for (u32 i = 0; i < guard_rows / 4; ++i) {
+        tenants.list.back().key = tenants.list.back().name = tenants.keys.emplace_back("job" + std::to_string(i));
+        rows.update(tenants.list, one_device);
+        REQUIRE(rows.without() == 0);
+        tenants.keys.pop_front();
+    }
+    CHECK(tenants.row(rows, tenants.keys.back()).limit[kind_pd] == 3);
+}
+
+TEST_CASE("a row stays while something counts in it, or a process is held to its limits") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames());
+    tenants.add("job", 3);
+    rows.update(tenants.list, one_device);
+    const auto stamp = rows.stamp("job", "rxe0");
+    REQUIRE(stamp);
+    const auto tenant = stamp->rows[0], process = stamp->process_class;
+    const auto total = tenants.rows[process].total;
+    auto& holder = tenants.rows[7];
+    holder.process = 1;
+    holder.process_class = process;
+    holder.total = total;
+    tenants.remove_last();
+    rows.update(tenants.list, one_device);
+    CHECK(rows.meaning(process) != nullptr);
+    CHECK(rows.meaning(total) != nullptr);
+    CHECK(rows.meaning(tenant) != nullptr);
+    holder.process = 0;
+    tenants.rows[tenant].used[kind_pd] = 1;
+    rows.update(tenants.list, one_device);
+    CHECK(rows.meaning(process) == nullptr);
+    CHECK(rows.meaning(total) == nullptr);
+    CHECK(rows.meaning(tenant) != nullptr);
+    tenants.rows[tenant].used[kind_pd] = 0;
+    rows.update(tenants.list, one_device);
+    CHECK(rows.meaning(tenant) == nullptr);
+}
+
+TEST_CASE("who only follows changes limits, and adds no row") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames(), GuardRows::May::follow);
+    tenants.add("job", 3);
+    rows.update(tenants.list, one_device);
+    CHECK(rows.tenants().empty());
+    CHECK(rows.without() == 0);
+}
+
+TEST_CASE("a tenant whose mode is off is never refused, one in audit by what is above it") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames());
+    tenants.add("daemons", 3, Mode::off);
+    tenants.add("trial", 3, Mode::audit);
+    rows.update(tenants.list, one_device);
+    CHECK(rows.stamp("daemons", "rxe0")->exempt == 1);
+    CHECK(rows.stamp("trial", "rxe0")->exempt == 0);
+    CHECK(tenants.row(rows, "daemons").limit[kind_pd] == unlimited);
+}
+
+TEST_CASE("all levels that a tenant may have are in its stamp, the node last") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames());
+    constexpr u32 levels = 10;  // check_tenant_name allows no more
+    std::string key = "1";
+    for (u32 level = 1; level <= levels; ++level, key += "/" + std::to_string(level)) tenants.add(key, 3);
+    rows.update(tenants.list, one_device);
+    const auto stamp = rows.stamp(tenants.keys.back(), "rxe0");
+    REQUIRE(stamp);
+    CHECK(stamp->count == levels + 1);
+    CHECK(rows.meaning(stamp->rows[stamp->count - 1])->tenant == node_tenant);
+}
 
 TEST_CASE_METHOD(TenantNode, "a tenant of a template above another one has its row and its limit in the guard") {
     Policy policy;
@@ -16,11 +129,9 @@ TEST_CASE_METHOD(TenantNode, "a tenant of a template above another one has its r
     limit(job, 8);
     publish(policy);
     REQUIRE(make_instance_of_key(path, "slurm/atlas/1"));
-    Node node(path);
-    node.refresh();
     const auto rows = std::make_unique<guard_row[]>(guard_rows);
-    GuardRows guard(rows.get());
-    CHECK(guard.update(node, {"rxe0"}));
+    GuardRows guard(rows.get(), GuardNames());
+    CHECK(guard.update(LimitedTenants(path).list(), {"rxe0"}));
     const auto stamp = guard.stamp("slurm/atlas/1", "rxe0");
     REQUIRE(stamp);
     REQUIRE(stamp->count == 3);  // the job, its account, the node

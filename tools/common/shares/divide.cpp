@@ -2,48 +2,35 @@
 
 #include <unistd.h>
 
-#include <deque>
-
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/policy_lock.hpp"
 #include "tools/common/control_client.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/guard/kept_guard.hpp"
 #include "tools/common/json.hpp"
+#include "tools/common/limited_tenants.hpp"
 #include "tools/common/tenants.hpp"
 #include "tools/common/upgrade/old_policy.hpp"
 
 namespace rdmaquota {
 namespace {
 
-// All with limits, mapped as long as this lives.
-struct Members {
-    explicit Members(const std::string& directory) {
-        for (auto& place : tenant_places(directory)) {
-            if (is_template(place.key)) continue;
-            auto limits = LimitsSegment::open(limits_path(place.here), LimitsSegment::Parts::all);
-            if (!limits) continue;
-            if (place.has_ledger())  // what ended programs left is not in use
-                if (auto ledger = Ledger::open(ledger_path(place.here))) ledger->reap();
-            const auto& name = names.emplace_back(limits->tenant());
-            const auto& mapped = segments.emplace_back(std::move(*limits));
-            const auto& kept = places.emplace_back(std::move(place));
-            list.push_back({kept.key, name, kept.here, &mapped, kept.has_ledger()});
-        }
-    }
-    std::deque<TenantPlace> places;
-    std::deque<std::string> names;
-    std::deque<LimitsSegment> segments;
-    std::vector<ShareMember> list;
-};
+// What ended programs left is not in use.
+void reap(const std::vector<ShareMember>& members) {
+    for (const auto& member : members)
+        if (member.has_ledger)
+            if (auto ledger = Ledger::open(ledger_path(std::string(member.here)))) ledger->reap();
+}
 
 }  // namespace
 
 Result<void> divide_by_weight(const std::string& directory, ShareMover& mover, std::chrono::milliseconds patience) {
     const auto lock = PolicyLock::take(shares_path(directory), patience);
     if (!lock) return Error{lock.error()};
-    const Members members(directory);
-    return mover.pass(members.list, machine_devices(), ShareMover::Wants::limit, ShareMover::Clock::now(), {},
+    const LimitedTenants tenants(directory);
+    reap(tenants.list());
+    return mover.pass(tenants.list(), machine_devices(), ShareMover::Wants::limit, ShareMover::Clock::now(), {},
                       older_uses(directory));
 }
 
@@ -64,7 +51,8 @@ Result<void> divide_shares(const std::string& directory, std::chrono::millisecon
     if (is_own_directory(directory)) return {};
     if (ask_sidecar(directory, Json{{"request", "grant"}})) return {};
     ShareMover mover;
-    return divide_by_weight(directory, mover, patience);
+    if (auto divided = divide_by_weight(directory, mover, patience); !divided) return divided;
+    return lead_kept_guard(directory);
 }
 
 ScopeLimits first_grants(const std::string& directory, std::string_view key, const TenantLimits& limits) {

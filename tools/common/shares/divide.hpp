@@ -13,8 +13,9 @@
 
 namespace rdmaquota {
 
-// After a change of limits or tenants: asks the sidecar to divide anew; where none runs, gives each tenant its guarantee and
-// of the rest its part by weight. Does nothing in a directory that is one tenant's own.
+// After a change of limits or tenants: asks the sidecar to divide anew; where none answers, gives each tenant its guarantee and
+// of the rest its part by weight, and tells the guard that the kernel keeps. Does nothing in a directory that is one tenant's
+// own.
 Result<void> divide_shares(const std::string& directory,
                            std::chrono::milliseconds patience = PolicyLock::default_patience);
 

@@ -6,7 +6,8 @@
 #include <fmt/core.h>
 
 #include "tools/common/control_client.hpp"
-#include "tools/common/guard_pins.hpp"
+#include "tools/common/guard/guard_counts.hpp"
+#include "tools/common/guard/guard_pins.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/rdmaquota/command.hpp"
@@ -43,13 +44,6 @@ void print_tenants(const Json& guard) {
     if (any) table.print(standard_output());
 }
 
-std::string words_of(const std::string& state) {
-    if (state == "deny") return "on: the kernel refuses what exceeds a limit";
-    if (state == "starting") return "on: the kernel refuses what exceeds a limit; nobody is killed in its first seconds";
-    if (state == "watch") return "watches: what exceeds a limit is counted, and made";
-    return fmt::format("off; to begin, {}", how_to_begin);
-}
-
 int show(const Options& options, const Session& session) {
     const auto answer = ask_sidecar(session.directory, Json{{"request", "guard"}});
     const bool kept = !GuardPins::all().empty();
@@ -60,20 +54,27 @@ int show(const Options& options, const Session& session) {
         return status_done;
     }
     if (!answer) {
-        fmt::print("the guard is kept by the kernel with the limits that it had; no sidecar leads it: {}\n", answer.error());
+        fmt::print("the guard is {}: {}\n", guard_words("kept"), answer.error());
         return status_done;
     }
-    fmt::print("the guard is {}\n", words_of(guard.value("state", "off")));
+    const auto state = guard.value("state", "off");
+    fmt::print("the guard is {}{}\n", guard_words(state), state == "off" ? fmt::format("; to begin, {}", how_to_begin) : "");
+    for (const auto& problem : guard.value("problems", Json::array()))
+        fmt::print("{}\n", printable(problem.get<std::string>()));
     print_tenants(guard);
     return status_done;
 }
 
+// A sidecar that is stopped holds programs that are off now, and lets go of them when it goes on. What was never pinned
+// is out of reach.
 int take_out(const Session& session) {
-    const auto pins = GuardPins::all();
-    const auto answer = ask_sidecar(session.directory, Json{{"request", "guard_off"}}, std::chrono::seconds(10));
-    for (const auto& directory : GuardPins::all())
-        if (const auto removed = GuardPins::remove(directory); !removed) return failed(removed.error());
-    if (!answer && pins.empty()) return failed(fmt::format("there is no guard to take out: {}", answer.error()));
+    const bool kept = !GuardPins::all().empty();
+    const auto answer = ask_sidecar(session.directory, Json{{"request", "guard_off"}}, std::chrono::seconds(kept ? 3 : 10));
+    if (const auto removed = GuardPins::remove_all(); !removed) return failed(removed.error());
+    if (!answer && !kept)
+        return failed(sidecar_listens(session.directory)
+                          ? "rdmaquotad does not answer, and may have a guard that the kernel does not keep; end rdmaquotad"
+                          : fmt::format("there is no guard to take out: {}", answer.error()));
     fmt::print("the guard is out of the kernel{}\n",
                answer ? ", until the policy is put in force again or rdmaquotad starts again" : "");
     return status_done;

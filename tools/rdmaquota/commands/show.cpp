@@ -14,7 +14,7 @@
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/control_client.hpp"
 #include "tools/common/event_text.hpp"
-#include "tools/common/guard_counts.hpp"
+#include "tools/common/guard/guard_counts.hpp"
 #include "tools/rdmaquota/view/show_history.hpp"
 #include "tools/common/read_tenants.hpp"
 #include "tools/common/snapshot_json.hpp"
@@ -258,6 +258,7 @@ int show(const Options& options, const Session& session) {
     if (options.limits) return print_all_limits(terminal, *tenants), status_done;
     print_tenants(terminal, *tenants, !options.tenant.empty());
     print_bypasses(terminal, bypass_views(found.bypasses));
+    if (const auto state = guard.value("state", "off"); state != "off") fmt::print("\nthe guard is {}\n", guard_words(state));
     for (const auto& line : capacity_lines(found.capacity)) fmt::print("\n{}\n", wrapped(terminal, line, 2));
     return status_done;
 }

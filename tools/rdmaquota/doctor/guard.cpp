@@ -10,7 +10,7 @@
 #include "shm/paths.hpp"
 #include "shm/policy/node_policy.hpp"
 #include "tools/common/control_client.hpp"
-#include "tools/common/guard_pins.hpp"
+#include "tools/common/guard/guard_pins.hpp"
 #include "tools/common/json.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
 #include "tools/rdmaquota/doctor/guard.hpp"
@@ -45,14 +45,22 @@ std::string lacking() {
     return "";
 }
 
-Finding of_state(const std::string& state) {
+Finding of_state(const std::string& state, const std::vector<std::string>& problems) {
     if (state == "deny" || state == "starting") return {Level::ok, "guard", "the kernel refuses what exceeds a limit"};
     if (state == "watch")
         return {Level::ok, "guard", "the kernel counts what exceeds a limit, and refuses nothing (guard = \"watch\")"};
-    const auto why = lacking();
+    auto why = lacking();
+    for (const auto& problem : problems) why += (why.empty() ? "" : "; ") + problem;
     return {Level::problem, "guard",
             "the policy asks for it and the kernel has none; " +
-                (why.empty() ? std::string("the sidecar's log says why") : why)};
+                (why.empty() ? std::string("it was taken out; 'rdmaquota reload' brings it back") : why)};
+}
+
+void add_answer(Findings& findings, const Json& guard) {
+    const auto problems = guard.value("problems", std::vector<std::string>());
+    findings.push_back(of_state(guard.value("state", "off"), problems));
+    if (findings.back().level == Level::ok)
+        for (const auto& problem : problems) findings.push_back({Level::warning, "guard", problem});
 }
 
 }  // namespace
@@ -68,7 +76,7 @@ void examine_guard(Findings& findings, const std::string& directory) {
         return;
     }
     const auto answer = ask_sidecar(directory, Json{{"request", "guard"}});
-    if (answer) return findings.push_back(of_state((*answer)["guard"].value("state", "off")));
+    if (answer) return add_answer(findings, (*answer)["guard"]);
     if (!GuardPins::all().empty())
         return findings.push_back({Level::warning, "guard", "kept by the kernel with the limits that it had; no sidecar leads it"});
     findings.push_back({Level::problem, "guard", "the policy asks for it, and no sidecar runs: " + answer.error()});

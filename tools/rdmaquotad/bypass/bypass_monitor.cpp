@@ -11,7 +11,7 @@
 #include "policy/printable.hpp"
 #include "shm/paths.hpp"
 #include "tools/common/devices.hpp"
-#include "tools/common/guard_pins.hpp"
+#include "tools/common/guard/guard_pins.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -104,8 +104,7 @@ void BypassMonitor::open_watch() {
     guarded_ = asked_.guard != GuardMode::off;
     watch_.reset();
     if (!guarded_)
-        for (const auto& kept : GuardPins::all())
-            if (const auto removed = GuardPins::remove(kept); !removed) log(Priority::error, removed.error());
+        if (const auto removed = GuardPins::remove_all(); !removed) log(Priority::error, removed.error());
     watch_ = KernelWatch::open(guarded_);
 }
 

@@ -40,6 +40,7 @@ public:
     // Whether they have all of this kind that anyone makes, apart from what is partial.
     bool counts(Resource resource) const noexcept { return watch_ && watch_->attached() && watch_->knows(resource); }
     std::vector<Difference> bypasses() const { return detector_.bypasses(); }
+    const std::vector<std::string>& blind() const noexcept { return watch_->blind(); }  // once started
     // Empty without the program in the kernel.
     const std::map<Churn::Place, Churn::Counts>& churn() const noexcept { return churn_.all(); }
     // The kernel's denials in that cgroup so far, by device; empty where the kernel does not count them.

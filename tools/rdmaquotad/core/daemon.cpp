@@ -10,7 +10,7 @@
 
 #include "tools/common/control_client.hpp"
 #include "tools/common/devices.hpp"
-#include "tools/common/guard_pins.hpp"
+#include "tools/common/guard/guard_pins.hpp"
 #include "tools/common/reload.hpp"
 #include "tools/common/upgrade/balance.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
@@ -61,8 +61,10 @@ Daemon::Daemon(std::string directory, std::string policy_file)
                 [this](const Answers::Sees& sees) { return status(sees); },
                 [this](const Answers::Sees& sees) { return kernel_.bypasses_json(sees); },
                 [this](const Request& request, const Answers::Sees& sees) { return history_.answer(request, sees); },
-                [this] { return reload(); }, [this](const std::string& tenant) { return grant(tenant); },
-                [this](const Answers::Sees& sees) { return guard_.status(sees); }, [this] { return guard_off(); },
+                [this] { return reload(); },
+                [this](const std::string& tenant) { return grant(tenant); },
+                [this](const Answers::Sees& sees) { return guard_status(sees); },
+                [this] { return guard_off(); },
                 [this](const Peer& peer) { return web_address(peer); }}),
       control_(loop_, [this](const Peer& peer, std::string_view line) { return answers_.answer(peer, line); }),
       tenant_sockets_(node_, control_),
@@ -73,10 +75,8 @@ Daemon::Daemon(std::string directory, std::string policy_file)
       findings_(node_.directory()),
       web_state_({node_, views_, visibility_, events_, recent_, capacity_, churn_, findings_,
                   [this](const Answers::Sees& sees) { return kernel_.bypasses_json(sees); },
-                  [this](const Answers::Sees& sees) { return guard_.status(sees); },
-                  [this] {
-                      return Json{{"kernel", kernel_.status([](const std::string&) { return false; })}};
-                  }}),
+                  [this](const Answers::Sees& sees) { return guard_status(sees); },
+                  [this] { return Json{{"kernel", kernel_.status([](const std::string&) { return false; })}}; }}),
       web_page_({[this](const Peer& viewer) { return web_state_.text(viewer); },
                  [this](const Peer& viewer, const SeriesName& series) {
                      return visibility_.sees_name(viewer, series.tenant) ? history_.one(series) : nullptr;
@@ -128,6 +128,7 @@ void Daemon::start() {
     capacity_file_.load(capacity_);
     tick();
     kernel_.start();
+    guard_.update(machine_devices());  // holds when this process says that it is ready
 }
 
 void Daemon::tick() {
@@ -145,6 +146,8 @@ void Daemon::tick() {
     churn_.add(ChurnRates::Clock::now(), kernel_.churn());
     recent_.keep([this](const std::string& key) { return node_.find(key) != nullptr; });
     guard_.update(names);
+    if (guard_.was_turned_off())
+        if (const auto done = guard_off(); !done) log(Priority::error, done.error());
     grants_.pass(names);
     look_after_tenants();
     update_status();
@@ -232,10 +235,16 @@ Result<std::string> Daemon::guard_off() {
     auto asked = node_.decompiled().sidecar;
     asked.guard = GuardMode::off;
     kernel_.new_policy(asked);
-    for (const auto& pins : GuardPins::all())
-        if (const auto done = GuardPins::remove(pins); !done) return Error{done.error()};
+    if (const auto done = GuardPins::remove_all(); !done) return Error{done.error()};
     log(Priority::notice, "the guard was taken out of the kernel");
     return std::string("off");
+}
+
+Json Daemon::guard_status(const Answers::Sees& sees) const {
+    auto json = guard_.status(sees);
+    if (asked_.guard != GuardMode::off && !guard_.is_on())
+        for (const auto& line : kernel_.blind()) json["problems"].push_back(line);
+    return json;
 }
 
 // What `systemctl status` shows.

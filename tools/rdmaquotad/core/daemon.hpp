@@ -47,6 +47,7 @@ private:
     void tell_of_ledgers();
     void look_after_tenants();
     Result<std::string> guard_off();
+    Json guard_status(const Answers::Sees& sees) const;
     Result<void> grant(const std::string& tenant);
     void update_status();
     void listen(LoopbackServer& server, std::uint32_t port);

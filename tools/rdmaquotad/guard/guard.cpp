@@ -1,9 +1,12 @@
 #include "tools/rdmaquotad/guard/guard.hpp"
 
+#include <cstring>
+
 #include <sys/epoll.h>
 
 #include <fmt/core.h>
 
+#include "tools/common/guard/kept_guard.hpp"
 #include "tools/common/json.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 
@@ -18,10 +21,24 @@ SidecarKind kind_of(u32 what) {
     return what == told_killed ? SidecarKind("killed") : SidecarKind("exceeded");
 }
 
+std::string comm_of(const guard_event& event) { return {event.comm, strnlen(event.comm, sizeof event.comm)}; }
+
+Json whose(const guard_event& event, const GuardRows::Meaning& meaning) {
+    return Json{{"tenant", meaning.tenant}, {"pid", event.pid}, {"uid", event.uid}, {"comm", comm_of(event)}, {"device", meaning.device}};
+}
+
 Json cell_json(const guard_row& row, u32 place) {
     Json cell{{"used", row.used[place]}, {"refused", row.refused[place]}, {"limit", nullptr}};
     if (row.limit[place] != unlimited) cell["limit"] = row.limit[place];
     return cell;
+}
+
+GuardRows::Members limited_tenants(Node& node) {
+    GuardRows::Members members;
+    for (const auto& [key, tenant] : node.tenants())
+        if (!is_template(key) && tenant.limits() != nullptr)
+            members.push_back({tenant.key(), tenant.name(), tenant.place().here, tenant.limits(), tenant.has_ledger()});
+    return members;
 }
 
 Json row_json(const guard_row& row) {
@@ -37,14 +54,15 @@ Json row_json(const guard_row& row) {
 
 void Guard::follow(GuardProgram* program) {
     if (parts_ && &parts_->program == program) return;
-    if (parts_) __atomic_store_n(parts_->program.words().mode, guard_off, __ATOMIC_RELEASE);  // it is taken out piece by piece
+    if (parts_) __atomic_store_n(&parts_->program.mode(), guard_off, __ATOMIC_RELEASE);  // it is taken out piece by piece
     parts_.reset();
     told_.clear();
-    kept_ = false;
+    kept_ = turned_off_ = false;
     if (program == nullptr) return;
     parts_.emplace(node_, *program);
+    program->rows()[0].process = directory_mark(node_.directory());
     parts_->ready = loop_.watch(program->fd(), EPOLLIN, [this](std::uint32_t) { take_events(); }, Urgency::first);
-    began_ = Clock::now();
+    began_ = program->was_kept() ? Clock::time_point::min() : Clock::now();
     log(Priority::notice, fmt::format("the guard is on: {}", name(mode_)));
 }
 
@@ -53,28 +71,40 @@ void Guard::set_mode(GuardMode mode) {
     apply_mode();
 }
 
-// Nothing is refused before the limits are there.
+// Nothing is refused before the limits are there. Later, what was turned off by somebody else stays off.
 void Guard::apply_mode() {
-    if (!parts_ || !kept_) return;
-    const auto& words = parts_->program.words();
-    __atomic_store_n(words.mode, mode_ == GuardMode::deny ? guard_deny : guard_watch, __ATOMIC_RELEASE);
-    __atomic_store_n(words.judges, Clock::now() - began_ >= spares_for ? 1 : 0, __ATOMIC_RELEASE);
+    if (!parts_ || !kept_ || turned_off_) return;
+    auto& mode = parts_->program.mode();
+    const u32 wanted = mode_ == GuardMode::deny ? guard_deny : guard_watch;
+    u32 before = __atomic_load_n(&mode, __ATOMIC_ACQUIRE);
+    turned_off_ = before == guard_off || !__atomic_compare_exchange_n(&mode, &before, wanted, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    const bool judges = began_ == Clock::time_point::min() || Clock::now() - began_ >= spares_for;
+    __atomic_store_n(parts_->program.words().judges, judges ? 1 : 0, __ATOMIC_RELEASE);
+}
+
+// This one refuses before another version's ends; whatever kills this process in between leaves one that does.
+void Guard::keep() {
+    auto kept = parts_->program.keep();
+    auto& mode = parts_->program.mode();
+    if (__atomic_load_n(&mode, __ATOMIC_ACQUIRE) == guard_off) __atomic_store_n(&mode, guard_watch, __ATOMIC_RELEASE);
+    kept_ = true;
+    apply_mode();
+    if (kept) kept = parts_->program.replace_others();
+    said_ = kept ? "" : "the kernel does not keep the guard when the sidecar ends: " + kept.error();
+    if (!said_.empty()) log(Priority::error, said_);
 }
 
 void Guard::update(const std::vector<std::string>& devices) {
     if (!parts_ || !node_.usable()) return;
     const auto policy = node_.policy() != nullptr ? node_.policy()->id() : 0;
-    if (parts_->rows.update(node_, devices) || std::exchange(policy_, policy) != policy) parts_->owners.introduce_all(devices);
+    if (parts_->rows.update(limited_tenants(node_), devices) || std::exchange(policy_, policy) != policy)
+        parts_->owners.introduce_all(devices);
     parts_->owners.settle();
     parts_->audit.pass(parts_->program.rows(), parts_->program.files());
-    if (!kept_) {
-        const auto kept = parts_->program.keep();
-        const auto error = kept ? std::string() : kept.error();
-        if (std::exchange(said_, error) != error && !error.empty())
-            log(Priority::error, "the guard ends with this process: " + error);
-        kept_ = true;
-    }
-    apply_mode();
+    if (const auto without = parts_->rows.without(); std::exchange(without_, without) == 0 && without != 0)
+        log(Priority::error, fmt::format("the guard has no room for {} more rows", without));
+    if (kept_) apply_mode();
+    else keep();
 }
 
 void Guard::take_events() {
@@ -96,28 +126,30 @@ void Guard::tell(const guard_event& event) {
     }
     const auto times = std::exchange(told.more, 0) + 1;
     told.when = Clock::now();
-    const std::string comm(event.comm, strnlen(event.comm, sizeof event.comm));
-    if (event.what == told_killed) {
-        const auto* whose = parts_->rows.meaning(parts_->program.files()[event.file % opener_slots].stamp.rows[0]);
-        const auto tenant = whose != nullptr ? whose->tenant : std::string(default_tenant);
-        events_.emit(Priority::warning, "killed", Json{{"tenant", tenant}, {"pid", event.pid}, {"comm", comm}},
-                     fmt::format("pid {} ({}) made more than it may, by a way that cannot be refused; its open device "
-                                 "makes nothing more", event.pid, comm));
-        return;
-    }
+    if (event.what == told_killed) return tell_killed(event);
     const auto* meaning = parts_->rows.meaning(event.row);
     const auto resource = guarded_resource(event.resource);
     if (meaning == nullptr || !resource) return;
-    events_.emit(Priority::warning, kind_of(event.what),
-                 Json{{"tenant", meaning->tenant}, {"pid", event.pid}, {"comm", comm}, {"device", meaning->device},
-                      {"resource", info(*resource).name}, {"scope", name(meaning->scope)},
-                      {"used", event.used}, {"limit", event.limit}, {"times", times}},
-                 fmt::format("pid {} ({}), {} on {}: {} uses {} of {} by the kernel's count{}", event.pid, comm,
-                             info(*resource).name, meaning->device,
+    const auto amount = info(*resource).unit == Unit::bytes ? event.amount : 1;
+    auto json = whose(event, *meaning);
+    json.update({{"resource", info(*resource).name}, {"scope", name(meaning->scope)}, {"requested", amount},
+                 {"used", event.used}, {"limit", event.limit}, {"times", times}});
+    events_.emit(Priority::warning, kind_of(event.what), std::move(json),
+                 fmt::format("pid {} ({}), {} more {} on {}: {} uses {} of {} by the kernel's count{}", event.pid, comm_of(event),
+                             format_amount(*resource, amount), info(*resource).name, meaning->device,
                              meaning->scope == Scope::process ? "the process" : "tenant " + meaning->tenant,
-                             format_amount(*resource, event.used),
-                             format_amount(*resource, event.limit),
+                             format_amount(*resource, event.used), format_amount(*resource, event.limit),
                              times == 1 ? "" : fmt::format(", {} times", times)));
+}
+
+void Guard::tell_killed(const guard_event& event) {
+    const auto& file = parts_->program.files()[event.file % opener_slots];
+    const auto* meaning = parts_->rows.meaning(file.stamp.rows[0]);
+    events_.emit(Priority::warning, "killed",
+                 whose(event, meaning != nullptr ? *meaning : GuardRows::Meaning{std::string(default_tenant), "", Scope::tenant}),
+                 fmt::format("pid {} ({}) made more than it may{}, by a way that cannot be refused; its open device makes nothing "
+                             "more",
+                             event.pid, comm_of(event), meaning != nullptr ? " on " + meaning->device : ""));
 }
 
 std::vector<Guard::Usage> Guard::usage() const {
@@ -135,9 +167,21 @@ std::vector<Guard::Usage> Guard::usage() const {
     return all;
 }
 
+std::vector<std::string> Guard::problems() const {
+    std::vector<std::string> lines;
+    if (!parts_) return lines;
+    if (!said_.empty()) lines.push_back(said_);
+    if (const auto without = parts_->rows.without(); without != 0)
+        lines.push_back(fmt::format("there is no room for {} more rows: the limits of some tenants do not hold", without));
+    if (!GuardProgram::may_sleep())
+        lines.push_back("BPF is not among the kernel's security modules (/sys/kernel/security/lsm): a request in pages that are not "
+                        "in memory is not looked at, and who exceeds a limit by one is killed");
+    return lines;
+}
+
 Json Guard::status(const std::function<bool(const std::string&)>& sees) const {
     const auto* state = !parts_ ? "off" : mode_ == GuardMode::deny && !*parts_->program.words().judges ? "starting" : name(mode_).data();
-    Json json{{"state", state}, {"tenants", Json::array()}};
+    Json json{{"state", state}, {"tenants", Json::array()}, {"problems", problems()}};
     if (!parts_) return json;
     json["refused"] = counts_.refused;
     json["exceeded"] = counts_.exceeded;

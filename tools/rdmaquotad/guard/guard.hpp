@@ -21,7 +21,7 @@
 #include "tools/rdmaquotad/core/node_events.hpp"
 #include "tools/rdmaquotad/guard/guard_audit.hpp"
 #include "tools/rdmaquotad/guard/guard_owners.hpp"
-#include "tools/rdmaquotad/guard/guard_rows.hpp"
+#include "tools/common/guard/guard_rows.hpp"
 
 namespace rdmaquota {
 
@@ -34,6 +34,8 @@ public:
 
     // The program that is attached; null: none, or without the guard. Call it when that changes, and before it ends.
     void follow(GuardProgram* program);
+    // Somebody has turned it off in the kernel, behind this process's back.
+    bool was_turned_off() const noexcept { return turned_off_; }
     void set_mode(GuardMode mode);
     // What limits, tenants and devices are now.
     void update(const std::vector<std::string>& devices);
@@ -64,11 +66,15 @@ private:
         GuardOwners owners;
         GuardAudit audit;
         Loop::Source ready;
-        Parts(const Node& node, GuardProgram& its) : program(its), rows(its.rows()), owners(node, its, rows) {}
+        Parts(const Node& node, GuardProgram& its)
+            : program(its), rows(its.rows(), GuardNames(its.names())), owners(node, its, rows) {}
     };
     using Clock = std::chrono::steady_clock;
+    std::vector<std::string> problems() const;
+    void keep();
     void take_events();
     void tell(const guard_event& event);
+    void tell_killed(const guard_event& event);
     void apply_mode();
 
     Loop& loop_;
@@ -77,7 +83,7 @@ private:
     GuardMode mode_ = GuardMode::off;
     std::optional<Parts> parts_;
     Clock::time_point began_{};
-    bool kept_ = false;
+    bool kept_ = false, turned_off_ = false;
     std::uint64_t policy_ = 0;  // id of the one by whose matches all were introduced
     Counts counts_;
     // The same is told once a second at most, with how often it happened.
@@ -86,7 +92,8 @@ private:
         std::uint64_t more = 0;
     };
     std::map<std::tuple<u32, u32, u32, u32>, Told> told_;
-    std::string said_;
+    std::string said_;  // why the kernel does not keep it
+    std::size_t without_ = 0;
 };
 
 }  // namespace rdmaquota

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "tools/rdmaquotad/kernel/bpf/kernel_counts.h"
+#include "tools/common/guard/kernel_counts.h"
 
 namespace rdmaquota {
 

@@ -6,10 +6,12 @@
 #include <optional>
 
 #include <fmt/core.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "policy/subject_text.hpp"
 #include "tools/common/file_text.hpp"
+#include "tools/common/guard/guard_who.hpp"
+#include "tools/rdmaquotad/bypass/process_info.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -25,21 +27,14 @@ u64 hash_of(const ProcessIds& ids) {
     return GUARD_HASH_END(hash);
 }
 
-u32 hash_of(const std::string& device) {
-    u32 words[device_words] = {};
-    std::memcpy(words, device.data(), std::min(device.size(), sizeof words - 1));
-    u64 hash = GUARD_HASH_BEGIN;
-    for (const auto word : words) hash = GUARD_HASH_NEXT(hash, word);
-    return GUARD_HASH_END(static_cast<u32>(hash ^ hash >> 32));
-}
-
-// The kernel's number of a cgroup is that of its directory.
-u64 cgroup_id(const std::string& path) {
-    struct stat status {};
-    return stat(("/sys/fs/cgroup" + path).c_str(), &status) == 0 ? status.st_ino : 0;
-}
-
 }  // namespace
+
+// One that goes on remembers who was greedy.
+GuardOwners::GuardOwners(const Node& node, GuardProgram& program, const GuardRows& rows)
+    : node_(node), program_(program), rows_(rows) {
+    for (const auto& who : program_.known())
+        if (who.cgroup == 0 && who.ids != 0) greedy_.insert(GuardProgram::bytes_of(who));
+}
 
 // In a directory that is one tenant's own, there are no matches.
 bool GuardOwners::knows_cgroups() const { return node_.policy() != nullptr && node_.policy()->asks_for_cgroup(); }
@@ -65,7 +60,7 @@ void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
     __atomic_store_n(words.asks_ids, knows_ids(), __ATOMIC_RELAXED);
     told_ = greedy_;
     for (const auto& device : devices)
-        if (const auto stamp = rows_.waiting_stamp(device)) know({0, 0, hash_of(device), 0}, *stamp);
+        if (const auto stamp = rows_.waiting_stamp(device)) know({0, 0, device_hash(device), 0}, *stamp);
     introduce_bound(devices);
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
@@ -78,13 +73,9 @@ void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
 
 // Bound cgroups are tried before all else, so who is in one is known before it runs.
 void GuardOwners::introduce_bound(const std::vector<std::string>& devices) {
-    for (const auto& tenant : node_.decompiled().tenants)
-        for (const auto& match : tenant.matches) {
-            const auto cgroup = match.bound ? cgroup_id(match.cgroup) : 0;
-            if (cgroup == 0) continue;
-            for (const auto& device : devices)
-                if (const auto stamp = rows_.stamp(tenant.name, device)) know({cgroup, guard_any, hash_of(device), 0}, *stamp);
-        }
+    for (const auto& [cgroup, tenant] : bound_cgroups(node_.decompiled()))
+        for (const auto& device : devices)
+            if (const auto stamp = rows_.stamp(tenant, device)) know({cgroup, guard_any, device_hash(device), 0}, *stamp);
 }
 
 void GuardOwners::know(const guard_who& who, const guard_stamp& stamp) {
@@ -101,7 +92,7 @@ void GuardOwners::introduce(std::uint32_t pid, const std::vector<std::string>& d
     if (!after || after->ids != before->ids || after->cgroup != before->cgroup) return;
     for (const auto& device : devices)
         if (const auto stamp = rows_.stamp(tenant, device))
-            know({before->cgroup, before->ids, hash_of(device), 0}, *stamp);
+            know({before->cgroup, before->ids, device_hash(device), 0}, *stamp);
 }
 
 void GuardOwners::settle() {
@@ -111,6 +102,12 @@ void GuardOwners::settle() {
         if (files[i].id != 0 && files[i].stamped == 0) settle(files[i], program_.words().openers[i]);
 }
 
+// A process that is gone, or whose pid another one has, is in `default`.
+bool GuardOwners::is_opener(const guard_file& file) {
+    const auto now = process_info(file.pid);
+    return now && now->start_time == file.since / (1'000'000'000ULL / static_cast<u64>(::sysconf(_SC_CLK_TCK)));
+}
+
 // Who made too much while it was not known makes nothing the next time until it is known: else whoever makes cgroups could do
 // so again and again.
 void GuardOwners::settle(const guard_file& file, const kernel_use& opener) {
@@ -118,10 +115,12 @@ void GuardOwners::settle(const guard_file& file, const kernel_use& opener) {
     const guard_who user{0, file.ids, file.who.device, 0};
     const auto pid = file.pid;
     const std::string device(opener.device, strnlen(opener.device, sizeof opener.device));
-    const auto stamp = rows_.stamp(node_.tenant_of(pid), device);
+    const auto tenant = node_.tenant_of(pid);
+    const bool there = is_opener(file);  // asked after that: then it was there all the time
+    const auto stamp = rows_.stamp(there ? tenant : default_tenant, device);
     if (!stamp || file.id != id) return;
     if (!program_.settle(id, *stamp)) return;
-    introduce(pid, {device});
+    if (there) introduce(pid, {device});
     if (user.ids == 0 || !rows_.is_exceeded(stamp->rows[0]) || greedy_.size() >= most_greedy) return;
     know(user, *stamp);
     greedy_.insert(GuardProgram::bytes_of(user));

@@ -7,15 +7,14 @@
 #include <vector>
 
 #include "tools/rdmaquotad/core/node.hpp"
-#include "tools/rdmaquotad/guard/guard_rows.hpp"
+#include "tools/common/guard/guard_rows.hpp"
 #include "tools/rdmaquotad/kernel/guard_program.hpp"
 
 namespace rdmaquota {
 
 class GuardOwners {
 public:
-    GuardOwners(const Node& node, GuardProgram& program, const GuardRows& rows) noexcept
-        : node_(node), program_(program), rows_(rows) {}
+    GuardOwners(const Node& node, GuardProgram& program, const GuardRows& rows);
 
     // Matches, tenants or devices are others: tells anew whose all are that run now.
     void introduce_all(const std::vector<std::string>& devices);
@@ -28,6 +27,7 @@ private:
     void introduce(std::uint32_t pid, const std::vector<std::string>& devices);
     void introduce_bound(const std::vector<std::string>& devices);
     void settle(const guard_file& file, const kernel_use& opener);
+    static bool is_opener(const guard_file& file);
     void know(const guard_who& who, const guard_stamp& stamp);
     bool knows_cgroups() const;
     bool knows_ids() const;

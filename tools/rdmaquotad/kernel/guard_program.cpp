@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tools/common/guard_pins.hpp"
+#include "tools/common/guard/guard_pins.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -33,7 +33,7 @@ const Look looks[] = {
     {"security_file_ioctl_compat", "on_ioctl_compat_modify", If::no_hooks, false},
     {"security_file_ioctl", "on_ioctl_modify", If::no_hooks, true},
 };
-const char* const tables[] = {"rows", "files", "stamps"};
+const char* const tables[] = {"rows", "files", "stamps", "names"};
 
 // The list of the kernel's security modules; each is asked in its turn.
 bool asks_bpf_hooks() {
@@ -67,17 +67,23 @@ Result<void> take_stock(bpf_object* object) {
 struct GuardProgram::Parts {
     bpf_object* object;
     Words words;
-    std::vector<bpf_link*> links;  // not owned
-    std::size_t first_look = 0;
+    std::string version;
+    int settle;
+    const std::vector<ProgramLink>* links = nullptr;
+    bool kept = false;  // by the kernel, before this process
     guard_row* rows = nullptr;
     guard_file* files = nullptr;
+    u32* mode = nullptr;
     ring_buffer* ring = nullptr;
     std::vector<guard_event> events;
 
-    Parts(bpf_object* of, const Words& its) : object(of), words(its) {}
+    Parts(bpf_object* of, int settles, const std::string& its_version, const Words& its)
+        : object(of), words(its), version(its_version), settle(settles) {}
     Parts(const Parts&) = delete;
     ~Parts() {
         ring_buffer__free(ring);
+        if (kept) close(settle);
+        if (mode) munmap(mode, sizeof *mode);
         if (rows) munmap(rows, guard_rows * sizeof *rows);
         if (files) munmap(files, opener_slots * sizeof *files);
     }
@@ -96,7 +102,8 @@ struct GuardProgram::Parts {
             return 0;
         };
         ring = ring_buffer__new(bpf_map__fd(table(object, "guard_events")), take, this, nullptr);
-        if (!ring || !map("rows", rows, guard_rows) || !map("files", files, opener_slots))
+        if (!ring || !map("rows", rows, guard_rows) || !map("files", files, opener_slots) ||
+            !map(GuardPins::mode_map, mode, 1))
             return Error{fmt::format("the guard's tables cannot be mapped: {}", words_of(errno))};
         return {};
     }
@@ -112,23 +119,32 @@ void GuardProgram::select(bpf_object* object, bool guarded, const std::function<
     for (const char* name : tables) bpf_map__set_max_entries(table(object, name), 1);
 }
 
-Result<GuardProgram> GuardProgram::attach(bpf_object* object, std::vector<bpf_link*>& links, const Words& words) {
-    auto parts = std::make_unique<Parts>(object, words);
+bool GuardProgram::may_sleep() { return asks_bpf_hooks(); }
+
+Result<GuardProgram> GuardProgram::take_over(bpf_object* object, int settle, const std::string& version, const Words& words) {
+    auto parts = std::make_unique<Parts>(object, settle, version, words);
+    parts->kept = true;
+    if (auto opened = parts->open(); !opened) return Error{opened.error()};
+    return GuardProgram(std::move(parts));
+}
+
+Result<GuardProgram> GuardProgram::attach(bpf_object* object, std::vector<ProgramLink>& links, const std::string& version,
+                                          const Words& words) {
+    auto parts = std::make_unique<Parts>(object, bpf_program__fd(program(object, "settle")), version, words);
+    parts->links = &links;
     if (auto opened = parts->open(); !opened) return Error{opened.error()};
     bool looks_at_all = false;
-    parts->first_look = links.size();
     for (const auto& look : looks) {
         auto* of = program(object, look.program);
         if (!bpf_program__autoload(of)) continue;
         auto* link = bpf_program__attach(of);
         if (!link) return Error{fmt::format("the guard cannot look at {}: {}", look.function, words_of(errno))};
-        links.push_back(link);
+        links.push_back({look.program, link});
         looks_at_all |= look.needed;
     }
     if (!looks_at_all) return Error{"this kernel has no security hook for ioctl"};
     for (int round = 0; round < 2; ++round)
         if (auto listed = take_stock(object); !listed) return Error{listed.error()};
-    parts->links = links;
     return GuardProgram(std::move(parts));
 }
 
@@ -137,6 +153,9 @@ GuardProgram::GuardProgram(GuardProgram&&) noexcept = default;
 GuardProgram& GuardProgram::operator=(GuardProgram&&) noexcept = default;
 GuardProgram::~GuardProgram() = default;
 
+bool GuardProgram::was_kept() const noexcept { return parts_->kept; }
+u32& GuardProgram::mode() const noexcept { return *parts_->mode; }
+int GuardProgram::names() const noexcept { return bpf_map__fd(table(parts_->object, "names")); }
 const GuardProgram::Words& GuardProgram::words() const noexcept { return parts_->words; }
 guard_row* GuardProgram::rows() const noexcept { return parts_->rows; }
 guard_file* GuardProgram::files() const noexcept { return parts_->files; }
@@ -153,33 +172,36 @@ bool GuardProgram::settle(u64 file, const guard_stamp& stamp) {
     options.sz = sizeof options;
     options.ctx_in = &request;
     options.ctx_size_in = sizeof request;
-    return bpf_prog_test_run_opts(bpf_program__fd(program(parts_->object, "settle")), &options) == 0;
+    return bpf_prog_test_run_opts(parts_->settle, &options) == 0;
 }
 
 void GuardProgram::know(const guard_who& who, const guard_stamp& stamp) {
     bpf_map__update_elem(table(parts_->object, "stamps"), &who, sizeof who, &stamp, sizeof stamp, BPF_ANY);
 }
 
-void GuardProgram::know_only(const std::set<std::string>& kept) {
+std::vector<guard_who> GuardProgram::known() const {
     auto* stamps = table(parts_->object, "stamps");
-    std::vector<guard_who> others;
+    std::vector<guard_who> all;
     guard_who who;
     for (const guard_who* last = nullptr; bpf_map__get_next_key(stamps, last, &who, sizeof who) == 0; last = &who)
-        if (!kept.contains(bytes_of(who))) others.push_back(who);
-    for (const auto& other : others) bpf_map__delete_elem(stamps, &other, sizeof other, 0);
+        all.push_back(who);
+    return all;
 }
 
-Result<void> GuardProgram::keep() const {
-    const auto before = GuardPins::all();
-    const auto name = GuardPins::fresh();
-    if (!name) return Error{name.error()};
-    for (std::size_t i = 0; i < parts_->links.size(); ++i) {
-        const auto path = fmt::format("{}/{}", *name, i < parts_->first_look ? GuardPins::rest(i) : GuardPins::look(i));
-        if (bpf_link__pin(parts_->links[i], path.c_str()) != 0)
-            return Error{fmt::format("{}: {}", path, words_of(errno))};
-    }
-    for (const auto& old : before)
-        if (auto removed = GuardPins::remove(old); !removed) return removed;
+void GuardProgram::know_only(const std::set<std::string>& kept) {
+    for (const auto& who : known())
+        if (!kept.contains(bytes_of(who))) bpf_map__delete_elem(table(parts_->object, "stamps"), &who, sizeof who, 0);
+}
+
+Result<void> GuardProgram::keep() {
+    if (parts_->kept) return {};
+    return pin_program(parts_->object, *parts_->links, parts_->settle, parts_->version);
+}
+
+Result<void> GuardProgram::replace_others() const {
+    for (const auto& directory : GuardPins::all())
+        if (directory != GuardPins::of_version(parts_->version))
+            if (auto removed = GuardPins::remove(directory); !removed) return removed;
     return {};
 }
 

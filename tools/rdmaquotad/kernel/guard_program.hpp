@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "policy/result.hpp"
-#include "tools/rdmaquotad/kernel/bpf/kernel_counts.h"
+#include "tools/common/guard/kernel_counts.h"
+#include "tools/rdmaquotad/kernel/program_pins.hpp"
 
-struct bpf_link;
 struct bpf_object;
 
 namespace rdmaquota {
@@ -21,21 +21,30 @@ public:
     // Words of the program, which it changes or reads at any time.
     struct Words {
         const kernel_use* openers;  // [opener_slots]: of the files
-        u32* mode;                  // guard_off, guard_watch or guard_deny
         u32* judges;                // not 0: who makes too much by a way that is not looked at is killed
         u32 *asks_cgroup, *asks_ids;  // what the policy's matches look at
     };
 
     // Before the program is loaded: which of its parts are. `has`: whether the kernel has such a function.
     static void select(bpf_object* object, bool guarded, const std::function<bool(const char*)>& has);
-    // Once everything else is attached: the look, and a list of what was made before. Links are added to `links`.
-    static Result<GuardProgram> attach(bpf_object* object, std::vector<bpf_link*>& links, const Words& words);
+    // Whether its look may wait for memory.
+    static bool may_sleep();
+    // Once everything else is attached: the look, and a list of what was made before. Links are added to `links`, which must
+    // stay there.
+    static Result<GuardProgram> attach(bpf_object* object, std::vector<ProgramLink>& links, const std::string& version,
+                                       const Words& words);
+    // Of one that the kernel has kept: all of it is attached. The descriptor of `settle` becomes its own.
+    static Result<GuardProgram> take_over(bpf_object* object, int settle, const std::string& version, const Words& words);
 
     GuardProgram(GuardProgram&&) noexcept;
     GuardProgram& operator=(GuardProgram&&) noexcept;
     ~GuardProgram();
 
+    // It was there before this process, with what it knew.
+    bool was_kept() const noexcept;
     const Words& words() const noexcept;
+    u32& mode() const noexcept;  // guard_off, guard_watch or guard_deny
+    int names() const noexcept;  // the descriptor of the map
     guard_row* rows() const noexcept;    // [guard_rows]; the program changes them at any time
     guard_file* files() const noexcept;  // [opener_slots]
 
@@ -46,14 +55,17 @@ public:
     bool settle(u64 file, const guard_stamp& stamp);
     // The same for all that are opened from now on.
     void know(const guard_who& who, const guard_stamp& stamp);
+    std::vector<guard_who> known() const;
     // Takes back what was known of others than these.
     void know_only(const std::set<std::string>& kept);  // by `bytes_of`
     static std::string bytes_of(const guard_who& who) {
         return {reinterpret_cast<const char*>(&who), sizeof who};
     }
 
-    // Lets the kernel keep the program when this process ends, instead of what it kept before (guard_pins.hpp).
-    Result<void> keep() const;
+    // Lets the kernel keep the program when this process ends (guard_pins.hpp), where it does not yet.
+    Result<void> keep();
+    // Turns off, and lets the kernel forget, what it keeps of other versions.
+    Result<void> replace_others() const;
 
 private:
     struct Parts;

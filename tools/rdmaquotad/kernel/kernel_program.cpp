@@ -10,11 +10,14 @@
 #include <set>
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <fmt/core.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "tools/rdmaquotad/kernel/kernel_functions.hpp"
 #include "tools/rdmaquotad/kernel/verifier_words.hpp"
 
 // Generated, in C.
@@ -70,35 +73,6 @@ constexpr const char* unknown_to_kprobes =
     "fentry cannot be used here, kprobes are: mr_bytes counts on-demand and device memory and does not follow "
     "ibv_rereg_mr, qp counts second handles of shared XRC QPs";
 
-// The functions that fentry can attach to: those in the type information of the kernel, or of the modules that have
-// them in one kernel or another.
-class KernelTypes {
-public:
-    KernelTypes() : kernel_(btf__load_vmlinux_btf()) {
-        if (!kernel_) return;
-        for (const char* module : {"ib_core", "ib_uverbs", "ib_uverbs_support"})
-            if (auto* types = btf__load_module_btf(module, kernel_)) modules_.push_back(types);
-    }
-    ~KernelTypes() {
-        for (auto* types : modules_) btf__free(types);
-        btf__free(kernel_);
-    }
-    KernelTypes(const KernelTypes&) = delete;
-
-    bool any() const { return kernel_ != nullptr; }
-    // A module's types include the kernel's own.
-    bool has(const char* function) const {
-        const auto in = [function](const btf* types) {
-            return btf__find_by_name_kind(types, function, BTF_KIND_FUNC) > 0;
-        };
-        return in(kernel_) || std::any_of(modules_.begin(), modules_.end(), in);
-    }
-
-private:
-    btf* kernel_;
-    std::vector<btf*> modules_;
-};
-
 std::string reason(int error) { return error == EPERM || error == EACCES ? "not permitted" : std::strerror(error); }
 
 Error no_hook(const Hook& hook, const std::string& why) {
@@ -117,8 +91,9 @@ bool in_first_pid_namespace() {
 
 struct KernelProgram::Parts {
     kernel_counts* skeleton = nullptr;
-    std::vector<bpf_link*> links;
-    std::vector<int> counting;  // the attached programs on which figures depend; the skeleton's descriptors
+    decltype(kernel_counts::bss) memory = nullptr;  // the program's own
+    std::vector<ProgramLink> links;
+    std::vector<int> counting;  // the attached programs on which figures depend
     ring_buffer* ring = nullptr;
     std::vector<kernel_event> events;
     std::set<u32> devices;  // their indexes, as far as seen
@@ -128,41 +103,62 @@ struct KernelProgram::Parts {
     Parts(const Parts&) = delete;
     ~Parts() {
         guard.reset();
-        for (auto* link : links) bpf_link__destroy(link);
+        for (const int program : counting) close(program);
+        for (const auto& [name, link] : links) bpf_link__destroy(link);
         ring_buffer__free(ring);
+        if (memory) munmap(memory, sizeof *memory);
         if (skeleton) kernel_counts::destroy(skeleton);
+    }
+
+    static std::string version() {
+        std::size_t bytes = 0;
+        const auto* object = kernel_counts::elf_bytes(&bytes);
+        return program_version(object, bytes);
+    }
+
+    Result<void> open() {
+        skeleton = kernel_counts::open();
+        if (!skeleton) return Error{fmt::format("the BPF program cannot be read: {}", reason(errno))};
+        return {};
+    }
+
+    Result<void> load() {
+        if (const int status = kernel_counts::load(skeleton); status != 0)
+            return Error{fmt::format("the BPF program cannot be loaded: {}{}", reason(-status), take_verifier_words())};
+        void* mapped = mmap(nullptr, sizeof *memory, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(skeleton->maps.bss), 0);
+        if (mapped == MAP_FAILED) return Error{fmt::format("the BPF program's memory cannot be mapped: {}", reason(errno))};
+        memory = static_cast<decltype(memory)>(mapped);
+        return {};
     }
 
     bpf_program* program(const char* name) const { return bpf_object__find_program_by_name(skeleton->obj, name); }
 
-    Result<void> load(Way way, const KernelTypes& types, bool guarded) {
-        skeleton = kernel_counts::open();
-        if (!skeleton) return Error{fmt::format("the BPF program cannot be read: {}", reason(errno))};
+    Result<void> load(Way way, const KernelFunctions& types, bool guarded) {
+        if (auto opened = open(); !opened) return opened;
         for (const auto& hook : hooks)
             for (const char* name : hook.programs)
                 bpf_program__set_autoload(program(name),
                                           hook.way == way && (way == Way::kprobe || types.has(hook.function)));
         skeleton->rodata->guarded = guarded;
         GuardProgram::select(skeleton->obj, guarded, [&](const char* function) { return types.has(function); });
-        if (const int status = kernel_counts::load(skeleton); status != 0)
-            return Error{fmt::format("the BPF program cannot be loaded: {}{}", reason(-status), take_verifier_words())};
-        for (u32 i = 0; i < opener_slots; ++i) skeleton->bss->openers[i].id = 1ULL << 32 | i;
+        if (auto loaded = load(); !loaded) return loaded;
+        for (u32 i = 0; i < opener_slots; ++i) memory->openers[i].id = 1ULL << 32 | i;
         return {};
     }
 
-    Result<void> attach(const Hook& hook, const KernelTypes& types) {
+    Result<void> attach(const Hook& hook, const KernelFunctions& types) {
         if (hook.way == Way::fentry && !types.has(hook.function))
             return no_hook(hook, "the kernel's type information has no such function, or the module is not loaded");
         for (const char* name : hook.programs) {
             auto* link = bpf_program__attach(program(name));
             if (!link) return no_hook(hook, reason(errno));
-            links.push_back(link);
-            if (hook.unknown != late_return) counting.push_back(bpf_program__fd(program(name)));
+            links.push_back({name, link});
+            if (hook.unknown != late_return) counting.push_back(fcntl(bpf_program__fd(program(name)), F_DUPFD_CLOEXEC, 0));
         }
         return {};
     }
 
-    Result<void> attach(Way way, const KernelTypes& types, std::vector<std::string>& blind, bool guarded) {
+    Result<void> attach(Way way, const KernelFunctions& types, std::vector<std::string>& blind, bool guarded) {
         if (auto loaded = load(way, types, guarded); !loaded) return loaded;
         for (const auto& hook : hooks) {
             if (hook.way != way) continue;
@@ -175,13 +171,48 @@ struct KernelProgram::Parts {
         return listen();
     }
 
+    GuardProgram::Words guard_words() const {
+        return {memory->openers, &memory->guard_judges, &memory->guard_asks_cgroup, &memory->guard_asks_ids};
+    }
+
     Result<void> attach_guard() {
-        auto attached = GuardProgram::attach(skeleton->obj, links,
-                                             {skeleton->bss->openers, &skeleton->bss->guard_mode, &skeleton->bss->guard_judges,
-                                              &skeleton->bss->guard_asks_cgroup, &skeleton->bss->guard_asks_ids});
+        auto attached = GuardProgram::attach(skeleton->obj, links, version(), guard_words());
         if (!attached) return Error{attached.error()};
         guard.emplace(std::move(*attached));
         return {};
+    }
+
+    // What the kernel has kept of this very program.
+    Result<void> take_over(std::vector<std::string>& blind) {
+        if (auto opened = open(); !opened) return opened;
+        auto pinned = take_pinned(skeleton->obj, version());
+        if (!pinned) return Error{pinned.error()};
+        links = std::move(pinned->links);
+        auto loaded = load();
+        if (!loaded) {
+            close(pinned->settle);
+            return loaded;
+        }
+        auto taken = GuardProgram::take_over(skeleton->obj, pinned->settle, version(), guard_words());
+        if (!taken) return Error{taken.error()};
+        guard.emplace(std::move(*taken));
+        for (const auto& hook : hooks)
+            if (hook.way == Way::fentry) know_kept(hook, blind);
+        return listen();
+    }
+
+    void know_kept(const Hook& hook, std::vector<std::string>& blind) {
+        for (const char* name : hook.programs) {
+            const auto found = std::find_if(links.begin(), links.end(), [&](const auto& link) { return link.program == name; });
+            if (found == links.end()) {
+                if (hook.unknown) blind.push_back(fmt::format("{} is not watched: {}", hook.function, hook.unknown));
+                continue;
+            }
+            bpf_link_info info{};
+            u32 bytes = sizeof info;
+            if (hook.unknown == late_return || bpf_obj_get_info_by_fd(bpf_link__fd(found->link), &info, &bytes) != 0) continue;
+            if (const int fd = bpf_prog_get_fd_by_id(info.prog_id); fd >= 0) counting.push_back(fd);
+        }
     }
 
     // The kernel does not run a program on a CPU where another thread was preempted in it; by kprobe, not in a system call
@@ -218,7 +249,14 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
     if (!in_first_pid_namespace())
         return Error{"the kernel would tell pids of the node's pid namespace, and this one has its own"};
     keep_verifier_words();
-    const KernelTypes types;
+    if (guarded) {
+        auto parts = std::make_unique<Parts>();
+        if (std::vector<std::string> unseen; parts->take_over(unseen)) {
+            blind.insert(blind.end(), unseen.begin(), unseen.end());
+            return KernelProgram(std::move(parts));
+        }
+    }
+    const KernelFunctions types;
     if (!types.any()) return Error{"the kernel has no type information (/sys/kernel/btf/vmlinux)"};
     std::string why;
     for (const auto way : {Way::fentry, Way::kprobe}) {
@@ -301,7 +339,7 @@ Result<std::vector<KernelProgram::Entry>> KernelProgram::read() {
     if (auto done = read_map(maps.guests, guests); !done) return Error{done.error()};
     std::vector<Entry> entries;
     std::map<u64, Opener> openers;
-    for (const auto& entry : parts_->skeleton->bss->openers) {
+    for (const auto& entry : parts_->memory->openers) {
         const auto use = copy_opener(entry);
         if (!use) continue;
         const auto& opener = openers[use->id] = {use->whole != 0, use->reregistered != 0};
@@ -340,7 +378,7 @@ std::vector<kernel_use> KernelProgram::forget(u32 pid) {
     return totals;
 }
 
-u64 KernelProgram::lost() const noexcept { return parts_->skeleton->bss->lost; }
+u64 KernelProgram::lost() const noexcept { return parts_->memory->lost; }
 u64 KernelProgram::missed() const noexcept { return parts_->missed(); }
 GuardProgram* KernelProgram::guard() noexcept { return parts_->guard ? &*parts_->guard : nullptr; }
 

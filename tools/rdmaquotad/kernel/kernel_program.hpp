@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "policy/result.hpp"
-#include "tools/rdmaquotad/kernel/bpf/kernel_counts.h"
+#include "tools/common/guard/kernel_counts.h"
 #include "tools/rdmaquotad/kernel/guard_program.hpp"
 
 struct kernel_counts;  // of the generated skeleton

@@ -23,6 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::time_t seconds_between_tries = 10;
+constexpr std::time_t seconds_between_guard_tries = 60;
 constexpr std::chrono::seconds rest_after_search{5};
 
 // Of a kind of object in the kernel; none for those that count as hca_object alone.
@@ -160,11 +161,31 @@ struct KernelWatch::State {
                 "{}: only what netlink lists is known (hca_handle, pd, cq, qp, mr, mr_bytes, srq), and the end of a "
                 "process is not seen",
                 attached.error()));
-        program.emplace(std::move(*attached));
+        adopt(std::move(*attached));
+    }
+
+    void adopt(KernelProgram attached) {
+        program.emplace(std::move(attached));
         list_all();
         due = {};
         (void)list_when_due();
         due = {};
+    }
+
+    // The counts go on with a new program, whose first list has what there is.
+    void attach_guard() {
+        tried = std::time(nullptr);
+        std::vector<std::string> unseen;
+        auto attached = KernelProgram::attach(unseen, true);
+        if (!attached) return;
+        blind = std::move(unseen);
+        adopt(std::move(*attached));
+    }
+
+    void attach_what_is_missing() {
+        const auto waited = std::time(nullptr) - tried;
+        if (!program && waited >= seconds_between_tries) attach();
+        else if (program && guarded && !program->guard() && waited >= seconds_between_guard_tries) attach_guard();
     }
 
     // From the next listing on, netlink's figures are used for every process in it.
@@ -318,7 +339,7 @@ std::vector<KernelUse> KernelWatch::take_ended() {
 
 Result<std::vector<KernelUse>> KernelWatch::snapshot() {
     auto& state = *state_;
-    if (!attached() && std::time(nullptr) >= state.tried + seconds_between_tries) state.attach();
+    state.attach_what_is_missing();
     Uses uses;
     std::set<ProcessDevice> old, bytes;
     if (attached()) {

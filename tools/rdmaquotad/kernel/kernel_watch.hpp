@@ -51,7 +51,7 @@ public:
     // Loads and attaches the program. Never fails: what it cannot do is in `blind`. Needs CAP_SYS_ADMIN to read the
     // type information of modules; without it, or without such information, there is only netlink. While the program is
     // attached, the modules ib_core and ib_uverbs cannot be unloaded.
-    // With `guarded`, the guard is loaded too; where that is impossible, `blind` says so.
+    // With `guarded`, the guard is loaded too; where that is impossible, `blind` says so, and `snapshot` tries again every minute.
     static KernelWatch open(bool guarded = false);
 
     KernelWatch(KernelWatch&&) noexcept;

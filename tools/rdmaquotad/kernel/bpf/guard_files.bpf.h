@@ -129,6 +129,7 @@ static __always_inline void adopt_stamp(struct guard_file *it, u32 file, const s
     }
     it->stamp.process_class = stamp->process_class;
     it->stamp.deny_errno = stamp->deny_errno;
+    it->stamp.exempt = stamp->exempt;
     for (u32 i = 0; i < guard_depth; ++i) {
         if (i + (counted != 0) >= stamp->count + first) break;
         add_held(file, it->stamp.rows[i], 1);
@@ -168,7 +169,7 @@ static __always_inline struct guard_file *begin_file(u64 id, struct task_struct 
     struct guard_file *it = file_at((u32)id);
     if (!it || it->id == id) return 0;
     it->pid = BPF_CORE_READ(task, tgid);
-    it->since = BPF_CORE_READ(task, group_leader, start_time);
+    it->since = BPF_CORE_READ(task, group_leader, start_boottime);
     it->uid = BPF_CORE_READ(task, cred, euid.val);
     it->gid = BPF_CORE_READ(task, cred, egid.val);
     it->who.cgroup = guard_asks_cgroup ? BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id) : guard_any;

@@ -223,7 +223,7 @@ static __always_inline int look(u64 ufile, struct file *file, u32 command, u64 a
     u64 request, id;
     u32 kind;
     int refused;
-    if (command != RDMA_VERBS_IOCTL) return 0;
+    if (command != RDMA_VERBS_IOCTL || guard_mode == guard_off) return 0;
     use = opener_of(ufile);
     it = use ? file_at((u32)use->id) : 0;
     if (it && it->poisoned) return refusal(it->stamp.deny_errno);  // whatever it seems to ask for

@@ -7,7 +7,7 @@
 #include "memory.bpf.h"
 
 const volatile u32 guarded;  // 0: nothing of the guard is loaded
-u32 guard_mode;
+u32 guard_mode SEC(".data.mode");  // alone in a map, so that a tool of any version can turn the guard off
 u32 guard_judges;  // 1: whoever makes more than is allowed, by a way that is not looked at before, is killed
 
 // Instead of a kind: bytes that an MR may have more, and what is made by a method that is not known.
@@ -29,6 +29,15 @@ struct {
     __type(value, struct guard_file);
 } files SEC(".maps");
 
+// Which row is whose. No program reads it; whoever writes the rows after their owner finds them by it.
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, guard_rows);
+    __type(key, struct guard_name);
+    __type(value, u32);
+} names SEC(".maps");
+
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 1 << 18);
@@ -45,6 +54,11 @@ static __always_inline u32 place_of(u32 kind) {
 }
 static __always_inline u32 bytes_place(u32 kind) { return kind == kind_dm ? guard_dm_bytes : guard_mr_bytes; }
 
+static __always_inline u32 current_uid(void) {
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+    return BPF_CORE_READ(task, cred, euid.val);
+}
+
 // Events that find no room are only counted in the rows.
 __attribute__((noinline)) int tell_guard(u32 what, u32 file, u32 row, u32 resource, u64 amount) {
     struct guard_event *event = bpf_ringbuf_reserve(&guard_events, sizeof *event, 0);
@@ -60,7 +74,7 @@ __attribute__((noinline)) int tell_guard(u32 what, u32 file, u32 row, u32 resour
     event->file = file;
     event->row = row;
     event->resource = resource;
-    event->zero = 0;
+    event->uid = current_uid();
     event->amount = amount;
     bpf_get_current_comm(event->comm, sizeof event->comm);
     bpf_ringbuf_submit(event, 0);
@@ -163,12 +177,26 @@ __attribute__((noinline)) int refuse(u32 file, u32 row, u32 resource, u64 bytes)
     return it ? it->stamp.deny_errno : 0;
 }
 
+// Adds to what the file's rows use, or subtracts by a sign of -1, whatever their limits are.
+__attribute__((noinline)) int shift(u64 id, u32 kind, u64 bytes, u64 sign) {
+    struct guard_file *it = file_at((u32)id);
+    if (!it || it->id != id) return 0;  // closed: all was given back
+    for (u32 i = 0; i < guard_depth; ++i) {
+        if (i >= it->stamp.count) break;
+        struct guard_row *of = row_at(it->stamp.rows[i]);
+        if (of) add(of->used, kind, bytes, sign);
+    }
+    add(it->held, kind, bytes, sign);
+    return 0;
+}
+
 // Takes from all rows of the file, or from none. 0, or the errno to refuse with. Looks first and raises then, so that others
 // do not meet what is refused anyway.
 __attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
     struct guard_file *it = file_at(file);
     u32 taken = 0, refused = 0, row = 0;
     if (!it) return 0;
+    if (it->stamp.exempt) return shift(it->id, kind, bytes, 1);  // 0
     for (u32 i = 0; i < guard_depth && guard_mode == guard_deny; ++i) {
         if (i >= it->stamp.count) break;
         row = it->stamp.rows[i];
@@ -189,19 +217,6 @@ __attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
         give_back(it->stamp.rows[i], kind, bytes);
     }
     return refuse(file, row, refused - 1, bytes);
-}
-
-// Adds to what the file's rows use, or subtracts by a sign of -1, whatever their limits are.
-__attribute__((noinline)) int shift(u64 id, u32 kind, u64 bytes, u64 sign) {
-    struct guard_file *it = file_at((u32)id);
-    if (!it || it->id != id) return 0;  // closed: all was given back
-    for (u32 i = 0; i < guard_depth; ++i) {
-        if (i >= it->stamp.count) break;
-        struct guard_row *of = row_at(it->stamp.rows[i]);
-        if (of) add(of->used, kind, bytes, sign);
-    }
-    add(it->held, kind, bytes, sign);
-    return 0;
 }
 
 static __always_inline void uncharge(u64 id, u32 kind, u64 bytes) { shift(id, kind, bytes, -1ULL); }
@@ -227,7 +242,7 @@ __attribute__((noinline)) int row_exceeds(u32 file, u32 row, u32 kind, u64 bytes
 __attribute__((noinline)) int exceeds(u32 file, u32 kind, u64 bytes) {
     struct guard_file *it = file_at(file);
     int exceeded = 0;
-    if (!it) return 0;
+    if (!it || it->stamp.exempt) return 0;
     for (u32 i = 0; i < guard_depth; ++i) {
         if (i >= it->stamp.count) break;
         exceeded |= row_exceeds(file, it->stamp.rows[i], kind, bytes);

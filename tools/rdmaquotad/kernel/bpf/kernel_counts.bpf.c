@@ -41,7 +41,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "kernel_counts.h"
+#include "tools/common/guard/kernel_counts.h"
 #include "kernel_types.h"
 #include "objects.bpf.h"
 #include "guard_look.bpf.h"

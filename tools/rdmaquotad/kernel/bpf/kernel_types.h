@@ -62,7 +62,7 @@ struct signal_struct {
 
 struct task_struct {
     int tgid;
-    __u64 start_time;
+    __u64 start_boottime;
     struct signal_struct *signal;
     struct task_struct *group_leader;
     const struct cred *cred;

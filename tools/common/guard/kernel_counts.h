@@ -94,9 +94,18 @@ struct guard_row {
     u32 next;      // (tenant) the row of its next device; the last one's is the first
     u32 pid;       // (process)
     u64 process;   // (process) which one, on which device: a hash, and how many files it has open; 0: the row is free
-    u64 since;     // (process) when it started; no two processes have this and the pid the same
+    u64 since;     // (process) when it started, in nanoseconds since boot; no two processes have this and the pid the same
     u32 process_class;  // (process) the row that its limits are taken from
     u32 exceeded;  // (tenant) the limit that it exceeded by a way that cannot be refused: row << 8 | resource + 1; 0: none
+};
+
+// Whose a row is: a tenant's by its key, on a device or for "total", for each of its processes (0) or as a whole (1). Names
+// are filled up with NULs.
+struct guard_name {
+    char tenant[128];
+    char device[64];
+    u32 scope;
+    u32 zero;
 };
 
 // Where objects made through a file count: its process, its tenant, and all above that, the node last.
@@ -104,7 +113,7 @@ struct guard_stamp {
     u32 count;  // of rows
     u32 process_class;  // 0: processes are not counted
     int deny_errno;
-    u32 zero;
+    u32 exempt;  // not 0: counts, and is never refused, also by what is above
     u32 rows[guard_depth];
 };
 
@@ -167,8 +176,8 @@ struct guard_event {
     u32 file;  // index
     u32 row;
     u32 resource;
-    u32 zero;
-    u64 amount;
+    u32 uid;     // the effective one
+    u64 amount;  // bytes, if it is about bytes
     u64 used, limit;  // at that moment
     char comm[16];
 };

@@ -3,7 +3,9 @@
 // limits as they are configured, or as a dynamic rule lowers them: the tree's own rows bound what a parent may use, so
 // that shares are not needed here.
 //
-// One thread. The program reads the rows at any time; a limit is one word.
+// Which row is whose is kept in the kernel too: another GuardRows of the same rows goes on where this one ended.
+//
+// One thread, and one process at a time. The program reads the rows at any time; a limit is one word.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +18,9 @@
 
 #include "policy/resource.hpp"
 #include "policy/scope.hpp"
+#include "tools/common/guard/guard_names.hpp"
+#include "tools/common/guard/kernel_counts.h"
 #include "tools/common/shares/share_tree.hpp"
-#include "tools/rdmaquotad/core/node.hpp"
-#include "tools/rdmaquotad/kernel/bpf/kernel_counts.h"
 
 namespace rdmaquota {
 
@@ -27,11 +29,15 @@ std::optional<Resource> guarded_resource(std::uint32_t place) noexcept;
 
 class GuardRows {
 public:
-    explicit GuardRows(guard_row* rows) noexcept : rows_(rows) {}
+    using Members = std::vector<ShareMember>;
+
+    // `follow`: changes the limits of rows that there are, since another process may add some.
+    enum class May : std::uint8_t { add, follow };
+    GuardRows(guard_row* rows, const GuardNames& names, May may = May::add);
 
     // Follows tenants, devices and limits. True when tenants or devices are others than before, so that who was known must be
     // asked for again.
-    bool update(Node& node, const std::vector<std::string>& devices);
+    bool update(const Members& tenants, const std::vector<std::string>& devices);
 
     // Where a process of the tenant with this key counts on a device; none when there is no such tenant or device.
     std::optional<guard_stamp> stamp(std::string_view tenant, std::string_view device) const;
@@ -54,24 +60,32 @@ public:
     const guard_row& row(std::uint32_t number) const noexcept { return rows_[number]; }
     // What the kernel counts of a tenant; see CountedUses.
     void add_uses(std::string_view tenant, std::vector<CountedUse>& uses) const;
-    // How many tenants have no row, since there are too many.
+    // How many rows were wanted in the last update and not there, since there are too many: nothing holds in their place.
     std::size_t without() const noexcept { return without_; }
 
 private:
     using Key = std::tuple<std::string, std::string, Scope>;  // tenant, device or "total", scope
-    std::uint32_t have(const Key& key, const std::string& name);
-    void follow(Tenant& tenant, const std::vector<std::string>& devices);
-    void follow_device(Tenant& tenant, const std::string& device);
-    std::uint32_t follow_total(Tenant& tenant, Scope scope);
+    void enter(const Key& key, const std::string& name, std::uint32_t number);
+    std::uint32_t have(const Key& key, std::string_view name);
+    std::uint32_t take_free();
+    void follow(const ShareMember& tenant, const std::vector<std::string>& devices);
+    void follow_device(const ShareMember& tenant, const std::string& device);
+    std::uint32_t follow_total(const ShareMember& tenant, Scope scope);
     void have_node(const std::vector<std::string>& devices);
     void link(const std::string& tenant, const std::vector<std::string>& devices);
     void refresh_processes();
-    void drop_unused(const Node& node, const std::vector<std::string>& devices);
+    void drop_unused(const Members& tenants, const std::vector<std::string>& devices);
 
     guard_row* rows_;
+    GuardNames names_;
+    May may_;
     std::map<Key, std::uint32_t> numbers_;
     std::map<Place, std::uint32_t, std::less<>> tenants_;
-    std::map<std::string, int, std::less<>> errnos_;  // by tenant
+    struct Denies {
+        int with;  // errno
+        bool never;
+    };
+    std::map<std::string, Denies, std::less<>> denies_;  // by tenant
     std::map<std::uint32_t, Meaning> meanings_;
     std::vector<std::uint32_t> free_;
     std::uint32_t next_ = process_rows;

@@ -1,7 +1,8 @@
-#include "tools/rdmaquotad/guard/guard_rows.hpp"
+#include "tools/common/guard/guard_rows.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include "policy/tenant.hpp"
 #include "tools/common/devices.hpp"
@@ -60,69 +61,93 @@ std::optional<Resource> guarded_resource(std::uint32_t place) noexcept {
     }
 }
 
-bool GuardRows::update(Node& node, const std::vector<std::string>& devices) {
+GuardRows::GuardRows(guard_row* rows, const GuardNames& names, May may) : rows_(rows), names_(names), may_(may) {
+    std::set<std::uint32_t> taken;
+    for (const auto& [name, number] : names.all()) {
+        if (!taken.insert(number).second) continue;
+        enter({std::string(tenant_of(name)), std::string(device_of(name)), static_cast<Scope>(name.scope)},
+              std::string(tenant_of(name)), number);
+    }
+    if (!taken.empty()) next_ = *taken.rbegin() + 1;
+    for (std::uint32_t number = process_rows; number < next_; ++number)
+        if (!taken.contains(number)) free_.push_back(number);
+}
+
+bool GuardRows::update(const Members& tenants, const std::vector<std::string>& devices) {
     std::vector<std::string> known(devices);
     without_ = 0;
     have_node(devices);
-    for (auto& [key, tenant] : node.tenants()) {
-        if (is_template(key) || tenant.limits() == nullptr) continue;
-        known.push_back("/" + key);
+    for (const auto& tenant : tenants) {
+        known.push_back("/" + std::string(tenant.key));
         follow(tenant, devices);
     }
     refresh_processes();
-    if (known == known_) return false;
-    drop_unused(node, devices);
-    known_ = std::move(known);
-    return true;
+    if (may_ == May::add) drop_unused(tenants, devices);
+    return std::exchange(known_, known) != known;
 }
 
-std::uint32_t GuardRows::have(const Key& key, const std::string& name) {
-    if (const auto found = numbers_.find(key); found != numbers_.end()) return found->second;
-    std::uint32_t number = 0;
-    if (!free_.empty()) {
-        number = free_.back();
-        free_.pop_back();
-    } else if (next_ < guard_rows) {
-        number = next_++;
-    } else {
+void GuardRows::enter(const Key& key, const std::string& name, std::uint32_t number) {
+    const auto& [tenant, device, scope] = key;
+    meanings_[number] = {name, device, scope};
+    if (scope == Scope::tenant && device != total_device) tenants_[{tenant, device}] = number;
+    numbers_[key] = number;
+}
+
+std::uint32_t GuardRows::take_free() {
+    if (free_.empty()) return next_ < guard_rows ? next_++ : 0;
+    const auto number = free_.back();
+    free_.pop_back();
+    return number;
+}
+
+// 0, and counted, where there is none left.
+std::uint32_t GuardRows::have(const Key& key, std::string_view name) {
+    if (const auto found = numbers_.find(key); found != numbers_.end()) {
+        meanings_[found->second].tenant = name;
+        return found->second;
+    }
+    if (may_ == May::follow) return 0;
+    const auto& [tenant, device, scope] = key;
+    const auto number = take_free();
+    if (number == 0 || !names_.put(guard_name_of(tenant, device, scope), number)) {
+        if (number != 0) free_.push_back(number);
         ++without_;
         return 0;
     }
     auto& row = rows_[number];
     std::fill(std::begin(row.limit), std::end(row.limit), unlimited);
     row.next = number;
-    const auto& [tenant, device, scope] = key;
-    meanings_[number] = {name, device, scope};
-    if (scope == Scope::tenant && device != total_device) tenants_[{tenant, device}] = number;
-    return numbers_[key] = number;
+    enter(key, std::string(name), number);
+    return number;
 }
 
 // The node counts also where the policy bounds nothing.
 void GuardRows::have_node(const std::vector<std::string>& devices) {
     const std::string node(node_tenant);
     for (const auto& device : devices) have({node, device, Scope::tenant}, node);
-    errnos_.try_emplace(node, 0);
+    denies_.try_emplace(node, Denies{EDQUOT, false});
     link(node, devices);
 }
 
-void GuardRows::follow(Tenant& tenant, const std::vector<std::string>& devices) {
-    errnos_[tenant.key()] = tenant.limits()->deny_errno();
+void GuardRows::follow(const ShareMember& tenant, const std::vector<std::string>& devices) {
+    denies_[std::string(tenant.key)] = {tenant.limits->deny_errno(), tenant.limits->mode() == Mode::off};
     for (const auto& device : devices) follow_device(tenant, device);
-    link(tenant.key(), devices);
+    link(std::string(tenant.key), devices);
 }
 
-void GuardRows::follow_device(Tenant& tenant, const std::string& device) {
-    const auto& limits = *tenant.limits();
-    const bool enforced = tenant.mode() == Mode::enforce, off = tenant.mode() == Mode::off;
-    if (const auto number = have({tenant.key(), device, Scope::tenant}, tenant.name())) {
+void GuardRows::follow_device(const ShareMember& tenant, const std::string& device) {
+    const auto& limits = *tenant.limits;
+    const std::string key(tenant.key);
+    const bool enforced = limits.mode() == Mode::enforce, off = limits.mode() == Mode::off;
+    if (const auto number = have({key, device, Scope::tenant}, tenant.name)) {
         auto& row = rows_[number];
         const auto figures = limits.share_figures(device);
         store_limits(row, [&](Resource resource) { return off ? unlimited : figures[index(resource)].limit; });
         row.total = follow_total(tenant, Scope::tenant);
         row.enforced = enforced;
     }
-    if (!tenant.has_ledger()) return;
-    if (const auto number = have({tenant.key(), device, Scope::process}, tenant.name())) {
+    if (!tenant.has_ledger) return;
+    if (const auto number = have({key, device, Scope::process}, tenant.name)) {
         auto& row = rows_[number];
         store_limits(row, [&](Resource resource) { return off ? unlimited : limits.limit(Scope::process, device, resource); });
         row.total = follow_total(tenant, Scope::process);
@@ -131,22 +156,18 @@ void GuardRows::follow_device(Tenant& tenant, const std::string& device) {
 }
 
 // 0 where nothing bounds the sum.
-std::uint32_t GuardRows::follow_total(Tenant& tenant, Scope scope) {
-    const Key key{tenant.key(), std::string(total_device), scope};
+std::uint32_t GuardRows::follow_total(const ShareMember& tenant, Scope scope) {
+    const Key key{tenant.key, total_device, scope};
     guard_row wanted{};
-    const auto figures = tenant.limits()->share_figures(total_device);
+    const auto figures = tenant.limits->share_figures(total_device);
     store_limits(wanted, [&](Resource resource) {
-        if (tenant.mode() == Mode::off) return unlimited;
-        return scope == Scope::tenant ? figures[index(resource)].limit
-                                      : tenant.limits()->limit(scope, total_device, resource);
+        if (tenant.limits->mode() == Mode::off) return unlimited;
+        return scope == Scope::tenant ? figures[index(resource)].limit : tenant.limits->limit(scope, total_device, resource);
     });
     if (!bounds_anything(wanted) && !numbers_.contains(key)) return 0;
-    const auto number = have(key, tenant.name());
-    if (number != 0) store_limits(rows_[number], [&](Resource resource) {
-        for (std::uint32_t place = 0; place < guard_resources; ++place)
-            if (guarded_resource(place) == resource) return wanted.limit[place];
-        return unlimited;
-    });
+    const auto number = have(key, tenant.name);
+    for (std::uint32_t place = 0; number != 0 && place < guard_resources; ++place)
+        store(rows_[number].limit[place], wanted.limit[place]);
     return number != 0 && bounds_anything(wanted) ? number : 0;
 }
 
@@ -176,19 +197,29 @@ void GuardRows::refresh_processes() {
     }
 }
 
-// Rows of tenants that are gone, and hold nothing any more.
-void GuardRows::drop_unused(const Node& node, const std::vector<std::string>& devices) {
+// Rows of tenants and devices that are gone, once nothing counts in them and no process takes its limits from them. One that
+// is free here is not taken before the next update, when nobody is known by it any more.
+void GuardRows::drop_unused(const Members& tenants, const std::vector<std::string>& devices) {
+    std::set<std::string_view> there{node_tenant};
+    for (const auto& tenant : tenants) there.insert(tenant.key);
+    std::set<std::uint32_t> in_use;
+    for (std::uint32_t number = 1; number < process_rows; ++number)
+        if (rows_[number].process != 0) in_use.insert({rows_[number].process_class, rows_[number].total});
     for (auto entry = numbers_.begin(); entry != numbers_.end();) {
         const auto& [tenant, device, scope] = entry->first;
-        const bool there = (tenant == node_tenant || node.tenants().contains(tenant)) &&
-                           (device == total_device || std::find(devices.begin(), devices.end(), device) != devices.end());
-        if (there || scope == Scope::process || device == total_device || !counts_nothing(rows_[entry->second])) {
+        const auto number = entry->second;
+        const bool wanted = there.contains(tenant) &&
+                            (device == total_device || std::find(devices.begin(), devices.end(), device) != devices.end());
+        const auto processes = numbers_.find({tenant, device, Scope::process});
+        const bool has_processes = processes != numbers_.end() && in_use.contains(processes->second);
+        if (wanted || has_processes || in_use.contains(number) || !counts_nothing(rows_[number])) {
             ++entry;
             continue;
         }
-        tenants_.erase({tenant, device});
-        meanings_.erase(entry->second);
-        free_.push_back(entry->second);
+        if (scope == Scope::tenant) tenants_.erase({tenant, device});
+        names_.erase(guard_name_of(tenant, device, scope));
+        meanings_.erase(number);
+        free_.push_back(number);
         entry = numbers_.erase(entry);
     }
 }
@@ -225,7 +256,7 @@ bool GuardRows::is_exceeded(std::uint32_t number) const noexcept {
 
 std::optional<guard_stamp> GuardRows::stamp(std::string_view tenant, std::string_view device) const {
     const auto own = numbers_.find({std::string(tenant), std::string(device), Scope::process});
-    const auto error = errnos_.find(tenant);
+    const auto denies = denies_.find(tenant);
     guard_stamp stamp{};
     for (std::string above(tenant);; above = parent_of(above)) {
         const auto found = tenants_.find(Place{above, std::string(device)});
@@ -234,7 +265,8 @@ std::optional<guard_stamp> GuardRows::stamp(std::string_view tenant, std::string
         if (above == node_tenant) break;
     }
     stamp.process_class = own == numbers_.end() ? 0 : own->second;
-    stamp.deny_errno = error == errnos_.end() || error->second == 0 ? EDQUOT : error->second;
+    stamp.deny_errno = denies == denies_.end() ? EDQUOT : denies->second.with;
+    stamp.exempt = denies != denies_.end() && denies->second.never;
     return stamp;
 }
 

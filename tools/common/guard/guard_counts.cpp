@@ -1,9 +1,9 @@
-#include "tools/common/guard_counts.hpp"
+#include "tools/common/guard/guard_counts.hpp"
 
 #include <algorithm>
 
 #include "tools/common/control_client.hpp"
-#include "tools/common/guard_pins.hpp"
+#include "tools/common/guard/guard_pins.hpp"
 #include "tools/common/json.hpp"
 
 namespace rdmaquota {
@@ -49,6 +49,14 @@ Json guard_counts(const std::string& directory) {
     const auto answer = ask_sidecar(directory, Json{{"request", "guard"}}, std::chrono::milliseconds(500));
     if (answer && answer->contains("guard")) return (*answer)["guard"];
     return Json{{"state", GuardPins::all().empty() ? "off" : "kept"}};
+}
+
+std::string guard_words(std::string_view state) {
+    if (state == "deny") return "on: the kernel refuses what exceeds a limit";
+    if (state == "starting") return "on: the kernel refuses what exceeds a limit; nobody is killed in its first seconds";
+    if (state == "watch") return "watching: what exceeds a limit is counted, and made";
+    if (state == "kept") return "kept by the kernel with the limits that it had; no sidecar leads it";
+    return "off";
 }
 
 void add_guard_counts(const Json& guard, TenantView& tenant) try {

@@ -1,0 +1,96 @@
+#include "tools/rdmaquotad/kernel/program_pins.hpp"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "tools/common/guard/guard_pins.hpp"
+
+namespace rdmaquota {
+namespace {
+
+constexpr const char* settle_name = "program_settle";
+constexpr std::string_view link_begin = "link_";
+
+Error failed(const std::string& path, int error) { return {fmt::format("{}: {}", path, std::strerror(error))}; }
+
+Result<void> pin(int fd, const std::string& path) {
+    if (bpf_obj_pin(fd, path.c_str()) != 0) return failed(path, errno);
+    return {};
+}
+
+Result<void> pin_map(bpf_map* map, const std::string& directory) {
+    return pin(bpf_map__fd(map), fmt::format("{}/{}", directory, GuardPins::map(bpf_map__name(map))));
+}
+
+Result<void> reuse_map(bpf_map* map, const std::string& directory) {
+    const auto path = fmt::format("{}/{}", directory, GuardPins::map(bpf_map__name(map)));
+    const int fd = bpf_obj_get(path.c_str());
+    if (fd < 0) return failed(path, errno);
+    const int status = bpf_map__reuse_fd(map, fd);
+    close(fd);
+    if (status != 0) return failed(path, -status);
+    return {};
+}
+
+Result<void> open_links(const std::string& directory, std::vector<ProgramLink>& links) {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+        const auto name = entry.path().filename().string();
+        if (!name.starts_with(link_begin)) continue;
+        auto* link = bpf_link__open(entry.path().c_str());
+        if (!link) return failed(entry.path(), errno);
+        links.push_back({name.substr(link_begin.size()), link});
+    }
+    if (links.empty()) return Error{directory + ": no program is kept there"};
+    return {};
+}
+
+}  // namespace
+
+std::string program_version(const void* object, std::size_t bytes) {
+    std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
+    for (std::size_t i = 0; i < bytes; ++i) hash = (hash ^ static_cast<const unsigned char*>(object)[i]) * 1099511628211ULL;
+    return fmt::format("{:016x}", hash);
+}
+
+// The mode comes before the links, so that whoever finds a link can turn it off.
+Result<void> pin_program(bpf_object* object, const std::vector<ProgramLink>& links, int settle, const std::string& version) {
+    const auto directory = GuardPins::fresh();
+    if (!directory) return Error{directory.error()};
+    bpf_map* map = nullptr;
+    bpf_object__for_each_map(map, object) {
+        if (auto pinned = pin_map(map, *directory); !pinned) return pinned;
+    }
+    if (auto pinned = pin(settle, fmt::format("{}/{}", *directory, settle_name)); !pinned) return pinned;
+    for (const auto& [program, link] : links)
+        if (auto pinned = pin(bpf_link__fd(link), fmt::format("{}/{}", *directory, GuardPins::link(program))); !pinned)
+            return pinned;
+    return GuardPins::publish(version);
+}
+
+Result<PinnedProgram> take_pinned(bpf_object* object, const std::string& version) {
+    const auto directory = GuardPins::of_version(version);
+    bpf_map* map = nullptr;
+    bpf_object__for_each_map(map, object) {
+        if (auto reused = reuse_map(map, directory); !reused) return Error{reused.error()};
+    }
+    bpf_program* program = nullptr;
+    bpf_object__for_each_program(program, object) bpf_program__set_autoload(program, false);
+    PinnedProgram pinned{{}, bpf_obj_get(fmt::format("{}/{}", directory, settle_name).c_str())};
+    if (pinned.settle < 0) return failed(directory, errno);
+    if (auto opened = open_links(directory, pinned.links); !opened) {
+        for (const auto& [name, link] : pinned.links) bpf_link__destroy(link);
+        close(pinned.settle);
+        return Error{opened.error()};
+    }
+    return pinned;
+}
+
+}  // namespace rdmaquota
