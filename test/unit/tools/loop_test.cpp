@@ -28,17 +28,3 @@ TEST_CASE("a source that ends in its own call is forgotten, though its descripto
     ::close(ends[1]);
     ::close(kept);
 }
-
-TEST_CASE("a timer whose call takes long is due at the same times") {
-    using std::chrono::steady_clock;
-    using namespace std::chrono_literals;
-    Loop loop;
-    int calls = 0;
-    const auto begin = steady_clock::now();
-    const auto timer = loop.every(100ms, [&] {
-        ::usleep(60'000);
-        if (++calls == 10) loop.stop(0);
-    });
-    CHECK(loop.run() == 0);
-    CHECK(steady_clock::now() - begin < 1400ms);
-}
