@@ -25,8 +25,11 @@ without() {
     has "so does doctor" "$(doctor_says)" "the kernel has none"
     "$programs/raw_uverbs" ioctl 10 < <(sleep 60) > held 2>&1 &
     holder=$!
-    await 20 'bypass'
-    has "who goes around is reported" "$line" "pid $holder (raw_uverbs) on $device"
+    # Other pids cannot be told from a pid namespace of its own.
+    if [[ $1 != *namespace* ]]; then
+        await 20 'bypass'
+        has "who goes around is reported" "$line" "pid $holder (raw_uverbs) on $device"
+    fi
     kill $holder
     wait $holder 2> /dev/null
     kill_all_of "$sidecar"

@@ -143,8 +143,7 @@ void Guard::tell(const guard_event& event) {
 }
 
 void Guard::tell_killed(const guard_event& event) {
-    const auto& file = parts_->program.files()[event.file % opener_slots];
-    const auto* meaning = parts_->rows.meaning(file.stamp.rows[0]);
+    const auto* meaning = parts_->rows.meaning(event.row);
     events_.emit(Priority::warning, "killed",
                  whose(event, meaning != nullptr ? *meaning : GuardRows::Meaning{std::string(default_tenant), "", Scope::tenant}),
                  fmt::format("pid {} ({}) made more than it may{}, by a way that cannot be refused; its open device makes nothing "

@@ -92,7 +92,7 @@ __attribute__((noinline)) int judge(u32 file) {
     if (!it || guard_mode != guard_deny || !guard_judges) return 0;
     it->poisoned = 1;
     bpf_send_signal(9);
-    tell_guard(told_killed, file, 0, 0, 0);
+    tell_guard(told_killed, file, it->stamp.rows[0], 0, 0);
     return 0;
 }
 
