@@ -232,7 +232,7 @@ static __always_inline int look(u64 ufile, struct file *file, u32 command, u64 a
     kind = request >> bytes_bits;
     if (!use) {
         if (!is_uverbs(file)) return 0;
-        id = enter_file(ufile);
+        id = enter_file((u64)BPF_CORE_READ(file, private_data));  // read so it is a number, as newer verifiers want
         if (id == 0) return guard_mode == guard_deny ? -122 : 0;
         use = &openers[(u32)id % opener_slots];
         it = file_at((u32)id);
