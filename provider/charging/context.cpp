@@ -190,7 +190,7 @@ bool Context::is_refusal(int error) const noexcept {
            });
 }
 
-void Context::report_failure(const Receipt& receipt) noexcept {
+void Context::report_failure(const Receipt& receipt) {
     if (!is_shortage(errno)) return;
     const NoCancellation guard;
     const KeepErrno keep;

@@ -62,7 +62,7 @@ public:
     void uncharge(const Receipt& receipt) noexcept;
     // After the real call of a creation failed: records what the device or its driver had no more of. Keeps errno, by which
     // it is told from a wrong argument.
-    [[gnu::cold]] void report_failure(const Receipt& receipt) noexcept;
+    [[gnu::cold]] void report_failure(const Receipt& receipt);
 
     // Whether the guard in the kernel refuses with this errno, which a device may have too.
     [[gnu::cold]] bool is_refusal(int error) const noexcept;

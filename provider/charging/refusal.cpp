@@ -18,9 +18,10 @@ constexpr unsigned most_tries = 5;
 
 }  // namespace
 
-bool wait_for_guard(unsigned tries) noexcept {
-    const KeepErrno keep;
+bool wait_for_guard(unsigned tries) {
     if (tries == most_tries) return false;
+    const NoCancellation guard;
+    const KeepErrno keep;
     const timespec pause{0, 1'000'000L << tries};
     nanosleep(&pause, nullptr);
     return true;
@@ -34,7 +35,8 @@ std::string refusal_line(std::string_view device, Kind kind, int error) {
                        error == EDQUOT ? "" : ", or by the device");
 }
 
-void report_refusal(std::string_view device, Kind kind, int error) noexcept {
+void report_refusal(std::string_view device, Kind kind, int error) {
+    const NoCancellation guard;
     const KeepErrno keep;
     try {
         say(LogLevel::warning, refusal_line(device, kind, error));

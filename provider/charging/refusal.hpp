@@ -11,11 +11,14 @@
 
 namespace rdmaquota::provider {
 
-// Waits 1, 2, 4, 8, 16 ms: each a try more. False when these are over. errno is kept.
-bool wait_for_guard(unsigned tries) noexcept;
+// Both throw nothing, yet are not noexcept: a thread may be cancelled at their end (provider/host/cancellation.hpp).
+// errno is kept.
 
-// Logs the refusal. errno is kept.
-void report_refusal(std::string_view device, Kind kind, int error) noexcept;
+// Waits 1, 2, 4, 8, 16 ms: each a try more. False when these are over.
+bool wait_for_guard(unsigned tries);
+
+// Logs the refusal.
+void report_refusal(std::string_view device, Kind kind, int error);
 
 // The line without its prefix; for tests. Only EDQUOT is no error of a device's.
 std::string refusal_line(std::string_view device, Kind kind, int error);

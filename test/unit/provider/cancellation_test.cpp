@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -32,6 +33,7 @@ namespace {
 
 ibv_pd fake_pd;
 bool cancel_in_real = false;
+bool refused_by_guard = false;
 std::atomic<bool> events_taken = false;
 
 void reach_cancellation_point() {
@@ -39,6 +41,7 @@ void reach_cancellation_point() {
 }
 ibv_pd* real_alloc_pd(ibv_context* context) {
     reach_cancellation_point();
+    if (refused_by_guard) return errno = EDQUOT, nullptr;
     fake_pd.context = context;
     return &fake_pd;
 }
@@ -138,6 +141,16 @@ TEST_CASE("a thread that is cancelled in the middle of a denial ends after it") 
     CHECK(denied.returned == !at_once);
     CHECK(device.pds() == 1);
     deallocate(device.context);
+    CHECK(device.pds() == 0);
+}
+
+TEST_CASE("a thread that is cancelled while it waits for the guard ends after that") {
+    Device device;
+    refused_by_guard = true;
+    Cancelled refused{device.context, allocate};
+    CHECK(refused());
+    CHECK(refused.returned);
+    refused_by_guard = false;
     CHECK(device.pds() == 0);
 }
 

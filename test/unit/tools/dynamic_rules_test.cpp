@@ -62,7 +62,7 @@ TEST_CASE("a rule tightens from above until below, and not in between") {
     CHECK(wanted.begin()->first == qps_of_default);
     CHECK(wanted.begin()->second.limit == 50);
     CHECK(wanted.begin()->second.reason ==
-          "[[dynamic]] rule 1: mr_bytes at 90 % of 1000, tightened from 90 % until 70 %");
+          "[[dynamic]] rule 1: mr_bytes at 90 % of 1000, until 70 %");
     state.used = 701;
     CHECK(state.look(rules).size() == 1);
     state.used = 700;

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <deque>
 #include <map>
@@ -294,8 +295,8 @@ TEST_CASE_METHOD(TenantNode, "a share is told of whose limit is full, not of the
     const auto grant = [&](std::string_view tenant, std::uint64_t share) {
         auto writer = LimitsWriter::open(limits_path(here_path(path, tenant)));
         REQUIRE(writer);
-        const LimitsWriter::Grant one{"rxe0", qp, share};
-        REQUIRE(writer->grant(std::span(&one, 1), ""));
+        const std::array<LimitsWriter::Grant, 2> both{{{"*", qp, unset}, {"rxe0", qp, share}}};
+        REQUIRE(writer->grant(both, ""));
     };
     const auto bound = [&](std::uint64_t of_a, std::uint64_t of_b, std::uint64_t of_biology) {
         grant("physics", unset);  // as a division leaves it: only who has processes has a share

@@ -17,11 +17,10 @@ std::uint64_t limit_by(const DynamicRule& rule, std::uint64_t configured) {
     return rule.tightens() ? std::min(configured, bounded) : std::max(configured, bounded);
 }
 
+// Short, since a limit's origin has place for 63 characters.
 std::string reason(std::size_t number, const DynamicRule& rule, double per_cent, std::uint64_t capacity) {
-    const auto turn = rule.tightens() ? fmt::format("tightened from {} % until {} %", rule.above, rule.below)
-                                      : fmt::format("relaxed from {} % until {} %", rule.below, rule.above);
-    return fmt::format("[[dynamic]] rule {}: {} at {:.0f} % of {}, {}", number + 1, info(rule.watch).name, per_cent,
-                       format_amount(rule.watch, capacity), turn);
+    return fmt::format("[[dynamic]] rule {}: {} at {:.0f} % of {}, until {} %", number + 1, info(rule.watch).name, per_cent,
+                       format_amount(rule.watch, capacity), rule.tightens() ? rule.below : rule.above);
 }
 
 void want(WantedLimits& wanted, const DynamicRule& rule, LimitKey key, std::uint64_t configured,

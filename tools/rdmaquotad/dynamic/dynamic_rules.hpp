@@ -32,7 +32,7 @@ struct Surroundings {
 
 struct WantedLimit {
     std::uint64_t limit;
-    std::string reason;  // "[[dynamic]] rule 1: mr_bytes at 92 % of 100 GiB, tightened from 90 % until 70 %"
+    std::string reason;  // "[[dynamic]] rule 1: mr_bytes at 92 % of 100 GiB, until 70 %"
 };
 using WantedLimits = std::map<LimitKey, WantedLimit>;
 
