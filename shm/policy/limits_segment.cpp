@@ -38,6 +38,11 @@ Result<void> check(const std::string& path, int fd, LimitsHeader& header) {
     return {};
 }
 
+std::uint64_t earmarked_in(const Origin& origin) noexcept {
+    const auto amount = load(origin.earmarked);
+    return amount >= 1 && amount < static_cast<float>(max_amount) ? static_cast<std::uint64_t>(amount) : 0;
+}
+
 }  // namespace
 
 std::string_view device_of(const LimitsRow& row) noexcept {
@@ -146,6 +151,11 @@ std::uint64_t LimitsSegment::guarantee(std::string_view device, Resource resourc
     return amount == unset ? 0 : amount;
 }
 
+std::uint64_t LimitsSegment::earmarked(std::string_view device, Resource resource) const noexcept {
+    const auto* own = origin(Scope::tenant, device, resource);
+    return own == nullptr ? 0 : earmarked_in(*own);
+}
+
 std::uint64_t LimitsSegment::granted(std::string_view device, Resource resource) const noexcept {
     const auto* own = origin(Scope::tenant, device, resource);
     return own == nullptr ? unset : load(own->granted);
@@ -168,7 +178,7 @@ std::array<LimitsSegment::ShareFigures, resource_count> LimitsSegment::share_fig
         const auto r = index(resource.id);
         const auto limit = either(r, &Origin::configured), guarantee = either(r, &Origin::guarantee);
         all[r] = {limit == unset ? unlimited : limit, guarantee == unset ? 0 : guarantee,
-                  value(own, r, &Origin::granted)};
+                  value(own, r, &Origin::granted), own == nullptr ? 0 : earmarked_in(origins()[own - rows()].of[r])};
         const auto* holds = alone || load_limit(own, resource.id) != unset ? own : any;
         if (load_reason(holds, resource.id) == Reason::rule)
             all[r].limit = std::min(all[r].limit, load_limit(holds, resource.id));

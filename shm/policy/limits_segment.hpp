@@ -81,7 +81,7 @@ struct Origin {
     std::uint64_t file;        // what it was when the policy was published, and is again after `rdmaquota unset`
     std::uint64_t since_s;     // CLOCK_REALTIME; since when the reason has held
     std::uint32_t own;         // whose it is, see own_in_file; 0: from [process], or of nobody
-    std::uint32_t reserved;
+    float earmarked;           // what goes to the tenant as others free it; to be shown only, as it has 24 bits
     char why[64];  // the reason in words, NUL-terminated; not yet safe to print
     LaterAmount granted;         // the share of what is above; `unset`: nothing above bounds it
     LaterAmount guarantee;       // `unset` where this row says nothing, as the next two
@@ -154,9 +154,11 @@ public:
     // What is reserved for the tenant, 0 for nothing; and its share, `unset` where nothing above bounds it.
     std::uint64_t guarantee(std::string_view device, Resource resource) const noexcept;
     std::uint64_t granted(std::string_view device, Resource resource) const noexcept;
+    // What it asked for and is to have as others, who use more than their shares, free it; six digits of it are exact.
+    std::uint64_t earmarked(std::string_view device, Resource resource) const noexcept;
     // All of that for a device at once; `limit` is the one configured, or a dynamic rule's where that is less.
     struct ShareFigures {
-        std::uint64_t limit, guarantee, granted;
+        std::uint64_t limit, guarantee, granted, earmarked;
     };
     std::array<ShareFigures, resource_count> share_figures(std::string_view device) const noexcept;
 

@@ -269,6 +269,16 @@ Result<void> LimitsWriter::grant(std::span<const Grant> grants, std::string_view
     return {};
 }
 
+Result<void> LimitsWriter::earmark(std::span<const Grant> amounts) {
+    if (auto added = add_missing_rows(amounts); !added) return added;
+    for (const auto& [device, resource, amount] : amounts) {
+        const auto row = static_cast<std::size_t>(limits_.row(Scope::tenant, device) - limits_.rows());
+        store(origin(row, resource).earmarked, static_cast<float>(amount));
+    }
+    if (!amounts.empty()) changed();
+    return {};
+}
+
 Result<void> LimitsWriter::set(Scope scope, std::string_view device, std::span<const Setting> settings, Whose whose) {
     const auto row = row_to_write(scope, device);
     if (!row) return Error{row.error()};

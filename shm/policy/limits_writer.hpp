@@ -58,6 +58,8 @@ public:
     };
     // All of them, then one change of the generation; an error when there is no room for a device.
     Result<void> grant(std::span<const Grant> grants, std::string_view why);
+    // The same for what the tenant is to have as others free it.
+    Result<void> earmark(std::span<const Grant> amounts);
     // Makes programs read their limits again.
     void bump() noexcept { changed(); }
 

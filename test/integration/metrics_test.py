@@ -200,7 +200,7 @@ def alerts():
 
 
 # What has no samples here: nobody goes around the quota or owes anything, and no device has refused anything.
-EMPTY = ("rdmaquota_bypassers", "rdmaquota_debt", "rdmaquota_soft_limit", "rdmaquota_refused_by_device_total")
+EMPTY = ("rdmaquota_bypassers", "rdmaquota_debt", "rdmaquota_earmarked", "rdmaquota_soft_limit", "rdmaquota_refused_by_device_total")
 
 
 def dashboard():

@@ -106,12 +106,16 @@ owed=$(figure lab/cat debt)
 is "JSON says what it owes" "$([ "${owed:-0}" -gt 0 ] && echo yes || echo "$owed")" yes
 has "top, too" "$( (sleep 2; printf q) | script -qec "rdmaquota top" /dev/null | tr -d '\r' | grep 'lab/cat')" " $owed "
 has "show says what it owes" "$(rdmaquota show lab/cat)" "above its share"
+due=$(figure lab/ann earmarked)
+is "what it frees is earmarked for who asked" "$([ "${due:-0}" -gt 0 ] && echo yes || echo "$due")" yes
+has "show says so" "$(rdmaquota show lab/ann)" "$due earmarked for it"
 has "and so do the events" "$(cat sidecar.log)" "tenant lab/cat uses 800 of qp on $device, more than its share of"
 let_go cat
 let_go ann
 await 5 "tenant lab/cat uses no more than its share of qp on $device again"
 has "and when it owes nothing any more" "$(cat sidecar.log)" "lab/cat uses no more than its share"
 is "which JSON says, too" "$(figure lab/cat debt)" ""
+is "nothing is earmarked then" "$(figure lab/ann earmarked)" ""
 hold ann 400
 is "what was freed goes to who wants it" "$(made out.ann)" 400
 let_go ann

@@ -47,13 +47,16 @@ std::vector<std::string> unused_devices(const std::vector<Device>& used, const L
 
 ResourceView tenant_view(const LimitsSegment& policy, const std::string& device, Resource resource, std::uint64_t usage,
                          std::optional<std::uint64_t> peak) {
-    return {resource, usage, policy.limit(Scope::tenant, device, resource), peak,
-            policy.configured(Scope::tenant, device, resource),
-            policy.reason(Scope::tenant, device, resource),
-            policy.guarantee(device, resource),
-            policy.soft(device, resource),
-            0,
-            policy.grace_s()};
+    return {.resource = resource,
+            .usage = usage,
+            .limit = policy.limit(Scope::tenant, device, resource),
+            .peak = peak,
+            .configured = policy.configured(Scope::tenant, device, resource),
+            .reason = policy.reason(Scope::tenant, device, resource),
+            .guarantee = policy.guarantee(device, resource),
+            .soft = policy.soft(device, resource),
+            .grace_s = policy.grace_s(),
+            .earmarked = policy.earmarked(device, resource)};
 }
 
 std::uint64_t since_in(const Ledger& ledger, std::uint32_t device, Resource resource) {

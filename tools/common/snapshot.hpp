@@ -26,6 +26,7 @@ struct ResourceView {
     std::uint32_t grace_s = 0;
     std::optional<std::uint64_t> kernel = {};  // the guard's count, where it has one
     std::uint64_t refused = 0;                 // creations, by the guard
+    std::uint64_t earmarked = 0;               // what it asked for and is to have as others free it
 
     bool above_soft() const noexcept { return usage > soft; }
     // What is left of the grace period, in seconds, while above the soft limit.

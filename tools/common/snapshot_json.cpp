@@ -19,6 +19,7 @@ Json to_json(const std::vector<DeviceView>& devices, bool with_peak) {
             entry["soft"] = limit_json(view.soft);
             if (view.above_soft()) entry["grace_left_s"] = view.grace_left_s();
             if (view.debt() != 0) entry["debt"] = view.debt();
+            if (view.earmarked != 0) entry["earmarked"] = view.earmarked;
             if (view.kernel) {
                 entry["kernel"] = *view.kernel;
                 entry["refused"] = view.refused;

@@ -155,11 +155,19 @@ TEST_CASE_METHOD(Physics, "idle shares go to who asks, guarantees stay") {
         CHECK(mover.debts()[0].used == 800);
         CHECK(mover.debts()[0].share == in_force(2));
         CHECK(in_force(2) < 800);
+        REQUIRE(mover.earmarks().size() == 1);
+        CHECK(mover.earmarks()[0].tenant == "physics/a");
+        CHECK(mover.earmarks()[0].amount == 50);
+        CHECK(limits(0).earmarked("rxe0", qp) == 50);
+        CHECK(limits(2).earmarked("rxe0", qp) == 0);
         uncharge(2, 60);
         CHECK_FALSE(charge(2, 1));  // frozen
         pass();
         CHECK(charge(0, 50));
         CHECK(committed() <= total);
+        pass();
+        CHECK(mover.earmarks().empty());
+        CHECK(limits(0).earmarked("rxe0", qp) == 0);
     }
 }
 

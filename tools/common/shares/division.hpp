@@ -32,6 +32,8 @@ public:
     // How much each may use; good until the next call. With `used` not above `total` in all, the sum of the larger of `used`
     // and this is not above `total` either. For each child it takes a few dozen instructions about fifty times.
     std::span<const std::uint64_t> divide(std::uint64_t total, std::span<const ShareClaim> claims);
+    // The fair shares of that division: how much each may use once nobody uses more than its own.
+    std::span<const std::uint64_t> fair() const noexcept { return fair_; }
 
 private:
     // One child while a level is looked for, in 1/16,384: it gets guarantee + level * weight, at least `least` and at most

@@ -14,6 +14,19 @@ namespace {
 
 constexpr auto patience = std::chrono::milliseconds(100);
 
+constexpr auto by_tenant = [](const auto& a, const auto& b) {
+    return a.tenant != b.tenant ? a.tenant < b.tenant : a.pair < b.pair;
+};
+
+// `moves` are in the order of by_tenant.
+template <class Move, class Visit>
+void for_each_tenant(const std::vector<Move>& moves, Visit visit) {
+    for (std::size_t begin = 0, end = 0; begin < moves.size(); begin = end) {
+        while (end < moves.size() && moves[end].tenant == moves[begin].tenant) ++end;
+        visit(moves[begin].tenant, std::span(moves.data() + begin, end - begin));
+    }
+}
+
 }  // namespace
 
 std::string shares_path(const std::string& directory) { return directory + "/shares"; }
@@ -115,20 +128,19 @@ void ShareMover::raise_one(const Move& move) {
 
 // Opens each tenant's limits once.
 void ShareMover::apply(std::vector<Move>& moves) {
-    std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) {
-        return a.tenant != b.tenant ? a.tenant < b.tenant : a.pair < b.pair;
-    });
-    for (std::size_t begin = 0, end = 0; begin < moves.size(); begin = end) {
-        while (end < moves.size() && moves[end].tenant == moves[begin].tenant) ++end;
-        apply_to(moves[begin].tenant, {moves.data() + begin, end - begin});
-    }
+    std::sort(moves.begin(), moves.end(), by_tenant);
+    for_each_tenant(moves, [&](std::size_t tenant, std::span<const Move> its) { apply_to(tenant, its); });
+}
+
+std::vector<LimitsWriter::Grant> ShareMover::grants_of(std::span<const Move> moves) const {
+    std::vector<LimitsWriter::Grant> grants;
+    for (const auto& move : moves)
+        grants.push_back({tree_.device_of(move.pair), ShareTree::resource_of(move.pair), move.amount});
+    return grants;
 }
 
 void ShareMover::apply_to(std::size_t number, std::span<const Move> moves) {
     auto& tenant = tree_.tenants()[number];
-    std::vector<LimitsWriter::Grant> grants;
-    for (const auto& move : moves)
-        grants.push_back({tree_.device_of(move.pair), ShareTree::resource_of(move.pair), move.amount});
     const auto& above = tree_.tenants()[tenant.parent].name;
     const auto why = above == node_tenant ? std::string("its share of what the node's tenants may use")
                                           : fmt::format("its share of what {} may use", above);
@@ -136,7 +148,7 @@ void ShareMover::apply_to(std::size_t number, std::span<const Move> moves) {
     // What somebody else changes meanwhile is read at the next pass.
     const bool as_read = writer && writer->limits().generation() == tenant.generation;
     step("store");
-    const auto granted = writer ? writer->grant(grants, why) : Result<void>(Error{writer.error()});
+    const auto granted = writer ? writer->grant(grants_of(moves), why) : Result<void>(Error{writer.error()});
     step("granted");
     if (!granted) problem_ = granted.error();
     for (const auto& move : moves) {
@@ -148,7 +160,7 @@ void ShareMover::apply_to(std::size_t number, std::span<const Move> moves) {
     if (as_read) tenant.generation = writer->limits().generation();
 }
 
-// Debts, and what each can have charged at most by now, of what was touched in this pass.
+// Debts and earmarks, and what each can have charged at most by now, of what was touched in this pass.
 void ShareMover::finish() {
     if (touched_.empty()) return;
     std::erase_if(debts_, [&](const ShareDebt& debt) {
@@ -156,16 +168,58 @@ void ShareMover::finish() {
             return debt.resource == ShareTree::resource_of(pair) && debt.device == tree_.device_of(pair);
         });
     });
+    marks_.clear();
+    for (const auto pair : touched_) {
+        const auto before = debts_.size();
+        find_debts(pair);
+        due_.assign(tree_.tenants().size(), 0);
+        if (debts_.size() != before) find_due(ShareTree::root, divided_[pair].claims[ShareTree::root].limit, pair);
+        earmark(pair);
+    }
+    if (!marks_.empty()) write_earmarks();
+}
+
+void ShareMover::find_debts(std::size_t pair) {
     for (auto& tenant : tree_.tenants()) {
         if (!tenant.is_leaf()) continue;
-        for (const auto pair : touched_) {
-            auto& cell = tenant.cells[pair];
-            if (!tenant.denies()) cell.ceiling = max_amount;
-            else if (cell.used <= cell.bound()) cell.ceiling = cell.bound();
-            if (cell.granted != unset && cell.used > cell.granted)
-                debts_.push_back({tenant.name, tree_.device_of(pair), ShareTree::resource_of(pair), cell.used, cell.granted});
-        }
+        auto& cell = tenant.cells[pair];
+        if (!tenant.denies()) cell.ceiling = max_amount;
+        else if (cell.used <= cell.bound()) cell.ceiling = cell.bound();
+        if (cell.granted != unset && cell.used > cell.granted)
+            debts_.push_back({tenant.name, tree_.device_of(pair), ShareTree::resource_of(pair), cell.used, cell.granted});
     }
+}
+
+void ShareMover::earmark(std::size_t pair) {
+    const auto& tenants = tree_.tenants();
+    for (std::size_t i = 0; i < tenants.size(); ++i) {
+        const auto& cell = tenants[i].cells[pair];
+        const auto has = std::max(cell.granted, cell.used), due = std::min(cell.need, due_[i]);
+        const auto amount = tenants[i].is_leaf() && cell.is_unmet() && due > has ? due - has : 0;
+        if (amount != cell.earmarked && tenants[i].limits != nullptr) marks_.push_back({i, pair, amount});
+    }
+}
+
+void ShareMover::write_earmarks() {
+    std::sort(marks_.begin(), marks_.end(), by_tenant);
+    for_each_tenant(marks_, [&](std::size_t number, std::span<const Move> marks) {
+        auto& tenant = tree_.tenants()[number];
+        auto writer = LimitsWriter::open(tenant.limits_path, patience);
+        const bool as_read = writer && writer->limits().generation() == tenant.generation;
+        const auto written = writer ? writer->earmark(grants_of(marks)) : Result<void>(Error{writer.error()});
+        if (!written) return void(problem_ = written.error());
+        for (const auto& mark : marks) tenant.cells[mark.pair].earmarked = mark.amount;
+        if (as_read) tenant.generation = writer->limits().generation();
+    });
+}
+
+std::vector<Earmark> ShareMover::earmarks() const {
+    std::vector<Earmark> all;
+    for (const auto& tenant : tree_.tenants())
+        for (std::size_t pair = 0; pair < tenant.cells.size(); ++pair)
+            if (const auto amount = tenant.cells[pair].earmarked; amount != 0)
+                all.push_back({tenant.name, tree_.device_of(pair), ShareTree::resource_of(pair), amount});
+    return all;
 }
 
 }  // namespace rdmaquota

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "policy/result.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "tools/common/shares/division.hpp"
 #include "tools/common/shares/share_tree.hpp"
 
@@ -30,6 +31,14 @@ struct ShareDebt {
     std::string device;
     Resource resource{};
     std::uint64_t used = 0, share = 0;
+};
+
+// What a tenant asked for and is its fair share, and what those with debts will free for it.
+struct Earmark {
+    std::string tenant;  // as it is shown
+    std::string device;
+    Resource resource{};
+    std::uint64_t amount = 0;
 };
 
 class ShareMover {
@@ -60,6 +69,8 @@ public:
     bool has_raised(std::string_view tenant) const;
 
     const std::vector<ShareDebt>& debts() const noexcept { return debts_; }
+    // These are in the tenants' limits, too.
+    std::vector<Earmark> earmarks() const;
     std::size_t moves() const noexcept { return moves_; }  // of shares, in all passes
 
 private:
@@ -99,21 +110,26 @@ private:
     void find_room(std::size_t pair);
     void apply(std::vector<Move>& moves);
     void apply_to(std::size_t tenant, std::span<const Move> moves);
+    std::vector<LimitsWriter::Grant> grants_of(std::span<const Move> moves) const;
     void finish();
+    void find_debts(std::size_t pair);
+    void earmark(std::size_t pair);
+    void find_due(std::size_t parent, std::uint64_t total, std::size_t pair);
+    void write_earmarks();
 
     At at_;
     ShareTree tree_;
     Division division_;
     std::vector<Divided> divided_;   // by pair
     std::vector<std::size_t> touched_;  // pairs that changed in this pass
-    std::vector<Move> lower_, raise_, raised_;
+    std::vector<Move> lower_, raise_, raised_, marks_;
     std::vector<ShareDebt> debts_;
     std::string problem_;
     std::size_t moves_ = 0, next_pair_ = 0;
     bool complete_ = true;
     // Room for what a pass calculates, by tenant.
     std::vector<ShareClaim> claims_, below_;
-    std::vector<std::uint64_t> rooms_, needed_;
+    std::vector<std::uint64_t> rooms_, needed_, due_;
     struct Surplus {
         std::uint64_t amount;
         std::size_t tenant;

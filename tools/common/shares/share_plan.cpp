@@ -107,6 +107,23 @@ void ShareMover::divide_below(std::size_t parent, std::uint64_t total, std::size
         if (!tenants[child].children.empty()) divide_below(child, divided.targets[child], pair);
 }
 
+// What each is to have once nobody has debts.
+void ShareMover::find_due(std::size_t parent, std::uint64_t total, std::size_t pair) {
+    const auto& claims = divided_[pair].claims;
+    const auto& tenants = tree_.tenants();
+    const auto& children = tenants[parent].children;
+    if (total == unlimited) {
+        for (const auto child : children) due_[child] = claims[child].limit;
+    } else {
+        below_.clear();
+        for (const auto child : children) below_.push_back(claims[child]);
+        division_.divide(excess(total, tenants[parent].own_use(pair)), below_);
+        for (std::size_t i = 0; i < children.size(); ++i) due_[children[i]] = division_.fair()[i];
+    }
+    for (const auto child : children)
+        if (!tenants[child].children.empty()) find_due(child, due_[child], pair);
+}
+
 // What is free below each tenant with a limit.
 void ShareMover::find_room(std::size_t pair) {
     const auto& tenants = tree_.tenants();

@@ -156,6 +156,7 @@ void ShareTree::read_limits(Tenant& tenant) {
             cell.limit = now.limit;
             cell.guarantee = now.guarantee;
             cell.granted = now.granted;
+            cell.earmarked = now.earmarked;
         }
     }
 }

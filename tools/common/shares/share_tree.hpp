@@ -1,7 +1,7 @@
 // The tree of tenants as shares are moved in it: what each may use, has and wants, by device and resource.
 //
 // One thread. What was read is kept until it changes, so that a pass over tenants that do nothing costs next to nothing,
-// and allocates nothing. For each tenant, device and resource it keeps 72 bytes.
+// and allocates nothing. For each tenant, device and resource it keeps 80 bytes.
 #pragma once
 
 #include <algorithm>
@@ -66,6 +66,7 @@ public:
         std::uint64_t wanted = 0;  // see `wanted`
         std::uint64_t lately = 0;  // the highest need of the last ten seconds, unless it fell by more than a few steps
         Clock::time_point lately_ends{};
+        std::uint64_t earmarked = 0;  // what it asked for and is to have as others free it
         // What it can really have charged: the highest share since it used more than its share. What a gate says beyond is
         // forged, and takes nothing from others.
         std::uint64_t ceiling = max_amount;

@@ -64,6 +64,7 @@ std::string notes_on(const ResourceView& view) {
     if (view.guarantee != 0) add(fmt::format("guaranteed {}", format_amount(view.resource, view.guarantee)));
     if (view.refused != 0) add(fmt::format("the kernel refused {}", view.refused));
     if (view.debt() != 0) add(fmt::format("{} above its share", format_amount(view.resource, view.debt())));
+    if (view.earmarked != 0) add(fmt::format("{} earmarked for it", format_amount(view.resource, view.earmarked)));
     return text;
 }
 

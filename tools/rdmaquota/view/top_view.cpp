@@ -65,15 +65,16 @@ TopTable by_tenant(const std::vector<TenantView>& tenants) {
     TopTable table;
     table.columns = {{"TENANT", Align::left}, {"DEVICE", Align::left}, {"RESOURCE", Align::left},
                      {"USAGE", Align::right}, {"LIMIT", Align::right}, {"FULL%", Align::right},
-                     {"PEAK", Align::right}, {"DEBT", Align::right}};
+                     {"PEAK", Align::right}, {"DEBT", Align::right}, {"EARMARKED", Align::right}};
     for (const auto& tenant : tenants)
         for (const auto& device : tenant.devices)
             for (const auto& view : device.resources) {
-                if (view.usage == 0) continue;
+                if (view.usage == 0 && view.earmarked == 0) continue;
                 table.rows.push_back({word(tenant.name), word(device.name), word(info(view.resource).name), usage(view),
                                       number(view.resource, view.limit), per_cent(fullness(view)),
                                       view.peak ? number(view.resource, *view.peak) : nothing,
-                                      view.debt() != 0 ? number(view.resource, view.debt()) : nothing});
+                                      view.debt() != 0 ? number(view.resource, view.debt()) : nothing,
+                                      view.earmarked != 0 ? number(view.resource, view.earmarked) : nothing});
             }
     table.ties = 3;
     return table;

@@ -92,6 +92,14 @@ Result<void> Grants::move(std::string_view only, ShareMover::Clock::duration mos
     return done;
 }
 
+// Those for whom what one with a debt frees is earmarked: {TENANT: AMOUNT}.
+Json Grants::earmarked_by(const ShareDebt& debt) const {
+    Json result = Json::object();
+    for (const auto& mark : earmarks())
+        if (mark.device == debt.device && mark.resource == debt.resource) result[mark.tenant] = mark.amount;
+    return result;
+}
+
 // Of debts that begin and end.
 void Grants::tell() {
     const auto say = [&](const ShareDebt& debt, bool begins) {
@@ -101,7 +109,8 @@ void Grants::tell() {
                           {"device", debt.device},
                           {"resource", info(debt.resource).name},
                           {"used", debt.used},
-                          {"share", debt.share}},
+                          {"share", debt.share},
+                          {"earmarked", earmarked_by(debt)}},
                      begins ? fmt::format("tenant {} uses {} of {}, more than its share of {}, which others want: what it "
                                           "frees goes to them",
                                           debt.tenant, format_amount(debt.resource, debt.used), what,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policy/result.hpp"
+#include "tools/common/json_fwd.hpp"
 #include "tools/common/shares/share_mover.hpp"
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"
@@ -34,6 +35,7 @@ public:
 
     // Of tenants that use more than their share, which others want.
     const std::vector<ShareDebt>& debts() const noexcept { return mover_.debts(); }
+    std::vector<Earmark> earmarks() const { return mover_.earmarks(); }
     std::size_t moves() const noexcept { return mover_.moves(); }
 
 private:
@@ -42,6 +44,7 @@ private:
     Result<void> move(std::string_view only, ShareMover::Clock::duration most);
     void reap(ShareMover::Clock::time_point end);
     void tell();
+    Json earmarked_by(const ShareDebt& debt) const;
 
     Node& node_;
     NodeEvents& events_;

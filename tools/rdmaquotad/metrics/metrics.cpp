@@ -42,6 +42,9 @@ void usage_and_limits(Exposition& out, const MetricsInput& input) {
           [](const ResourceView& view) { return where(view.guarantee != 0, view.guarantee); });
     views(out, input, "rdmaquota_debt", "What is used above the tenant's share of what others want; no sample for nothing.",
           [](const ResourceView& view) { return where(view.debt() != 0, view.debt()); });
+    views(out, input, "rdmaquota_earmarked",
+          "What the tenant asked for and is to have as those with debts free it; no sample for nothing.",
+          [](const ResourceView& view) { return where(view.earmarked != 0, view.earmarked); });
     views(out, input, "rdmaquota_peak", "The highest usage ever.", [](const ResourceView& view) { return view.peak; });
 }
 

@@ -59,10 +59,10 @@ void StateText::add_tenant(const TenantView& view) {
 
 // Not by the JSON library: there may be ten thousand of them.
 void StateText::add_cell(const std::string& device, const ResourceView& view) {
-    append(tenants_, "[{},{},{},{},{},{},{},{},{},{},", number_of(device), index(view.resource), view.usage,
+    append(tenants_, "[{},{},{},{},{},{},{},{},{},{},{},", number_of(device), index(view.resource), view.usage,
            limit(view.limit), limit(view.configured), view.guarantee, limit(view.soft),
            view.above_soft() ? fmt::format_int(view.grace_left_s()).str() : "null",
-           view.peak ? fmt::format_int(*view.peak).str() : "null", view.debt());
+           view.peak ? fmt::format_int(*view.peak).str() : "null", view.debt(), view.earmarked);
     if (view.reason == Reason::configured)
         tenants_ += "null],";
     else

@@ -9,7 +9,7 @@
 //    "events": [...], "bypasses": [...], "refused": [[TENANT, DEVICE, RESOURCE, COUNT], ...],
 //    "capacity": [[DEVICE, RESOURCE, MOST], ...],                        what a device can have, where that is known
 //    "churn": [[TENANT, DEVICE, RESOURCE, CREATED, DESTROYED], ...]}     a second, as the kernel counts
-//   CELL: [DEVICE, RESOURCE, used, limit, configured, guarantee, soft, grace_left_s, peak, debt, reason]
+//   CELL: [DEVICE, RESOURCE, used, limit, configured, guarantee, soft, grace_left_s, peak, debt, earmarked, reason]
 //
 // One thread.
 #pragma once

@@ -1,8 +1,8 @@
 // The state as the sidecar sends it (web_state.hpp), and questions to it.
 import {amount} from "./format.js";
 
-function cellOf([device, resource, used, limit, configured, guarantee, soft, grace, peak, debt, reason]) {
-    return {device, resource, used, limit, configured, guarantee, soft, grace, peak, debt, reason};
+function cellOf([device, resource, used, limit, configured, guarantee, soft, grace, peak, debt, earmarked, reason]) {
+    return {device, resource, used, limit, configured, guarantee, soft, grace, peak, debt, earmarked, reason};
 }
 
 // Above which part of a limit a tenant is near it.

@@ -9,6 +9,7 @@ export const figureColumns = [
     {title: "Used", number: true}, {title: "Of limit", number: true}, {title: "Limit now", number: true},
     {title: "Guarantee", number: true, sparse: true}, {title: "Soft limit", number: true, sparse: true},
     {title: "Grace left", number: true, sparse: true}, {title: "Peak", number: true}, {title: "Debt", number: true, sparse: true},
+    {title: "Earmarked", number: true, sparse: true},
 ];
 const most = 60;
 
@@ -33,14 +34,15 @@ function controls(model, device, changed) {
 // Of a cell, in the order of the columns; a dash where there is none.
 export function figures(cell, unit) {
     if (!cell) {
-        return Array(8).fill("–");
+        return Array(9).fill("–");
     }
     const none = (value) => value ? amount(value, unit) : "–";
     return [amount(cell.used, unit), cell.limit === null ? "–" : percent(cell.used, cell.limit),
             cell.reason === null ? amount(cell.limit, unit) :
                 [amount(cell.limit, unit), el("small", {title: reasons[cell.reason]}, ` ${clean(cell.reason)}`)],
             none(cell.guarantee),
-            amount(cell.soft, unit), cell.grace === null ? "–" : duration(cell.grace), amount(cell.peak, unit), none(cell.debt)];
+            amount(cell.soft, unit), cell.grace === null ? "–" : duration(cell.grace), amount(cell.peak, unit), none(cell.debt),
+            none(cell.earmarked)];
 }
 
 // What the words in a table of these cells mean, as far as they are there.
@@ -50,7 +52,8 @@ export function explained(cells) {
     const has = (member) => cells.some((cell) => cell[member]);
     words.push(...[["guarantee", "Guarantee", "reserved for it, whatever others want"],
                    ["soft", "Soft limit", "it may be above for the grace period; then it is the limit"],
-                   ["debt", "Debt", "what it uses above its share; what it frees goes to others first"]]
+                   ["debt", "Debt", "what it uses above its share; what it frees goes to others first"],
+                   ["earmarked", "Earmarked", "what it asked for and is to have as those with debts free it"]]
         .filter(([member]) => has(member)).map(([, word, meaning]) => [word, meaning]));
     return words.length === 0 ? null : el("dl", {class: "words"}, words.map(([word, meaning]) =>
         el("div", {}, el("dt", {}, word), el("dd", {}, meaning))));
