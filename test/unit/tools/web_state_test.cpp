@@ -38,11 +38,11 @@ TEST_CASE("the page's state has a tenant's figures by place") {
     const auto& shown = state["tenants"][0];
     CHECK(shown["name"] == "physics/atlas");
     CHECK(shown["parent"] == "physics");
-    // device, resource, used, limit, configured, guarantee, soft, grace left, peak, debt, reason
+    // device, resource, used, limit, configured, guarantee, soft, grace left, peak, debt, earmarked, reason
     CHECK(shown["cells"][0].dump() ==
-          "[0," + std::to_string(index(Resource::qp)) + ",30,20,50,5,25,0,40,10,\"grant\"]");
+          "[0," + std::to_string(index(Resource::qp)) + ",30,20,50,5,25,0,40,10,0,\"grant\"]");
     CHECK(shown["cells"][1].dump() ==
-          "[1," + std::to_string(index(Resource::cq)) + ",1,null,null,0,null,null,null,0,null]");
+          "[1," + std::to_string(index(Resource::cq)) + ",1,null,null,0,null,null,null,0,0,null]");
     CHECK(state["resources"][index(Resource::qp)] == Json({"qp", "count", info(Resource::qp).counts}));
 }
 
