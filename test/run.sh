@@ -291,7 +291,7 @@ boot() { # GUEST SUITE...
     for variable in RDMAQUOTA_LONG RDMAQUOTA_ROUNDS RDMAQUOTA_SEED RDMAQUOTA_ORACLE_SEED RDMAQUOTA_ORACLE_STEPS; do
         [ -z "${!variable-}" ] || variables+=(--env "$variable=${!variable}")
     done
-    "$repo/test/vm/run.sh" --stage --device "${guest%-*}" --cpus "${guest#*-}" --timeout $((600 * $#)) ${variables+"${variables[@]}"} -- \
+    "$repo/test/vm/run.sh" --stage --device "${guest%-*}" --cpus "${guest#*-}" --timeout $((900 * $#)) ${variables+"${variables[@]}"} -- \
         bash "$repo/test/vm/suites-in-guest.sh" "$@"
 }
 
