@@ -245,6 +245,7 @@ kill "$sidecar"
 wait "$sidecar" 2> /dev/null
 is "then the kernel's module is in use by nobody more than before" "$(cat /sys/module/ib_uverbs/refcnt)" "$users_before"
 start_sidecar
+guard_is watch
 rdmaquota guard off > /dev/null
 is "at once" "$(state), $(find /sys/fs/bpf/rdmaquota -mindepth 1 | wc -l)" "off, 0"
 guard_policy deny 5 > policy.toml
