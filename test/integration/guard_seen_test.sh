@@ -49,6 +49,7 @@ settings
 # --- events
 ask_as 65534 8 > /dev/null
 sleep 1
+rdmaquota events --json --kind refused | tail -n 3 | sed 's/^/# /'
 event=$(rdmaquota events --json --kind refused --user nobody | tail -n 1)
 has "a refusal's event has the user" "$event" '"uid":65534'
 has "and how much was asked for" "$event" '"requested":1'

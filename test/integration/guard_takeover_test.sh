@@ -49,13 +49,19 @@ ask_for 1 > /dev/null
 refused=$(counted default pd refused)
 kept=$(ls $pins)
 die
-is "without a sidecar a tenant is held to its limit" "$(ask_for 10)" "pd: 0 of 10 EDQUOT"
+has "without a sidecar a tenant above its limit opens nothing more" "$("$programs/raw_uverbs" ioctl 10 2>&1 < /dev/null)" "Disk quota exceeded"
 succeeds "without a sidecar a limit can be set" rdmaquota set "$device" pd=8
 is "and holds" "$(ask_for 10)" "pd: 2 of 10 EDQUOT"
 mkdir -p /sys/fs/cgroup/job1
-succeeds "a tenant can be made" rdmaquota tenant add job1 --cgroup /job1 --user root --limit pd=3
+succeeds "a tenant can be made" rdmaquota tenant add job1 --user root --limit pd=3
+sh -c 'echo $$ > /sys/fs/cgroup/job1/cgroup.procs; exec sleep 1000' &
+job=$!
+until grep -q . /sys/fs/cgroup/job1/cgroup.procs; do sleep 0.05; done
+echo "{\"pid\": $job}" > state
+succeeds "a container can be bound to it" sh -c 'exec rdmaquota tenant bind job1 < state'
 # shellcheck disable=SC2016 # expanded by the inner shell
 is "and is held to its limit" "$(sh -c 'echo $$ > /sys/fs/cgroup/job1/cgroup.procs; exec "$0" ioctl 10 < /dev/null' "$programs/raw_uverbs" | head -n 1)" "pd: 3 of 10 EDQUOT"
+kill "$job"
 rdmaquota set "$device" pd=20 > /dev/null
 start_sidecar
 is "a successor takes over what was pinned" "$(ls $pins)" "$kept"
@@ -98,7 +104,7 @@ kill -STOP "$sidecar"
 has "guard off while the sidecar is stopped" "$(rdmaquota guard off)" "out of the kernel"
 is "holds at once" "$(ask_for 10)" "pd: 10 of 10"
 kill -CONT "$sidecar"
-sleep 3
+for _ in $(seq 60); do [ "$(state)" = "" ] || break; sleep 1; done
 is "and stays when it goes on" "$(ask_for 10), $(state)" "pd: 10 of 10, off"
 until_no_looks
 is "then no program of the guard is in the kernel" "$(looks), $(test -e $pins && echo pins)" "0, "

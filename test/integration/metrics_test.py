@@ -195,8 +195,9 @@ def alerts():
     check("a refusal of the guard does", eventually(lambda: fires("RdmaquotaGuardRefused", tenant="default", resource="pd"), 60), ask("alerts"))
     near = eventually(lambda: fires("RdmaquotaNearLimit", tenant="default", resource="qp"), 60)
     check("and a limit that is nearly reached", near and "100% of its qp on rxe0" in near[0]["annotations"]["summary"], ask("alerts"))
+    check("and what a device refused before", fires("RdmaquotaDeviceRefuses", tenant="default", device="mlx5_0"), ask("alerts"))
     check("nothing else does", {a["labels"]["alertname"] for a in ask("alerts")["data"]["alerts"] if a["state"] == "firing"}
-          == {"RdmaquotaDenials", "RdmaquotaGuardRefused", "RdmaquotaNearLimit"}, ask("alerts"))
+          == {"RdmaquotaDenials", "RdmaquotaGuardRefused", "RdmaquotaNearLimit", "RdmaquotaDeviceRefuses"}, ask("alerts"))
 
 
 # What has no samples here: nobody goes around the quota or owes anything, and no device has refused anything.

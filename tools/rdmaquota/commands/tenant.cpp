@@ -13,6 +13,7 @@
 #include "tools/common/container.hpp"
 #include "tools/common/control_client.hpp"
 #include "tools/common/file_text.hpp"
+#include "tools/common/guard/kept_guard.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/shares/divide.hpp"
 #include "tools/common/tenant_files.hpp"
@@ -101,7 +102,8 @@ int bind(const std::string& name, const Session& session) {
     if (!cgroup) return failed(cgroup.error());
     const auto bound = bind_cgroup(session.directory, name, *cgroup);
     if (!bound) return failed(bound.error());
-    (void)ask_sidecar(session.directory, Json{{"request", "grant"}}, time_for_guard);  // which then knows the cgroup
+    // Then the guard knows the cgroup.
+    if (!ask_sidecar(session.directory, Json{{"request", "grant"}}, time_for_guard)) (void)lead_kept_guard(session.directory);
     return status_done;
 }
 

@@ -24,6 +24,12 @@ const std::string& name_of(uid_t user) {
     return known != names.end() ? known->second : names.emplace(user, user_name(user)).first->second;
 }
 
+Json with_user(Json event) {
+    const auto uid = event.find("uid");
+    if (uid != event.end() && uid->is_number_unsigned()) event["user"] = name_of(uid->get<uid_t>());
+    return event;
+}
+
 // The same for an event and its repeats. Numbers begin anew with a ledger, and with the sidecar.
 std::string identity_of(const Json& event) {
     const auto text = [&](const char* member) {
@@ -111,11 +117,7 @@ void EventSource::add_past(const std::string& since, EventsByTime& events) const
     for (auto& event : read_event_journal(directory_, since))
         if (auto identity = identity_of(event); !present.contains(identity))
             past[std::move(identity)] = std::move(event);
-    for (auto& [identity, event] : past) {
-        const auto uid = event.find("uid");
-        if (uid != event.end() && uid->is_number_unsigned()) event["user"] = name_of(uid->get<uid_t>());
-        events.emplace(event.value("time", ""), std::move(event));
-    }
+    for (auto& [identity, event] : past) events.emplace(event.value("time", ""), with_user(std::move(event)));
 }
 
 // The sidecar, and what is repeated, are looked at once a second.
@@ -145,7 +147,8 @@ void EventSource::add_sidecar(EventsByTime& events) {
     const auto answer = ask_sidecar(directory_, Json{{"request", "events"}, {"since", next_of_sidecar_}});
     if (!answer) return;
     const auto next = answer->value("next", std::uint64_t{0});
-    for (const auto& event : answer->value("events", Json::array())) events.emplace(event.value("time", ""), event);
+    for (const auto& event : answer->value("events", Json::array()))
+        events.emplace(event.value("time", ""), with_user(event));
     next_of_sidecar_ = next < next_of_sidecar_ ? 0 : next;  // a new sidecar counts from 0
 }
 
