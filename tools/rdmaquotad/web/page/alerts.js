@@ -176,5 +176,9 @@ export function alertList(all) {
                                            inside.length > 4 ? ` and ${inside.length - 4} more.` : "."),
            what.filter(Boolean)));
     return [el("ul", {class: "alerts"}, items),
+            all.some(({kind}) => kind === "bypass") ? null : el("p", {class: "empty"}, "Nobody goes around the quota."),
+            el("p", {class: "empty"}, "What ", el("code", {}, "rdmaquota set"), " changes holds from the next creation until the policy " +
+               "file is loaded again or the node boots; ", el("code", {}, "unset"), " takes it back, ",
+               el("code", {}, "--persist"), " keeps it."),
             all.length > most ? el("p", {class: "empty"}, `and ${all.length - most} more, in the tables of tenants and devices`) : null];
 }
