@@ -117,7 +117,7 @@ void EventSource::add_past(const std::string& since, EventsByTime& events) const
     for (auto& event : read_event_journal(directory_, since))
         if (auto identity = identity_of(event); !present.contains(identity))
             past[std::move(identity)] = std::move(event);
-    for (auto& [identity, event] : past) events.emplace(event.value("time", ""), with_user(std::move(event)));
+    for (const auto& [identity, event] : past) events.emplace(event.value("time", ""), with_user(event));
 }
 
 // The sidecar, and what is repeated, are looked at once a second.
