@@ -4,7 +4,12 @@
 mount -t bpf bpf /sys/fs/bpf 2> /dev/null
 mount -t securityfs securityfs /sys/kernel/security 2> /dev/null
 
-state() { rdmaquota guard --json | sed 's/.*"state":"\([a-z]*\)".*/\1/'; }
+# A sidecar that loads the guard or lets go of it answers late.
+state() {
+    local json
+    for _ in $(seq 15); do json=$(rdmaquota guard --json 2> /dev/null) && break; done
+    sed 's/.*"state":"\([a-z]*\)".*/\1/' <<< "$json"
+}
 # guard_is STATE: within a minute
 guard_is() {
     for _ in $(seq 300); do [ "$(state)" != "$1" ] || break; sleep 0.2; done

@@ -105,7 +105,6 @@ kill -STOP "$sidecar"
 has "guard off while the sidecar is stopped" "$(rdmaquota guard off)" "out of the kernel"
 is "holds at once" "$(ask_for 10)" "pd: 10 of 10"
 kill -CONT "$sidecar"
-for _ in $(seq 60); do [ "$(state)" = "" ] || break; sleep 1; done
 is "and stays when it goes on" "$(ask_for 10), $(state)" "pd: 10 of 10, off"
 until_no_looks
 is "then no program of the guard is in the kernel" "$(looks), $(test -e $pins && echo pins)" "0, "
