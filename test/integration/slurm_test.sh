@@ -2,6 +2,8 @@
 # slurm_test.sh BUILD: jobs of a real Slurm (slurmctld, slurmd, munge) and their tenants, by the plugin. Runs as root in the
 # guest with --systemd, in a root file system with Slurm.
 set -u
+# systemd clears /tmp when it starts.
+until systemctl start basic.target > /dev/null 2>&1; do sleep 0.2; done
 # shellcheck source=test/integration/guest.sh
 . "$(dirname "$0")/guest.sh"
 chmod 755 "$work"
