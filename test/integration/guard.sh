@@ -17,6 +17,11 @@ guard_is() {
 }
 # counted TENANT RESOURCE [used|refused]: what the guard has for it on the device
 counted() {
+    local figure=''
+    for _ in $(seq 15); do figure=$(counted_now "$@") && [ "$figure" ] && break; done
+    echo "$figure"
+}
+counted_now() {
     rdmaquota guard --json | /usr/bin/python3 -c '
 import json, sys
 for tenant in json.load(sys.stdin)["tenants"]:
