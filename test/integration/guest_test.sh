@@ -475,4 +475,13 @@ run "$objects" rc=3
 is "without the .driver file nothing is limited" "$out" "rc: 3 of 3"
 mv rdmaquota.driver /etc/libibverbs.d/
 
+# A libibverbs of a private ABI that has no provider of ours: it differs in the names of the files that it loads.
+LC_ALL=C sed 's/-rdmav34\.so/-rdmav99.so/' "$real_dir/libibverbs.so.1" > libibverbs.so.1
+cp "$directory/librxe-rdmav34.so" "$directory/librxe-rdmav99.so"
+start env LD_LIBRARY_PATH="$work" "$objects" rc=3 wait
+has "a program with a libibverbs that is not known is held to nothing" "$(cat running)" "rc: 3 of 3"
+has "which explain says" "$(rdmaquota explain --pid "$program")" "not covered: library: $directory/librxe-rdmav99.so"
+proceed
+rm "$directory/librxe-rdmav99.so"
+
 finish

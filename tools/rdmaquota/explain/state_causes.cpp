@@ -95,10 +95,14 @@ void add_cgroup(int pid, Causes& causes) {
 
 // Also a libibverbs whose private ABI is not known.
 void add_coverage(int pid, const std::string& directory, Causes& causes) {
-    for (const auto& finding : examine_process(pid, directory))
-        if (finding.level == Level::problem)
-            causes.push_back({"not covered", fmt::format("{}: {}", printable(finding.subject), printable(finding.text)),
-                              "rdmaquota doctor looks at the whole node"});
+    constexpr std::string_view kind = "not covered", in_text = "not covered: ";
+    for (const auto& finding : examine_process(pid, directory)) {
+        if (finding.level != Level::problem) continue;
+        const auto text = printable(finding.text);
+        causes.push_back({std::string(kind),
+                          fmt::format("{}: {}", printable(finding.subject), text.starts_with(in_text) ? text.substr(in_text.size()) : text),
+                          "rdmaquota doctor looks at the whole node"});
+    }
 }
 
 }  // namespace
