@@ -100,7 +100,8 @@ void add_coverage(int pid, const std::string& directory, Causes& causes) {
         if (finding.level != Level::problem) continue;
         const auto text = printable(finding.text);
         causes.push_back({std::string(kind),
-                          fmt::format("{}: {}", printable(finding.subject), text.starts_with(in_text) ? text.substr(in_text.size()) : text),
+                          fmt::format("{}: {}", printable(finding.subject),
+                                      text.starts_with(in_text) ? text.substr(in_text.size()) : text),
                           "rdmaquota doctor looks at the whole node"});
     }
 }

@@ -19,8 +19,8 @@ std::uint64_t limit_by(const DynamicRule& rule, std::uint64_t configured) {
 
 // Short, since a limit's origin has place for 63 characters.
 std::string reason(std::size_t number, const DynamicRule& rule, double per_cent, std::uint64_t capacity) {
-    return fmt::format("[[dynamic]] rule {}: {} at {:.0f} % of {}, until {} %", number + 1, info(rule.watch).name, per_cent,
-                       format_amount(rule.watch, capacity), rule.tightens() ? rule.below : rule.above);
+    return fmt::format("[[dynamic]] rule {}: {} at {:.0f} % of {}, until {} %", number + 1, info(rule.watch).name,
+                       per_cent, format_amount(rule.watch, capacity), rule.tightens() ? rule.below : rule.above);
 }
 
 void want(WantedLimits& wanted, const DynamicRule& rule, LimitKey key, std::uint64_t configured,
