@@ -78,18 +78,23 @@ bool ShareMover::plan_all(Wants wants, Clock::time_point end) {
     return true;
 }
 
+// What somebody else changes meanwhile is read at the next pass.
+template <class Change>
+Result<void> ShareMover::change_limits(Tenant& tenant, Change change) {
+    auto writer = LimitsWriter::open(tenant.limits_path, patience);
+    const bool as_read = writer && writer->limits().generation() == tenant.generation;
+    const auto changed = writer ? change(*writer) : Result<void>(Error{writer.error()});
+    if (!changed) problem_ = changed.error();
+    else if (as_read) tenant.generation = writer->limits().generation();
+    return changed;
+}
+
 void ShareMover::bump_foreign() {
     for (auto& tenant : tree_.tenants()) {
         if (!tenant.must_bump || !tenant.has_ledger) continue;
-        auto writer = LimitsWriter::open(tenant.limits_path, patience);
-        if (!writer) {
-            problem_ = writer.error();
-            continue;
-        }
-        const bool as_read = writer->limits().generation() == tenant.generation;
-        writer->bump();
+        const auto bump = [](LimitsWriter& writer) { return writer.bump(), Result<void>(); };
+        if (!change_limits(tenant, bump)) continue;
         tenant.must_bump = false;
-        if (as_read) tenant.generation = writer->limits().generation();
         step("bump");
     }
 }
@@ -144,20 +149,16 @@ void ShareMover::apply_to(std::size_t number, std::span<const Move> moves) {
     const auto& above = tree_.tenants()[tenant.parent].name;
     const auto why = above == node_tenant ? std::string("its share of what the node's tenants may use")
                                           : fmt::format("its share of what {} may use", above);
-    auto writer = LimitsWriter::open(tenant.limits_path, patience);
-    // What somebody else changes meanwhile is read at the next pass.
-    const bool as_read = writer && writer->limits().generation() == tenant.generation;
-    step("store");
-    const auto granted = writer ? writer->grant(grants_of(moves), why) : Result<void>(Error{writer.error()});
+    const auto granted = change_limits(tenant, [&](LimitsWriter& writer) {
+        step("store");
+        return writer.grant(grants_of(moves), why);
+    });
     step("granted");
-    if (!granted) problem_ = granted.error();
     for (const auto& move : moves) {
         if (granted) tenant.cells[move.pair].granted = move.amount;
         else divided_[move.pair].settled = false;
     }
-    if (!granted) return;
-    moves_ += moves.size();
-    if (as_read) tenant.generation = writer->limits().generation();
+    if (granted) moves_ += moves.size();
 }
 
 // Debts and earmarks, and what each can have charged at most by now, of what was touched in this pass.
@@ -170,16 +171,15 @@ void ShareMover::finish() {
     });
     marks_.clear();
     for (const auto pair : touched_) {
-        const auto before = debts_.size();
-        find_debts(pair);
-        due_.assign(tree_.tenants().size(), 0);
-        if (debts_.size() != before) find_due(ShareTree::root, divided_[pair].claims[ShareTree::root].limit, pair);
-        earmark(pair);
+        const bool owed = find_debts(pair);
+        if (owed || divided_[pair].earmarked) earmark(pair, owed);
     }
     if (!marks_.empty()) write_earmarks();
 }
 
-void ShareMover::find_debts(std::size_t pair) {
+// Whether there are any.
+bool ShareMover::find_debts(std::size_t pair) {
+    const auto before = debts_.size();
     for (auto& tenant : tree_.tenants()) {
         if (!tenant.is_leaf()) continue;
         auto& cell = tenant.cells[pair];
@@ -188,14 +188,20 @@ void ShareMover::find_debts(std::size_t pair) {
         if (cell.granted != unset && cell.used > cell.granted)
             debts_.push_back({tenant.name, tree_.device_of(pair), ShareTree::resource_of(pair), cell.used, cell.granted});
     }
+    return debts_.size() != before;
 }
 
-void ShareMover::earmark(std::size_t pair) {
+void ShareMover::earmark(std::size_t pair, bool owed) {
     const auto& tenants = tree_.tenants();
+    auto& divided = divided_[pair];
+    due_.assign(tenants.size(), 0);
+    if (owed) divide_below(ShareTree::root, divided.claims[ShareTree::root].limit, pair, Parts::fair, due_);
+    divided.earmarked = false;
     for (std::size_t i = 0; i < tenants.size(); ++i) {
         const auto& cell = tenants[i].cells[pair];
         const auto has = std::max(cell.granted, cell.used), due = std::min(cell.need, due_[i]);
         const auto amount = tenants[i].is_leaf() && cell.is_unmet() && due > has ? due - has : 0;
+        divided.earmarked |= amount != 0 || cell.earmarked != 0;
         if (amount != cell.earmarked && tenants[i].limits != nullptr) marks_.push_back({i, pair, amount});
     }
 }
@@ -204,12 +210,8 @@ void ShareMover::write_earmarks() {
     std::sort(marks_.begin(), marks_.end(), by_tenant);
     for_each_tenant(marks_, [&](std::size_t number, std::span<const Move> marks) {
         auto& tenant = tree_.tenants()[number];
-        auto writer = LimitsWriter::open(tenant.limits_path, patience);
-        const bool as_read = writer && writer->limits().generation() == tenant.generation;
-        const auto written = writer ? writer->earmark(grants_of(marks)) : Result<void>(Error{writer.error()});
-        if (!written) return void(problem_ = written.error());
+        if (!change_limits(tenant, [&](LimitsWriter& writer) { return writer.earmark(grants_of(marks)); })) return;
         for (const auto& mark : marks) tenant.cells[mark.pair].earmarked = mark.amount;
-        if (as_read) tenant.generation = writer->limits().generation();
     });
 }
 

@@ -81,6 +81,7 @@ private:
         std::vector<ShareClaim> in_steps;  // the same, with what is used rounded up: others than these are divided anew
         std::vector<std::uint64_t> targets;
         bool settled = false;  // the shares are what they shall be
+        bool earmarked = true;  // something may be, for some tenant
     };
     struct Move {
         std::size_t tenant, pair;
@@ -88,6 +89,7 @@ private:
     };
 
     enum class Used { in_steps, exactly };
+    enum class Parts { now, fair };  // of a division: what each gets, or will once nobody has debts
 
     void step(std::string_view name) const {
         if (at_) at_(name);
@@ -99,7 +101,8 @@ private:
     void claim(std::size_t pair, Wants wants, Used counted);
     ShareClaim claim_of(Tenant& tenant, std::size_t pair, bool by_use, Used counted);
     void claim_for_those_below(std::size_t parent, std::size_t pair);
-    void divide_below(std::size_t parent, std::uint64_t total, std::size_t pair);
+    void divide_below(std::size_t parent, std::uint64_t total, std::size_t pair, Parts which,
+                      std::vector<std::uint64_t>& parts);
     void lower(std::size_t pair, const Divided& divided, bool all);
     void lower_to_spare(std::size_t pair, const Divided& divided);
     void take(std::size_t tenant, std::size_t pair, std::uint64_t target);
@@ -108,13 +111,14 @@ private:
     void raise_one(const Move& move);
     void release(std::size_t pair);
     void find_room(std::size_t pair);
+    template <class Change>
+    Result<void> change_limits(Tenant& tenant, Change change);
     void apply(std::vector<Move>& moves);
     void apply_to(std::size_t tenant, std::span<const Move> moves);
     std::vector<LimitsWriter::Grant> grants_of(std::span<const Move> moves) const;
     void finish();
-    void find_debts(std::size_t pair);
-    void earmark(std::size_t pair);
-    void find_due(std::size_t parent, std::uint64_t total, std::size_t pair);
+    bool find_debts(std::size_t pair);
+    void earmark(std::size_t pair, bool owed);
     void write_earmarks();
 
     At at_;

@@ -35,7 +35,7 @@ void ShareMover::plan(std::size_t pair, Wants wants) {
         !std::equal(claims_.begin(), claims_.end(), divided.claims.begin(), divided.claims.end(), same_terms);
     divided.claims = claims_;
     divided.targets.assign(claims_.size(), unlimited);
-    divide_below(ShareTree::root, divided.claims[ShareTree::root].limit, pair);
+    divide_below(ShareTree::root, divided.claims[ShareTree::root].limit, pair, Parts::now, divided.targets);
     divided.settled = true;
     lower(pair, divided, all);
 }
@@ -91,37 +91,22 @@ void ShareMover::claim_for_those_below(std::size_t parent, std::size_t pair) {
     claim.wanted = std::min(std::max(wanted, claim.guarantee), claim.limit);
 }
 
-void ShareMover::divide_below(std::size_t parent, std::uint64_t total, std::size_t pair) {
-    auto& divided = divided_[pair];
-    const auto& tenants = tree_.tenants();
-    const auto& children = tenants[parent].children;
-    if (total == unlimited) {
-        for (const auto child : children) divided.targets[child] = divided.claims[child].limit;
-    } else {
-        below_.clear();
-        for (const auto child : children) below_.push_back(divided.claims[child]);
-        const auto amounts = division_.divide(excess(total, tenants[parent].own_use(pair)), below_);
-        for (std::size_t i = 0; i < children.size(); ++i) divided.targets[children[i]] = amounts[i];
-    }
-    for (const auto child : children)
-        if (!tenants[child].children.empty()) divide_below(child, divided.targets[child], pair);
-}
-
-// What each is to have once nobody has debts.
-void ShareMover::find_due(std::size_t parent, std::uint64_t total, std::size_t pair) {
+void ShareMover::divide_below(std::size_t parent, std::uint64_t total, std::size_t pair, Parts which,
+                              std::vector<std::uint64_t>& parts) {
     const auto& claims = divided_[pair].claims;
     const auto& tenants = tree_.tenants();
     const auto& children = tenants[parent].children;
     if (total == unlimited) {
-        for (const auto child : children) due_[child] = claims[child].limit;
+        for (const auto child : children) parts[child] = claims[child].limit;
     } else {
         below_.clear();
         for (const auto child : children) below_.push_back(claims[child]);
-        division_.divide(excess(total, tenants[parent].own_use(pair)), below_);
-        for (std::size_t i = 0; i < children.size(); ++i) due_[children[i]] = division_.fair()[i];
+        const auto now = division_.divide(excess(total, tenants[parent].own_use(pair)), below_);
+        const auto amounts = which == Parts::now ? now : division_.fair();
+        for (std::size_t i = 0; i < children.size(); ++i) parts[children[i]] = amounts[i];
     }
     for (const auto child : children)
-        if (!tenants[child].children.empty()) find_due(child, due_[child], pair);
+        if (!tenants[child].children.empty()) divide_below(child, parts[child], pair, which, parts);
 }
 
 // What is free below each tenant with a limit.
