@@ -1,109 +1,17 @@
-// Shares moved in a real directory: the parent's limit holds whatever children do, and wherever the mover is killed.
+// Who gets which share.
 #include <catch2/catch.hpp>
 
-#include <algorithm>
 #include <array>
-#include <atomic>
-#include <deque>
-#include <map>
 #include <random>
-#include <thread>
-#include <utility>
 
-#include "shm/policy/limits_writer.hpp"
 #include "shm/remedy.hpp"
-#include "test/unit/tools/tenant_node.hpp"
-#include "tools/common/shares/divide.hpp"
+#include "test/unit/tools/physics.hpp"
 
 using namespace rdmaquota;
 
 namespace {
 
 constexpr auto qp = Resource::qp;
-
-struct Killed {};
-
-// Three children of `physics`, which may have 1,000 QPs.
-struct Physics : TenantNode {
-    static constexpr std::uint64_t total = 1000;
-    std::vector<std::string> children{"physics/a", "physics/b", "physics/c"};
-    std::vector<Ledger> ledgers;
-    std::vector<Owner> owners;
-    std::deque<LimitsSegment> segments;
-    ShareMover mover;
-    std::vector<OlderUse> older;
-    std::vector<std::string> devices{"rxe0"};
-    bool at_rest = false;
-    ShareMover::Clock::duration most = ShareMover::Clock::duration::max();
-
-    Physics() {
-        Policy policy;
-        limit(policy.tenant("physics"), total);
-        const std::uint32_t weights[] = {100, 100, 200};
-        for (std::size_t i = 0; i < children.size(); ++i) {
-            auto& child = policy.tenant(children[i]);
-            child.weight = weights[i];
-            if (i < 2) row_for(child.guarantees, "*")[index(qp)] = 100;
-        }
-        publish(policy);
-        for (const auto& child : children) {
-            ledgers.push_back(open(child));
-            auto owner = ledgers.back().claim(identity_of_self());
-            REQUIRE(owner);
-            owners.push_back(std::move(*owner));
-            REQUIRE(ledgers.back().device_index("rxe0") == 0U);
-        }
-    }
-    ~Physics() {
-        for (std::size_t i = 0; i < ledgers.size(); ++i) ledgers[i].retire(owners[i]);
-    }
-    LimitsSegment limits(std::size_t i) const {
-        auto opened = LimitsSegment::open(limits_path(here_path(path, children[i])), LimitsSegment::Parts::all);
-        REQUIRE(opened);
-        return std::move(*opened);
-    }
-    std::uint64_t limits_of_default() const {
-        return LimitsSegment::open(limits_path(here_path(path)))->limit(Scope::tenant, "rxe0", qp);
-    }
-    std::uint64_t in_force(std::size_t i) const { return limits(i).limit(Scope::tenant, "rxe0", qp); }
-    std::vector<std::uint64_t> all_in_force() const { return {in_force(0), in_force(1), in_force(2)}; }
-    std::uint64_t used(std::size_t i) { return ledgers[i].gate(0, qp); }
-    void pass(ShareMover& by, ShareMover::Wants wants = ShareMover::Wants::use,
-              ShareMover::Clock::time_point now = ShareMover::Clock::now(), std::string_view only = {}) {
-        segments.clear();
-        std::vector<ShareMember> members;
-        const auto places = tenant_places(path);
-        for (const auto& place : places) {
-            auto opened = LimitsSegment::open(limits_path(place.here), LimitsSegment::Parts::all);
-            REQUIRE(opened);
-            segments.push_back(std::move(*opened));
-            members.push_back({place.key, place.key, place.here, &segments.back(), place.has_ledger(), at_rest});
-        }
-        const auto done = by.pass(members, devices, wants, now, only, older, most);
-        INFO(done.error());
-        REQUIRE(done);
-    }
-    void pass() { pass(mover); }
-    // As a program does.
-    bool charge(std::size_t i, std::uint64_t amount) {
-        Limits bounds;
-        bounds.tenant = in_force(i);
-        const auto amounts = Amounts{}.add(qp, amount);
-        if (!ledgers[i].charge(owners[i], 0, amounts, &bounds)) return true;
-        auto& word = ledgers[i].demand(0, qp);
-        word = next_demand(word, used(i) + amount);
-        return false;
-    }
-    void uncharge(std::size_t i, std::uint64_t amount) { ledgers[i].uncharge(owners[i], 0, Amounts{}.add(qp, amount)); }
-    std::uint64_t committed() {
-        std::uint64_t sum = 0;
-        for (std::size_t i = 0; i < children.size(); ++i) {
-            const auto granted = limits(i).granted("rxe0", qp);
-            sum += std::max(granted == unset ? 0 : granted, used(i));
-        }
-        return sum;
-    }
-};
 
 }  // namespace
 
@@ -171,31 +79,6 @@ TEST_CASE_METHOD(Physics, "idle shares go to who asks, guarantees stay") {
     }
 }
 
-TEST_CASE_METHOD(Physics, "what is charged before a share is lowered is not handed on") {
-    bool charged = false;
-    ShareMover slow([&](std::string_view step) {
-        if (step == "store" && !charged && used(0) == 1) charged = charge(2, 399);
-    });
-    pass(slow);
-    REQUIRE(charge(2, 1));
-    REQUIRE(charge(0, 1));
-    pass(slow);
-    CHECK_FALSE(charge(0, 800));
-    pass(slow);
-    CHECK(charged);
-    CHECK(committed() <= total);
-}
-
-TEST_CASE_METHOD(Physics, "shares that another mover left are bumped before they count") {
-    pass();
-    const auto before = limits(0).generation();
-    pass();
-    CHECK(limits(0).generation() == before);
-    ShareMover next;
-    pass(next);
-    CHECK(limits(0).generation() > before);
-}
-
 TEST_CASE_METHOD(Physics, "an asking is forgotten after a while") {
     pass();
     REQUIRE(charge(2, 400));
@@ -208,19 +91,6 @@ TEST_CASE_METHOD(Physics, "an asking is forgotten after a while") {
     CHECK_FALSE(charge(0, 1000));
     pass(mover, ShareMover::Wants::use, later);
     CHECK(in_force(0) > 450);
-}
-
-TEST_CASE_METHOD(Physics, "a gate that is forged upwards takes no more than the forger's share") {
-    pass();
-    REQUIRE(charge(2, 100));
-    pass();
-    ledgers[2].charge(owners[2], 0, Amounts{}.add(qp, 1'000'000), std::array<Limits, 1>{}.data());
-    REQUIRE(charge(0, 1));
-    CHECK_FALSE(charge(0, 1000));
-    pass();
-    CHECK(charge(0, 349));  // more than its share was: of the rest above guarantees, the forger's part is two thirds
-    uncharge(0, used(0));
-    CHECK(charge(1, 100));
 }
 
 TEST_CASE_METHOD(Physics, "a pass that may take no time does a little, and the next ones the rest") {
@@ -239,43 +109,6 @@ TEST_CASE_METHOD(Physics, "a pass that may take no time does a little, and the n
     most = ShareMover::Clock::duration::max();
     pass();
     CHECK(mover.complete());
-}
-
-TEST_CASE_METHOD(Physics, "where the kernel counts, a forged gate takes nothing") {
-    std::map<std::string, std::uint64_t, std::less<>> made;
-    bool whole = true;
-    mover.ask_kernel([&](std::string_view key, std::vector<CountedUse>& uses) {
-        const auto found = made.find(key);
-        auto& use = uses.emplace_back(CountedUse{"rxe0", {}, {}});
-        use.used[index(qp)] = found == made.end() ? 0 : found->second;
-        use.whole[index(qp)] = whole;
-    });
-    pass();
-    REQUIRE(charge(0, 1));
-    const auto forge = [&](std::uint64_t amount) {
-        ledgers[2].charge(owners[2], 0, Amounts{}.add(qp, amount), std::array<Limits, 1>{}.data());
-    };
-    SECTION("upwards") {
-        forge(1'000'000);
-        REQUIRE_FALSE(charge(0, 899));
-        pass();
-        CHECK(in_force(0) >= 850);
-    }
-    SECTION("downwards: what the kernel has is there") {
-        made["physics/c"] = 600;
-        REQUIRE_FALSE(charge(0, 899));
-        pass();
-        CHECK(in_force(0) <= 300);
-    }
-    SECTION("what it does not count as a whole is the larger figure") {
-        whole = false;
-        made["physics/c"] = 200;
-        REQUIRE(charge(2, 400));
-        REQUIRE_FALSE(charge(0, 899));
-        pass();
-        CHECK(in_force(0) <= 500);
-        CHECK(in_force(0) > 400);
-    }
 }
 
 TEST_CASE_METHOD(TenantNode, "a share that is used up is told of whose limit it is a share of") {
@@ -343,135 +176,12 @@ TEST_CASE_METHOD(Physics, "a device that comes while tenants are at rest, and th
     CHECK(limits(0).limit(Scope::tenant, "rxe1", qp) >= 5);
 }
 
-TEST_CASE_METHOD(Physics, "a share that was lowered below what is used frees nothing before it is freed") {
-    pass();
-    REQUIRE(charge(2, 400));
-    REQUIRE(LimitsWriter::open(limits_path(here_path(path, children[2])))->set(Scope::tenant, "rxe0", qp, 50));
-    for (int i = 0; i < 3; ++i) {
-        CHECK_FALSE(charge(0, 900));
-        pass();
-        CHECK(committed() <= total);
-    }
-    CHECK(used(2) == 400);
-    CHECK(charge(0, in_force(0)));
-    CHECK(used(0) + used(1) + used(2) <= total);
-}
-
-TEST_CASE_METHOD(Physics, "what programs of an older version may use counts below the node") {
-    Policy policy;
-    row_for(policy.node, "*")[index(qp)] = 500;
-    limit(policy.tenant("physics"), total);
-    for (const auto& child : children) policy.tenant(child);
-    publish(policy);
-    older = {{"rxe0", qp, 200}};
-    pass(mover, ShareMover::Wants::limit);
-    CHECK(committed() + limits_of_default() == 300);
-}
-
-TEST_CASE_METHOD(Physics, "a tenant that became an inner one keeps what it uses, and gets nothing more") {
-    pass();
-    REQUIRE(charge(0, 150));
-    Policy policy;
-    limit(policy.tenant("physics"), total);
-    for (const auto& child : children) policy.tenant(child);
-    policy.tenant("physics/a/x");
-    publish(policy);
-    const auto of_x = [&] {
-        return LimitsSegment::open(limits_path(here_path(path, "physics/a/x")))->limit(Scope::tenant, "rxe0", qp);
-    };
-    for (int i = 0; i < 2; ++i) {
-        pass(mover, ShareMover::Wants::limit);
-        CHECK(150 + in_force(1) + in_force(2) + of_x() <= total);
-    }
-    CHECK(150 + in_force(1) + in_force(2) + of_x() == total);
-    CHECK_FALSE(charge(0, 1));
-    uncharge(0, 100);
-    CHECK_FALSE(charge(0, 200));
-    pass(mover, ShareMover::Wants::limit);
-    CHECK_FALSE(charge(0, 1));
-    CHECK(50 + in_force(1) + in_force(2) + of_x() == total);
-}
-
 TEST_CASE_METHOD(Physics, "a limit that goes away releases the children") {
     pass();
     REQUIRE(LimitsWriter::open(limits_path(here_path(path, "physics")))->set(Scope::tenant, "*", qp, unlimited));
     pass();
     CHECK(in_force(0) == unlimited);
     CHECK(limits(0).granted("rxe0", qp) == unset);
-}
-
-TEST_CASE_METHOD(Physics, "the sum holds while children change and the mover is killed anywhere") {
-    std::mt19937 random(3);
-    const auto below = [&](std::uint64_t n) { return std::uniform_int_distribution<std::uint64_t>(0, n - 1)(random); };
-    pass(mover, ShareMover::Wants::limit);
-    for (int round = 0; round < 400; ++round) {
-        const auto child = below(3);
-        if (below(3) == 0) uncharge(child, std::min(used(child), below(300)));
-        else (void)charge(child, 1 + below(200));
-        if (below(4) == 0) {
-            auto left = below(8);
-            ShareMover mortal([&](std::string_view) {
-                if (left-- == 0) throw Killed();
-            });
-            try {
-                pass(mortal);
-            } catch (const Killed&) {
-            }
-        } else {
-            pass();
-        }
-        INFO("round " << round);
-        REQUIRE(committed() <= total);
-    }
-}
-
-// Chargers as the provider has them: raise, then compare the generation.
-TEST_CASE_METHOD(Physics, "the sum holds while threads charge and shares move") {
-    pass(mover, ShareMover::Wants::limit);
-    std::atomic<std::uint64_t> held{0}, most{0};
-    std::atomic<bool> end{false};
-    std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < 3; ++i)
-        threads.emplace_back([&, i] {
-            std::mt19937 random(static_cast<unsigned>(i));
-            std::vector<std::uint64_t> own;
-            const auto segment = limits(i);
-            while (!end) {
-                const auto amount = 1 + random() % 90;
-                if (random() % 3 == 0 && !own.empty()) {
-                    held -= own.back();
-                    uncharge(i, own.back());
-                    own.pop_back();
-                    continue;
-                }
-                const auto generation = segment.generation();
-                Limits bounds;
-                bounds.tenant = segment.limit(Scope::tenant, "rxe0", qp);
-                const auto amounts = Amounts{}.add(qp, amount);
-                Denial denial;
-                if (!ledgers[i].charge_at_once(owners[i], 0, amounts, &bounds, denial)) {
-                    auto& word = ledgers[i].demand(0, qp);
-                    store(word, next_demand(load(word), used(i) + amount));
-                    continue;
-                }
-                if (segment.generation() != generation) {
-                    uncharge(i, amount);
-                    continue;
-                }
-                const auto now = held += amount;
-                own.push_back(amount);
-                auto before = most.load();
-                while (before < now && !most.compare_exchange_weak(before, now)) {
-                }
-            }
-            for (const auto amount : own) uncharge(i, amount);
-        });
-    for (int i = 0; i < 300; ++i) pass();
-    end = true;
-    for (auto& thread : threads) thread.join();
-    CHECK(most <= total);
-    CHECK(most > total / 2);
-    CHECK(mover.moves() > 5);
 }
 
 // Programs that give one in fifty back now and then and create what they lack, each step whenever it gets its turn; the sidecar

@@ -63,6 +63,7 @@ Daemon::Daemon(std::string directory, std::string policy_file)
                 [this](const Request& request, const Answers::Sees& sees) { return history_.answer(request, sees); },
                 [this] { return reload(); },
                 [this](const std::string& tenant) { return grant(tenant); },
+                [this] { return divide(); },
                 [this](const Answers::Sees& sees) { return guard_status(sees); },
                 [this] { return guard_off(); },
                 [this](const Peer& peer) { return web_address(peer); }}),
@@ -223,11 +224,28 @@ void Daemon::look_after_tenants() {
         for (const auto* tenant : node_.with_ledger()) Ledger::cut_growth(tenant->ledger().path());
 }
 
-// For a program that waits, or a command that changed limits or tenants.
-Result<void> Daemon::grant(const std::string& tenant) {
-    if (tenant.empty() || node_.find(tenant) == nullptr) refresh();
-    if (tenant.empty()) guard_.update(machine_devices());
-    return grants_.pass_for(tenant);
+// For a program that waits. Nothing else would do it soon enough: the timer is there as long as somebody waits.
+Result<std::function<bool()>> Daemon::grant(const std::string& tenant) {
+    if (node_.find(tenant) == nullptr) refresh();
+    const auto asked = ShareMover::Clock::now();
+    const auto done = grants_.pass_for(tenant);
+    if (!done) return Error{done.error()};
+    if (*done) return std::function<bool()>();
+    if (!askers_) askers_ = loop_.every(2ms, [this] { serve_askers(); });
+    return std::function<bool()>([this, asked] { return grants_.has_read_all_since(asked); });
+}
+
+void Daemon::serve_askers() {
+    grants_.look_again();
+    control_.send_held();
+    if (!control_.holds_answers()) askers_ = {};
+}
+
+// For a command that changed limits or tenants.
+Result<void> Daemon::divide() {
+    refresh();
+    guard_.update(machine_devices());
+    return grants_.pass_at_once();
 }
 
 // Until the policy is put in force again, or the sidecar starts again.

@@ -48,7 +48,9 @@ private:
     void look_after_tenants();
     Result<std::string> guard_off();
     Json guard_status(const Answers::Sees& sees) const;
-    Result<void> grant(const std::string& tenant);
+    Result<std::function<bool()>> grant(const std::string& tenant);
+    void serve_askers();
+    Result<void> divide();
     void update_status();
     void listen(LoopbackServer& server, std::uint32_t port);
     Result<Json> web_address(const Peer& peer);
@@ -89,7 +91,7 @@ private:
     MetricsPage metrics_page_;
     LoopbackServer metrics_, web_;
     Loop::Source tick_;
-    Loop::Source relay_, shares_;
+    Loop::Source relay_, shares_, askers_;
     Loop::Source signals_[3];
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
 
 #include <fmt/core.h>
 
@@ -37,29 +36,37 @@ void Grants::pass(const std::vector<std::string>& devices) {
     tell();
 }
 
-Result<void> Grants::pass_for(std::string_view tenant) {
+Result<void> Grants::pass_at_once() {
     if (devices_.empty()) devices_ = machine_devices();
-    auto done = tenant.empty() ? move_all(ShareMover::Clock::duration::max()) : move_for(tenant);
+    auto done = move_all(ShareMover::Clock::duration::max());
     if (done) tell();
     return done;
 }
 
-// What others freed since all were read is found only when all are read again; that takes a fifth of the time at most.
-Result<void> Grants::move_for(std::string_view tenant) {
-    if (auto done = move(tenant, most_at_once); !done || mover_.has_raised(tenant)) return done;
-    if (mover_.complete() && ShareMover::Clock::now() - read_ < 4 * reading_took_) return {};
-    return move_all(most_at_once);
+// What others freed since all were read is found only when all are read again.
+Result<bool> Grants::pass_for(std::string_view tenant) {
+    if (devices_.empty()) devices_ = machine_devices();
+    const auto asked = ShareMover::Clock::now();
+    auto done = move(tenant, most_at_once);
+    const bool raised = done && mover_.has_raised(tenant);
+    if (done && !raised && asked >= next_) done = move_all(most_at_once);
+    if (!done) return Error{done.error()};
+    tell();
+    return raised || has_read_all_since(asked);
+}
+
+void Grants::look_again() {
+    if (ShareMover::Clock::now() >= next_) pass(devices_);
 }
 
 Result<void> Grants::move_all(ShareMover::Clock::duration most) {
     const auto begin = ShareMover::Clock::now();
+    if (mover_.complete()) began_ = begin;
     reap(begin + most / 2);
     auto done = move({}, most);
     const auto end = ShareMover::Clock::now();
-    took_ += end - begin;
-    if (!mover_.complete()) return done;
-    read_ = end;
-    reading_took_ = std::exchange(took_, {});
+    next_ = end + 4 * (end - begin);
+    if (mover_.complete()) read_began_ = began_;
     return done;
 }
 
@@ -80,6 +87,7 @@ Result<void> Grants::move(std::string_view only, ShareMover::Clock::duration mos
     members_.clear();
     for (auto& [key, tenant] : node_.tenants()) {
         tenant.refresh();
+        if ((key == only || tenant.name() == only) && tenant.ledger().at_rest()) tenant.ledger().check();
         if (tenant.limits() != nullptr && !is_template(key))
             members_.push_back({key, tenant.name(), tenant.place().here, tenant.limits(), tenant.has_ledger(),
                                 tenant.has_ledger() && tenant.ledger().at_rest()});

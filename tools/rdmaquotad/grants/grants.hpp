@@ -26,9 +26,14 @@ public:
     void go_on() {
         if (!mover_.complete()) pass(devices_);
     }
-    // The same at once, for what the programs of one tenant, by key or name, ask for. That takes a few milliseconds at most. Of the
-    // empty name: for all, however long that takes.
-    Result<void> pass_for(std::string_view tenant);
+    // Divides all, however long that takes.
+    Result<void> pass_at_once();
+    // The same for what the programs of one tenant, by key or name, ask for. Takes a few milliseconds at most; false when
+    // nothing was found for it, and not all others were read since.
+    Result<bool> pass_for(std::string_view tenant);
+    // For those who wait for that: goes on, or begins anew, but for a fifth of the time at most.
+    void look_again();
+    bool has_read_all_since(ShareMover::Clock::time_point time) const noexcept { return read_began_ >= time; }
 
     // See ShareMover.
     void ask_kernel(CountedUses uses) { mover_.ask_kernel(std::move(uses)); }
@@ -39,7 +44,6 @@ public:
     std::size_t moves() const noexcept { return mover_.moves(); }
 
 private:
-    Result<void> move_for(std::string_view tenant);
     Result<void> move_all(ShareMover::Clock::duration most);
     Result<void> move(std::string_view only, ShareMover::Clock::duration most);
     void reap(ShareMover::Clock::time_point end);
@@ -54,8 +58,8 @@ private:
     std::vector<ShareDebt> told_;
     std::string said_;
     std::size_t next_reaped_ = 0;
-    ShareMover::Clock::time_point read_{};  // when all were, in one pass or several
-    ShareMover::Clock::duration took_{}, reading_took_{};  // so far; the last time
+    ShareMover::Clock::time_point began_{}, read_began_{};  // reading all, in one pass or several: now; the last time
+    ShareMover::Clock::time_point next_{};                  // when those who ask may have that go on
 };
 
 }  // namespace rdmaquota

@@ -56,9 +56,21 @@ Answer Answers::answer(const Peer& peer, std::string_view text) {
         const auto by_name = [&](const std::string& name) { return sources_.visibility.sees_name(peer, name); };
         return {sources_.history(*request, peer.privileged ? Sees() : by_name)};
     }
+    if (kind == RequestKind::grant) return grant(peer, request->tenant);
     const auto json = give(peer, *request);
     if (!json) return {refusal(json.error())};
     return {line(*json), kind == RequestKind::subscribe};
+}
+
+Answer Answers::grant(const Peer& peer, const std::string& tenant) {
+    if (tenant.empty() && !peer.privileged) return {refusal("only root divides anew for all tenants; name yours")};
+    const auto done = line(Json{{"done", "divided"}});
+    if (tenant.empty()) {
+        const auto divided = sources_.divide();
+        return {divided ? done : refusal(divided.error())};
+    }
+    auto when = sources_.grant(tenant);
+    return when ? Answer{done, false, std::move(*when)} : Answer{refusal(when.error())};
 }
 
 Result<Json> Answers::give(const Peer& peer, const Request& request) {
@@ -75,11 +87,6 @@ Result<Json> Answers::give(const Peer& peer, const Request& request) {
             return change(peer, request);
         case RequestKind::instance:
             return instance(peer);
-        case RequestKind::grant:
-            if (request.tenant.empty() && !peer.privileged) return Error{"only root divides anew for all tenants; name yours"};
-            if (const auto done = sources_.grant(request.tenant); !done) return Error{done.error()};
-            json["done"] = "divided";
-            return json;
         case RequestKind::guard:
             json["guard"] = sources_.guard([&](const std::string& name) { return sources_.visibility.sees_name(peer, name); });
             return json;
@@ -191,7 +198,7 @@ Result<Json> Answers::change(const Peer& peer, const Request& request) {
     const auto done = sets ? set_limits(directory, request.changes) : unset_limits(directory, keys);
     if (!done) return Error{done.error()};
     stats_.clear();
-    if (const auto divided = sources_.grant(""); !divided) return Error{divided.error()};
+    if (const auto divided = sources_.divide(); !divided) return Error{divided.error()};
     auto now = *done;
     read_again(directory, now);
     auto json = start();

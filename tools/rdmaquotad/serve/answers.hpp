@@ -34,7 +34,9 @@ public:
         std::function<Json(const Sees& by_key)> bypasses;  // at present, each with the name of its tenant
         std::function<Text(const Request&, const Sees& by_name)> history;  // an empty `by_name`: sees all
         std::function<Result<std::string>()> reload;  // returns what it did
-        std::function<Result<void>(const std::string& tenant)> grant;  // divides anew, for one tenant or all
+        // Divides anew: for one tenant, with when to say so; for all.
+        std::function<Result<std::function<bool()>>(const std::string& tenant)> grant;
+        std::function<Result<void>()> divide;
         std::function<Json(const Sees& by_name)> guard;
         std::function<Result<std::string>()> guard_off;
         std::function<Result<Json>(const Peer&)> web;  // where the page is, with the token of this user
@@ -44,6 +46,7 @@ public:
     Answer answer(const Peer& peer, std::string_view line);
 
 private:
+    Answer grant(const Peer& peer, const std::string& tenant);
     Result<Json> give(const Peer& peer, const Request& request);
     std::vector<Tenant*> seen_by(const Peer& peer);
     Sees by_key(const Peer& peer);

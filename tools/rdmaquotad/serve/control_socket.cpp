@@ -51,6 +51,7 @@ struct ControlSocket::Client {
     Loop::Source source;
     std::string in;             // not yet answered
     std::deque<Text> out;       // not yet sent
+    Answer held{};              // one whose time has not come
     std::size_t sent = 0;       // of the front of `out`
     std::size_t backlog = 0;    // bytes in `out`
     std::size_t owed = 0;       // bytes of the answer in `out`, the whole answer, until the client has read it
@@ -73,7 +74,7 @@ struct ControlSocket::Client {
         out.push_back(std::move(text));
     }
     bool asks() const {
-        return !closing && !slow && (in.size() > longest_request || in.find('\n') != std::string::npos);
+        return !closing && !slow && !held.when && (in.size() > longest_request || in.find('\n') != std::string::npos);
     }
 };
 
@@ -187,8 +188,25 @@ void ControlSocket::answer_line(Client& client) {
     if (!client.peer.unbounded())
         users_[who(client.peer)].tokens -= 1 + static_cast<double>(answer.text->size()) / token_bytes;
     client.turn = false;
-    owe(client, answer.text->size());
-    client.queue(std::move(answer.text));
+    if (answer.when) client.held = std::move(answer);
+    else give(client, std::move(answer.text));
+}
+
+void ControlSocket::give(Client& client, Text text) {
+    owe(client, text->size());
+    client.queue(std::move(text));
+}
+
+void ControlSocket::send_held() {
+    for (const auto& [fd, client] : clients_) {
+        if (!client->held.when || !client->held.when()) continue;
+        give(*client, std::exchange(client->held, {}).text);
+        update(*client);
+    }
+}
+
+bool ControlSocket::holds_answers() const noexcept {
+    return std::any_of(clients_.begin(), clients_.end(), [](const auto& entry) { return bool(entry.second->held.when); });
 }
 
 // Whether its user neither asks too fast nor leaves too much unread.
@@ -222,7 +240,7 @@ bool ControlSocket::flush(Client& client) {
         client.out.pop_front();
     }
     owe(client, 0);
-    const bool waits = client.in.find('\n') != std::string::npos;
+    const bool waits = client.held.when || client.in.find('\n') != std::string::npos;
     return !client.closing && !(client.ended && !waits && !client.subscribed);
 }
 
@@ -234,7 +252,7 @@ void ControlSocket::update(Client& client) {
     if (turn && !client.turn) client.moved = Clock::now();
     client.turn = turn;
     std::uint32_t events = 0;
-    if (client.out.empty() && !asks && !client.ended) events |= EPOLLIN;
+    if (client.out.empty() && !asks && !client.held.when && !client.ended) events |= EPOLLIN;
     if (!client.out.empty() || turn) events |= EPOLLOUT;
     client.source.set_events(events);
 }
@@ -243,6 +261,7 @@ void ControlSocket::update(Client& client) {
 bool ControlSocket::stuck(const Client& client) const {
     const auto now = Clock::now();
     if (client.slow) return true;
+    if (client.held.when) return false;
     if (client.turn) return now - client.moved > patience;
     if (!client.out.empty())
         return now - client.moved > patience || (!client.subscribed && now - client.began > longest_delivery);

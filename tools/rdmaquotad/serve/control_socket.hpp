@@ -50,6 +50,7 @@ using Text = std::shared_ptr<const std::string>;
 struct Answer {
     Text text;
     bool subscribe = false;  // the client wants events from now on
+    std::function<bool()> when{};  // whether the time to send it has come; empty: it has
 };
 
 class ControlSocket {
@@ -75,6 +76,9 @@ public:
     ~ControlSocket();
     // Replaces whatever is at `path`. For the tenant with this key; for the node without one.
     Result<void> listen(const std::string& path, const std::string& tenant = {});
+    // Sends answers whose time has come.
+    void send_held();
+    bool holds_answers() const noexcept;
     // Whether the socket is where it was made.
     bool listens(const std::string& tenant) const;
     // Clients that a tenant's socket has let in stay.
@@ -107,6 +111,7 @@ private:
     void serve(Client& client, std::uint32_t events);
     bool receive(Client& client);
     void answer_line(Client& client);
+    void give(Client& client, Text text);
     bool may_ask(const Client& client);
     void owe(Client& client, std::size_t bytes);
     bool flush(Client& client);
