@@ -80,7 +80,7 @@ by_default=(
     "mlx5 dv pyverbs_mlx5 guard_mlx5"
     model
     storm
-    "guard guard_ways guard_takeover guard_degraded guard_seen guard_oracle guard_shares"
+    "guard guard_ways guard_takeover guard_seen guard_oracle guard_shares guard_degraded"
     kernel_trixie
     kernel_sid
     guard_trixie

@@ -69,4 +69,10 @@ is "guard off cannot reach it while the sidecar is stopped" $? 1
 has "and says so" "$out" "end rdmaquotad"
 kill -CONT "$sidecar"
 kill -9 "$sidecar"
+wait "$sidecar" 2> /dev/null
+rdmaquota guard off > /dev/null
+
+# The last one, since this kernel stays so.
+echo confidentiality > /sys/kernel/security/lockdown
+without "in a locked down kernel" "locked down (confidentiality)" rdmaquotad
 finish

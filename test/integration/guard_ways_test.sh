@@ -20,6 +20,10 @@ chmod 666 /dev/infiniband/uverbs0
 
 guard_policy deny 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null
+"$programs/refuser" "$programs/refuser.bpf.o" < <(sleep 600) > refuser 2>&1 &
+refuser=$!
+for _ in $(seq 200); do grep -q . refuser && break; sleep 0.05; done
+is "another security module is there before" "$(cat refuser)" waiting
 # A file that no process has while the guard lists what there is.
 mkfifo calls
 "$programs/around" flight 10 < calls > flown 2>&1 &
@@ -40,6 +44,14 @@ until_counted default pd 0
 # --- requests
 try bare "$programs/requests" rxe0 reversed=10
 is "attributes in another order" "$out" "reversed: 4 of 10 EDQUOT"
+
+# --- what another security module refuses afterwards
+try "$programs/around" refused 10
+is "takes no room from anybody" "$out" "pd: 5 of 10 EDQUOT"
+until_counted default pd 0
+is "nor keeps any" "$(counted default pd)" 0
+kill $refuser
+wait $refuser 2> /dev/null
 
 # --- files
 set_limit hca_handle=1

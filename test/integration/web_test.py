@@ -61,7 +61,7 @@ def live(browser, node):
 
     took = delay(page, "denial", "hepsim (pid", lambda: cms.do("deny_share physics/cms mlx5_0 qp=700"))
     check("a denial is shown within 2 s", took is not None and took < 2000, took)
-    check("with its reason, and no limit that would not help", "700 of 700 (its share of a limit above it)" in page.text()
+    check("with its reason, and no limit that would not help", "700 of 700 (its share of what a tenant above may use)" in page.text()
           and "mlx5_0 is full of qp" in page.text() and "--guarantee" not in page.text(), page.text())
     took = delay(page, "again", "denied ×2", lambda: astro.do("again astro mlx5_0 cq=200"))
     check("so is its repetition", took is not None and took < 2500, took)

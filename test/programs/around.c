@@ -16,6 +16,7 @@
  *                            and one more as `many` does
  *   around flight COUNT      one, by a descriptor that no process had while it printed "waiting" a first time; it made two
  *                            before that, which do not count in what it says
+ *   around refused COUNT     64 threads named "refused", for whose ioctls refuser.bpf.c is, and then one with another name
  *   around opens COUNT       contexts instead of PDs, whose files stay open also where they are refused
  *
  * Prints "pd: MADE of COUNT" and the last error's name, "waiting", and reads a line.
@@ -25,6 +26,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -32,7 +34,7 @@
 enum { threads = 64, most_tries = 20000 };
 
 static int fd, wanted;
-static atomic_int made, last_error;
+static atomic_int made, last_error, refusals;
 static pthread_barrier_t all_there;
 
 static void make(int count, way *call)
@@ -52,6 +54,20 @@ static void *in_thread(void *unused)
 {
 	pthread_barrier_wait(&all_there);
 	make(wanted, by_ioctl);
+	return unused;
+}
+
+static void *refused(void *unused)
+{
+	__u32 handle;
+
+	prctl(PR_SET_NAME, "refused");
+	pthread_barrier_wait(&all_there);
+	for (int i = 0; i < wanted; i++)
+		if (!alloc_pd(fd, by_ioctl, &handle))
+			puts("not refused");
+		else if (errno == EPERM)
+			refusals++;
 	return unused;
 }
 
@@ -320,6 +336,11 @@ int main(int argc, char **argv)
 		make(wanted, by_ioctl);
 	} else if (!strcmp(how, "threads")) {
 		by_threads(in_thread);
+	} else if (!strcmp(how, "refused")) {
+		by_threads(refused);
+		if (!refusals)
+			puts("refused by the guard only");
+		make(wanted, by_ioctl);
 	} else if (!strcmp(how, "everywhere")) {
 		by_threads(with_own_file);
 	} else if (!strcmp(how, "racer")) {

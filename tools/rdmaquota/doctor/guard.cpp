@@ -1,5 +1,4 @@
 // The guard: is it on, and would this kernel take it.
-#include <fstream>
 #include <string>
 
 #include <fmt/core.h>
@@ -11,6 +10,7 @@
 #include "shm/policy/node_policy.hpp"
 #include "tools/common/control_client.hpp"
 #include "tools/common/guard/guard_pins.hpp"
+#include "tools/common/guard/lockdown.hpp"
 #include "tools/common/json.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
 #include "tools/rdmaquota/doctor/guard.hpp"
@@ -34,10 +34,7 @@ std::string lacking() {
         return fmt::format("the kernel is {}, and it needs {}.{} or newer on {}", system.release, needed / 100, needed % 100,
                            system.machine);
     if (!exists("/sys/kernel/btf/vmlinux")) return "the kernel has no type information (CONFIG_DEBUG_INFO_BTF)";
-    std::ifstream lockdown("/sys/kernel/security/lockdown");
-    std::string level;
-    if (std::getline(lockdown, level) && level.find("[confidentiality]") != level.npos)
-        return "the kernel is locked down (confidentiality)";
+    if (is_locked_down()) return std::string(locked_down);
     constexpr ino_t first_pid_namespace = 0xEFFFFFFC;
     struct stat space {};
     if (stat("/proc/self/ns/pid", &space) == 0 && space.st_ino != first_pid_namespace)

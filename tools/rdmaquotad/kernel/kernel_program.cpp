@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/common/guard/lockdown.hpp"
 #include "tools/rdmaquotad/kernel/kernel_functions.hpp"
 #include "tools/rdmaquotad/kernel/verifier_words.hpp"
 
@@ -258,6 +259,7 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
     }
     const KernelFunctions types;
     if (!types.any()) return Error{"the kernel has no type information (/sys/kernel/btf/vmlinux)"};
+    if (is_locked_down()) return Error{std::string(locked_down)};
     std::string why;
     for (const auto way : {Way::fentry, Way::kprobe}) {
         if (way == Way::kprobe && guarded) break;  // the caller tries again without the guard
