@@ -9,6 +9,8 @@ packages=(
     libtomlplusplus-dev nlohmann-json3-dev
     # build, of the sidecar
     bpftool clang libbpf-dev libjs-chart.js libmicrohttpd-dev libnl-3-dev libsystemd-dev
+    # build, of the plugin for Slurm
+    libslurm-dev
     # tests
     catch2 chromium-headless-shell libclang-rt-14-dev spin tcc python3 python3-yaml
     # the programs that are tested, and the guest in which they run

@@ -11,6 +11,9 @@ plugin=$(find /usr/lib /usr/local/lib -name spank_rdmaquota.so | head -n 1)
 # Debian has Slurm built for several slurmd on a node, so the scope of jobs has the name of the node.
 configure() {
     mkdir -p state spool
+    [ "$plugin" ] || not_ok "the plugin is installed" "a build without Slurm's headers (libslurm-dev) has none"
+    # Without a file, slurmstepd of Slurm 22.05 does not know where cgroups are.
+    echo CgroupMountpoint=/sys/fs/cgroup > /etc/slurm/cgroup.conf
     [ -e $plugstack ] || echo "optional $plugin" > $plugstack
     cat > $conf << END
 ClusterName=test
