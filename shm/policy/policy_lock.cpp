@@ -33,9 +33,15 @@ public:
     }
 
 private:
-    static constexpr long longest_ns = 4'000'000;
+    static constexpr long longest_ns = 12'800'000;
     long ns_ = 100'000;
 };
+
+bool lock_until(int fd, std::chrono::steady_clock::time_point deadline, Pause& pause) noexcept {
+    for (; flock(fd, LOCK_EX | LOCK_NB) != 0; pause())
+        if (std::chrono::steady_clock::now() >= deadline) return false;
+    return true;
+}
 
 }  // namespace
 
@@ -48,7 +54,7 @@ Result<PolicyLock> PolicyLock::take(const std::string& policy_path, std::chrono:
             return Error{fmt::format("cannot change {}: {}: {}{}", policy_path, path, std::strerror(errno),
                                      geteuid() == 0 ? "" : "; run as root")};
         // A lock file that was removed meanwhile excludes nobody.
-        if (flock(lock.fd_, LOCK_EX | LOCK_NB) == 0 && is_at(lock.fd_, path)) return lock;
+        if (lock_until(lock.fd_, deadline, pause) && is_at(lock.fd_, path)) return lock;
         if (std::chrono::steady_clock::now() >= deadline)
             return Error{fmt::format("cannot change {}: another process has held {} for {} ms; try again", policy_path,
                                      path, patience.count())};
