@@ -158,7 +158,7 @@ void adopt_all() {
     if (!found) return say(LogLevel::error, found.error() + "; nothing is limited in this process");
     library = *found;
     MemoryFile memory;
-    const auto directories = provider_directories();
+    const auto directories = provider_directories(libibverbs_directory());
     for (const auto& name : driver_names()) {
         const auto driver = load_driver(name, library->layout().pabi, directories);
         if (!driver.handle) continue;

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/core.h>
@@ -88,16 +89,13 @@ unsigned long long loads() noexcept {
     return count;
 }
 
-// Where the process's libibverbs lies, as the loader found it. Empty when it is not loaded.
-std::string libibverbs_directory() {
-    void* handle = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (!handle) return {};
-    const link_map* map = nullptr;
-    std::string path;
-    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name) path = map->l_name;
-    dlclose(handle);
-    const auto end = path.rfind('/');
-    return end == path.npos ? std::string() : path.substr(0, end);
+// Of two names for one, the one that libibverbs uses is better: the loader opens and reads a file again when its name is
+// another.
+bool is_same_directory(const std::string& a, const std::string& b) {
+    struct stat first {
+    }, second{};
+    return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
 }
 
 Driver open_library(const std::string& path) {
@@ -119,11 +117,20 @@ std::vector<std::string> driver_names() {
     return names;
 }
 
-std::vector<std::string> provider_directories() {
-    std::vector<std::string> directories;
-    if (const auto beside = libibverbs_directory(); !beside.empty()) directories.push_back(beside + "/libibverbs");
-    directories.emplace_back(RDMAQUOTA_PROVIDER_DIR);
-    return directories;
+std::string libibverbs_directory() {
+    void* handle = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle) return {};
+    const link_map* map = nullptr;
+    std::string path;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name) path = map->l_name;
+    dlclose(handle);
+    const auto end = path.rfind('/');
+    return end == path.npos ? std::string() : path.substr(0, end);
+}
+
+std::vector<std::string> provider_directories(const std::string& library) {
+    const std::string usual = RDMAQUOTA_PROVIDER_DIR, beside = library + "/libibverbs";
+    return library.empty() || is_same_directory(beside, usual) ? std::vector{usual} : std::vector{beside, usual};
 }
 
 Driver load_driver(const std::string& name, unsigned pabi, const std::vector<std::string>& directories) {

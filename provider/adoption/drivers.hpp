@@ -16,9 +16,12 @@ struct Driver {
     bool fresh = false;  // it was not loaded before
 };
 
-// Where libibverbs may have its providers, which its build fixed: beside the process's libibverbs, since a container's
+// Where the process's libibverbs lies, as the loader found it. Empty when it is not loaded.
+std::string libibverbs_directory();
+
+// Where libibverbs may have its providers, which its build fixed: beside libibverbs itself (`library`), since a container's
 // image has another one than the node that this was built for; then where this was built for.
-std::vector<std::string> provider_directories();
+std::vector<std::string> provider_directories(const std::string& library);
 
 // dlopens the provider as libibverbs would. A null handle when there is none: libibverbs will report that.
 Driver load_driver(const std::string& name, unsigned pabi, const std::vector<std::string>& directories);

@@ -60,6 +60,16 @@ is "contexts that are refused leave no room taken" "$out, $(counted default hca_
 try "$programs/raw_uverbs" ioctl 3
 is "after which one is opened as ever" "$out" "pd: 3 of 3"
 unset_limit hca_handle
+"$programs/around" opens 17000 < <(sleep 600) > opened 2>&1 &
+opener=$!
+for _ in $(seq 1200); do grep -q waiting opened && break; sleep 0.1; done
+opened=$(sed -n 's/^pd: \([0-9]*\) of 17000 EDQUOT$/\1/p' opened)
+is "where the guard has no room for one more, no context is opened" \
+    "$([ "${opened:-0}" -gt 8000 ] && [ "$opened" -le 16384 ] && echo yes || cat opened)" yes
+kill $opener
+wait $opener 2> /dev/null
+try "$programs/raw_uverbs" ioctl 3
+is "and is again when those are closed" "$out" "pd: 3 of 3"
 try "$programs/around" fresh 8
 is "children that open the device themselves make one too many together" "$have" 6
 until_counted default pd 0

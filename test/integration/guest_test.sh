@@ -24,6 +24,8 @@ has "at info a line says for whom limits hold, and where they come from" "$log" 
 holds), limits from /run/rdmaquota/tenants/default/here/limits-"
 has "debug names the providers" "$log" "rdmaquota: providers that are limited here: "
 has "and what is limited" "$log" "rdmaquota: rxe0 is opened in tenant default: qp 2"
+is "the loader opens a real provider once" \
+    "$(LD_DEBUG=files "$objects" rc=1 2>&1 | grep -c '/librxe-rdmav34.so .*dynamically loaded')" 1
 chmod 666 /dev/infiniband/*
 run setpriv --reuid daemon --clear-groups "$objects" rc=3
 has "who may not change limits is told what is left, and what to ask for" "$log" "this process has 2 of it: destroy what it no \

@@ -17,11 +17,16 @@ TEST_CASE("providers are looked for beside the process's libibverbs first") {
     REQUIRE(handle);
     const link_map* map = nullptr;
     REQUIRE(dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0);
-    const auto beside = std::filesystem::path(map->l_name).parent_path() / "libibverbs";
-    const auto directories = provider_directories();
+    const auto library = std::filesystem::path(map->l_name).parent_path();
+    CHECK(libibverbs_directory() == library);
     dlclose(handle);
-    REQUIRE(directories.size() == 2);
-    CHECK(directories.front() == beside);
+    const auto here = provider_directories(library);
+    CHECK(std::filesystem::equivalent(here.front(), library / "libibverbs"));
+    CHECK(here.size() == 1);  // the same by two names would be opened twice
+    const auto of_image = provider_directories("/image/lib");
+    REQUIRE(of_image.size() == 2);
+    CHECK(of_image.front() == "/image/lib/libibverbs");
+    CHECK(of_image.back() == here.front());
 }
 
 TEST_CASE("the first directory that has the provider counts") {
