@@ -21,12 +21,24 @@ ah = 1000000
 hca_object = 1000000
 mr_bytes = "100GiB"
 '
-# watch VARIANT GUARD: measures under a sidecar with the guard so, which is stopped meanwhile
+# What others have: 300 tenants, and a program with 12,000 objects.
+others() {
+    for other in $(seq 300); do printf '[tenant."others/%d"]\nmatch = [{ user = "%d" }]\n' "$other" "$((60000 + other))"; done
+    printf '[tenant.others."*"]\n%s' "$limits"
+}
+hold_many() {
+    mkfifo hold
+    "$build/../programs/verbs_objects" pd=4000 mw=4000 ah=4000 wait <hold >held &
+    exec 5>hold
+    until grep -q waiting held; do sleep 0.1; done
+}
+# watch VARIANT GUARD [MORE]: measures under a sidecar with the guard so, which is stopped meanwhile
 watch() {
     {
         printf 'version = 1\n[sidecar]\nguard = "%s"\n' "$2"
         for table in 'node."*"' 'tenant.a."*"' 'tenant."a/b"."*"'; do printf '[%s]\n%s' "$table" "$limits"; done
         printf '[tenant."a/b/c"]\nmatch = [{ user = "root" }]\n[tenant."a/b/c"."*"]\n%s[process."*"]\n%s' "$limits" "$limits"
+        [ $# -lt 3 ] || others
     } >guard.toml
     rdmaquota reload guard.toml >/dev/null
     rdmaquotad 2>/run/sidecar.log &
@@ -34,6 +46,7 @@ watch() {
     until grep -q 'sees what' /run/sidecar.log; do sleep 0.1; done
     sleep 11
     rdmaquota guard --json | grep -q "\"state\":\"$2\"" || { cat /run/sidecar.log >&2; exit 1; }
+    [ $# -lt 3 ] || hold_many
     kill -STOP $watcher
     repeat "$1"
     kill -KILL $watcher
@@ -49,3 +62,4 @@ repeat() {
 repeat bare
 watch watched off
 watch guarded deny
+watch crowded deny more
