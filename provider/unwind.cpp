@@ -1,6 +1,8 @@
 // What libgcc's unwinder and libstdc++ call that only a newer glibc has, in this shared object only.
 #include "provider/host/find_object.hpp"
 
+#include <cstdlib>
+
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 // NOLINTNEXTLINE: libgcc's name for it
 extern "C" __attribute__((visibility("hidden"))) int _dl_find_object(void* address, dl_find_object* result) noexcept {
@@ -15,3 +17,8 @@ extern "C" __attribute__((visibility("hidden"))) unsigned long __isoc23_strtoul(
                                                                                 int base) noexcept {
     return strtoul_of_all_versions(text, end, base);
 }
+
+// Instead of libstdc++'s, which names the exception's type and for that brings a demangler along.
+namespace __gnu_cxx {
+void __verbose_terminate_handler() { abort(); }
+}  // namespace __gnu_cxx
