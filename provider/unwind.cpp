@@ -1,4 +1,5 @@
-// What libgcc's unwinder and libstdc++ call that only a newer glibc has, in this shared object only.
+// What libgcc's unwinder and libstdc++ call, in this shared object only: what only a newer glibc has, and what would bring
+// more than it is worth.
 #include "provider/host/find_object.hpp"
 
 #include <cstdlib>

@@ -8,10 +8,11 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/core.h>
+
+#include "shm/same_file.hpp"
 
 namespace rdmaquota::provider {
 namespace {
@@ -89,15 +90,6 @@ unsigned long long loads() noexcept {
     return count;
 }
 
-// Of two names for one, the one that libibverbs uses is better: the loader opens and reads a file again when its name is
-// another.
-bool is_same_directory(const std::string& a, const std::string& b) {
-    struct stat first {
-    }, second{};
-    return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
-           first.st_ino == second.st_ino;
-}
-
 Driver open_library(const std::string& path) {
     const auto before = loads();
     void* handle = dlopen(path.c_str(), RTLD_NOW);
@@ -128,9 +120,11 @@ std::string libibverbs_directory() {
     return end == path.npos ? std::string() : path.substr(0, end);
 }
 
+// Of two names for one, the one that libibverbs uses is better: the loader opens and reads a file again when its name is
+// another.
 std::vector<std::string> provider_directories(const std::string& library) {
     const std::string usual = RDMAQUOTA_PROVIDER_DIR, beside = library + "/libibverbs";
-    return library.empty() || is_same_directory(beside, usual) ? std::vector{usual} : std::vector{beside, usual};
+    return library.empty() || same_file(beside, usual) ? std::vector{usual} : std::vector{beside, usual};
 }
 
 Driver load_driver(const std::string& name, unsigned pabi, const std::vector<std::string>& directories) {

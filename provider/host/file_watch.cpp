@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shm/same_file.hpp"
+
 namespace rdmaquota::provider {
 namespace {
 
@@ -51,7 +53,7 @@ bool FileWatch::is_open() const noexcept {
 bool FileWatch::find_path(int fd, const struct stat& opened, const char* device_file) noexcept {
     const auto is_there = [&] {
         struct stat named {};
-        return stat(path_, &named) == 0 && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+        return stat(path_, &named) == 0 && same_file(named, opened);
     };
     const auto length = device_file ? strnlen(device_file, sizeof path_) : 0;
     if (length != 0 && length < sizeof path_) {

@@ -16,6 +16,7 @@
 #include <fmt/core.h>
 
 #include "policy/printable.hpp"
+#include "shm/same_file.hpp"
 
 namespace rdmaquota::provider::log {
 namespace {
@@ -23,10 +24,6 @@ namespace {
 constexpr unsigned lines_per_second = 10;
 
 struct stat standard_error_at_load {};
-
-bool same_file(const struct stat& a, const struct stat& b) noexcept {
-    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
 
 bool standard_error_is_ours() noexcept {
     struct stat now {};

@@ -18,16 +18,10 @@
 #include "shm/atomic.hpp"
 #include "shm/layout_version.hpp"
 #include "shm/policy/limits_image.hpp"
+#include "shm/same_file.hpp"
 
 namespace rdmaquota {
 namespace {
-
-bool same_file(const std::string& a, const std::string& b) noexcept {
-    struct stat first {
-    }, second{};
-    return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
-           first.st_ino == second.st_ino;
-}
 
 // A file has this second name while it is replaced.
 std::string old_path(const std::string& path) { return path + ".old"; }

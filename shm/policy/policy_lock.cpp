@@ -12,14 +12,15 @@
 
 #include <fmt/core.h>
 
+#include "shm/same_file.hpp"
+
 namespace rdmaquota {
 namespace {
 
 bool is_at(int fd, const std::string& path) noexcept {
     struct stat open_file {
     }, named{};
-    return fstat(fd, &open_file) == 0 && stat(path.c_str(), &named) == 0 && open_file.st_dev == named.st_dev &&
-           open_file.st_ino == named.st_ino;
+    return fstat(fd, &open_file) == 0 && stat(path.c_str(), &named) == 0 && same_file(open_file, named);
 }
 
 // Soon longer: many who wait must leave the processor to the one that has the lock. Not by much: who has waited for long must

@@ -13,6 +13,8 @@
 
 #include <fmt/core.h>
 
+#include "shm/same_file.hpp"
+
 namespace rdmaquota {
 namespace {
 
@@ -21,15 +23,13 @@ constexpr const char* bounds = "size=160m,nr_inodes=512,mode=755";
 // For thousands of tenants, whose ledgers at rest take some 40 KiB.
 constexpr const char* node_bounds = "size=1g,nr_inodes=1m,mode=755";
 
-bool same(const struct stat& a, const struct stat& b) noexcept { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
-
 // Where the node sees what is mounted: in the first process's mounts. systemd gives a service mounts of its own.
 constexpr const char* node_mounts = "/proc/1/ns/mnt";
 
 bool has_node_mounts() {
     struct stat own {
     }, first{};
-    return ::stat("/proc/self/ns/mnt", &own) == 0 && ::stat(node_mounts, &first) == 0 && same(own, first);
+    return ::stat("/proc/self/ns/mnt", &own) == 0 && ::stat(node_mounts, &first) == 0 && same_file(own, first);
 }
 
 bool enter_node_mounts() {
@@ -47,7 +47,7 @@ int among_node_mounts(const std::string& path, const Call& call) {
     if (::stat(path.c_str(), &here) != 0) return errno;
     const pid_t child = ::fork();
     if (child == 0)
-        ::_exit(enter_node_mounts() && ::stat(path.c_str(), &there) == 0 && same(here, there) ? call() : EPERM);
+        ::_exit(enter_node_mounts() && ::stat(path.c_str(), &there) == 0 && same_file(here, there) ? call() : EPERM);
     int status = 0;
     while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }

@@ -15,6 +15,7 @@
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/node_policy.hpp"
+#include "shm/same_file.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/match_text.hpp"
 #include "tools/common/memory_lock.hpp"
@@ -39,20 +40,13 @@ struct Found {
     std::vector<std::string> notes;
 };
 
-bool same_directory(const std::string& a, const std::string& b) {
-    struct stat first {
-    }, second{};
-    return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
-           first.st_ino == second.st_ino;
-}
-
 // In a container, the quota directory that the process sees may be one tenant's own. What it shows is the process's word:
 // only which of this node's directories it is counts, and that one is read.
 std::optional<Result<Found>> find_mounted(int pid, const std::string& directory) {
     const auto seen = fmt::format("/proc/{}/root{}", pid, directory);
-    if (!directory.starts_with('/') || !is_own_directory(seen) || same_directory(seen, directory)) return std::nullopt;
+    if (!directory.starts_with('/') || !is_own_directory(seen) || same_file(seen, directory)) return std::nullopt;
     for (const auto& place : tenant_places(directory))
-        if (same_directory(place.here, seen)) return Found{place, "its directory is mounted there", {}};
+        if (same_file(place.here, seen)) return Found{place, "its directory is mounted there", {}};
     return Error{fmt::format("the process sees a {} of its own, which belongs to no tenant of this node", directory)};
 }
 

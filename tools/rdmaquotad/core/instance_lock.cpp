@@ -11,6 +11,8 @@
 
 #include <fmt/core.h>
 
+#include "shm/same_file.hpp"
+
 namespace rdmaquota {
 namespace {
 
@@ -45,8 +47,7 @@ bool only_ours(int fd) {
 
 bool is_at(const std::string& path, int fd) {
     struct stat there {}, here {};
-    return ::lstat(path.c_str(), &there) == 0 && ::fstat(fd, &here) == 0 && there.st_dev == here.st_dev &&
-           there.st_ino == here.st_ino;
+    return ::lstat(path.c_str(), &there) == 0 && ::fstat(fd, &here) == 0 && same_file(there, here);
 }
 
 // An OFD lock has no pid, so the file names its holder, for people.
