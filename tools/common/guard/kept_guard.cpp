@@ -43,7 +43,7 @@ struct KeptMaps {
     }
     // Another version's may have another form.
     bool fits() const {
-        return bpf::sizes(rows_fd) == bpf::Sizes{sizeof(u32), sizeof(guard_row), guard_rows} &&
+        return bpf::sizes(rows_fd) == bpf::Sizes{sizeof(u32), rows_bytes, 1} &&
                bpf::sizes(names) == bpf::Sizes{sizeof(guard_name), sizeof(u32), guard_rows} &&
                bpf::sizes(stamps).value == sizeof(guard_stamp) && bpf::sizes(stamps).key == sizeof(guard_who);
     }

@@ -33,7 +33,7 @@ const Look looks[] = {
     {"security_file_ioctl_compat", "on_ioctl_compat_modify", If::no_hooks, false},
     {"security_file_ioctl", "on_ioctl_modify", If::no_hooks, true},
 };
-const char* const tables[] = {"rows", "files", "stamps", "names"};
+const char* const tables[] = {"stamps", "names"};
 
 // The list of the kernel's security modules; each is asked in its turn.
 bool asks_bpf_hooks() {
@@ -117,6 +117,8 @@ void GuardProgram::select(bpf_object* object, bool guarded, const std::function<
     for (const char* name : {"take_stock", "settle"}) bpf_program__set_autoload(program(object, name), guarded);
     if (guarded) return;
     for (const char* name : tables) bpf_map__set_max_entries(table(object, name), 1);
+    bpf_map__set_value_size(table(object, "rows"), sizeof(guard_row));
+    bpf_map__set_value_size(table(object, "files"), sizeof(guard_file));
 }
 
 bool GuardProgram::may_sleep() { return asks_bpf_hooks(); }

@@ -13,7 +13,8 @@
 #include "guard_stock.bpf.h"
 
 enum { no_kind = ~0U, by_write = ~1U };  // by_write: the command in the request tells
-enum { looked_attributes = 12, usual_attributes = 5 };
+// With its first two attributes a request is shorter than 64 bytes, which the kernel copies in words, not byte by byte.
+enum { looked_attributes = 12, first_attributes = 2 };
 enum { rereg_translation = 1 };  // IB_MR_REREG_TRANS (include/rdma/ib_verbs.h); the same as IBV_REREG_MR_CHANGE_TRANSLATION
 
 // Of newer kernels than the headers (ib_user_ioctl_cmds.h, mlx5_user_ioctl_cmds.h).
@@ -110,16 +111,19 @@ struct asked {
 };
 static __always_inline struct ib_uverbs_ioctl_hdr *header_of(struct asked *it) { return (void *)it->header; }
 
-enum { unreadable = ~0U };
+enum { unreadable = ~0U, no_command = ~0U };
 
-// The header with as many attributes as most requests have, in one step; the header alone where memory ends behind it.
+// The header with its first attributes, which are all that most requests are looked at for; the header alone where memory
+// ends behind it. How many attributes that are.
 static __always_inline u32 read_header(struct asked *it, u64 from, bool sleeps) {
-    u32 both = sizeof it->header + usual_attributes * sizeof it->attributes[0];
-    if (read_user(it, both, from, sleeps) == 0) return usual_attributes;
-    return read_user(it->header, sizeof it->header, from, sleeps) == 0 ? 0 : unreadable;
+    u32 count, both = sizeof it->header + first_attributes * sizeof it->attributes[0];
+    if (read_user(it, both, from, sleeps) != 0)
+        return read_user(it->header, sizeof it->header, from, sleeps) == 0 ? 0 : unreadable;
+    count = header_of(it)->num_attrs;
+    return count < first_attributes ? count : first_attributes;
 }
 
-// How many attributes are there to look at, when `have` are read.
+// How many attributes there are to look at, when `have` are read.
 static __always_inline u32 read_attributes(struct asked *it, u64 from, u32 have, bool sleeps) {
     u32 count = header_of(it)->num_attrs;
     if (count > looked_attributes) count = looked_attributes;
@@ -141,18 +145,34 @@ static __always_inline void look_at_length_change(struct made_by *it, u64 input,
     else if (memory.flags & rereg_translation) it->bytes = memory.length;
 }
 
-// Of a write command: attributes in any order, of which one is the command and another its input.
-static __always_inline void look_at_command(struct made_by *it, const struct ib_uverbs_attr *attributes, u32 count, bool sleeps) {
-    u64 input = 0;
-    u32 command = ~0U;
-    for (u32 i = 0; i < looked_attributes; ++i) {
+// Of a write command: attributes in any order, of which one is the command and another its input; the kernel takes none twice.
+struct write_command {
+    u64 input;
+    u32 command;
+    bool has_input;
+};
+static __always_inline struct write_command find_command(const struct ib_uverbs_attr *attributes, u32 count, u32 most) {
+    struct write_command it = {0, no_command, false};
+    for (u32 i = 0; i < most; ++i) {
         if (i >= count) break;
-        if (attributes[i].attr_id == UVERBS_ATTR_WRITE_CMD) command = attributes[i].data;
-        if (attributes[i].attr_id == UVERBS_ATTR_CORE_IN) input = attributes[i].data;
+        if (attributes[i].attr_id == UVERBS_ATTR_WRITE_CMD) it.command = attributes[i].data;
+        if (attributes[i].attr_id != UVERBS_ATTR_CORE_IN) continue;
+        it.input = attributes[i].data;
+        it.has_input = true;
     }
-    it->kind = kind_of_command(command);
-    if (it->kind == kind_mr) look_at_memory(it, input, sleeps);
-    if (it->kind == another_length) look_at_length_change(it, input, sleeps);
+    return it;
+}
+
+static __always_inline void look_at_command(struct made_by *it, struct asked *asked, u64 from, u32 have, bool sleeps) {
+    struct write_command found = find_command(asked->attributes, have, first_attributes);
+    if (found.command == no_command || !found.has_input) {
+        u32 count = read_attributes(asked, from, have, sleeps);
+        if (count == unreadable) return;
+        found = find_command(asked->attributes, count, looked_attributes);
+    }
+    it->kind = kind_of_command(found.command);
+    if (it->kind == kind_mr) look_at_memory(it, found.input, sleeps);
+    if (it->kind == another_length) look_at_length_change(it, found.input, sleeps);
 }
 
 static __always_inline void look_at_length(struct made_by *it, const struct ib_uverbs_attr *attributes, u32 count,
@@ -172,13 +192,16 @@ static __always_inline struct made_by read_request(u64 argument, bool sleeps) {
     u32 count = read_header(&asked, argument, sleeps);
     if (count == unreadable) return it;
     struct request what = request_of(header_of(&asked)->object_id, header_of(&asked)->method_id);
-    if (what.kind == by_write || what.length_attribute) {
+    if (what.kind == by_write) {
+        look_at_command(&it, &asked, argument, count, sleeps);
+        return it;
+    }
+    if (what.length_attribute) {
         count = read_attributes(&asked, argument, count, sleeps);
         if (count == unreadable) return it;
+        look_at_length(&it, asked.attributes, count, &what);
     }
     it.kind = what.kind;
-    if (what.kind == by_write) look_at_command(&it, asked.attributes, count, sleeps);
-    else if (what.length_attribute) look_at_length(&it, asked.attributes, count, &what);
     return it;
 }
 
@@ -248,9 +271,10 @@ static __always_inline int look(u64 ufile, struct file *file, u32 command, u64 a
 
 // A context of a device is open. By a way that was not looked at, a tenant may have opened it that must not now.
 static __always_inline void opened_guarded(struct kernel_use *use) {
-    const struct reservation *reserved = find_reservation(bpf_get_current_pid_tgid());
+    u64 thread = bpf_get_current_pid_tgid();
+    const struct reservation *reserved = find_reservation(thread);
     bool looked = reserved && reserved->opener == use->id;
     stamp_current(use->id);
-    made(use->id, kind_handle, 0, 0);
+    made(use->id, kind_handle, 0, thread, 0);
     if (!looked && refuses_more((u32)use->id)) judge((u32)use->id);
 }

@@ -13,20 +13,22 @@ u32 guard_judges;  // 1: whoever makes more than is allowed, by a way that is no
 // Instead of a kind: bytes that an MR may have more, and what is made by a method that is not known.
 enum { another_length = kind_count, unknown_kind };
 
+// Each table is one value, so that a program finds an entry by arithmetic. Without the guard it has one entry only, as the
+// verifier sees.
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, guard_rows);
-    __type(key, u32);
-    __type(value, struct guard_row);
+    __uint(max_entries, 1);
+    __uint(key_size, sizeof(u32));
+    __uint(value_size, guard_rows * sizeof(struct guard_row));
 } rows SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, opener_slots);
-    __type(key, u32);
-    __type(value, struct guard_file);
+    __uint(max_entries, 1);
+    __uint(key_size, sizeof(u32));
+    __uint(value_size, opener_slots * sizeof(struct guard_file));
 } files SEC(".maps");
 
 // Which row is whose. No program reads it; whoever writes the rows after their owner finds them by it.
@@ -43,8 +45,22 @@ struct {
     __uint(max_entries, 1 << 18);
 } guard_events SEC(".maps");
 
-static __always_inline struct guard_row *row_at(u32 row) { return bpf_map_lookup_elem(&rows, &row); }
-static __always_inline struct guard_file *file_at(u32 file) { return bpf_map_lookup_elem(&files, &file); }
+static __always_inline struct guard_row *all_rows(void) {
+    u32 all = 0;
+    return bpf_map_lookup_elem(&rows, &all);
+}
+// As 64 bits, of which the verifier knows the value also when they were put away on the stack.
+static __always_inline u64 row_mask(void) { return guarded ? guard_rows - 1 : 0; }
+static __always_inline struct guard_row *row_at(u32 row) {
+    struct guard_row *all = all_rows();
+    return all ? &all[row & row_mask()] : 0;
+}
+
+static __always_inline struct guard_file *file_at(u32 file) {
+    u32 all = 0;
+    struct guard_file *first = bpf_map_lookup_elem(&files, &all);
+    return first ? &first[file & (guarded ? opener_slots - 1ULL : 0)] : 0;
+}
 
 // The place of a kind in a row's figures, and of its bytes; 0 where it has none.
 static __always_inline u32 place_of(u32 kind) {
@@ -111,7 +127,7 @@ __attribute__((noinline)) u64 tenant_sum(u32 row, u32 resource) {
 }
 
 // Whether the sum over devices leaves room for `amount`, which the row may have taken already (then 0).
-__attribute__((noinline)) int total_has_room(u32 row, u32 resource, u64 amount) {
+static __always_inline bool total_has_room(u32 row, u32 resource, u64 amount) {
     struct guard_row *of = row_at(row), *total;
     if (!of || resource >= guard_resources) return 1;
     total = row_at(of->total);
@@ -125,48 +141,78 @@ static __always_inline bool has_room(const struct guard_row *of, u32 row, u32 re
            (of->total == 0 || total_has_room(row, resource, amount));
 }
 
+// What an object of a kind changes in each row, and by how much. Found once for all rows; a figure's place is in bytes.
+struct amounts {
+    u64 place;        // of its kind, if `counted`
+    u64 bytes_place;  // of `bytes`, if there are any
+    u64 bytes;
+    bool counted, object;
+};
+
+static __always_inline struct amounts amounts_of(u32 kind, u64 bytes) {
+    bool counted = kind < kind_count;
+    u64 place = place_of(kind), of_bytes = bytes_place(kind);
+    asm volatile("" : "+r"(place), "+r"(of_bytes));  // so that the verifier sees their bounds in the registers that are used
+    place *= sizeof(u64);
+    of_bytes *= sizeof(u64);
+    asm volatile("" : "+r"(place), "+r"(of_bytes));  // so that they are found once
+    return (struct amounts){place, of_bytes, bytes, counted, counted && kind != kind_handle};
+}
+
+static __always_inline u64 *figure(u64 *figures, u64 place) { return (u64 *)((char *)figures + place); }
+static __always_inline u64 *used_of(u64 *limit) {
+    return (u64 *)((char *)limit + offsetof(struct guard_row, used) - offsetof(struct guard_row, limit));
+}
+static __always_inline u32 named(u64 place) { return place / sizeof(u64) + 1; }
+
+static __always_inline void add(u64 *figures, const struct amounts *it, u64 sign) {
+    if (it->counted) __sync_fetch_and_add(figure(figures, it->place), sign);
+    if (it->object) __sync_fetch_and_add(&figures[guard_object], sign);
+    if (it->bytes) __sync_fetch_and_add(figure(figures, it->bytes_place), sign * it->bytes);
+}
+
+static __always_inline bool has_place(struct guard_row *of, u64 place, u64 amount) {
+    u64 *limit = figure(of->limit, place);
+    return fits(*used_of(limit), amount, *limit);
+}
+
+// The resource that the row itself has no room for, + 1; 0: there is room for all. `more` is 0 when the row has taken it.
+static __always_inline u32 own_lacks(struct guard_row *of, const struct amounts *it, u64 more) {
+    if (it->counted && !has_place(of, it->place, more)) return named(it->place);
+    if (it->object && !has_place(of, guard_object * sizeof(u64), more)) return guard_object + 1;
+    if (it->bytes && !has_place(of, it->bytes_place, more * it->bytes)) return named(it->bytes_place);
+    return 0;
+}
+
+// The same of the sum over devices.
+__attribute__((noinline)) int total_lacks(u32 row, u32 kind, u64 bytes, u64 more) {
+    struct amounts it = amounts_of(kind, bytes);
+    u32 lacking = 0;
+    if (it.counted && !total_has_room(row, place_of(kind), more)) lacking = place_of(kind) + 1;
+    else if (it.object && !total_has_room(row, guard_object, more)) lacking = guard_object + 1;
+    else if (bytes && !total_has_room(row, bytes_place(kind), more * bytes)) lacking = bytes_place(kind) + 1;
+    return lacking;
+}
+
+static __always_inline u32 lacks(struct guard_row *of, u32 row, u32 kind, u64 bytes, u64 more) {
+    struct amounts it = amounts_of(kind, bytes);
+    u32 lacking = own_lacks(of, &it, more);
+    return lacking || !of->total ? lacking : total_lacks(row, kind, bytes, more);
+}
+
 // Raises first and compares after, so that of many at once none is allowed too much.
-static __always_inline bool raise(struct guard_row *of, u32 row, u32 resource, u64 amount) {
-    u64 before = __sync_fetch_and_add(&of->used[resource], amount);
-    return fits(before, amount, of->limit[resource]) && (of->total == 0 || total_has_room(row, resource, 0));
+static __always_inline bool take_figure(struct guard_row *of, u64 place, u64 amount) {
+    u64 *limit = figure(of->limit, place);
+    return fits(__sync_fetch_and_add(used_of(limit), amount), amount, *limit);
 }
 
-static __always_inline void add(u64 *figures, u32 kind, u64 bytes, u64 sign) {
-    if (kind < kind_count) __sync_fetch_and_add(&figures[place_of(kind)], sign);
-    if (kind < kind_count && kind != kind_handle) __sync_fetch_and_add(&figures[guard_object], sign);
-    if (bytes) __sync_fetch_and_add(&figures[bytes_place(kind)], sign * bytes);
-}
-
-// What the row has no room for, + 1; 0: there is room for all. `more` is 0 when the row has taken it already.
-static __always_inline u32 lacks(const struct guard_row *of, u32 row, u32 kind, u64 bytes, u64 more) {
-    if (kind < kind_count && !has_room(of, row, place_of(kind), more)) return place_of(kind) + 1;
-    if (kind < kind_count && kind != kind_handle && !has_room(of, row, guard_object, more)) return guard_object + 1;
-    if (bytes && !has_room(of, row, bytes_place(kind), more * bytes)) return bytes_place(kind) + 1;
-    return 0;
-}
-
-__attribute__((noinline)) int give_back(u32 row, u32 kind, u64 bytes) {
-    struct guard_row *of = row_at(row);
-    if (of) add(of->used, kind, bytes, -1ULL);
-    return 0;
-}
-
-// Takes from the row. 0: there is room; else the resource that has none, + 1; then nothing was taken, unless the row is not
-// enforced.
-__attribute__((noinline)) int row_takes(u32 row, u32 kind, u64 bytes) {
-    struct guard_row *of = row_at(row);
-    u32 refused = 0;
-    if (!of) return 0;
-    if (kind < kind_count && !raise(of, row, place_of(kind), 1)) refused = place_of(kind) + 1;
-    if (kind < kind_count && kind != kind_handle && !raise(of, row, guard_object, 1)) refused = guard_object + 1;
-    if (bytes && !raise(of, row, bytes_place(kind), bytes)) refused = bytes_place(kind) + 1;
-    if (!refused) return 0;
-    if (of->enforced && guard_mode == guard_deny) {
-        add(of->used, kind, bytes, -1ULL);
-        return refused;
-    }
-    if (refused - 1 < guard_resources) __sync_fetch_and_add(&of->refused[refused - 1], 1);
-    return 0;
+// The resource without room, + 1.
+static __always_inline u32 take(struct guard_row *of, const struct amounts *it) {
+    u32 lacking = 0;
+    if (it->counted && !take_figure(of, it->place, 1)) lacking = named(it->place);
+    if (it->object && !take_figure(of, guard_object * sizeof(u64), 1)) lacking = guard_object + 1;
+    if (it->bytes && !take_figure(of, it->bytes_place, it->bytes)) lacking = named(it->bytes_place);
+    return lacking;
 }
 
 __attribute__((noinline)) int refuse(u32 file, u32 row, u32 resource, u64 bytes) {
@@ -179,44 +225,115 @@ __attribute__((noinline)) int refuse(u32 file, u32 row, u32 resource, u64 bytes)
 
 // Adds to what the file's rows use, or subtracts by a sign of -1, whatever their limits are.
 __attribute__((noinline)) int shift(u64 id, u32 kind, u64 bytes, u64 sign) {
+    struct amounts amounts = amounts_of(kind, bytes);
+    struct guard_row *all = all_rows();
     struct guard_file *it = file_at((u32)id);
-    if (!it || it->id != id) return 0;  // closed: all was given back
+    u64 mask = row_mask();
+    u32 count;
+    if (!all || !it || it->id != id) return 0;  // closed: all was given back
+    count = it->stamp.count;
     for (u32 i = 0; i < guard_depth; ++i) {
-        if (i >= it->stamp.count) break;
-        struct guard_row *of = row_at(it->stamp.rows[i]);
-        if (of) add(of->used, kind, bytes, sign);
+        if (i >= count) break;
+        struct guard_row *of = &all[it->stamp.rows[i] & mask];
+        asm volatile("" : "+r"(of));  // so that it is found once
+        add(of->used, &amounts, sign);
     }
-    add(it->held, kind, bytes, sign);
+    add(it->held, &amounts, sign);
     return 0;
 }
 
-// Takes from all rows of the file, or from none. 0, or the errno to refuse with. Looks first and raises then, so that others
-// do not meet what is refused anyway.
-__attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
+// Whether a row lacks room, and which: 0, or the errno to refuse with.
+__attribute__((noinline)) int look_closely(u32 file, u32 kind, u64 bytes) {
     struct guard_file *it = file_at(file);
-    u32 taken = 0, refused = 0, row = 0;
-    if (!it) return 0;
-    if (it->stamp.exempt) return shift(it->id, kind, bytes, 1);  // 0
-    for (u32 i = 0; i < guard_depth && guard_mode == guard_deny; ++i) {
+    for (u32 i = 0; it && i < guard_depth; ++i) {
         if (i >= it->stamp.count) break;
-        row = it->stamp.rows[i];
+        u32 row = it->stamp.rows[i], lacking;
         struct guard_row *of = row_at(row);
-        if (of && of->enforced && (refused = lacks(of, row, kind, bytes, 1)) != 0) return refuse(file, row, refused - 1, bytes);
+        if (of && of->enforced && (lacking = lacks(of, row, kind, bytes, 1)) != 0) return refuse(file, row, lacking - 1, bytes);
     }
+    return 0;
+}
+
+// Takes from one row. 0: there was room, or it is not enforced, and the lack is counted; else what is lacking, + 1, and nothing
+// is taken.
+__attribute__((noinline)) int row_takes(u32 row, u32 kind, u64 bytes) {
+    struct amounts amounts = amounts_of(kind, bytes);
+    struct guard_row *of = row_at(row);
+    u32 lacking;
+    if (!of) return 0;
+    lacking = take(of, &amounts);
+    if (!lacking && of->total) lacking = total_lacks(row, kind, bytes, 0);
+    if (!lacking) return 0;
+    if (of->enforced && guard_mode == guard_deny) {
+        add(of->used, &amounts, -1ULL);
+        return lacking;
+    }
+    if (lacking - 1 < guard_resources) __sync_fetch_and_add(&of->refused[lacking - 1], 1);
+    return 0;
+}
+
+// From the row number `from` of the file on; those before have given. Gives all back when one refuses.
+__attribute__((noinline)) int take_closely(u32 file, u32 kind, u64 bytes, u32 from) {
+    struct amounts amounts = amounts_of(kind, bytes);
+    struct guard_file *it = file_at(file);
+    u32 taken = 0, lacking = 0, row = 0;
+    if (!it) return 0;
     for (; taken < guard_depth; ++taken) {
         if (taken >= it->stamp.count) break;
+        if (taken < from) continue;
         row = it->stamp.rows[taken];
-        if ((refused = row_takes(row, kind, bytes)) != 0) break;
+        if ((lacking = row_takes(row, kind, bytes)) != 0) break;
     }
-    if (!refused) {
-        add(it->held, kind, bytes, 1);
+    if (!lacking) {
+        add(it->held, &amounts, 1);
         return 0;
     }
     for (u32 i = 0; i < guard_depth; ++i) {
         if (i >= taken) break;
-        give_back(it->stamp.rows[i], kind, bytes);
+        struct guard_row *of = row_at(it->stamp.rows[i]);
+        if (of) add(of->used, &amounts, -1ULL);
     }
-    return refuse(file, row, refused - 1, bytes);
+    return refuse(file, row, lacking - 1, bytes);
+}
+
+// Looks first and raises then, so that others do not meet what is refused anyway.
+static __always_inline int charge_closely(u32 file, u32 kind, u64 bytes) {
+    u32 refused = guard_mode == guard_deny ? look_closely(file, kind, bytes) : 0;
+    return refused ? refused : take_closely(file, kind, bytes, 0);
+}
+
+// Takes from all rows of the file, or from none. 0, or the errno to refuse with. Does what charge_closely() does, and leaves to
+// it what is not simple: a context, limits for the sum over devices, a row without room. The loops call nothing but that,
+// which makes them fast.
+__attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
+    struct amounts amounts = amounts_of(kind, bytes);
+    struct guard_row *all = all_rows(), *of;
+    struct guard_file *it = file_at(file);
+    u64 mask = row_mask();
+    bool deny = guard_mode == guard_deny;
+    u32 count;
+    if (!it || !all) return 0;
+    if (it->stamp.exempt) return shift(it->id, kind, bytes, 1);  // 0
+    if (!amounts.object) return charge_closely(file, kind, bytes);
+    amounts.counted = amounts.object = true;
+    count = it->stamp.count;
+    for (u32 i = 0; i < guard_depth; ++i) {
+        if (i >= count || !deny) break;
+        of = &all[it->stamp.rows[i] & mask];
+        asm volatile("" : "+r"(of));  // so that it is found once
+        if (of->enforced && (of->total || own_lacks(of, &amounts, 1))) return charge_closely(file, kind, bytes);
+    }
+    for (u32 i = 0; i < guard_depth; ++i) {
+        if (i >= count) break;
+        of = &all[it->stamp.rows[i] & mask];
+        asm volatile("" : "+r"(of));
+        if (of->total) return take_closely(file, kind, bytes, i);
+        if (!take(of, &amounts)) continue;
+        add(of->used, &amounts, -1ULL);
+        return take_closely(file, kind, bytes, i);
+    }
+    add(it->held, &amounts, 1);
+    return 0;
 }
 
 static __always_inline void uncharge(u64 id, u32 kind, u64 bytes) { shift(id, kind, bytes, -1ULL); }
@@ -230,12 +347,12 @@ static __always_inline struct guard_row *own_row(const struct guard_file *it) {
 __attribute__((noinline)) int row_exceeds(u32 file, u32 row, u32 kind, u64 bytes) {
     struct guard_row *of = row_at(row), *own;
     struct guard_file *it = file_at(file);
-    u32 refused;
-    if (!of || !it || (refused = lacks(of, row, kind, bytes, 0)) == 0) return 0;
-    tell_guard(told_exceeded, file, row, refused - 1, bytes);
+    u32 lacking;
+    if (!of || !it || (lacking = lacks(of, row, kind, bytes, 0)) == 0) return 0;
+    tell_guard(told_exceeded, file, row, lacking - 1, bytes);
     if (!of->enforced) return 0;
     own = own_row(it);
-    if (own && row >= process_rows) own->exceeded = row << 8 | refused;
+    if (own && row >= process_rows) own->exceeded = row << 8 | lacking;
     return 1;
 }
 

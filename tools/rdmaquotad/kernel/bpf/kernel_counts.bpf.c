@@ -67,8 +67,8 @@ static void opened(u64 file, struct ib_device *device) {
 
 static void exiting(struct task_struct *task) {
     u32 pid = BPF_CORE_READ(task, tgid);
-    take_mark();
-    if (guarded) give_up_reservation();
+    take_mark(bpf_get_current_pid_tgid());
+    if (guarded) give_up_reservation(bpf_get_current_pid_tgid());
     if (BPF_CORE_READ(task, signal, live.counter) == 0 && bpf_map_lookup_elem(&holders, &pid)) tell(1, pid);
 }
 
@@ -94,7 +94,7 @@ int BPF_PROG(on_destroy, struct ib_uobject *uobject, enum rdma_remove_reason why
 
 SEC("fentry/alloc_abort_idr_uobject")
 int BPF_PROG(on_abort) {
-    take_mark();
+    take_mark(bpf_get_current_pid_tgid());
     return 0;
 }
 
@@ -137,7 +137,7 @@ int BPF_PROG(on_open_qp) {
 // One that failed has made nothing, or has not begun.
 SEC("fexit/ib_uverbs_open_qp")
 int BPF_PROG(on_open_qp_end) {
-    take_mark();
+    take_mark(bpf_get_current_pid_tgid());
     return 0;
 }
 
@@ -172,14 +172,14 @@ int BPF_PROG(on_ioctl_compat, struct file *file, unsigned int command, unsigned 
 // Also where it failed: it may have failed to answer only.
 SEC("fexit/ib_uverbs_rereg_mr")
 int BPF_PROG(on_rereg_end, struct uverbs_attr_bundle *attributes) {
-    take_mark();
+    take_mark(bpf_get_current_pid_tgid());
     recount_memory((u64)attributes->ufile);
     return 0;
 }
 
 SEC("fexit/ib_uverbs_ioctl")
 int BPF_PROG(on_ioctl_end) {
-    give_up_reservation();
+    give_up_reservation(bpf_get_current_pid_tgid());
     return 0;
 }
 

@@ -25,8 +25,7 @@ struct {
 
 u64 marked;  // how many threads have marks; where none has, it makes no sense to look for one
 
-static __always_inline u32 take_mark(void) {
-    u64 thread = bpf_get_current_pid_tgid();
+static __always_inline u32 take_mark(u64 thread) {
     u32 *mark, found;
     if (!marked) return 0;
     mark = bpf_map_lookup_elem(&marks, &thread);

@@ -50,8 +50,8 @@ static __always_inline void give_up(struct reservation *it) {
     abandon(id);
 }
 
-static __always_inline void give_up_reservation(void) {
-    struct reservation *it = find_reservation(bpf_get_current_pid_tgid());
+static __always_inline void give_up_reservation(u64 thread) {
+    struct reservation *it = find_reservation(thread);
     if (it) give_up(it);
 }
 
@@ -66,7 +66,7 @@ __attribute__((noinline)) int reserve(u64 id, u32 asked, u64 bytes) {
     u64 thread = bpf_get_current_pid_tgid();
     u32 kind = kind_to_charge((u32)id, asked);
     int refused;
-    give_up_reservation();
+    give_up_reservation(thread);
     if (kind != unknown_kind && (refused = charge((u32)id, kind, bytes)) != 0) return refused;
     for (u32 probe = 0; probe < reservation_probes; ++probe) {
         struct reservation *it = reservation_at(thread, probe);
@@ -117,8 +117,8 @@ static __always_inline bool replaces(struct reservation *it, u64 id, u64 bytes) 
 }
 
 // The object is made, by what was reserved for it, or by another way.
-__attribute__((noinline)) int made(u64 id, u32 kind, u64 bytes, u32 mark) {
-    struct reservation *it = find_reservation(bpf_get_current_pid_tgid());
+__attribute__((noinline)) int made(u64 id, u32 kind, u64 bytes, u64 thread, u32 mark) {
+    struct reservation *it = find_reservation(thread);
     struct guard_file *file;
     bool unknown;
     if (it && it->opener == id && it->kind == kind && it->bytes >= bytes) {
