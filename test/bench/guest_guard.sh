@@ -1,9 +1,10 @@
 #!/bin/sh
-# guest_guard.sh BUILD PAIRS REPEATS DEVICE NAME: what the guard adds to what is made and destroyed on the guest's device, by a
+# guest_guard.sh BUILD PAIRS REPEATS DEVICE NAME [traced]: what the guard adds to what is made and destroyed on the guest's device, by a
 # tenant below two others, which all have limits; bare: nothing is attached. run.sh starts it in the guest that counts
-# instructions as time. Prints "NAME.VARIANT.FIGURE VALUE" lines.
+# instructions as time. Prints "NAME.VARIANT.FIGURE VALUE" lines. traced: has the instructions written down instead, for
+# traced.py, and the kernel's symbols in /out.
 set -eu
-build=$1/test/bench pairs=$2 repeats=$3 name=$5
+build=$1/test/bench pairs=$2 repeats=$3 name=$5 traced=${6-}
 device=$4
 # shellcheck source=test/bench/guest_variants.sh
 . "$(dirname "$0")/guest_variants.sh"
@@ -52,6 +53,11 @@ watch() {
     kill -KILL $watcher
 }
 repeat() {
+    if [ -n "$traced" ]; then
+        for kind in qp mr_4k pd; do TRACE=$1 "$build/bench_verbs_pairs" "$pairs" $kind; done
+        cat /proc/kallsyms >"/out/$1.symbols"
+        return
+    fi
     "$build/bench_verbs_pairs" 4200 >/dev/null
     i=0
     while [ $i -lt "$repeats" ]; do
@@ -62,4 +68,4 @@ repeat() {
 repeat bare
 watch watched off
 watch guarded deny
-watch crowded deny more
+[ -n "$traced" ] || watch crowded deny more

@@ -15,7 +15,7 @@
 #   death      the charge after the kill -9 of a holder of 1,000 QPs (and in the guest)
 #   start      300 processes that open, charge and end (fake device)
 #   denial     a denial among 1, 100 and 4,000 live owners: a process's first, later ones, and the charge after a death
-#   guard      creating and destroying objects under the guard, in instructions (in the guest)
+#   guard      creating and destroying objects under the guard, in instructions (in the guest); function by function
 #   shares     a pass that divides what 1,000 tenants may use: CPU time
 #   memory     what a process takes more with us (fake device)
 #
@@ -119,6 +119,15 @@ in_guest() { # DEVICE_OF_THE_GUEST SCRIPT AMOUNT REPEATS DEVICE NAME [OPTION]
         sh "$here/$2" "$build" "$3" "$4" "$5" "$6"
 }
 
+# What the guard consists of, by every instruction of some pairs.
+trace_guard() {
+    local traces=$scratch/traces
+    mkdir "$traces" || return
+    "$repo/test/vm/run.sh" --icount --trace "$traces" --out "$traces" --install --env "RDMAQUOTA_POLICY=$here/far_limits.toml" -- \
+        sh "$here/guest_guard.sh" "$build" 32 1 rxe0 guard traced >&2 || return
+    python3 -B "$here/traced.py" guard_traced "$traces" 32
+}
+
 if ! build_all >"$scratch/build" 2>&1; then
     tail -n 20 "$scratch/build" >&2
     say "the build failed"
@@ -138,6 +147,7 @@ wanted receipts && measure receipts "$programs/bench_receipts" --runs "$(choose 
 wanted processes && measure many in_guest rxe guest_processes.sh "$(choose 3000 1000)" "$(choose 5 1)" rxe0 many "--cpus 2"
 wanted objects open death && measure guest in_guest rxe guest.sh "$(choose 400 200)" "$(choose 16 3)" rxe0 guest --icount
 wanted guard && measure guard in_guest rxe guest_guard.sh "$(choose 400 200)" "$(choose 12 3)" rxe0 guard --icount
+wanted guard && measure guard_traced trace_guard
 wanted open && measure tenants in_guest rxe guest_tenants.sh 4 "$(choose 4 2)" rxe0 tenants --icount
 wanted objects open && measure mlx5 in_guest mlx5sim guest.sh "$(choose 400 200)" "$(choose 16 3)" mlx5_0 mlx5 --icount
 

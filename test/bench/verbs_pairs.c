@@ -2,8 +2,10 @@
  * verbs_pairs PAIRS [KIND [BLOCKS] | LIVE]: creates and destroys each kind of object that the device has, or that kind, and
  * prints the mean ns of a pair: over the middle half of groups of eight, and plain, over all. In a guest that counts
  * instructions as time, that is instructions. BLOCKS are allocated before, so that objects lie elsewhere. LIVE is a number of MRs that
- * are registered before. A verbs program that knows nothing of quotas.
+ * are registered before. With a variable TRACE, it has the pairs traced instead (test/vm/tracer.py), as TRACE.KIND. A verbs
+ * program that knows nothing of quotas.
  */
+#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,6 +13,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -160,6 +163,43 @@ static void measure(size_t kind, size_t pairs, const char *figure)
 	free(ns);
 }
 
+/* One line to the machine's tracer, which it answers. */
+static void tell_tracer(int port, const char *word, const char *name)
+{
+	char line[64];
+	int length = snprintf(line, sizeof(line), "%s %s\n", word, name);
+
+	if (write(port, line, length) != length || read(port, line, 1) != 1)
+		exit(3);
+}
+
+/* Has written down what is executed for so many pairs, once as many were made. */
+static void trace(size_t kind, size_t pairs, const char *name, int port)
+{
+	char figure[64];
+
+	snprintf(figure, sizeof(figure), "%s.%s", name, kinds[kind].name);
+	for (size_t i = 0; i < 2 * pairs; ++i) {
+		if (i == pairs)
+			tell_tracer(port, "begin", figure);
+		if (!has(kind))
+			exit(1);
+	}
+	tell_tracer(port, "end", figure);
+}
+
+static int open_port(const char *path)
+{
+	struct termios settings;
+	int port = open(path, O_RDWR | O_NOCTTY);
+
+	if (port < 0 || tcgetattr(port, &settings) != 0)
+		exit(3);
+	cfmakeraw(&settings);
+	tcsetattr(port, TCSANOW, &settings);
+	return port;
+}
+
 /* Contiguous memory, since the cost of an MR is that of its contiguous pieces. */
 static char *huge_page(void)
 {
@@ -196,6 +236,8 @@ int main(int argc, char **argv)
 	size_t pairs = argc > 1 ? strtoul(argv[1], NULL, 10) : 200;
 	size_t live = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
 	const char *only = argc > 2 && live == 0 ? argv[2] : NULL;
+	const char *traced = getenv("TRACE"); /* what the traces are named after */
+	int port = traced ? open_port("/dev/ttyS1") : -1;
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
 	context = list && list[0] ? ibv_open_device(list[0]) : NULL;
@@ -209,6 +251,6 @@ int main(int argc, char **argv)
 	register_live(live);
 	for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); ++kind)
 		if ((!only || !strcmp(only, kinds[kind].name)) && has(kind))
-			measure(kind, pairs, live ? "pair_live" : "pair");
+			traced ? trace(kind, pairs, traced, port) : measure(kind, pairs, live ? "pair_live" : "pair");
 	return 0;
 }

@@ -42,6 +42,8 @@ make_arguments() {
     else
         arguments+=(-accel "tcg,thread=multi" -smp "${cpus:-1}")
     fi
+    [ -z "$trace" ] || arguments+=(-serial "unix:$(escape "$run/control"),server=on,wait=off"
+        -monitor "unix:$(escape "$run/monitor"),server=on,wait=off" -D "$run/trace")
     [ -z "$out" ] || arguments+=(-fsdev "local,id=out,path=$(escape "$out"),security_model=none,multidevs=remap"
         -device "virtio-9p-pci,fsdev=out,mount_tag=out")
 }
@@ -64,6 +66,10 @@ boot() {
     setpriv --pdeathsig TERM timeout --foreground --kill-after=5 "$timeout" \
         setpriv --pdeathsig KILL qemu-system-x86_64 "${arguments[@]}" </dev/null >"$run/qemu" 2>&1 &
     qemu=$!
+    if [ -n "$trace" ]; then
+        "$vm_dir/tracer.py" "$trace" "$run/control" "$run/monitor" "$run/trace" &
+        readers+=($!)
+    fi
     # Files and tail rather than pipes: QEMU never waits for a slow reader, and loses no output that one has not read yet.
     tail -q -c +1 -f -s 0.05 --pid="$qemu" "$run/stdout" &
     readers+=($!)

@@ -15,6 +15,7 @@
 #                      the current directory are seen there at their own paths
 #   --kernel RELEASE   boot the kernel of Debian trixie or sid instead of this machine's release; not with mlx5sim
 #   --icount           one CPU whose time is executed instructions: repeatable, to measure with
+#   --trace DIR        COMMAND can have written down which instructions are executed, see tracer.py; with --icount
 #   --systemd          with systemd as process 1, which goes for basic.target and empties /tmp on the way
 #   --out DIR          a directory of this machine that the guest may write to, as /out
 #   --env NAME=VALUE   set a variable for COMMAND; else it has only LANG, LC_ALL, TERM, TZ and a root login's
@@ -31,13 +32,13 @@ set -eu
 . "$(dirname "$0")/common.sh"
 PATH=$PATH:/usr/sbin:/sbin
 
-install='' stage='' staged='' devices=rxe root='' icount='' systemd='' out='' cpus='' mem=2G timeout=900 native='' kernel='' variables=()
+install='' stage='' staged='' devices=rxe root='' icount='' systemd='' out='' trace='' cpus='' mem=2G timeout=900 native='' kernel='' variables=()
 build=${RDMAQUOTA_BUILD:-$repo_dir/build}
 
 parse() {
     while [ $# -gt 0 ]; do
         case $1 in
-            --device | --kernel | --root | --out | --env | --cpus | --mem | --timeout)
+            --device | --kernel | --root | --out | --trace | --env | --cpus | --mem | --timeout)
                 [ $# -ge 2 ] || wrong_usage "$1 needs a value" ;;
         esac
         case $1 in
@@ -51,6 +52,7 @@ parse() {
             --kernel) kernel=$2; shift 2 ;;
             --root) root=$2; shift 2 ;;
             --out) out=$2; shift 2 ;;
+            --trace) trace=$2; shift 2 ;;
             --env) variables+=("$2"); shift 2 ;;
             --cpus) cpus=$2; shift 2 ;;
             --mem) mem=$2; shift 2 ;;
@@ -85,6 +87,9 @@ check() {
     [ -z "$out" ] || [ -d "$out" ] || wrong_usage "--out: no directory $out"
     [ -z "$root" ] || root=$(cd "$root" && pwd -P)
     [ "$root" != / ] || root=''
+    [ -z "$trace" ] || [ -n "$icount" ] || wrong_usage "--trace goes with --icount"
+    [ -z "$trace" ] || [ -d "$trace" ] || wrong_usage "--trace: no directory $trace"
+    [ -z "$trace" ] || trace=$(cd "$trace" && pwd -P)
     [ -z "$out" ] || out=$(cd "$out" && pwd -P)
     case $build in /*) ;; *) build=$PWD/$build ;; esac
     [ -z "$stage" ] || [ -e "$build/build.ninja" ] ||
