@@ -15,6 +15,8 @@ objects=$programs/verbs_objects
 limit=10
 # An image of a machine may forbid packages to start services.
 rm -f /usr/sbin/policy-rc.d
+# The emulator needs minutes for an index of all manual pages.
+rm -f /var/lib/man-db/auto-update
 kept=(rdmaquotad rdmaquota librdmaquota-provider)
 
 install() { dpkg --force-confold -i "$1"/librdmaquota-provider_*.deb "$1"/rdmaquota_*.deb "$1"/rdmaquotad_*.deb > dpkg.log 2>&1; }
