@@ -113,18 +113,17 @@ device_figures() {
         "$here/device.sh" "$build" "$(choose 41 15)" "$(choose 7 2)"
 }
 
-in_guest() { # DEVICE_OF_THE_GUEST SCRIPT AMOUNT REPEATS DEVICE NAME [OPTION]
-    # shellcheck disable=SC2086 # an option or none
+in_guest() { # DEVICE_OF_THE_GUEST SCRIPT AMOUNT REPEATS DEVICE NAME [OPTIONS [ARGUMENT...]]
+    # shellcheck disable=SC2086 # options or none
     "$repo/test/vm/run.sh" --device "$1" ${7-} --install --env "RDMAQUOTA_POLICY=$here/far_limits.toml" -- \
-        sh "$here/$2" "$build" "$3" "$4" "$5" "$6"
+        sh "$here/$2" "$build" "$3" "$4" "$5" "$6" "${@:8}"
 }
 
 # What the guard consists of, by every instruction of some pairs.
 trace_guard() {
     local traces=$scratch/traces
     mkdir "$traces" || return
-    "$repo/test/vm/run.sh" --icount --trace "$traces" --out "$traces" --install --env "RDMAQUOTA_POLICY=$here/far_limits.toml" -- \
-        sh "$here/guest_guard.sh" "$build" 32 1 rxe0 guard traced >&2 || return
+    in_guest rxe guest_guard.sh 32 1 rxe0 guard "--icount --trace $traces --out $traces" traced >&2 || return
     python3 -B "$here/traced.py" guard_traced "$traces" 32
 }
 

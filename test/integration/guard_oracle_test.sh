@@ -57,7 +57,7 @@ guard_is deny
 read -r pds mrs < most
 echo "# the kernel had $pds PDs and $mrs MRs at most"
 is "at no moment the kernel had more than the node may have" "$([ "$pds" -le 5 ] && [ "$mrs" -le 6 ] && echo yes || echo "$pds $mrs")" yes
-is "and it had more than half as many" "$([ "$pds" -ge 3 ] && echo yes || echo "$pds")" yes
+is "and it had nearly as many" "$([ "$pds" -ge 4 ] && echo yes || echo "$pds")" yes
 is "nobody was taken for one that goes around the quota, or killed" "$(grep -e ' bypass: ' -e ' killed: ' lives.log)" ""
 is "one guard is left" "$(find /sys/fs/bpf/rdmaquota -mindepth 1 -maxdepth 1 | wc -l)" 1
 stop_sidecar

@@ -317,8 +317,8 @@ __attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
     if (!amounts.object) return charge_closely(file, kind, bytes);
     amounts.counted = amounts.object = true;
     count = it->stamp.count;
-    for (u32 i = 0; i < guard_depth; ++i) {
-        if (i >= count || !deny) break;
+    for (u32 i = 0; deny && i < guard_depth; ++i) {
+        if (i >= count) break;
         of = &all[it->stamp.rows[i] & mask];
         asm volatile("" : "+r"(of));  // so that it is found once
         if (of->enforced && (of->total || own_lacks(of, &amounts, 1))) return charge_closely(file, kind, bytes);

@@ -67,8 +67,9 @@ static void opened(u64 file, struct ib_device *device) {
 
 static void exiting(struct task_struct *task) {
     u32 pid = BPF_CORE_READ(task, tgid);
-    take_mark(bpf_get_current_pid_tgid());
-    if (guarded) give_up_reservation(bpf_get_current_pid_tgid());
+    u64 thread = bpf_get_current_pid_tgid();
+    take_mark(thread);
+    if (guarded) give_up_reservation(thread);
     if (BPF_CORE_READ(task, signal, live.counter) == 0 && bpf_map_lookup_elem(&holders, &pid)) tell(1, pid);
 }
 
