@@ -65,8 +65,8 @@ changelog() {
 # source_in DIR RELEASE: the source as a package's, in DIR/rdmaquota-VERSION.
 source_in() {
     local tree=$1/rdmaquota-$version
-    mkdir -p "$tree"
-    git -C "$repo" archive HEAD | tar -x -C "$tree"
+    mkdir -p "$tree" || return
+    git -C "$repo" archive HEAD | tar -x -C "$tree" || return
     changelog "$2" > "$tree/debian/changelog"
     echo "$tree"
 }
@@ -83,6 +83,7 @@ build_root() {
     local release=$1 root=${RDMAQUOTA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdmaquota}/build-root-$1 mirror
     if [ ! -e "$root/.complete" ]; then
         rm -rf --one-file-system "$root"
+        mkdir -p "${root%/*}" || return
         # shellcheck disable=SC2016 # apt expands it
         mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' \
             'Component: main' | sort -u | head -n 1)
@@ -119,13 +120,13 @@ quietly() {
 
 for_release() {
     local release=$1 root tree
-    root=$(build_root "$release")
-    rm -rf --one-file-system "$root/build" && mkdir "$root/build"
-    tree=$(source_in "$root/build" "$release")
+    root=$(build_root "$release") || return
+    rm -rf --one-file-system "$root/build" && mkdir "$root/build" || return
+    tree=$(source_in "$root/build" "$release") || return
     # A root that was kept knows the packages of a day that is long gone.
-    quietly "$root.log" in_root "$root" apt-get update -qq
-    quietly "$root.log" in_root "$root" apt-get build-dep -y -qq --no-install-recommends "/build/${tree##*/}"
-    quietly "$tree.log" in_root "$root" sh -c "cd /build/${tree##*/} && exec dpkg-buildpackage -us -uc"
+    quietly "$root.log" in_root "$root" apt-get update -qq || return
+    quietly "$root.log" in_root "$root" apt-get build-dep -y -qq --no-install-recommends "/build/${tree##*/}" || return
+    quietly "$tree.log" in_root "$root" sh -c "cd /build/${tree##*/} && exec dpkg-buildpackage -us -uc" || return
     collect "$root/build" "$release"
 }
 
