@@ -123,8 +123,8 @@ for_release() {
     root=$(build_root "$release") || return
     rm -rf --one-file-system "$root/build" && mkdir "$root/build" || return
     tree=$(source_in "$root/build" "$release") || return
-    # A root that was kept knows the packages of a day that is long gone.
-    quietly "$root.log" in_root "$root" apt-get update -qq || return
+    # A root that was kept knows the packages of a day that is long gone. A mirror may be weeks behind, too.
+    quietly "$root.log" in_root "$root" apt-get update -qq -o Acquire::Check-Valid-Until=false || return
     quietly "$root.log" in_root "$root" apt-get build-dep -y -qq --no-install-recommends "/build/${tree##*/}" || return
     quietly "$tree.log" in_root "$root" sh -c "cd /build/${tree##*/} && exec dpkg-buildpackage -us -uc" || return
     collect "$root/build" "$release"

@@ -56,7 +56,7 @@ has "by doctor, too" "$(rdmaquota doctor)" "this version of rdmaquota does not k
 has "which knows what registers the provider again" "$(rdmaquota doctor)" "run $libraries/rdmaquota/adopt"
 lacks "programs say nothing of it" "$(ibv_devices 2>&1)" rdmaquota
 is "libibverbs is then told of no provider" "$(ls $driver 2> /dev/null)" ""
-is "and programs get the real libmlx5" "$(loaded libmlx5.so.1)" "$libraries/libmlx5.so.1"
+is "and programs get the real libmlx5" "$(readlink -e "$(loaded libmlx5.so.1)")" "$(readlink -e "$libraries/libmlx5.so.1")"
 sed -i "s/IBVERBS_PRIVATE_99/IBVERBS_PRIVATE_57/" "$real"
 lacks "one that is known, and was not there before, is taken without a word" "$(changed "$libraries/libibverbs.so.1")" "private ABI"
 is "libibverbs is told of the provider then" "$(cat $driver 2> /dev/null)" "driver rdmaquota"
@@ -104,7 +104,7 @@ mkdir -p /var/log/rdmaquota && touch /var/log/rdmaquota/events.json
 succeeds "the packages are removed" dpkg -r rdmaquota-slurm rdmaquotad rdmaquota librdmaquota-provider
 is "nothing that libibverbs or the loader reads is left" "$(ls $driver $conf "$libraries"/rdmaquota "$libraries"/libibverbs/*rdmaquota* 2> /dev/null)" ""
 is "nor Slurm" "$(ls $slurm "$libraries"/slurm-wlm/*rdmaquota* 2> /dev/null)" ""
-is "programs get the real libmlx5" "$(loaded libmlx5.so.1)" "$libraries/libmlx5.so.1"
+is "programs get the real libmlx5" "$(readlink -e "$(loaded libmlx5.so.1)")" "$(readlink -e "$libraries/libmlx5.so.1")"
 is "the policy is kept" "$(tail -n 1 /etc/rdmaquota/rdmaquota.toml)" "# mine"
 succeeds "and purged" dpkg -P rdmaquota-slurm rdmaquotad rdmaquota librdmaquota-provider
 system > /tmp/after

@@ -16,6 +16,22 @@ namespace {
 
 constexpr const char* program_usage = " -- PROGRAM [ARGUMENT]...\n";
 
+// Newer releases of CLI11 than Debian 12's take no positional word with a space or an equals sign in its name: the name
+// has these instead, which nobody sees.
+constexpr char space_in_name = '\t', equals_in_name = '\x7f';
+
+std::string positional_name(std::string words) {
+    std::replace(words.begin(), words.end(), ' ', space_in_name);
+    std::replace(words.begin(), words.end(), '=', equals_in_name);
+    return words;
+}
+
+std::string words_of_name(std::string name) {
+    std::replace(name.begin(), name.end(), space_in_name, ' ');
+    std::replace(name.begin(), name.end(), equals_in_name, '=');
+    return name;
+}
+
 // CLI11's form with more air. The words of another program are none of CLI11's, so the usage is told of them.
 class HelpFormatter : public CLI::Formatter {
 public:
@@ -27,6 +43,10 @@ public:
         auto usage = CLI::Formatter::make_usage(app, name);
         usage.erase(usage.find_last_not_of('\n') + 1);
         return usage + (app->get_prefix_command() ? program_usage : "\n");
+    }
+
+    std::string make_option_name(const CLI::Option* option, bool positional) const override {
+        return words_of_name(CLI::Formatter::make_option_name(option, positional));
     }
 
     std::string make_footer(const CLI::App* app) const override {
@@ -58,7 +78,7 @@ std::string words_of(const CLI::ParseError& error) {
     const auto name = text.substr(0, text.find_first_of(": "));
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return fmt::format("{} needs a value", name);
     if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
-        return fmt::format("{} is missing", text.substr(0, text.rfind(" is required")));
+        return fmt::format("{} is missing", words_of_name(std::string(text.substr(0, text.rfind(" is required")))));
     return std::string(text);
 }
 
@@ -93,15 +113,15 @@ void Command::list(const std::string& names, const std::string& placeholder, std
 }
 
 void Command::optional_word(const std::string& name, std::string& value, const std::string& help) {
-    app_.add_option(name, value, help)->type_name("");
+    app_.add_option(positional_name(name), value, help)->type_name("");
 }
 
 void Command::word(const std::string& name, std::string& value, const std::string& help) {
-    app_.add_option(name, value, help)->required()->type_name("");
+    app_.add_option(positional_name(name), value, help)->required()->type_name("");
 }
 
 void Command::words(const std::string& name, std::vector<std::string>& values, const std::string& help) {
-    app_.add_option(name, values, help)->required()->type_name("");
+    app_.add_option(positional_name(name), values, help)->required()->type_name("");
 }
 
 void Command::program(std::vector<std::string>& words) {
