@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include <unistd.h>
+
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 // NOLINTNEXTLINE: libgcc's name for it
 extern "C" __attribute__((visibility("hidden"))) int _dl_find_object(void* address, dl_find_object* result) noexcept {
@@ -17,6 +19,15 @@ extern "C" unsigned long strtoul_of_all_versions(const char*, char**, int) noexc
 extern "C" __attribute__((visibility("hidden"))) unsigned long __isoc23_strtoul(const char* text, char** end,
                                                                                 int base) noexcept {
     return strtoul_of_all_versions(text, end, base);
+}
+
+// libstdc++ 16 brings along std::random_device, which nobody uses here, and with it what only glibc 2.36 has.
+// NOLINTNEXTLINE: glibc's name for it
+extern "C" __attribute__((visibility("hidden"))) unsigned arc4random_of_nobody() noexcept __asm__("arc4random");
+unsigned arc4random_of_nobody() noexcept {
+    unsigned random = 0;
+    (void)!getentropy(&random, sizeof random);
+    return random;
 }
 
 // Instead of libstdc++'s, which names the exception's type and for that brings a demangler along.
