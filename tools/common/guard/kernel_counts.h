@@ -36,6 +36,8 @@ enum {
 
 enum { opener_slots = 1 << 14, opener_probes = 32, object_slots = 1 << 17, object_probes = 8, known_kinds = 16 };
 
+enum { forbidden_unknown = 1, forbidden_forever = 2 };
+
 // What one process made through one open device file. The entry of the process that opened the file is in `openers`,
 // those of others are in `guests`. Fields marked (opener) are used in `openers` only.
 struct kernel_use {
@@ -47,6 +49,7 @@ struct kernel_use {
     u32 device_index;
     u32 whole;         // (opener) the program saw the file being opened: nothing was made by it before
     u32 reregistered;  // (opener) MRs may have changed their length: mr_bytes is what they had at first
+    u32 forbidden;     // (opener) to make anything, by the guard: forbidden_forever, or while it is unknown whose it is
     u8 kinds[known_kinds];  // (opener) of the `apis`; 0: not known yet
     u64 apis[known_kinds];  // (opener) addresses of struct uverbs_api_object that were seen
     u64 mr_bytes;
@@ -139,11 +142,9 @@ struct guard_file {
     u32 pid;
     u32 uid, gid;  // of who opened it
     u32 stamped;   // 0: waits for the sidecar, and counts for the node only
-    u32 poisoned;  // makes nothing more
     u32 process_row;
-    u32 waits;     // makes nothing until it is known whose it is
     u32 learnt;    // 1 + a kind that was made beyond a limit by a method that is not known; 0: none was
-    u32 zero;
+    u32 closely;   // looked at first, before room is taken
     struct guard_stamp stamp;
 };
 

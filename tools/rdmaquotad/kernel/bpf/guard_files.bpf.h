@@ -122,7 +122,7 @@ static __always_inline void adopt_stamp(struct guard_file *it, u32 file, const s
     __builtin_memcpy(before, it->stamp.rows, sizeof before);
     it->process_row = enter_process(it->pid, it->since, it->who.device, stamp->process_class);
     if (it->process_row) it->stamp.rows[first++] = it->process_row;
-    else if (stamp->process_class && guard_mode == guard_deny) it->poisoned = 1;  // no room to count the process
+    else if (stamp->process_class && guard_mode == guard_deny) openers[file % opener_slots].forbidden = forbidden_forever;  // no room to count the process
     for (u32 i = 0; i < guard_depth - 1; ++i) {
         if (i >= stamp->count) break;
         it->stamp.rows[(first + i) % guard_depth] = stamp->rows[i];
@@ -135,6 +135,7 @@ static __always_inline void adopt_stamp(struct guard_file *it, u32 file, const s
         add_held(file, it->stamp.rows[i], 1);
     }
     it->stamp.count = stamp->count + first;
+    __sync_val_compare_and_swap(&openers[file % opener_slots].forbidden, forbidden_unknown, 0);
     for (u32 i = 0; i < guard_depth; ++i) {
         if (i + 1 >= counted) break;
         add_held(file, before[i], -1ULL);
@@ -160,7 +161,7 @@ static __always_inline void await_stamp(struct guard_file *it, u32 file) {
         it->stamp.count = i + 1;
         it->stamp.deny_errno = of_default->deny_errno;
     }
-    it->waits = it->ids && stamp_of(0, it->ids, it->who.device) != 0;
+    if (it->ids && stamp_of(0, it->ids, it->who.device)) openers[file % opener_slots].forbidden = forbidden_unknown;
     tell_guard(told_pending, file, 0, 0, 0);
 }
 

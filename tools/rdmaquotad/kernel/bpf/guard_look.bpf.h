@@ -230,26 +230,30 @@ static __always_inline int open_context(struct kernel_use *use) {
 }
 
 // A method that made too much once, and was not known, makes nothing while there is too much.
-static __always_inline int make_unknown(struct kernel_use *use, const struct guard_file *it) {
-    int refused = it->learnt ? refuses_more((u32)use->id) : 0;
+static __always_inline int make_unknown(struct kernel_use *use) {
+    const struct guard_file *it = file_at((u32)use->id);
+    int refused = it && it->learnt ? refuses_more((u32)use->id) : 0;
     return refused ? refused : reserve(use->id, unknown_kind, 0);
 }
 
 // One that waits is opened: else nobody would find out whose it is.
-static __always_inline bool makes_nothing(const struct guard_file *it, u32 kind) {
-    return it->poisoned || (it->waits && !it->stamped && kind != kind_handle);
+static __always_inline bool makes_nothing(const struct kernel_use *use, u32 kind) {
+    return use->forbidden == forbidden_forever || (use->forbidden && kind != kind_handle);
 }
 
-static __always_inline int look(u64 ufile, struct file *file, u32 command, u64 argument, bool sleeps) {
+static __always_inline int errno_of(u32 file) {
+    const struct guard_file *it = file_at(file);
+    return it && it->stamp.deny_errno ? it->stamp.deny_errno : 122;  // EDQUOT
+}
+
+static __always_inline int look(u64 ufile, struct file *file, u64 argument, bool sleeps) {
     struct kernel_use *use;
-    struct guard_file *it;
     u64 request, id;
     u32 kind;
     int refused;
-    if (command != RDMA_VERBS_IOCTL || guard_mode == guard_off) return 0;
+    if (guard_mode == guard_off) return 0;
     use = opener_of(ufile);
-    it = use ? file_at((u32)use->id) : 0;
-    if (it && it->poisoned) return refusal(it->stamp.deny_errno);  // whatever it seems to ask for
+    if (use && use->forbidden == forbidden_forever) return refusal(errno_of((u32)use->id));  // whatever it seems to ask for
     request = sleeps ? read_asleep(argument) : read_awake(argument);
     if (request == ~0ULL) return 0;
     kind = request >> bytes_bits;
@@ -258,12 +262,10 @@ static __always_inline int look(u64 ufile, struct file *file, u32 command, u64 a
         id = enter_file((u64)BPF_CORE_READ(file, private_data));  // read so it is a number, as newer verifiers want
         if (id == 0) return guard_mode == guard_deny ? -122 : 0;
         use = &openers[(u32)id % opener_slots];
-        it = file_at((u32)id);
     }
-    if (!it) return 0;
-    if (makes_nothing(it, kind)) refused = it->stamp.deny_errno;
+    if (makes_nothing(use, kind)) refused = errno_of((u32)use->id);
     else if (kind == kind_handle) refused = open_context(use);
-    else if (kind == unknown_kind) refused = make_unknown(use, it);
+    else if (kind == unknown_kind) refused = make_unknown(use);
     else refused = reserve(use->id, kind, request & ((1ULL << bytes_bits) - 1));
     if (refused) abandon(use->id);
     return refusal(refused);

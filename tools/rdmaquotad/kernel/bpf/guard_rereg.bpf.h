@@ -2,7 +2,7 @@
 // tell which it was: 131,072 slots, half a millisecond for a call that programs seldom make.
 #pragma once
 
-#include "guard_rows.bpf.h"
+#include "guard_charge.bpf.h"
 #include "objects.bpf.h"
 
 // Whether the file's rows have too many bytes, not counting those of re-registrations under way, whose change may be

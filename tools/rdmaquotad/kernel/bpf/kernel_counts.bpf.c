@@ -83,7 +83,7 @@ static __always_inline struct object trusted_object(struct ib_uobject *uobject) 
 SEC("fentry/alloc_commit_idr_uobject")
 int BPF_PROG(on_commit, struct ib_uobject *uobject) {
     struct object it = trusted_object(uobject);
-    created(&it, uobject->context->device);
+    created(&it);
     return 0;
 }
 
@@ -160,14 +160,14 @@ int BPF_PROG(on_exit, struct task_struct *task) {
 
 SEC("lsm.s/file_ioctl")
 int BPF_PROG(on_ioctl, struct file *file, unsigned int command, unsigned long argument) {
-    return look((u64)file->private_data, file, command, argument, true);
+    return command == RDMA_VERBS_IOCTL ? look((u64)file->private_data, file, argument, true) : 0;
 }
 
 // What 32-bit programs call, where it is a hook of its own. It may not sleep, and so cannot read a page that is not there:
 // then the commit decides.
 SEC("lsm/file_ioctl_compat")
 int BPF_PROG(on_ioctl_compat, struct file *file, unsigned int command, unsigned long argument) {
-    return look((u64)file->private_data, file, command, argument, false);
+    return command == RDMA_VERBS_IOCTL ? look((u64)file->private_data, file, argument, false) : 0;
 }
 
 // Also where it failed: it may have failed to answer only.
@@ -187,12 +187,14 @@ int BPF_PROG(on_ioctl_end) {
 // Where the kernel does not ask BPF's security hooks. They may not sleep either.
 SEC("fmod_ret/security_file_ioctl")
 int BPF_PROG(on_ioctl_modify, struct file *file, unsigned int command, unsigned long argument, int refused) {
-    return refused ? refused : look((u64)file->private_data, file, command, argument, false);
+    if (refused || command != RDMA_VERBS_IOCTL) return refused;
+    return look((u64)file->private_data, file, argument, false);
 }
 
 SEC("fmod_ret/security_file_ioctl_compat")
 int BPF_PROG(on_ioctl_compat_modify, struct file *file, unsigned int command, unsigned long argument, int refused) {
-    return refused ? refused : look((u64)file->private_data, file, command, argument, false);
+    if (refused || command != RDMA_VERBS_IOCTL) return refused;
+    return look((u64)file->private_data, file, argument, false);
 }
 
 SEC("iter/task_file")
@@ -220,7 +222,7 @@ static __always_inline struct object read_object(struct ib_uobject *uobject) {
 SEC("kprobe/alloc_commit_idr_uobject")
 int BPF_KPROBE(probe_commit, struct ib_uobject *uobject) {
     struct object it = read_object(uobject);
-    created(&it, BPF_CORE_READ(uobject, context, device));
+    created(&it);
     return 0;
 }
 

@@ -101,12 +101,18 @@ static __always_inline u64 bytes_of(u32 kind, void *object) {
     return 0;
 }
 
+// Read when it is needed, which is seldom.
+static __always_inline struct ib_device *device_of(const struct object *it) {
+    struct ib_uobject *uobject = (void *)it->address;
+    return BPF_CORE_READ(uobject, context, device);
+}
+
 // The entry that an object is counted in, by now that of its maker.
-static __always_inline struct kernel_use *maker(struct kernel_use *opener, u32 pid, struct ib_device *device) {
+static __always_inline struct kernel_use *maker(struct kernel_use *opener, u32 pid, const struct object *it) {
     struct kernel_use *use = opener;
     if (pid == opener->pid) return opener;
     use = enter_guest(opener->id, pid);
-    if (use && use->pid == 0) introduce(use, device, pid, opener->pid ? opener->pid : pid, bpf_get_current_cgroup_id());
+    if (use && use->pid == 0) introduce(use, device_of(it), pid, opener->pid ? opener->pid : pid, bpf_get_current_cgroup_id());
     return use;
 }
 
@@ -120,12 +126,12 @@ static __always_inline struct kernel_use *enter_old(u64 file, struct ib_device *
 }
 
 // The guard counts before all else, so that it counts also what finds no room elsewhere.
-static __always_inline void created(const struct object *it, struct ib_device *device) {
+static __always_inline void created(const struct object *it) {
     u64 thread = bpf_get_current_pid_tgid();
     u32 pid = thread >> 32, mark = take_mark(thread);
     struct kernel_use *opener = opener_of(it->file), *use;
     struct counted_object counted = {};
-    if (!opener) opener = enter_old(it->file, device, pid);
+    if (!opener) opener = enter_old(it->file, device_of(it), pid);
     if (!opener) return judge_uncounted();
     counted.opener = opener->id;
     counted.pid = pid == opener->pid ? 0 : pid;
@@ -133,7 +139,7 @@ static __always_inline void created(const struct object *it, struct ib_device *d
     if (!(mark & mark_unpinned) || counted.kind != kind_mr) counted.bytes = bytes_of(counted.kind, it->object);
     if (mark & mark_second_handle && counted.kind == kind_qp) counted.kind = kind_second_handle;
     if (guarded && counted.kind != kind_driver) made(counted.opener, counted.kind, counted.bytes, thread, mark);
-    use = maker(opener, pid, device);
+    use = maker(opener, pid, it);
     if (!remember(it->address, &counted) || !use) return;
     count(use->created, counted.kind);
     add_bytes(use, counted.kind, counted.bytes);

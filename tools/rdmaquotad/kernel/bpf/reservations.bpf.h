@@ -2,6 +2,7 @@
 // given back at the end of the ioctl; where another security module refused that, at the thread's next one, or its end.
 #pragma once
 
+#include "guard_charge.bpf.h"
 #include "uses.bpf.h"
 
 struct reservation reservations[reservation_slots];
@@ -57,8 +58,10 @@ static __always_inline void give_up_reservation(u64 thread) {
 
 // What a method makes that is not known is learnt when it exceeds a limit; from then on the file's next one needs room for that.
 static __always_inline u32 kind_to_charge(u32 file, u32 kind) {
-    struct guard_file *it = file_at(file);
-    return kind == unknown_kind && it && it->learnt ? it->learnt - 1 : kind;
+    const struct guard_file *it;
+    if (kind != unknown_kind) return kind;
+    it = file_at(file);
+    return it && it->learnt ? it->learnt - 1 : kind;
 }
 
 // Charges, and remembers what for. 0, or the errno to refuse with.
@@ -90,7 +93,7 @@ __attribute__((noinline)) int reserve(u64 id, u32 asked, u64 bytes) {
 __attribute__((noinline)) int judge(u32 file) {
     struct guard_file *it = file_at(file);
     if (!it || guard_mode != guard_deny || !guard_judges) return 0;
-    it->poisoned = 1;
+    openers[file % opener_slots].forbidden = forbidden_forever;
     bpf_send_signal(9);
     tell_guard(told_killed, file, it->stamp.rows[0], 0, 0);
     return 0;
@@ -116,8 +119,8 @@ static __always_inline bool replaces(struct reservation *it, u64 id, u64 bytes) 
     return true;
 }
 
-// The object is made, by what was reserved for it, or by another way.
-__attribute__((noinline)) int made(u64 id, u32 kind, u64 bytes, u64 thread, u32 mark) {
+// The object is made, by another way than what was reserved for it, or by more.
+__attribute__((noinline)) int made_otherwise(u64 id, u32 kind, u64 bytes, u64 thread, u32 mark) {
     struct reservation *it = find_reservation(thread);
     struct guard_file *file;
     bool unknown;
@@ -138,4 +141,10 @@ __attribute__((noinline)) int made(u64 id, u32 kind, u64 bytes, u64 thread, u32 
     if (!unknown) judge((u32)id);
     else if (file) file->learnt = kind + 1;
     return 0;
+}
+
+static __always_inline void made(u64 id, u32 kind, u64 bytes, u64 thread, u32 mark) {
+    struct reservation *it = reservation_at(thread, 0);
+    if (it->thread == thread && it->opener == id && it->kind == kind && it->bytes == bytes && !it->displaced) it->thread = 0;
+    else made_otherwise(id, kind, bytes, thread, mark);
 }
