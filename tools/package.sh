@@ -13,6 +13,8 @@
 set -eu
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 packages=$repo/build/packages
+# Beside the test guest's roots.
+roots=${RDMAQUOTA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdmaquota}
 
 # version_of REPO: that of its packages, without what tells the Debian
 version_of() {
@@ -78,12 +80,11 @@ collect() {
     echo "$to: $(find "$to" -name '*.deb' | wc -l) packages of version $version$(suffix "$2")"
 }
 
-# Beside the test guest's roots. With what the package is built with, and lintian.
+# With what the package is built with.
 build_root() {
-    local release=$1 root=${RDMAQUOTA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdmaquota}/build-root-$1 mirror
+    local release=$1 root=$roots/build-root-$1 mirror
     if [ ! -e "$root/.complete" ]; then
         rm -rf --one-file-system "$root"
-        mkdir -p "${root%/*}" || return
         # shellcheck disable=SC2016 # apt expands it
         mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' \
             'Component: main' | sort -u | head -n 1)
@@ -118,8 +119,17 @@ quietly() {
     return 1
 }
 
+# lock RELEASE: a root is one run's at a time, until the next call or the shell's end.
+lock() {
+    mkdir -p "$roots" && exec 7> "$roots/build-root-$1.lock" || return
+    flock -n 7 && return
+    echo "package.sh: waits for another run, which builds for $1" >&2
+    flock 7
+}
+
 for_release() {
     local release=$1 root tree
+    lock "$release" || return
     root=$(build_root "$release") || return
     rm -rf --one-file-system "$root/build" && mkdir "$root/build" || return
     tree=$(source_in "$root/build" "$release") || return

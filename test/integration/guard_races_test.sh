@@ -87,6 +87,24 @@ done
 echo "# $done rounds of 8 programs"
 is "honest programs that are pid 1 of namespaces, all at once: none refused, none killed" $refused 0
 
+# Who asks again and again for what the tenant has room for and the node has not, takes nothing from others meanwhile.
+unlisted() {
+    unshare --mount sh -c 'mount --bind /dev/null /etc/libibverbs.d/rdmaquota.driver && exec "$@"' unlisted "$programs/registrar" "$@"
+}
+{
+    guard_policy deny 16 | sed 's/^mr_bytes.*/mr_bytes = "64MiB"/'
+    printf '[node."*"]\nmr_bytes = "8MiB"\n'
+} > policy.toml
+rdmaquota reload policy.toml > /dev/null
+sleep 1
+sleep 10 | unlisted $((64 << 20)) > large 2>&1 &
+sleep 10 | unlisted 65536 > small 2>&1
+wait $!
+sed 's/^/# /' large small
+has "who asks for too much gets nothing" "$(cat large)" "
+0 made, "
+has "and is in nobody's way" "$(cat small)" " made, 0 refused"
+
 # Others' locks of the device file are nobody's use of it.
 "$programs/around" locked 2 < <(sleep 100) > locks 2>&1 &
 keeper=$!

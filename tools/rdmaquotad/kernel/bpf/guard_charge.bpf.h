@@ -3,7 +3,7 @@
 
 #include "guard_rows.bpf.h"
 
-enum { object_place = guard_object * sizeof(u64) };
+enum { object_place = guard_object * sizeof(u64), looks_at_excess = 64 };
 
 // What an object of a kind changes in each row, and by how much. Found once for all rows; a figure's place is in bytes.
 struct amounts {
@@ -201,10 +201,23 @@ static __always_inline int charge_closely(u32 file, u32 kind, u64 bytes) {
     return refused ? refused : take_closely(file, kind, bytes);
 }
 
-// Takes from all rows of the file, or from none. 0, or the errno to refuse with. Does what charge_closely() does, and leaves to
-// it what is not simple: a context, limits for the sum over devices, a row without room. A file that had one of these goes on
-// so: what is refused again and again must not be raised before. The loop calls nothing and is unrolled, which makes
-// it fast.
+// Whether each row has room for the bytes. Looked at before any is raised, since one request may ask for any number.
+static __always_inline bool bytes_fit(struct guard_row *all, struct guard_file *it, const struct amounts *amounts) {
+    u64 mask = row_mask();
+    u32 count = it->stamp.count;
+    for (u32 i = 0; i < guard_depth; ++i) {
+        if (i >= count) break;
+        struct guard_row *of = &all[it->stamp.rows[i] & mask];
+        asm volatile("" : "+r"(of));  // so that it is found once
+        if (!has_place(of, amounts->bytes_place, amounts->bytes)) return false;
+    }
+    return true;
+}
+
+// Takes from all rows of the file, or from none. 0, or the errno to refuse with. Does what charge_closely() does for most
+// requests, and leaves to it what is not simple: a file without a context, a context, one that is exempt, limits for the sum
+// over devices, a row without room. A file that met one of the last two goes on so: what is refused again and again must not be
+// raised before. The loop calls nothing and is unrolled, which makes it fast.
 __attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
     struct amounts amounts = amounts_of(kind, bytes);
     struct guard_row *all = all_rows(), *of;
@@ -215,6 +228,7 @@ __attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
     if (it->closely || it->stamp.exempt || !amounts.object) return charge_closely(file, kind, bytes);
     amounts.counted = amounts.object = true;
     asm volatile("" : "+r"(it));  // so that it is found once
+    if (bytes && !bytes_fit(all, it, &amounts)) return charge_closely(file, kind, bytes);
     count = it->stamp.count;
 #pragma clang loop unroll(full)
     for (taken = 0; taken < guard_depth; ++taken) {
@@ -223,8 +237,12 @@ __attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
             return 0;
         }
         of = &all[it->stamp.rows[taken] & mask];
-        asm volatile("" : "+r"(of));  // so that it is found once
+        asm volatile("" : "+r"(of));
         if (of->total || take(of, &amounts)) break;
+    }
+    if (taken == guard_depth) {
+        add(it->held, &amounts, 1);
+        return 0;
     }
     it->closely = 1;
     give_back(file, kind, bytes, taken);
@@ -238,12 +256,20 @@ static __always_inline struct guard_row *own_row(const struct guard_file *it) {
     return it->stamped ? row_at(it->stamp.rows[it->process_row ? 1 : 0]) : 0;
 }
 
-// Of what was made anyhow. 1: an enforced limit is exceeded, which the tenant's row then names.
+__attribute__((noinline)) int row_lacks(u32 row, u32 kind, u64 bytes) {
+    struct guard_row *of = row_at(row);
+    return of ? lacks(of, row, kind, bytes, 0) : 0;
+}
+
+// Of what was made anyhow. 1: an enforced limit is exceeded, which the tenant's row then names. Looks more than once, since
+// another's request may have raised the row for a moment, to be refused.
 __attribute__((noinline)) int row_exceeds(u32 file, u32 row, u32 kind, u64 bytes) {
     struct guard_row *of = row_at(row), *own;
     struct guard_file *it = file_at(file);
-    u32 lacking;
-    if (!of || !it || (lacking = lacks(of, row, kind, bytes, 0)) == 0) return 0;
+    u32 lacking = 0;
+    if (!of || !it) return 0;
+    for (u32 i = 0; i < looks_at_excess; ++i)
+        if ((lacking = row_lacks(row, kind, bytes)) == 0) return 0;
     tell_guard(told_exceeded, file, row, lacking - 1, bytes);
     if (!of->enforced) return 0;
     own = own_row(it);

@@ -122,7 +122,8 @@ static __always_inline void adopt_stamp(struct guard_file *it, u32 file, const s
     __builtin_memcpy(before, it->stamp.rows, sizeof before);
     it->process_row = enter_process(it->pid, it->since, it->who.device, stamp->process_class);
     if (it->process_row) it->stamp.rows[first++] = it->process_row;
-    else if (stamp->process_class && guard_mode == guard_deny) openers[file % opener_slots].forbidden = forbidden_forever;  // no room to count the process
+    else if (stamp->process_class && guard_mode == guard_deny)
+        openers[file % opener_slots].forbidden = forbidden_forever;  // no room to count the process
     for (u32 i = 0; i < guard_depth - 1; ++i) {
         if (i >= stamp->count) break;
         it->stamp.rows[(first + i) % guard_depth] = stamp->rows[i];
@@ -151,7 +152,7 @@ static __always_inline struct guard_stamp *stamp_of(u64 cgroup, u64 ids, u32 dev
 // `default`.
 static __always_inline void await_stamp(struct guard_file *it, u32 file) {
     struct guard_stamp *of_default = stamp_of(0, 0, it->who.device);
-    u32 count = of_default ? of_default->count : 0, first = 0;
+    u32 count = of_default ? of_default->count : 0, first = 0, *forbidden = &openers[file % opener_slots].forbidden;
     if (bpf_ktime_get_ns() - guard_seen_ns < guard_alone_ns && count) first = count - 1;
     for (u32 i = 0; i < guard_depth; ++i) {
         u32 at = first + i;
@@ -161,7 +162,10 @@ static __always_inline void await_stamp(struct guard_file *it, u32 file) {
         it->stamp.count = i + 1;
         it->stamp.deny_errno = of_default->deny_errno;
     }
-    if (it->ids && stamp_of(0, it->ids, it->who.device)) openers[file % opener_slots].forbidden = forbidden_unknown;
+    if (it->ids && stamp_of(0, it->ids, it->who.device)) {
+        __sync_val_compare_and_swap(forbidden, 0, forbidden_unknown);
+        if (it->stamped) __sync_val_compare_and_swap(forbidden, forbidden_unknown, 0);  // meanwhile
+    }
     tell_guard(told_pending, file, 0, 0, 0);
 }
 
@@ -178,6 +182,7 @@ static __always_inline struct guard_file *begin_file(u64 id, struct task_struct 
     it->ids = it->uid ? ids : 0;
     it->who.device = device_hash((u32)id);
     it->stamp.deny_errno = 122;  // EDQUOT
+    it->closely = 1;             // until it has a context, since without one it is forgotten after each refusal
     it->id = id;
     return it;
 }

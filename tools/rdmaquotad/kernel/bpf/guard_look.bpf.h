@@ -276,7 +276,10 @@ static __always_inline void opened_guarded(struct kernel_use *use) {
     u64 thread = bpf_get_current_pid_tgid();
     const struct reservation *reserved = find_reservation(thread);
     bool looked = reserved && reserved->opener == use->id;
+    struct guard_file *it;
     stamp_current(use->id);
+    it = file_at((u32)use->id);
+    if (it) it->closely = 0;
     made(use->id, kind_handle, 0, thread, 0);
     if (!looked && refuses_more((u32)use->id)) judge((u32)use->id);
 }

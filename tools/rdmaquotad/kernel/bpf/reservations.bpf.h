@@ -119,7 +119,7 @@ static __always_inline bool replaces(struct reservation *it, u64 id, u64 bytes) 
     return true;
 }
 
-// The object is made, by another way than what was reserved for it, or by more.
+// The object is made, by just what was reserved for it or by another way.
 __attribute__((noinline)) int made_otherwise(u64 id, u32 kind, u64 bytes, u64 thread, u32 mark) {
     struct reservation *it = find_reservation(thread);
     struct guard_file *file;
