@@ -217,7 +217,8 @@ static __always_inline bool bytes_fit(struct guard_row *all, struct guard_file *
 // Takes from all rows of the file, or from none. 0, or the errno to refuse with. Does what charge_closely() does for most
 // requests, and leaves to it what is not simple: a file without a context, a context, one that is exempt, limits for the sum
 // over devices, a row without room. A file that met one of the last two goes on so: what is refused again and again must not be
-// raised before. The loop calls nothing and is unrolled, which makes it fast.
+// raised before. The loop calls nothing, and is unrolled where the compiler can do that (-Wno-pass-failed: elsewhere without a
+// word), which makes it fast.
 __attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
     struct amounts amounts = amounts_of(kind, bytes);
     struct guard_row *all = all_rows(), *of;
