@@ -201,19 +201,6 @@ static __always_inline int charge_closely(u32 file, u32 kind, u64 bytes) {
     return refused ? refused : take_closely(file, kind, bytes);
 }
 
-// Whether each row has room for the bytes. Looked at before any is raised, since one request may ask for any number.
-static __always_inline bool bytes_fit(struct guard_row *all, struct guard_file *it, const struct amounts *amounts) {
-    u64 mask = row_mask();
-    u32 count = it->stamp.count;
-    for (u32 i = 0; i < guard_depth; ++i) {
-        if (i >= count) break;
-        struct guard_row *of = &all[it->stamp.rows[i] & mask];
-        asm volatile("" : "+r"(of));  // so that it is found once
-        if (!has_place(of, amounts->bytes_place, amounts->bytes)) return false;
-    }
-    return true;
-}
-
 // Takes from all rows of the file, or from none. 0, or the errno to refuse with. Does what charge_closely() does for most
 // requests, and leaves to it what is not simple: a file without a context, a context, one that is exempt, limits for the sum
 // over devices, a row without room. A file that met one of the last two goes on so: what is refused again and again must not be
@@ -229,7 +216,6 @@ __attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
     if (it->closely || it->stamp.exempt || !amounts.object) return charge_closely(file, kind, bytes);
     amounts.counted = amounts.object = true;
     asm volatile("" : "+r"(it));  // so that it is found once
-    if (bytes && !bytes_fit(all, it, &amounts)) return charge_closely(file, kind, bytes);
     count = it->stamp.count;
 #pragma clang loop unroll(full)
     for (taken = 0; taken < guard_depth; ++taken) {
@@ -238,7 +224,7 @@ __attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
             return 0;
         }
         of = &all[it->stamp.rows[taken] & mask];
-        asm volatile("" : "+r"(of));
+        asm volatile("" : "+r"(of));  // so that it is found once
         if (of->total || take(of, &amounts)) break;
     }
     if (taken == guard_depth) {
