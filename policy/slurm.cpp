@@ -57,10 +57,7 @@ bool is_tenant_of(std::string_view tenant, std::uint32_t job) {
 }
 
 // The first two elements are made by root only.
-std::vector<std::string> cgroups_of(const SlurmJob& job) {
-    return {fmt::format("/*.slice/*slurmstepd.scope/job_{}", job.id),
-            fmt::format("/slurm*/uid_{}/job_{}", job.uid, job.id)};
-}
+std::string cgroup_of(const SlurmJob& job) { return fmt::format("/*.slice/*slurmstepd.scope/job_{}", job.id); }
 
 ScopeLimits limits_of(const SlurmPolicy& policy, const SlurmJob& job) {
     auto limits = policy.job;

@@ -24,9 +24,9 @@ std::string tenant_of(const SlurmJob& job);
 // Whether it is a tenant of the job with this number, of whatever account.
 bool is_tenant_of(std::string_view tenant, std::uint32_t job);
 
-// Where slurmd puts the job's processes, as patterns: with cgroup version 2 and 1, and also with several slurmd on a
-// node.
-std::vector<std::string> cgroups_of(const SlurmJob& job);
+// Where slurmd puts the job's processes, as a pattern that fits also several slurmd on a node. With cgroup version 1 the
+// hierarchies that Slurm uses are others than those that a process is known by (cgroup_path).
+std::string cgroup_of(const SlurmJob& job);
 
 // What the policy gives to the job.
 ScopeLimits limits_of(const SlurmPolicy& policy, const SlurmJob& job);

@@ -233,12 +233,18 @@ try from jobs/2 65534 "$work/raw" ioctl 3
 is "in a cgroup that is known there is room again" "$out" "pd: 3 of 3"
 
 # --- modes
+"$programs/around" again 10 < <(until [ -e go ]; do sleep 0.1; done; echo; sleep 1; echo) > poisoned 2>&1 &
+poisoned=$!
+until grep -q waiting poisoned; do sleep 0.1; done
 guard_policy watch 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null
 guard_is watch
 try "$programs/raw_uverbs" ioctl 10
 is "watch refuses nothing" "$out" "pd: 10 of 10"
 is "and counts" "$([ "$(counted default pd refused)" -ge 5 ] && echo yes)" yes
+touch go
+wait $poisoned
+has "nor does it refuse an open file that made too much" "$(cat poisoned)" "again: made"
 out=$(rdmaquota guard off)
 has "guard off takes it out" "$out" "out of the kernel"
 kill "$sidecar"

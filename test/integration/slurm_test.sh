@@ -191,6 +191,9 @@ out=$(srun_of_alice -A atlas --qos=high --rdma=qp=9 "$objects" rc=9)
 has "nobody asks for more than the QOS gives" "$out" "rdmaquota: --rdma: qp cannot be 9: the policy of this node gives a job 4"
 stop_accounting
 
+has "doctor finds that there is no cgroup version 2" \
+    "$(unshare --mount sh -c 'mount -t tmpfs tmpfs /sys/fs/cgroup && exec rdmaquota doctor' | grep ' Slurm: ')" \
+    "has cgroup version 1, by which jobs cannot be told apart"
 : > $plugstack
 stop_slurmd
 start_slurmd

@@ -7,11 +7,16 @@ set -u
 . "$(dirname "$0")/../integration/tap.sh"
 objects=$1/test/programs/verbs_objects
 linked=$1/test/programs/verbs_objects_mlx5
+raw=$1/test/programs/raw_uverbs
+mount -t bpf bpf /sys/fs/bpf 2> /dev/null
+mount -t securityfs securityfs /sys/kernel/security 2> /dev/null
 cd /tmp || exit 1
 
 install() { dpkg --force-confold -i "$1"/*.deb > dpkg.log 2>&1; }
+# policy QPS [GUARD]: with a guard also 3 PDs
 policy() {
     printf 'version = 1\n[tenant.default."*"]\nqp = %s\n' "$1" > /etc/rdmaquota/rdmaquota.toml
+    [ $# = 1 ] || printf 'pd = 3\n[sidecar]\nguard = "%s"\n' "$2" >> /etc/rdmaquota/rdmaquota.toml
     rdmaquota reload > reload.log 2>&1 || not_ok "the policy is put in force" "$(cat reload.log)"
 }
 # hold STEP...: a program that makes these, and then waits until `let_go`
@@ -48,9 +53,19 @@ has "what it held is back when it ends" "$("$objects" rc=5 2>&1)" "rc: 4 of 5, t
 succeeds "an older version is installed again" install "$2"
 has "and limits" "$("$objects" rc=5 2>&1)" "rc: 4 of 5, then EDQUOT"
 
+policy 4 deny
+rdmaquotad > sidecar.log 2>&1 &
+sidecar=$!
+for _ in $(seq 300); do rdmaquota guard --json 2> /dev/null | grep -q '"state":"deny"' && break; sleep 0.2; done
+is "the kernel refuses what a program makes without the library" "$("$raw" ioctl 5 < /dev/null | head -n 1)" "pd: 3 of 5 EDQUOT"
+kill -9 $sidecar
+wait $sidecar 2> /dev/null
+is "also without a sidecar" "$("$raw" ioctl 5 < /dev/null | head -n 1)" "pd: 3 of 5 EDQUOT"
+
 hold rc=2
 succeeds "the packages are removed while a program holds 2 QPs" dpkg -r rdmaquota-slurm rdmaquotad rdmaquota librdmaquota-provider
 is "programs are started as without them" "$("$objects" rc=5 2>&1)" "rc: 5 of 5"
+is "the kernel refuses nothing any more" "$("$raw" ioctl 5 < /dev/null | head -n 1)" "pd: 5 of 5"
 is "also those that are linked to libmlx5" "$("$linked" -d mlx5_0 rc=3 2>&1)" "$without"
 let_go
 is "the program goes on" "$(cat held.out)" "rc: 2 of 2

@@ -93,12 +93,10 @@ Result<void> begin_job(const std::string& directory, const SlurmJob& job, ScopeL
     if (const auto ended = end_job(directory, job.id); !ended) return ended;
     TenantPolicy tenant;
     tenant.name = tenant_of(job);
-    for (auto& cgroup : cgroups_of(job)) {
-        Match match;
-        match.cgroup = std::move(cgroup);
-        match.members = {std::to_string(job.uid)};
-        tenant.matches.push_back(std::move(match));
-    }
+    Match match;
+    match.cgroup = cgroup_of(job);
+    match.members = {std::to_string(job.uid)};
+    tenant.matches.push_back(std::move(match));
     tenant.limits[index(Scope::tenant)] = std::move(limits);
     if (const auto added = add_transient(directory, std::move(tenant), patience); !added) return added;
     return divide(directory, tenant_of(job));

@@ -142,22 +142,16 @@ TEST_CASE("a tenant is a job's by its number alone") {
     CHECK_FALSE(is_tenant_of("slurm", 4711));
 }
 
-TEST_CASE("a job's cgroups are those that slurmd makes, and none that users can make") {
-    const auto matches = [](const std::string& path) {
+TEST_CASE("a job's cgroup is one that slurmd makes, and none that users can make") {
+    const auto pattern = cgroup_of(job("atlas"));
+    const auto matches = [&](const std::string& path) {
         Captures captures;
-        for (const auto& pattern : cgroups_of(job("atlas")))
-            if (cgroup_matches(pattern, path, captures)) return true;
-        return false;
+        return cgroup_matches(pattern, path, captures);
     };
     CHECK(matches("/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0"));
     CHECK(matches("/system.slice/node1_slurmstepd.scope/job_4711/step_batch"));
-    CHECK(matches("/slurm/uid_1000/job_4711/step_0"));
-    CHECK(matches("/slurm_node1/uid_1000/job_4711/step_0"));
     CHECK_FALSE(matches("/system.slice/slurmstepd.scope/job_47110/step_0"));
-    CHECK_FALSE(matches("/slurm/uid_1001/job_4711/step_0"));
     CHECK_FALSE(matches("/user.slice/user-1000.slice/user@1000.service/slurmstepd.scope/job_4711"));
-    for (const auto& pattern : cgroups_of(job(""))) {
-        CHECK(check_cgroup_pattern(pattern));
-        CHECK_FALSE(reaches_into_users(pattern));
-    }
+    CHECK(check_cgroup_pattern(pattern));
+    CHECK_FALSE(reaches_into_users(pattern));
 }

@@ -74,6 +74,13 @@ void examine_slurmd(Findings& findings, int pid) {
                         tracking));
 }
 
+void examine_cgroups(Findings& findings) {
+    if (!exists("/sys/fs/cgroup/cgroup.controllers"))
+        say(findings, Level::problem,
+            "/sys/fs/cgroup has cgroup version 1, by which jobs cannot be told apart, so their tenants hold nobody: start "
+            "the node with systemd.unified_cgroup_hierarchy=1");
+}
+
 // --- jobs ------------------------------------------------------------------------------------------
 
 // Numbers of jobs that have a cgroup below `scope`.
@@ -171,6 +178,7 @@ void examine_slurm(Findings& findings, const std::string& directory) {
                    fmt::format("the policy has [slurm], but {} is missing: install rdmaquota-slurm", plugin_path()));
     if (!pid) return say(findings, Level::warning, "the policy has [slurm], but no slurmd runs here");
     examine_slurmd(findings, *pid);
+    examine_cgroups(findings);
     examine_jobs(findings, directory);
 }
 

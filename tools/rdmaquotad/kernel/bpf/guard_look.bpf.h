@@ -236,9 +236,10 @@ static __always_inline int make_unknown(struct kernel_use *use) {
     return refused ? refused : reserve(use->id, unknown_kind, 0);
 }
 
-// One that waits is opened: else nobody would find out whose it is.
+// One that waits is opened: else nobody would find out whose it is. A guard that only watches refuses neither.
 static __always_inline bool makes_nothing(const struct kernel_use *use, u32 kind) {
-    return use->forbidden == forbidden_forever || (use->forbidden && kind != kind_handle);
+    if (!use->forbidden || guard_mode != guard_deny) return false;
+    return use->forbidden == forbidden_forever || kind != kind_handle;
 }
 
 static __always_inline int errno_of(u32 file) {
@@ -253,7 +254,7 @@ static __always_inline int look(u64 ufile, struct file *file, u64 argument, bool
     int refused;
     if (guard_mode == guard_off) return 0;
     use = opener_of(ufile);
-    if (use && use->forbidden == forbidden_forever) return refusal(errno_of((u32)use->id));  // whatever it seems to ask for
+    if (use && makes_nothing(use, kind_handle)) return refusal(errno_of((u32)use->id));  // whatever it seems to ask for
     request = sleeps ? read_asleep(argument) : read_awake(argument);
     if (request == ~0ULL) return 0;
     kind = request >> bytes_bits;

@@ -83,15 +83,32 @@ struct object {
     void *object;
 };
 
-// An api outlives the file, so that its kind can be kept with the file, at the place that its address hashes to.
-static __always_inline u32 kind_of(struct kernel_use *opener, const struct object *it) {
+// An api outlives the file, so that its kind can be kept with the file: at the place that its address hashes to, or the next.
+enum { kind_probes = 2 };
+
+static __always_inline u32 kind_place(const struct object *it, u32 probe) {
+    return (lower_half(it->api) / 32 + probe) % known_kinds;
+}
+
+static __always_inline u32 read_kind(struct kernel_use *opener, const struct object *it) {
     struct uverbs_api_object *api = (void *)it->api;
-    u32 place = lower_half(it->api) / 32 % known_kinds, kind = opener->kinds[place];
-    if (opener->apis[place] == it->api && kind != 0) return kind;
-    kind = BPF_CORE_READ(api, id);
+    u32 kind = BPF_CORE_READ(api, id);
     if (kind >= kind_second_handle) kind = kind_driver;
-    if (__sync_val_compare_and_swap(&opener->apis[place], 0, it->api) == 0) opener->kinds[place] = kind;
+    for (u32 probe = 0; probe < kind_probes; ++probe) {
+        u32 place = kind_place(it, probe);
+        u64 before = __sync_val_compare_and_swap(&opener->apis[place], 0, it->api);
+        if (before == 0) opener->kinds[place] = kind;
+        if (before == 0 || before == it->api) break;
+    }
     return kind;
+}
+
+static __always_inline u32 kind_of(struct kernel_use *opener, const struct object *it) {
+    for (u32 probe = 0; probe < kind_probes; ++probe) {
+        u32 place = kind_place(it, probe), kind = opener->kinds[place];
+        if (opener->apis[place] == it->api && kind != 0) return kind;
+    }
+    return read_kind(opener, it);
 }
 
 // The bytes that an object of this kind takes; 0 for most kinds.
