@@ -1,6 +1,6 @@
 #!/bin/bash
-# debs.sh RELEASE: prints a directory with that release's packages of HEAD, without debug symbols, for suites that run from
-# what is installed. They are built once for each commit, and kept in the build directory (RDMAQUOTA_BUILD). Root only.
+# debs.sh RELEASE: prints a directory with that release's packages of HEAD, for suites that run from what is installed. They
+# are built once for each commit, and kept in the build directory (RDMAQUOTA_BUILD). Root only.
 set -eu
 repo=$(cd "$(dirname "$0")/../.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
@@ -14,7 +14,6 @@ if [ "$(cat "$kept/commit" 2> /dev/null)" != "$commit" ]; then
     git -C "$repo" diff --quiet HEAD || echo "debs.sh: what is not committed is not in the packages" >&2
     rm -rf "$kept"
     "$repo/tools/package.sh" --output "$kept" "$1" >&2
-    rm -f "$kept/$1"/*-dbgsym*
     echo "$commit" > "$kept/commit"
 fi
 echo "$kept/$1"

@@ -68,7 +68,17 @@ newer() {
     rm -rf "$2/unpacked"
 }
 
-lint() { in_root "$1" sh -c 'lintian --allow-root --fail-on error,warning /build/*.changes'; }
+# take RELEASE: the packages that other suites run from too
+take() {
+    local debs
+    debs=$("$here/debs.sh" "$1") && cp -r "$debs" "$packages/$1"
+}
+
+# lint ROOT DIR: the packages in DIR
+lint() {
+    rm -rf "$1/packages" && cp -r "$2" "$1/packages"
+    in_root "$1" sh -c 'lintian --allow-root --fail-on error,warning /packages/*.changes'
+}
 
 # Its packages must lie where the guest sees them: in the build directory.
 in_guest() {
@@ -112,12 +122,12 @@ upgrade() {
 
 test_release() {
     local release=$1 root first
-    succeeds "$release: the packages are built" for_release "$release" || return
-    [ -d "$packages/$release" ] || return
+    succeeds "$release: the packages are built" take "$release" || return
+    [ -d "$packages/$release" ] && lock "$release" || return
     root=$(build_root "$release")
     quietly "$root.log" in_root "$root" apt-get install -y -qq --no-install-recommends "${needed[@]}" ||
         not_ok "$release: what the tests need is installed"
-    succeeds "$release: lintian has nothing against them" lint "$root"
+    succeeds "$release: lintian has nothing against them" lint "$root" "$work/$release"
     examine "$work/$release" "$root"
     rm -rf "$work/old" "$work/new"
     cp -r "$work/$release" "$work/old" && rm -f "$work"/old/*-dbgsym*
