@@ -149,7 +149,7 @@ __attribute__((noinline)) int look_closely(u32 file, u32 kind, u64 bytes) {
 __attribute__((noinline)) int row_takes(u32 row, u32 kind, u64 bytes) {
     struct amounts amounts = amounts_of(kind, bytes);
     struct guard_row *of = row_at(row);
-    u32 lacking;
+    u32 lacking, resource;
     bool taken;
     if (!of) return 0;
     lacking = take(of, &amounts);
@@ -161,7 +161,8 @@ __attribute__((noinline)) int row_takes(u32 row, u32 kind, u64 bytes) {
         return lacking;
     }
     if (!taken) add(of->used, &amounts, 1);
-    if (lacking - 1 < guard_resources) __sync_fetch_and_add(&of->refused[lacking - 1], 1);
+    resource = opaque(lacking - 1);
+    if (resource < guard_resources) __sync_fetch_and_add(&of->refused[resource], 1);
     return 0;
 }
 

@@ -73,7 +73,7 @@ __attribute__((noinline)) u32 enter_process(u32 pid, u64 since, u32 device, u32 
     struct guard_row *limits = row_at(process_class), *row;
     if (!limits || process_class == 0) return 0;
     for (u32 probe = 0; probe < process_probes; ++probe) {
-        u32 at = (first + probe) % process_rows;
+        u32 at = modulo(first + probe, process_rows);
         if (at == 0 || !(row = row_at(at)) || !share_row(row, process_word(pid, since, device))) continue;
         row->pid = pid;
         row->since = since;

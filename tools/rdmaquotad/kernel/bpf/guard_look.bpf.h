@@ -127,6 +127,7 @@ static __always_inline u32 read_header(struct asked *it, u64 from, bool sleeps) 
 static __always_inline u32 read_attributes(struct asked *it, u64 from, u32 have, bool sleeps) {
     u32 count = header_of(it)->num_attrs;
     if (count > looked_attributes) count = looked_attributes;
+    count = opaque(count);
     if (count <= have) return count;
     return read_user(it->attributes, count * sizeof it->attributes[0], from + sizeof it->header, sleeps) == 0 ? count : unreadable;
 }

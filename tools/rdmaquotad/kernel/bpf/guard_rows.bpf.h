@@ -106,7 +106,7 @@ __attribute__((noinline)) u64 process_sum(u32 row, u32 resource) {
     if (!own || resource >= guard_resources) return 0;
     u32 first = slot_of(own->pid, 0, process_rows, 0);
     for (u32 probe = 0; probe < process_probes; ++probe) {
-        other = row_at((first + probe) % process_rows);
+        other = row_at(modulo(first + probe, process_rows));
         if (other && other->since == own->since && other->pid == own->pid) sum += other->used[resource];
     }
     return sum;

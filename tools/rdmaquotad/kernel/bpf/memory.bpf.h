@@ -30,8 +30,22 @@ static __always_inline u32 lower_half(u64 address) {
     return half;
 }
 
+// The same number, of which the compiler knows nothing any more: so it is compared itself, not one that it was made from, and
+// the verifier learns its bound.
+static __always_inline u32 opaque(u32 number) {
+    asm volatile("" : "+w"(number));
+    return number;
+}
+
+// The remainder by a constant power of two. A compiler that sees where a `%` is used may write a comparison for it, of which
+// the verifier learns no bound.
+static __always_inline u32 modulo(u32 number, u32 power) {
+    asm volatile("%0 &= %1" : "+w"(number) : "i"(power - 1));
+    return number;
+}
+
 // The index to try as number `probe` for an address, in a table of `slots`, a power of two. Of an address, the lowest
 // `same_bits` tell nothing.
 static __always_inline u32 slot_of(u32 address, u32 same_bits, u32 slots, u32 probe) {
-    return ((address >> same_bits) * 0x9e3779b1U / (~0U / slots + 1) + probe) % slots;
+    return modulo((address >> same_bits) * 0x9e3779b1U / (~0U / slots + 1) + probe, slots);
 }

@@ -87,7 +87,7 @@ struct object {
 enum { kind_probes = 2 };
 
 static __always_inline u32 kind_place(const struct object *it, u32 probe) {
-    return (lower_half(it->api) / 32 + probe) % known_kinds;
+    return modulo(lower_half(it->api) / 32 + probe, known_kinds);
 }
 
 static __always_inline u32 read_kind(struct kernel_use *opener, const struct object *it) {
