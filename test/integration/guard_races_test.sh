@@ -115,6 +115,12 @@ sleep 1
 is "beside one that keeps the device file locked there is room" "$(grep pd: locked)" "pd: 2 of 2"
 kill $keeper
 wait $keeper 2> /dev/null
+rdmaquota set "$device" hca_handle=1 > /dev/null
+sleep 1
+"$programs/sacrifices" pairs 500 < /dev/null > pairs 2>&1
+is "threads that open a context by one file have no more than one, and are not killed" "$(head -n 2 pairs)" $'twice: 0\nkilled: 0'
+until_counted default hca_handle 0
+is "and leave none in the books" "$(counted default hca_handle)" 0
 rdmaquota unset "$device" hca_handle > /dev/null
 
 # Killed at any moment, they leave nothing.

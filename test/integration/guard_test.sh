@@ -172,6 +172,13 @@ if [[ $(uname -r) == 6.1.* ]]; then
     try unshare --mount sh -c "mount --bind /dev/null /etc/libibverbs.d/rdmaquota.driver; exec $objects -d rxe_34 pd=9 wait"
     has "the limits hold on the 35th device" "$out" "pd: 4 of 9, then EDQUOT"
     is "and the sidecar runs" "$(kill -0 "$sidecar" && echo yes)" yes
+    cp policy.toml before.toml
+    printf '[process."*"]\npd = 4\n' >> policy.toml
+    rdmaquota reload policy.toml > /dev/null
+    sleep 1
+    try "$programs/around" devices 34
+    is "a process with limits of its own opens all of them" "$out" "pd: 34 of 34"
+    rdmaquota reload before.toml > /dev/null
     for i in $(seq 34); do
         rdma link delete rxe_$i
         ip link delete many$i

@@ -76,6 +76,23 @@ until_counted default pd 0
 try "$programs/raw_uverbs" ioctl 3
 is "and others open it again when that is gone" "$out" "pd: 3 of 3"
 
+# --- children that let themselves be killed, whose descriptors live on
+try "$programs/sacrifices" vector 1000
+is "one writev of many requests makes nothing" "$have" 0
+try "$programs/sacrifices" ring 20
+is "nor does io_uring with another's credentials" "$have" 0
+try "$programs/sacrifices" opened 20
+is "children that opened the device before make one too many together" "$have" 6
+until_counted default pd 0
+set_limit cq=1
+try "$programs/sacrifices" kinds 10
+is "also where something else is exceeded in between, and is not any more" "$have" 6
+unset_limit cq
+until_counted default pd 0
+try "$programs/sacrifices" pages 40
+is "requests that cannot be read make one too many, by however many files" "$have" 6
+until_counted default pd 0
+
 # --- nobody there to know a tenant
 mkdir -p /sys/fs/cgroup/jobs
 cat > policy.toml << 'END'
@@ -110,6 +127,11 @@ END
 rdmaquota reload policy.toml > /dev/null
 sleep 2
 guard_is deny
+try "$programs/sacrifices" users 12
+some=$(sed -n 's/.*users: \([0-9]*\).*/\1/p' <<< "$out")
+is "users of a user namespace make too much once before they are known, not each of them" \
+    "$([ "${some:-0}" -ge 1 ] && [ "$some" -le 2 ] && echo yes || echo "$out")" yes
+until_counted default pd 0
 # Users are known from their first opening on.
 for user in 65534 65533 65532 65531; do as $user "$work/raw_uverbs" ioctl 0 < /dev/null > /dev/null; done
 sleep 2

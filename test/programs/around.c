@@ -17,6 +17,7 @@
  *   around flight COUNT      one, by a descriptor that no process had while it printed "waiting" a first time; it made two
  *                            before that, which do not count in what it says
  *   around refused COUNT     64 threads named "refused", for whose ioctls refuser.bpf.c is, and then one with another name
+ *   around devices COUNT     the contexts of as many devices, instead of PDs
  *   around opens COUNT       contexts instead of PDs, whose files stay open also where they are refused
  *
  * Prints "pd: MADE of COUNT" and the last error's name, "waiting", and reads a line.
@@ -308,6 +309,22 @@ static void by_opening(void)
 	}
 }
 
+static void on_devices(void)
+{
+	for (int i = 0; i < wanted; i++) {
+		struct ib_uverbs_get_context in = { 0 };
+		struct ib_uverbs_get_context_resp out;
+		char path[64];
+
+		snprintf(path, sizeof path, "/dev/infiniband/uverbs%d", i);
+		fd = open(path, O_RDWR);
+		if (fd >= 0 && !by_ioctl(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &in, sizeof in, &out, sizeof out))
+			made++;
+		else
+			last_error = errno;
+	}
+}
+
 static void report(void)
 {
 	printf("pd: %d of %d%s%s\n", made, wanted, last_error ? " " : "", last_error ? strerrorname_np(last_error) : "");
@@ -363,6 +380,8 @@ int main(int argc, char **argv)
 		in_flight();
 	} else if (!strcmp(how, "opens")) {
 		by_opening();
+	} else if (!strcmp(how, "devices")) {
+		on_devices();
 	} else if (!strcmp(how, "missing")) {
 		make(wanted, from_missing);
 	} else {

@@ -84,8 +84,8 @@ struct guest_key {
 enum { guard_object = 16, guard_mr_bytes = 17, guard_dm_bytes = 18, guard_other = 19, guard_resources = 20 };
 
 // The first rows are those of processes, entered by the program; then come the sidecar's.
-enum { guard_rows = 1 << 15, process_rows = 1 << 13, process_probes = 16, guard_depth = 12, most_guarded_devices = 64 };
-enum { reservation_slots = 1 << 12, reservation_probes = 32 };
+enum { guard_rows = 1 << 15, process_rows = 1 << 13, process_probes = 64, guard_depth = 12, most_guarded_devices = 64 };
+enum { reservation_slots = 1 << 14, reservation_probes = 32, opening_slots = 1 << 12, opening_probes = 32 };
 
 // What a process or a tenant uses of one device, and may use of it.
 struct guard_row {
@@ -99,7 +99,7 @@ struct guard_row {
     u64 process;   // (process) which one, on which device: a hash, and how many files it has open; 0: the row is free
     u64 since;     // (process) when it started, in nanoseconds since boot; no two processes have this and the pid the same
     u32 process_class;  // (process) the row that its limits are taken from
-    u32 exceeded;  // (tenant) the limit that it exceeded by a way that cannot be refused: row << 8 | resource + 1; 0: none
+    u32 exceeded;  // (tenant) a bit for each resource of which it exceeded a limit, also one above it, by a way that cannot be refused
 };
 
 // Whose a row is: a tenant's by its key, on a device or for "total", for each of its processes (0) or as a whole (1). Names
@@ -136,7 +136,7 @@ struct guard_file {
     u64 held[guard_resources];  // made or about to be made through it
     u64 id;        // the opener's
     u64 since;     // when its process started
-    u64 ids;       // of who opened it, also where the policy does not look at them; 0 for root
+    u64 ids;       // of who opened it, also where the policy does not look at them, see guard_maker(); 0 for root
     u64 changing;  // bytes in `held` of re-registrations that have not ended
     struct guard_who who;
     u32 pid;
@@ -146,6 +146,12 @@ struct guard_file {
     u32 learnt;    // 1 + a kind that was made beyond a limit by a method that is not known; 0: none was
     u32 closely;   // looked at first, before room is taken
     struct guard_stamp stamp;
+};
+
+// A file by which a thread is opening a context.
+struct opening {
+    u64 file;    // address of the struct ib_uverbs_file; 0: free
+    u64 thread;  // the last one's where both are not 0
 };
 
 // What a thread was allowed to make, until it has made it.

@@ -173,8 +173,8 @@ std::vector<std::string> Guard::problems() const {
     if (const auto without = parts_->rows.without(); without != 0)
         lines.push_back(fmt::format("there is no room for {} more rows: the limits of some tenants do not hold", without));
     if (!GuardProgram::may_sleep())
-        lines.push_back("BPF is not among the kernel's security modules (/sys/kernel/security/lsm): a request in pages that are not "
-                        "in memory is not looked at, and who exceeds a limit by one is killed");
+        lines.push_back("BPF is not among the kernel's security modules (/sys/kernel/security/lsm): by a request in pages "
+                        "that are not in memory a tenant may get one object too much, of each resource");
     return lines;
 }
 

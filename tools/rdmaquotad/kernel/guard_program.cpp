@@ -29,8 +29,10 @@ const Look looks[] = {
     {"ib_uverbs_rereg_mr", "on_rereg_end", If::always, false},
     {"ib_uverbs_ioctl", "on_ioctl_end", If::always, false},
     {"bpf_lsm_file_ioctl_compat", "on_ioctl_compat", If::hooks, false},
+    {"bpf_lsm_file_permission", "on_write", If::hooks, false},
     {"bpf_lsm_file_ioctl", "on_ioctl", If::hooks, true},
     {"security_file_ioctl_compat", "on_ioctl_compat_modify", If::no_hooks, false},
+    {"security_file_permission", "on_write_modify", If::no_hooks, false},
     {"security_file_ioctl", "on_ioctl_modify", If::no_hooks, true},
 };
 const char* const tables[] = {"stamps", "names"};

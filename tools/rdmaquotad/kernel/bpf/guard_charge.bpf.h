@@ -261,7 +261,7 @@ __attribute__((noinline)) int row_exceeds(u32 file, u32 row, u32 kind, u64 bytes
     tell_guard(told_exceeded, file, row, lacking - 1, bytes);
     if (!of->enforced) return 0;
     own = own_row(it);
-    if (own && row >= process_rows) own->exceeded = row << 8 | lacking;
+    if (own && row >= process_rows) __sync_fetch_and_or(&own->exceeded, 1U << (lacking - 1) % guard_resources);
     return 1;
 }
 
@@ -282,14 +282,27 @@ static __always_inline int charge_made(u64 id, u32 kind, u64 bytes) {
     return exceeds((u32)id, kind, bytes);
 }
 
-// While the file's tenant exceeds what it once did: the errno to refuse with; else it could do so again by each new file.
+// The first of these resources that the row has too much of, + 1; 0: none.
+__attribute__((noinline)) u32 excess_of(u32 row, u32 resources) {
+    const struct guard_row *of = row_at(row);
+    if (!of || !of->enforced) return 0;
+    for (u32 resource = 0; resource < guard_resources; ++resource)
+        if (resources & 1U << resource && !has_room(of, row, resource, 0)) return resource + 1;
+    return 0;
+}
+
+// While there is more than the file's tenant or those above it may have of what it once exceeded: the errno to refuse with;
+// else it could do so again by each new file. A process that has too much is judged itself.
 __attribute__((noinline)) int refuses_more(u32 file) {
     struct guard_file *it = file_at(file);
-    struct guard_row *own = it ? own_row(it) : 0, *of;
-    u32 exceeded = own ? own->exceeded : 0, resource = (exceeded & 0xff) - 1;
-    if (!exceeded || guard_mode != guard_deny || resource >= guard_resources) return 0;
-    of = row_at(exceeded >> 8);
-    if (of && of->enforced && !has_room(of, exceeded >> 8, resource, 0)) return refuse(file, exceeded >> 8, resource, 0);
-    own->exceeded = 0;
+    struct guard_row *own = it ? own_row(it) : 0;
+    u32 exceeded = own ? own->exceeded : 0, excess;
+    if (!exceeded || guard_mode != guard_deny) return 0;
+    for (u32 i = 0; i < guard_depth; ++i) {
+        if (i >= it->stamp.count) break;
+        u32 row = it->stamp.rows[i];
+        if (row >= process_rows && (excess = excess_of(row, exceeded)) != 0) return refuse(file, row, excess - 1, 0);
+    }
+    __sync_val_compare_and_swap(&own->exceeded, exceeded, 0);
     return 0;
 }

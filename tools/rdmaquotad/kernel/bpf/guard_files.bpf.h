@@ -56,25 +56,28 @@ static __always_inline u64 process_word(u32 pid, u64 since, u32 device) {
     return GUARD_HASH_END(hash) << files_bits;
 }
 
-// Counts one more file. False when the row is another's.
-static __always_inline bool share_row(struct guard_row *row, u64 process) {
+// Counts one more file. 0 when the row is another's.
+__attribute__((noinline)) int share_row(u32 at, u64 process) {
+    struct guard_row *row = row_at(at);
+    if (at == 0 || at >= process_rows || !row) return 0;
     for (u32 i = 0; i < most_attempts; ++i) {
         u64 before = row->process;
-        if (before != 0 && before >> files_bits != process >> files_bits) return false;
-        if (__sync_val_compare_and_swap(&row->process, before, (before ? before : process) + 1) == before) return true;
+        if (before != 0 && before >> files_bits != process >> files_bits) return 0;
+        if (__sync_val_compare_and_swap(&row->process, before, (before ? before : process) + 1) == before) return 1;
     }
-    return false;
+    return 0;
 }
 
 // Finds or makes the row of a process on a device, and counts one more file. 0, and lost, when there is no room. Threads that
 // come at once have the same row, and write the same to it.
 __attribute__((noinline)) u32 enter_process(u32 pid, u64 since, u32 device, u32 process_class) {
     u32 first = slot_of(pid, 0, process_rows, 0);
+    u64 word = process_word(pid, since, device);
     struct guard_row *limits = row_at(process_class), *row;
     if (!limits || process_class == 0) return 0;
     for (u32 probe = 0; probe < process_probes; ++probe) {
         u32 at = modulo(first + probe, process_rows);
-        if (at == 0 || !(row = row_at(at)) || !share_row(row, process_word(pid, since, device))) continue;
+        if (!share_row(at, word) || !(row = row_at(at))) continue;
         row->pid = pid;
         row->since = since;
         row->process_class = process_class;
@@ -169,6 +172,22 @@ static __always_inline void await_stamp(struct guard_file *it, u32 file) {
     tell_guard(told_pending, file, 0, 0, 0);
 }
 
+// Who is remembered to have made too much while it was not known: the user, or who made the user namespace that it is in, since
+// there one has as many ids as one likes.
+enum { deepest_namespace = 33 };
+__attribute__((noinline)) u64 guard_maker(u64 ids) {
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+    struct user_namespace *space = BPF_CORE_READ(task, cred, user_ns);
+    u32 owner = 0;
+    for (u32 i = 0; i < deepest_namespace; ++i) {
+        struct user_namespace *above = BPF_CORE_READ(space, parent);
+        if (!above) break;
+        owner = BPF_CORE_READ(space, owner.val);
+        space = above;
+    }
+    return owner ? GUARD_HASH_END(GUARD_HASH_NEXT(GUARD_HASH_BEGIN, owner)) : ids;
+}
+
 // Begins the guard's part of a file that was entered just now, for the process that has it.
 static __always_inline struct guard_file *begin_file(u64 id, struct task_struct *task, u64 ids) {
     struct guard_file *it = file_at((u32)id);
@@ -179,7 +198,7 @@ static __always_inline struct guard_file *begin_file(u64 id, struct task_struct 
     it->gid = BPF_CORE_READ(task, cred, egid.val);
     it->who.cgroup = guard_asks_cgroup ? BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id) : guard_any;
     it->who.ids = guard_asks_ids ? ids : guard_any;
-    it->ids = it->uid ? ids : 0;
+    it->ids = it->uid ? guard_maker(ids) : 0;
     it->who.device = device_hash((u32)id);
     it->stamp.deny_errno = 122;  // EDQUOT
     it->closely = 1;             // until it has a context, since without one it is forgotten after each refusal

@@ -9,6 +9,7 @@
 #include <rdma/mlx5_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
+#include "guard_opening.bpf.h"
 #include "guard_rereg.bpf.h"
 #include "guard_stock.bpf.h"
 
@@ -230,10 +231,9 @@ static __always_inline int open_context(struct kernel_use *use) {
     return refused ? refused : reserve(use->id, kind_handle, 0);
 }
 
-// A method that made too much once, and was not known, makes nothing while there is too much.
+// What it makes is not known: nothing, while the tenant has too much of something by such a way.
 static __always_inline int make_unknown(struct kernel_use *use) {
-    const struct guard_file *it = file_at((u32)use->id);
-    int refused = it && it->learnt ? refuses_more((u32)use->id) : 0;
+    int refused = refuses_more((u32)use->id);
     return refused ? refused : reserve(use->id, unknown_kind, 0);
 }
 
@@ -248,29 +248,43 @@ static __always_inline int errno_of(u32 file) {
     return it && it->stamp.deny_errno ? it->stamp.deny_errno : 122;  // EDQUOT
 }
 
+// 0, or the errno to refuse with.
+static __always_inline int look_at_request(struct kernel_use *use, u64 request) {
+    u32 kind = request >> bytes_bits;
+    if (makes_nothing(use, kind)) return errno_of((u32)use->id);
+    if (kind == kind_handle) return open_context(use);
+    if (kind == unknown_kind) return make_unknown(use);
+    return reserve(use->id, kind, request & ((1ULL << bytes_bits) - 1));
+}
+
+// By a file without a context, or one that was in flight when the guard began.
+static __always_inline int look_at_opening(struct file *file, u64 request) {
+    u64 ufile = (u64)BPF_CORE_READ(file, private_data), id;  // read so it is a number, as newer verifiers want
+    struct kernel_use *use;
+    bool open;
+    int refused;
+    if (!is_uverbs(file)) return 0;
+    open = BPF_CORE_READ((struct ib_uverbs_file *)ufile, ucontext) != 0;
+    if (!open && !begin_opening(ufile)) return guard_mode == guard_deny ? 122 : 0;  // EDQUOT
+    use = opener_of(ufile);
+    id = use ? use->id : enter_file(ufile);
+    use = &openers[(u32)id % opener_slots];
+    refused = id ? look_at_request(use, request) : guard_mode == guard_deny ? 122 : 0;
+    if (!refused || open) return refused;
+    if (id) abandon(id);
+    end_opening(ufile, false);
+    return refused;
+}
+
 static __always_inline int look(u64 ufile, struct file *file, u64 argument, bool sleeps) {
     struct kernel_use *use;
-    u64 request, id;
-    u32 kind;
-    int refused;
+    u64 request;
     if (guard_mode == guard_off) return 0;
     use = opener_of(ufile);
     if (use && makes_nothing(use, kind_handle)) return refusal(errno_of((u32)use->id));  // whatever it seems to ask for
     request = sleeps ? read_asleep(argument) : read_awake(argument);
     if (request == ~0ULL) return 0;
-    kind = request >> bytes_bits;
-    if (!use) {
-        if (!is_uverbs(file)) return 0;
-        id = enter_file((u64)BPF_CORE_READ(file, private_data));  // read so it is a number, as newer verifiers want
-        if (id == 0) return guard_mode == guard_deny ? -122 : 0;
-        use = &openers[(u32)id % opener_slots];
-    }
-    if (makes_nothing(use, kind)) refused = errno_of((u32)use->id);
-    else if (kind == kind_handle) refused = open_context(use);
-    else if (kind == unknown_kind) refused = make_unknown(use);
-    else refused = reserve(use->id, kind, request & ((1ULL << bytes_bits) - 1));
-    if (refused) abandon(use->id);
-    return refusal(refused);
+    return refusal(use && use->created[kind_handle] ? look_at_request(use, request) : look_at_opening(file, request));
 }
 
 // A context of a device is open. By a way that was not looked at, a tenant may have opened it that must not now.

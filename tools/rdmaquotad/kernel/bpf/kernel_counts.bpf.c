@@ -44,7 +44,7 @@
 #include "tools/common/guard/kernel_counts.h"
 #include "kernel_types.h"
 #include "objects.bpf.h"
-#include "guard_look.bpf.h"
+#include "guard_write.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -108,6 +108,7 @@ int BPF_PROG(on_open, struct uverbs_attr_bundle *attributes, int status) {
 SEC("fexit/uverbs_destroy_ufile_hw")
 int BPF_PROG(on_close, struct ib_uverbs_file *file) {
     if (!file->ucontext) closed((u64)file);
+    if (opening_count) end_opening((u64)file, true);
     return 0;
 }
 
@@ -170,6 +171,11 @@ int BPF_PROG(on_ioctl_compat, struct file *file, unsigned int command, unsigned 
     return command == RDMA_VERBS_IOCTL ? look((u64)file->private_data, file, argument, false) : 0;
 }
 
+SEC("lsm/file_permission")
+int BPF_PROG(on_write, struct file *file, int mask) {
+    return mask & may_write && has_old_write(file) ? look_at_write(file) : 0;
+}
+
 // Also where it failed: it may have failed to answer only.
 SEC("fexit/ib_uverbs_rereg_mr")
 int BPF_PROG(on_rereg_end, struct uverbs_attr_bundle *attributes) {
@@ -179,8 +185,9 @@ int BPF_PROG(on_rereg_end, struct uverbs_attr_bundle *attributes) {
 }
 
 SEC("fexit/ib_uverbs_ioctl")
-int BPF_PROG(on_ioctl_end) {
+int BPF_PROG(on_ioctl_end, struct file *file) {
     give_up_reservation(bpf_get_current_pid_tgid());
+    if (opening_count) end_opening((u64)file->private_data, false);
     return 0;
 }
 
@@ -195,6 +202,12 @@ SEC("fmod_ret/security_file_ioctl_compat")
 int BPF_PROG(on_ioctl_compat_modify, struct file *file, unsigned int command, unsigned long argument, int refused) {
     if (refused || command != RDMA_VERBS_IOCTL) return refused;
     return look((u64)file->private_data, file, argument, false);
+}
+
+SEC("fmod_ret/security_file_permission")
+int BPF_PROG(on_write_modify, struct file *file, int mask, int refused) {
+    if (refused || !(mask & may_write) || !has_old_write(file)) return refused;
+    return look_at_write(file);
 }
 
 SEC("iter/task_file")

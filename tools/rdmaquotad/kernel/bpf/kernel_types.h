@@ -21,9 +21,15 @@ struct group_info {
     kgid_t gid[];
 };
 
+struct user_namespace {
+    struct user_namespace *parent;
+    kuid_t owner;
+};
+
 struct cred {
     kuid_t euid;
     kgid_t egid;
+    struct user_namespace *user_ns;
     struct group_info *group_info;
 };
 
@@ -49,6 +55,8 @@ struct module {
 
 struct file_operations {
     struct module *owner;
+    void *write;
+    void *write_iter;
 };
 
 struct file {
@@ -61,6 +69,7 @@ struct signal_struct {
 };
 
 struct task_struct {
+    unsigned int flags;
     int tgid;
     __u64 start_boottime;
     struct signal_struct *signal;

@@ -1,0 +1,55 @@
+// write(2) on a device's file: only the commit of an object tells what it makes, and judges. Killing stops a thread at the end of
+// its system call, so a call that makes many requests at once must not begin.
+#pragma once
+
+#include "guard_look.bpf.h"
+
+// Of the kernel: MAY_WRITE; PF_IO_WORKER, PF_USER_WORKER and PF_KTHREAD.
+enum { may_write = 2, no_program = 0x10 | 0x4000 | 0x200000 };
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs___x86 {
+    unsigned long ax, orig_ax;
+} __attribute__((preserve_access_index));
+
+// 1 is write, 4 that of 32-bit programs; x32 programs add a bit. Neither number is a writing call of the other's. Until a
+// call returns, its result is -ENOSYS; after that the kernel may do the work of io_uring.
+static __always_inline bool is_in_write(const void *registers) {
+    const struct pt_regs___x86 *regs = registers;
+    u64 number = BPF_CORE_READ(regs, orig_ax) & ~0x40000000ULL;
+    return (int)BPF_CORE_READ(regs, ax) == -38 && (number == 1 || number == 4);
+}
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs___arm64 {
+    int syscallno;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool is_in_write(const void *registers) {
+    const struct pt_regs___arm64 *regs = registers;
+    int number = BPF_CORE_READ(regs, syscallno);
+    return number == 64 || number == 4;
+}
+#else
+#error "the guard knows the registers of x86-64 and arm64 only"
+#endif
+
+// Not writev(2) or its like, nor io_uring, by which one process also writes with the credentials of another.
+static __always_inline bool writes_itself(void) {
+    struct task_struct *task = bpf_get_current_task_btf();
+    if (task->flags & no_program) return false;
+    return is_in_write((const void *)bpf_task_pt_regs(task));
+}
+
+// Few files have the old `write` only, which are told apart last.
+static __always_inline bool has_old_write(struct file *file) { return file->f_op->write && !file->f_op->write_iter; }
+
+// A tenant that exceeds a limit writes no requests at all: what they make, and whether they are not changed, is not known.
+static __always_inline int look_at_write(struct file *file) {
+    struct kernel_use *use;
+    if (guard_mode != guard_deny || !is_uverbs(file)) return 0;
+    if (!writes_itself()) return -13;  // EACCES, as the kernel has it for a file that another one opened
+    use = opener_of((u64)BPF_CORE_READ(file, private_data));
+    if (!use) return 0;
+    if (makes_nothing(use, kind_handle)) return refusal(errno_of((u32)use->id));
+    return refusal(refuses_more((u32)use->id));
+}
