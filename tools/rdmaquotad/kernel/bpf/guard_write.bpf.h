@@ -8,24 +8,24 @@
 enum { may_write = 2, no_program = 0x10 | 0x4000 | 0x200000 };
 
 #if defined(__TARGET_ARCH_x86)
-struct pt_regs___x86 {
+struct pt_regs___call {
     unsigned long ax, orig_ax;
 } __attribute__((preserve_access_index));
 
 // 1 is write, 4 that of 32-bit programs; x32 programs add a bit. Neither number is a writing call of the other's. Until a
 // call returns, its result is -ENOSYS; after that the kernel may do the work of io_uring.
 static __always_inline bool is_in_write(const void *registers) {
-    const struct pt_regs___x86 *regs = registers;
+    const struct pt_regs___call *regs = registers;
     u64 number = BPF_CORE_READ(regs, orig_ax) & ~0x40000000ULL;
     return (int)BPF_CORE_READ(regs, ax) == -38 && (number == 1 || number == 4);
 }
 #elif defined(__TARGET_ARCH_arm64)
-struct pt_regs___arm64 {
+struct pt_regs___call {
     int syscallno;
 } __attribute__((preserve_access_index));
 
 static __always_inline bool is_in_write(const void *registers) {
-    const struct pt_regs___arm64 *regs = registers;
+    const struct pt_regs___call *regs = registers;
     int number = BPF_CORE_READ(regs, syscallno);
     return number == 64 || number == 4;
 }
