@@ -22,6 +22,7 @@
  *
  * Prints "pd: MADE of COUNT" and the last error's name, "waiting", and reads a line.
  */
+#include "descriptors.h"
 #include "raw_uverbs.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,7 +30,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 enum { threads = 64, most_tries = 20000 };
@@ -159,27 +159,17 @@ static void by_child(void)
 static int by_many(int file, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
 	enum { others = 20 };
+	struct invocation last = invocation(command, in, in_bytes, out, out_bytes);
 	struct {
 		struct ib_uverbs_ioctl_hdr head;
 		struct ib_uverbs_attr attrs[others + 3];
-	} call = {
-		.head = {
-			.length = sizeof call,
-			.object_id = UVERBS_OBJECT_DEVICE,
-			.method_id = UVERBS_METHOD_INVOKE_WRITE,
-			.num_attrs = others + 3,
-			.driver_id = RDMA_DRIVER_RXE,
-		},
-		.attrs = {
-			[others] = { .attr_id = UVERBS_ATTR_WRITE_CMD, .len = sizeof(__u64), .flags = UVERBS_ATTR_F_MANDATORY, .data = command },
-			[others + 1] = { .attr_id = UVERBS_ATTR_CORE_IN, .len = in_bytes, .flags = UVERBS_ATTR_F_MANDATORY },
-			[others + 2] = { .attr_id = UVERBS_ATTR_CORE_OUT, .len = out_bytes, .flags = UVERBS_ATTR_F_MANDATORY, .data = (__u64)out },
-		},
-	};
+	} call = { .head = last.head };
 
+	call.head.length = sizeof call;
+	call.head.num_attrs = others + 3;
 	for (int i = 0; i < others; i++) /* nobody knows these, and nobody must */
 		call.attrs[i].attr_id = 0x3f0 + i;
-	memcpy(&call.attrs[others + 1].data, in, in_bytes);
+	memcpy(call.attrs + others, last.attrs, sizeof last.attrs);
 	return ioctl(file, RDMA_VERBS_IOCTL, &call);
 }
 
@@ -200,27 +190,10 @@ static void by_victims(void)
 /* In a file's page that was dropped from memory. */
 static int from_missing(int file, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
-	struct {
-		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr attrs[3];
-	} call = {
-		.head = {
-			.length = sizeof call,
-			.object_id = UVERBS_OBJECT_DEVICE,
-			.method_id = UVERBS_METHOD_INVOKE_WRITE,
-			.num_attrs = 3,
-			.driver_id = RDMA_DRIVER_RXE,
-		},
-		.attrs = {
-			{ .attr_id = UVERBS_ATTR_WRITE_CMD, .len = sizeof(__u64), .flags = UVERBS_ATTR_F_MANDATORY, .data = command },
-			{ .attr_id = UVERBS_ATTR_CORE_IN, .len = in_bytes, .flags = UVERBS_ATTR_F_MANDATORY },
-			{ .attr_id = UVERBS_ATTR_CORE_OUT, .len = out_bytes, .flags = UVERBS_ATTR_F_MANDATORY, .data = (__u64)out },
-		},
-	};
-	int page = open("page", O_RDWR | O_CREAT | O_TRUNC, 0600), status;
+	struct invocation call = invocation(command, in, in_bytes, out, out_bytes);
+	int page = file_with(&call), status;
 
-	memcpy(&call.attrs[1].data, in, in_bytes);
-	if (page < 0 || write(page, &call, sizeof call) != sizeof call || ftruncate(page, 4096))
+	if (page < 0)
 		return -1;
 	void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, page, 0);
 	madvise(memory, 4096, MADV_DONTNEED);
@@ -228,23 +201,6 @@ static int from_missing(int file, unsigned command, void *in, size_t in_bytes, v
 	munmap(memory, 4096);
 	close(page);
 	return status;
-}
-
-static void pass(int socket, int file, bool take)
-{
-	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 0;
-	struct iovec data = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
-	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-
-	head->cmsg_level = SOL_SOCKET;
-	head->cmsg_type = SCM_RIGHTS;
-	head->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(head), &file, sizeof file);
-	if (!take && sendmsg(socket, &message, 0) < 0)
-		perror("sendmsg");
-	if (take && recvmsg(socket, &message, 0) > 0)
-		memcpy(&fd, CMSG_DATA(head), sizeof fd);
 }
 
 static void by_fresh(void)
@@ -259,7 +215,7 @@ static void by_fresh(void)
 			fd = open_context();
 			if (fd < 0)
 				_exit(1);
-			pass(pair[1], fd, false);
+			pass_on(pair[1], fd);
 			wanted = 1000;
 			make(wanted, by_ioctl);
 			make(wanted, by_many);
@@ -267,7 +223,7 @@ static void by_fresh(void)
 		}
 		close(pair[1]);
 		waitpid(pid, &status, 0);
-		pass(pair[0], -1, true); /* as it dies, what it passed on is kept */
+		fd = take_over(pair[0]); /* as it dies, what it passed on is kept */
 		close(pair[0]);
 	}
 }
@@ -279,15 +235,24 @@ static void in_flight(void)
 	wanted += 2;
 	make(2, by_ioctl);
 	socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
-	pass(pair[1], fd, false);
+	pass_on(pair[1], fd);
 	close(fd);
 	puts("waiting");
 	fflush(stdout);
 	getchar();
-	pass(pair[0], -1, true);
+	fd = take_over(pair[0]);
 	wanted -= made;
 	made = 0;
 	make(wanted, by_ioctl);
+}
+
+static void open_one(const char *path)
+{
+	fd = open(path, O_RDWR);
+	if (fd >= 0 && !get_context(fd, by_ioctl))
+		made++;
+	else
+		last_error = errno;
 }
 
 /* Each file takes a number of its own. */
@@ -297,31 +262,17 @@ static void by_opening(void)
 
 	setrlimit(RLIMIT_NOFILE, &files);
 	made = 1;
-	for (int i = 1; i < wanted; i++) {
-		struct ib_uverbs_get_context in = { 0 };
-		struct ib_uverbs_get_context_resp out;
-
-		fd = open("/dev/infiniband/uverbs0", O_RDWR);
-		if (fd >= 0 && !by_ioctl(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &in, sizeof in, &out, sizeof out))
-			made++;
-		else
-			last_error = errno;
-	}
+	for (int i = 1; i < wanted; i++)
+		open_one("/dev/infiniband/uverbs0");
 }
 
 static void on_devices(void)
 {
 	for (int i = 0; i < wanted; i++) {
-		struct ib_uverbs_get_context in = { 0 };
-		struct ib_uverbs_get_context_resp out;
 		char path[64];
 
 		snprintf(path, sizeof path, "/dev/infiniband/uverbs%d", i);
-		fd = open(path, O_RDWR);
-		if (fd >= 0 && !by_ioctl(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &in, sizeof in, &out, sizeof out))
-			made++;
-		else
-			last_error = errno;
+		open_one(path);
 	}
 }
 

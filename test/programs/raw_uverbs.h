@@ -28,12 +28,15 @@ static int by_write(int fd, unsigned command, void *in, size_t in_bytes, void *o
 	return write(fd, buffer, sizeof head + in_bytes) < 0 ? -1 : 0;
 }
 
-static int by_ioctl(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
+/* A write command as an ioctl's request. */
+struct invocation {
+	struct ib_uverbs_ioctl_hdr head;
+	struct ib_uverbs_attr attrs[3];
+};
+
+static struct invocation invocation(unsigned command, const void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
-	struct {
-		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr attrs[3];
-	} call = {
+	struct invocation call = {
 		.head = {
 			.length = sizeof call,
 			.object_id = UVERBS_OBJECT_DEVICE,
@@ -51,7 +54,26 @@ static int by_ioctl(int fd, unsigned command, void *in, size_t in_bytes, void *o
 	/* What fits into a word stands in its place. */
 	if (in_bytes <= sizeof(__u64))
 		memcpy(&call.attrs[1].data, in, in_bytes);
+	return call;
+}
+
+static int by_ioctl(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
+{
+	struct invocation call = invocation(command, in, in_bytes, out, out_bytes);
+
 	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
+}
+
+/* A file with a request in its first page, for mapping it; -1 when it cannot be made. */
+static inline int file_with(const struct invocation *call)
+{
+	int page = open("page", O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	if (page >= 0 && (write(page, call, sizeof *call) != sizeof *call || ftruncate(page, 4096))) {
+		close(page);
+		return -1;
+	}
+	return page;
 }
 
 typedef int way(int, unsigned, void *, size_t, void *, size_t);
@@ -66,16 +88,24 @@ static inline int alloc_pd(int fd, way *call, __u32 *handle)
 	return failed;
 }
 
-/* The first device's file, with a context; -1 when there is none. */
-static inline int open_context(void)
+static inline int get_context(int fd, way *call)
 {
-	struct ib_uverbs_get_context context = { 0 };
-	struct ib_uverbs_get_context_resp answer;
+	struct ib_uverbs_get_context in = { 0 };
+	struct ib_uverbs_get_context_resp out;
+
+	return call(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &in, sizeof in, &out, sizeof out);
+}
+
+/* The first device's file, with a context got in this way; -1 when there is none. */
+static inline int open_device(way *call)
+{
 	int fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
 
-	if (fd >= 0 && by_write(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &context, sizeof context, &answer, sizeof answer)) {
+	if (fd >= 0 && get_context(fd, call)) {
 		close(fd);
 		return -1;
 	}
 	return fd;
 }
+
+static inline int open_context(void) { return open_device(by_write); }

@@ -51,27 +51,8 @@ static int make_mr(void)
 
 static int open_qp(void)
 {
-	struct {
-		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr attrs[3];
-	} call = {
-		.head = {
-			.length = sizeof call,
-			.object_id = UVERBS_OBJECT_DEVICE,
-			.method_id = UVERBS_METHOD_INVOKE_WRITE,
-			.num_attrs = 3,
-			.driver_id = driver,
-		},
-		.attrs = {
-			{ .attr_id = UVERBS_ATTR_WRITE_CMD, .len = 8, .flags = UVERBS_ATTR_F_MANDATORY, .data = IB_USER_VERBS_CMD_OPEN_QP },
-			{ .attr_id = UVERBS_ATTR_CORE_IN, .len = sizeof(struct ib_uverbs_open_qp), .flags = UVERBS_ATTR_F_MANDATORY,
-			  .data = (__u64)nowhere },
-			{ .attr_id = UVERBS_ATTR_CORE_OUT, .len = sizeof(struct ib_uverbs_create_qp_resp), .flags = UVERBS_ATTR_F_MANDATORY,
-			  .data = (__u64)buffer },
-		},
-	};
-
-	return ioctl(context->cmd_fd, RDMA_VERBS_IOCTL, &call);
+	return by_ioctl(context->cmd_fd, IB_USER_VERBS_CMD_OPEN_QP, nowhere, sizeof(struct ib_uverbs_open_qp), buffer,
+			sizeof(struct ib_uverbs_create_qp_resp));
 }
 
 static int rereg(struct ibv_mr *mr, way *call, int flags, long bytes, void *answer)
@@ -143,26 +124,11 @@ static int unknown(long bytes)
 static int reversed(void)
 {
 	struct ib_uverbs_alloc_pd in = { 0 };
-	struct {
-		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr attrs[3];
-	} call = {
-		.head = {
-			.length = sizeof call,
-			.object_id = UVERBS_OBJECT_DEVICE,
-			.method_id = UVERBS_METHOD_INVOKE_WRITE,
-			.num_attrs = 3,
-			.driver_id = driver,
-		},
-		.attrs = {
-			{ .attr_id = UVERBS_ATTR_CORE_OUT, .len = sizeof(struct ib_uverbs_alloc_pd_resp), .flags = UVERBS_ATTR_F_MANDATORY,
-			  .data = (__u64)buffer },
-			{ .attr_id = UVERBS_ATTR_CORE_IN, .len = sizeof in, .flags = UVERBS_ATTR_F_MANDATORY },
-			{ .attr_id = UVERBS_ATTR_WRITE_CMD, .len = 8, .flags = UVERBS_ATTR_F_MANDATORY, .data = IB_USER_VERBS_CMD_ALLOC_PD },
-		},
-	};
+	struct invocation call = invocation(IB_USER_VERBS_CMD_ALLOC_PD, &in, sizeof in, buffer, sizeof(struct ib_uverbs_alloc_pd_resp));
+	struct ib_uverbs_attr first = call.attrs[0];
 
-	memcpy(&call.attrs[1].data, &in, sizeof in);
+	call.attrs[0] = call.attrs[2];
+	call.attrs[2] = first;
 	return ioctl(context->cmd_fd, RDMA_VERBS_IOCTL, &call);
 }
 

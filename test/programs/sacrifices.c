@@ -15,37 +15,17 @@
  *
  * Prints how many children were killed, as "killed: N", then "waiting", and reads a line.
  */
+#include "descriptors.h"
 #include "raw_uverbs.h"
 #include <linux/io_uring.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
 static int wanted, killed;
-
-/* As programs with a verbs library do. */
-static int get_context(int fd)
-{
-	struct ib_uverbs_get_context in = { 0 };
-	struct ib_uverbs_get_context_resp out;
-
-	return by_ioctl(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &in, sizeof in, &out, sizeof out);
-}
-
-static int open_device(void)
-{
-	int fd = open("/dev/infiniband/uverbs0", O_RDWR);
-
-	if (fd >= 0 && get_context(fd)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
 
 static int create_cq(int fd)
 {
@@ -78,33 +58,9 @@ static void await(pid_t pid)
 		killed++;
 }
 
-/* --- descriptors for the parent */
+/* --- the ways */
 
 static int link_ends[2];
-
-static void pass_on(int fd)
-{
-	char space[CMSG_SPACE(sizeof fd)] = { 0 }, byte = 0;
-	struct iovec data = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space };
-	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-
-	*head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
-	memcpy(CMSG_DATA(head), &fd, sizeof fd);
-	sendmsg(link_ends[1], &message, 0);
-}
-
-static int take_over(void)
-{
-	char space[CMSG_SPACE(sizeof(int))] = { 0 }, byte;
-	struct iovec data = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space };
-	int fd = -1;
-
-	if (recvmsg(link_ends[0], &message, 0) == 1 && CMSG_FIRSTHDR(&message))
-		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
-	return fd;
-}
 
 /* A child that has opened the device, and its file; `go` on lets it make too much. */
 struct child {
@@ -123,11 +79,11 @@ static struct child begin_child(int makes_cqs)
 	it.pid = fork();
 	if (it.pid == 0) {
 		__u32 handle;
-		int fd = open_device(), failed = 0;
+		int fd = open_device(by_ioctl), failed = 0;
 		char byte;
 
 		close(ends[1]);
-		pass_on(fd < 0 ? ends[0] : fd);
+		pass_on(link_ends[1], fd < 0 ? ends[0] : fd);
 		if (read(ends[0], &byte, 1) < 0 || fd < 0)
 			_exit(1);
 		while (!failed)
@@ -135,7 +91,7 @@ static struct child begin_child(int makes_cqs)
 		_exit(0);
 	}
 	close(ends[0]);
-	it.fd = take_over();
+	it.fd = take_over(link_ends[0]);
 	return it;
 }
 
@@ -147,17 +103,15 @@ static void end_child(struct child it)
 	await(it.pid);
 }
 
-/* --- the ways */
-
 static void by_vector(void)
 {
 	struct iovec vector[1024];
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		int fd = open_device();
+		int fd = open_device(by_ioctl);
 
-		pass_on(fd);
+		pass_on(link_ends[1], fd);
 		for (int i = 0; i < wanted; i++) {
 			write_request(i);
 			vector[i] = (struct iovec){ &requests[i], sizeof requests[i] };
@@ -165,13 +119,13 @@ static void by_vector(void)
 		_exit(writev(fd, vector, wanted) < 0);
 	}
 	await(pid);
-	take_over();
+	take_over(link_ends[0]);
 }
 
 static void by_ring(void)
 {
 	struct io_uring_params ring = { 0 };
-	int entry = syscall(SYS_io_uring_setup, 8, &ring), fd = open_device();
+	int entry = syscall(SYS_io_uring_setup, 8, &ring), fd = open_device(by_ioctl);
 	int credentials = syscall(SYS_io_uring_register, entry, IORING_REGISTER_PERSONALITY, 0, 0);
 	char *queue = mmap(0, ring.sq_off.array + ring.sq_entries * 4, PROT_READ | PROT_WRITE, MAP_SHARED, entry, IORING_OFF_SQ_RING);
 	struct io_uring_sqe *requested =
@@ -215,36 +169,18 @@ static void by_opened(int between)
 			continue;
 		close(cqs[i].fd);
 		end_child(cqs[i]);
-		close(open_device());
+		close(open_device(by_ioctl));
 	}
 }
 
 #ifdef __x86_64__
 static int by_old_call(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
-	struct {
-		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr attrs[3];
-	} call = {
-		.head = {
-			.length = sizeof call,
-			.object_id = UVERBS_OBJECT_DEVICE,
-			.method_id = UVERBS_METHOD_INVOKE_WRITE,
-			.num_attrs = 3,
-			.driver_id = driver,
-		},
-		.attrs = {
-			{ .attr_id = UVERBS_ATTR_WRITE_CMD, .len = 8, .flags = UVERBS_ATTR_F_MANDATORY, .data = command },
-			{ .attr_id = UVERBS_ATTR_CORE_IN, .len = in_bytes, .flags = UVERBS_ATTR_F_MANDATORY },
-			{ .attr_id = UVERBS_ATTR_CORE_OUT, .len = out_bytes, .flags = UVERBS_ATTR_F_MANDATORY, .data = (__u64)out },
-		},
-	};
-	char name[] = "pageXXXXXX";
-	int page = mkstemp(name);
+	struct invocation call = invocation(command, in, in_bytes, out, out_bytes);
+	int page = file_with(&call);
 	long result;
 
-	memcpy(&call.attrs[1].data, in, in_bytes < 8 ? in_bytes : 8);
-	if (page < 0 || write(page, &call, sizeof call) != sizeof call || ftruncate(page, 4096))
+	if (page < 0)
 		exit(2);
 	void *there = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_32BIT, page, 0);
 	__asm__ volatile("int $0x80" /* ioctl is 54 there */
@@ -253,7 +189,6 @@ static int by_old_call(int fd, unsigned command, void *in, size_t in_bytes, void
 			 : "memory", "r8", "r9", "r10", "r11");
 	munmap(there, 4096);
 	close(page);
-	unlink(name);
 	return result < 0 ? -1 : 0;
 }
 #else
@@ -266,7 +201,7 @@ static void from_pages(void)
 	__u32 handle;
 
 	for (int i = 0; i < wanted; i++)
-		files[i] = open_device();
+		files[i] = open_device(by_ioctl);
 	for (int i = 0; i < wanted; i++)
 		alloc_pd(files[i], by_old_call, &handle);
 }
@@ -286,10 +221,10 @@ static void be_users(void)
 
 			if (setresgid(i, i, i) || setresuid(i, i, i))
 				_exit(2);
-			fd = open_device();
+			fd = open_device(by_ioctl);
 			if (fd < 0)
 				_exit(0);
-			pass_on(fd);
+			pass_on(link_ends[1], fd);
 			while (had < 20000 && !alloc_pd(fd, by_ioctl, &handle))
 				had++;
 			_exit(had > 0);
@@ -343,7 +278,7 @@ static void *opener(void *number)
 
 	for (int i = 0; i < wanted; i++) {
 		pthread_barrier_wait(&together);
-		has_context[which] = !get_context(which < 2 ? one_file : another_file);
+		has_context[which] = !get_context(which < 2 ? one_file : another_file, by_ioctl);
 		pthread_barrier_wait(&together);
 	}
 	return 0;
