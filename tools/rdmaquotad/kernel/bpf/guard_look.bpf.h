@@ -9,7 +9,6 @@
 #include <rdma/mlx5_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
-#include "guard_opening.bpf.h"
 #include "guard_rereg.bpf.h"
 #include "guard_stock.bpf.h"
 
@@ -251,40 +250,47 @@ static __always_inline int errno_of(u32 file) {
 // 0, or the errno to refuse with.
 static __always_inline int look_at_request(struct kernel_use *use, u64 request) {
     u32 kind = request >> bytes_bits;
-    if (makes_nothing(use, kind)) return errno_of((u32)use->id);
     if (kind == kind_handle) return open_context(use);
     if (kind == unknown_kind) return make_unknown(use);
     return reserve(use->id, kind, request & ((1ULL << bytes_bits) - 1));
 }
 
-// By a file without a context, or one that was in flight when the guard began.
+static __always_inline int look_at_forbidden(struct kernel_use *use, u64 request) {
+    return makes_nothing(use, request >> bytes_bits) ? errno_of((u32)use->id) : look_at_request(use, request);
+}
+
+// By a file without a context, one that was in flight when the guard began, or that may make nothing.
 static __always_inline int look_at_opening(struct file *file, u64 request) {
     u64 ufile = (u64)BPF_CORE_READ(file, private_data), id;  // read so it is a number, as newer verifiers want
     struct kernel_use *use;
     bool open;
     int refused;
     if (!is_uverbs(file)) return 0;
+    give_up_reservation(bpf_get_current_pid_tgid());  // of an ioctl that another module refused; which may forget this file
     open = BPF_CORE_READ((struct ib_uverbs_file *)ufile, ucontext) != 0;
-    if (!open && !begin_opening(ufile)) return guard_mode == guard_deny ? 122 : 0;  // EDQUOT
+    if (!open && !begin_opening(ufile)) return uncountable();
     use = opener_of(ufile);
     id = use ? use->id : enter_file(ufile);
     use = &openers[(u32)id % opener_slots];
-    refused = id ? look_at_request(use, request) : guard_mode == guard_deny ? 122 : 0;
+    refused = id ? look_at_forbidden(use, request) : uncountable();
     if (!refused || open) return refused;
     if (id) abandon(id);
-    end_opening(ufile, false);
+    else end_opening(ufile, false);
     return refused;
 }
 
+// In the order that costs most requests least: by an open file that may make something.
 static __always_inline int look(u64 ufile, struct file *file, u64 argument, bool sleeps) {
     struct kernel_use *use;
     u64 request;
     if (guard_mode == guard_off) return 0;
     use = opener_of(ufile);
-    if (use && makes_nothing(use, kind_handle)) return refusal(errno_of((u32)use->id));  // whatever it seems to ask for
     request = sleeps ? read_asleep(argument) : read_awake(argument);
+    if (use && !use->forbidden && use->created[kind_handle])
+        return request == ~0ULL ? 0 : refusal(look_at_request(use, request));
+    if (use && makes_nothing(use, kind_handle)) return refusal(errno_of((u32)use->id));  // whatever it seems to ask for
     if (request == ~0ULL) return 0;
-    return refusal(use && use->created[kind_handle] ? look_at_request(use, request) : look_at_opening(file, request));
+    return refusal(look_at_opening(file, request));
 }
 
 // A context of a device is open. By a way that was not looked at, a tenant may have opened it that must not now.
@@ -297,5 +303,6 @@ static __always_inline void opened_guarded(struct kernel_use *use) {
     it = file_at((u32)use->id);
     if (it) it->closely = 0;
     made(use->id, kind_handle, 0, thread, 0);
+    if (opening_count) end_opening(use->file, false);
     if (!looked && refuses_more((u32)use->id)) judge((u32)use->id);
 }

@@ -10,6 +10,9 @@ const volatile u32 guarded;  // 0: nothing of the guard is loaded
 u32 guard_mode SEC(".data.mode");  // alone in a map, so that a tool of any version can turn the guard off
 u32 guard_judges;  // 1: whoever makes more than is allowed, by a way that is not looked at before, is killed
 
+// What to refuse with that cannot be counted: EDQUOT, or 0 where nothing is refused.
+static __always_inline int uncountable(void) { return guard_mode == guard_deny ? 122 : 0; }
+
 // Instead of a kind: bytes that an MR may have more, and what is made by a method that is not known.
 enum { another_length = kind_count, unknown_kind };
 

@@ -44,8 +44,9 @@ static __always_inline bool writes_itself(void) {
 static __always_inline bool has_old_write(struct file *file) { return file->f_op->write && !file->f_op->write_iter; }
 
 // A tenant that exceeds a limit writes no requests at all: what they make, and whether they are not changed, is not known.
-static __always_inline int look_at_write(struct file *file) {
+static __always_inline int look_at_write(struct file *file, int mask) {
     struct kernel_use *use;
+    if (!(mask & may_write) || !has_old_write(file)) return 0;
     if (guard_mode != guard_deny || !is_uverbs(file)) return 0;
     if (!writes_itself()) return -13;  // EACCES, as the kernel has it for a file that another one opened
     use = opener_of((u64)BPF_CORE_READ(file, private_data));

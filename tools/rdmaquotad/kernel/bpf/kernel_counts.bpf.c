@@ -17,6 +17,8 @@
 //                                the MR being created pins nothing.
 //   ib_uverbs_open_qp            the QP being created is another handle of an existing one.
 //   ib_uverbs_rereg_mr           an MR may have changed its length in place.
+//   ib_uverbs_ioctl              the guard's: its end gives back what the request did not use.
+//   file_ioctl, file_permission  the guard's security hooks: a request is refused before it begins.
 //   proc_exit_connector          a thread is gone, and with a process's last thread its files and mappings. Earlier
 //                                places in do_exit run before the kernel has closed them.
 //
@@ -173,7 +175,7 @@ int BPF_PROG(on_ioctl_compat, struct file *file, unsigned int command, unsigned 
 
 SEC("lsm/file_permission")
 int BPF_PROG(on_write, struct file *file, int mask) {
-    return mask & may_write && has_old_write(file) ? look_at_write(file) : 0;
+    return look_at_write(file, mask);
 }
 
 // Also where it failed: it may have failed to answer only.
@@ -185,9 +187,8 @@ int BPF_PROG(on_rereg_end, struct uverbs_attr_bundle *attributes) {
 }
 
 SEC("fexit/ib_uverbs_ioctl")
-int BPF_PROG(on_ioctl_end, struct file *file) {
+int BPF_PROG(on_ioctl_end) {
     give_up_reservation(bpf_get_current_pid_tgid());
-    if (opening_count) end_opening((u64)file->private_data, false);
     return 0;
 }
 
@@ -206,8 +207,7 @@ int BPF_PROG(on_ioctl_compat_modify, struct file *file, unsigned int command, un
 
 SEC("fmod_ret/security_file_permission")
 int BPF_PROG(on_write_modify, struct file *file, int mask, int refused) {
-    if (refused || !(mask & may_write) || !has_old_write(file)) return refused;
-    return look_at_write(file);
+    return refused ? refused : look_at_write(file, mask);
 }
 
 SEC("iter/task_file")

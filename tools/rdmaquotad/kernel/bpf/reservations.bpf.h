@@ -3,6 +3,7 @@
 #pragma once
 
 #include "guard_charge.bpf.h"
+#include "guard_opening.bpf.h"
 #include "uses.bpf.h"
 
 struct reservation reservations[reservation_slots];
@@ -34,12 +35,17 @@ static __always_inline void end_reservation(struct reservation *it) {
     it->thread = 0;
 }
 
-// A file without a context keeps no entry: else files that cost nothing could fill the table.
+// A file without a context keeps no entry: else files that cost nothing could fill the table. Only then may another thread open
+// it.
 __attribute__((noinline)) int abandon(u64 id) {
     struct kernel_use *use = &openers[(u32)id % opener_slots];
-    if (use->id != id || use->created[kind_handle] != 0) return 0;
-    forget_file(id);
-    clear(use);
+    u64 file = use->file;
+    if (use->id != id) return 0;
+    if (use->created[kind_handle] == 0) {
+        forget_file(id);
+        clear(use);
+    }
+    if (opening_count) end_opening(file, false);
     return 0;
 }
 
@@ -86,7 +92,7 @@ __attribute__((noinline)) int reserve(u64 id, u32 asked, u64 bytes) {
     }
     lose();
     if (kind != unknown_kind) uncharge(id, kind, bytes);
-    return guard_mode == guard_deny ? 122 : 0;  // EDQUOT: without it the commit would take an honest program for another
+    return uncountable();  // else the commit would take an honest program for another
 }
 
 // Who makes more than it may, by a way that was not looked at before, is killed, and its file makes nothing more.
