@@ -70,8 +70,15 @@ static __always_inline u32 kind_to_charge(u32 file, u32 kind) {
     return it && it->learnt ? it->learnt - 1 : kind;
 }
 
-// Charges, and remembers what for. 0, or the errno to refuse with.
-__attribute__((noinline)) int reserve(u64 id, u32 asked, u64 bytes) {
+static __always_inline void fill(struct reservation *it, u64 id, u32 kind, u64 bytes) {
+    it->opener = id;
+    it->bytes = bytes;
+    it->kind = kind;
+    it->displaced = it->unknown = it->replaced = it->zero = 0;
+}
+
+// What reserve() does, for every kind and in any slot.
+__attribute__((noinline)) int reserve_anywhere(u64 id, u32 asked, u64 bytes) {
     u64 thread = bpf_get_current_pid_tgid();
     u32 kind = kind_to_charge((u32)id, asked);
     int refused;
@@ -80,19 +87,29 @@ __attribute__((noinline)) int reserve(u64 id, u32 asked, u64 bytes) {
     for (u32 probe = 0; probe < reservation_probes; ++probe) {
         struct reservation *it = reservation_at(thread, probe);
         if (__sync_val_compare_and_swap(&it->thread, 0, thread) != 0) continue;
+        fill(it, id, kind, bytes);
         it->displaced = probe != 0;
         if (probe != 0) __sync_fetch_and_add(&displaced, 1);
-        it->opener = id;
-        it->bytes = bytes;
-        it->kind = kind;
         it->unknown = asked == unknown_kind;
-        it->replaced = 0;
         if (kind == another_length) note_change(id, bytes);
         return 0;
     }
     lose();
     if (kind != unknown_kind) uncharge(id, kind, bytes);
     return uncountable();  // else the commit would take an honest program for another
+}
+
+// Charges, and remembers what for: mostly in the thread's first slot, which is free then. 0, or the errno to refuse with.
+__attribute__((noinline)) int reserve(u64 id, u32 kind, u64 bytes) {
+    u64 thread = bpf_get_current_pid_tgid();
+    struct reservation *it = reservation_at(thread, 0);
+    int refused;
+    if (kind >= kind_count || displaced || __sync_val_compare_and_swap(&it->thread, 0, thread) != 0)
+        return reserve_anywhere(id, kind, bytes);
+    refused = charge((u32)id, kind, bytes);
+    fill(it, id, kind, bytes);
+    if (refused) it->thread = 0;
+    return refused;
 }
 
 // Who makes more than it may, by a way that was not looked at before, is killed, and its file makes nothing more.
