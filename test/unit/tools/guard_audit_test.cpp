@@ -61,3 +61,22 @@ TEST_CASE("what nobody holds any more is given back") {
     for (int i = 0; i < 3; ++i) tables.pass(audit);
     CHECK(tables.used() == 2);
 }
+
+TEST_CASE("a process's row that no file counts in is free") {
+    Tables tables;
+    GuardAudit audit;
+    for (u32 row : {7U, 8U}) {
+        tables.rows[row].process = 0xabc0001;
+        tables.rows[row].pid = 1234;
+        tables.rows[row].used[kind_pd] = 2;
+    }
+    tables.files[0].stamp.rows[0] = 7;
+    tables.used() = 2;
+    for (int i = 0; i < 2; ++i) CHECK(tables.pass(audit) == 0);
+    CHECK(tables.pass(audit) == 1);
+    CHECK(tables.rows[7].process == 0xabc0001);
+    CHECK(tables.rows[7].used[kind_pd] == 2);
+    CHECK(tables.rows[8].process == 0);
+    CHECK(tables.rows[8].pid == 0);
+    CHECK(tables.rows[8].used[kind_pd] == 0);
+}

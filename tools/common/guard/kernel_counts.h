@@ -87,6 +87,8 @@ enum { guard_object = 16, guard_mr_bytes = 17, guard_dm_bytes = 18, guard_other 
 enum { guard_rows = 1 << 15, process_rows = 1 << 13, process_probes = 64, guard_depth = 12, most_guarded_devices = 64 };
 enum { reservation_slots = 1 << 14, reservation_probes = 32, opening_slots = 1 << 12, opening_probes = 32 };
 
+enum { row_clears = 1 };  // no process's
+
 // What a process or a tenant uses of one device, and may use of it.
 struct guard_row {
     u64 limit[guard_resources];  // all ones: none
@@ -96,7 +98,8 @@ struct guard_row {
     u32 total;     // the row whose limits hold for the sum over devices; 0: none
     u32 next;      // (tenant) the row of its next device; the last one's is the first
     u32 pid;       // (process)
-    u64 process;   // (process) which one, on which device: a hash, and how many files it has open; 0: the row is free
+    u64 process;   // (process) which one, on which device: a hash, and how many files it has open; 0: the row is free,
+                   // `row_clears`: it is about to be
     u64 since;     // (process) when it started, in nanoseconds since boot; no two processes have this and the pid the same
     u32 process_class;  // (process) the row that its limits are taken from
     u32 exceeded;  // (tenant) a bit for each resource of which it exceeded a limit, also one above it, by a way that cannot be refused

@@ -24,29 +24,48 @@ Sums held_by_row(const guard_file* files) {
     return sums;
 }
 
+// As the kernel's program leaves a row: `row_clears` is nobody's, and then it is free.
+bool free_row(guard_row& row, u64 process) {
+    if (!__atomic_compare_exchange_n(&row.process, &process, row_clears, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return false;
+    row.since = row.pid = row.enforced = 0;
+    for (u32 resource = 0; resource < guard_resources; ++resource) row.used[resource] = row.refused[resource] = 0;
+    __atomic_store_n(&row.process, 0, __ATOMIC_RELEASE);
+    return true;
+}
+
 }  // namespace
 
+// Whether the difference was the same at the last passes too; else it is remembered for the next one.
+bool GuardAudit::stays(Place place, u64 used, u64 held) {
+    const auto doubt = before_.find(place);
+    const bool same = doubt != before_.end() && doubt->second.used == used && doubt->second.held == held;
+    const int times = same ? doubt->second.times + 1 : 1;
+    if (times < times_before_correction) doubts_[place] = {used, held, times};
+    return times >= times_before_correction;
+}
+
+// True when it was corrected.
+bool GuardAudit::compare(u32 number, u32 resource, u64& used, u64 held) {
+    u64 now = __atomic_load_n(&used, __ATOMIC_RELAXED);
+    if (now == held || !stays({number, resource}, now, held)) return false;
+    return __atomic_compare_exchange_n(&used, &now, held, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 std::size_t GuardAudit::pass(guard_row* rows, const guard_file* files) {
-    auto sums = held_by_row(files);
-    auto before = std::exchange(doubts_, {});
+    static constexpr std::array<u64, guard_resources> nothing{};
+    const auto sums = held_by_row(files);
+    before_ = std::exchange(doubts_, {});
     std::size_t corrected = 0;
     for (u32 number = 1; number < guard_rows; ++number) {
         auto& row = rows[number];
-        if (number < process_rows && row.process == 0) continue;
+        const bool of_process = number < process_rows;
+        const u64 process = __atomic_load_n(&row.process, __ATOMIC_RELAXED);
+        if (of_process && process == 0) continue;
         const auto found = sums.find(number);
-        for (u32 place = 0; place < guard_resources; ++place) {
-            const u64 held = found == sums.end() ? 0 : found->second[place];
-            u64 used = __atomic_load_n(&row.used[place], __ATOMIC_RELAXED);
-            if (used == held) continue;
-            const auto doubt = before.find({number, place});
-            const bool same = doubt != before.end() && doubt->second.used == used && doubt->second.held == held;
-            const int times = same ? doubt->second.times + 1 : 1;
-            if (times < times_before_correction) {
-                doubts_[{number, place}] = {used, held, times};
-                continue;
-            }
-            corrected += __atomic_compare_exchange_n(&row.used[place], &used, held, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-        }
+        const auto& held = found == sums.end() ? nothing : found->second;
+        if (of_process && found == sums.end() && stays({number, guard_resources}, process, 0)) corrected += free_row(row, process);
+        for (u32 resource = 0; resource < guard_resources; ++resource)
+            corrected += compare(number, resource, row.used[resource], held[resource]);
     }
     return corrected;
 }

@@ -44,8 +44,7 @@ __attribute__((noinline)) u32 device_hash(u32 file) {
 }
 
 // A row's word for a process on a device: a hash of both, and in the lowest bits how many files the process has open.
-// A row that is being left has `row_clears`, which is nobody's.
-enum { files_bits = 16, row_clears = 1, most_attempts = 64 };
+enum { files_bits = 16, most_attempts = 64 };
 
 static __always_inline u64 process_word(u32 pid, u64 since, u32 device) {
     u64 hash = GUARD_HASH_BEGIN;
@@ -221,7 +220,9 @@ static __always_inline void settle_file(const struct settle_request *request) {
     struct guard_file *it = file_at((u32)request->id);
     struct guard_stamp stamp = request->stamp;
     guard_seen_ns = bpf_ktime_get_ns();
-    if (it && it->id == request->id && request->id) adopt_stamp(it, (u32)request->id, &stamp);
+    if (!it || it->id != request->id || !request->id) return;
+    adopt_stamp(it, (u32)request->id, &stamp);
+    if (!it->id) __builtin_memset(it, 0, sizeof *it);  // closed meanwhile; the audit frees the process's row
 }
 
 // The file is closed: what it still counts, because an end was missed, is given back.
