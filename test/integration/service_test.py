@@ -233,6 +233,16 @@ def lock():
     os.chmod(file, 0o600)
 
 
+def silent():
+    """One that is stopped, or has not begun to answer, may have a guard."""
+    daemon.process.send_signal(signal.SIGSTOP)
+    asked = run(rdmaquota, "guard")
+    daemon.process.send_signal(signal.SIGCONT)
+    check("whether the guard is on is not known while the sidecar does not answer",
+          asked.returncode == 1 and "it is not known whether the guard is on" in asked.stderr, asked.stderr)
+    check("and is once it does", "the guard is off" in run(rdmaquota, "guard").stdout)
+
+
 # --- requests -------------------------------------------------------------------------------------
 
 def requests():
@@ -1028,7 +1038,7 @@ def ending():
 
 
 open("log", "w").close()
-for part in (starting, lock, requests, permissions, changing, subscribing, crowd, slow_reader, places, slow_subscriber,
+for part in (starting, lock, silent, requests, permissions, changing, subscribing, crowd, slow_reader, places, slow_subscriber,
              unit, dynamic, kills, history, new_ledger, journal, damaged_ledger, metrics, tenants, greedy, sparse_ledger, unprivileged,
              ending):
     attempt(part)

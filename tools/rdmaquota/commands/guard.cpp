@@ -44,10 +44,15 @@ void print_tenants(const Json& guard) {
     if (any) table.print(standard_output());
 }
 
+std::string unanswered(const std::string& directory, const std::string& error) {
+    if (!sidecar_listens(directory)) return fmt::format("the guard is off: {}", error);
+    return fmt::format("it is not known whether the guard is on: {}; while it starts, ask again", error);
+}
+
 int show(const Options& options, const Session& session) {
     const auto answer = ask_sidecar(session.directory, Json{{"request", "guard"}});
     const bool kept = !GuardPins::all().empty();
-    if (!answer && !kept) return failed(fmt::format("the guard is off: {}", answer.error()));
+    if (!answer && !kept) return failed(unanswered(session.directory, answer.error()));
     const auto guard = answer ? (*answer)["guard"] : Json{{"state", "kept"}, {"tenants", Json::array()}};
     if (options.json) {
         fmt::print("{}\n", dump(guard));
