@@ -131,7 +131,7 @@ struct guard_who {
     u64 cgroup;  // id
     u64 ids;     // a hash of user, group and groups, see GUARD_HASH_BEGIN; 0: too many groups to tell
     u32 device;  // a hash of its name
-    u32 zero;
+    u32 uid;     // where there are `ids` of a match, itself, since groups can be chosen so that the hashes are the same; else 0
 };
 
 // What belongs to the opener's entry of the same index.
@@ -159,7 +159,7 @@ struct opening {
 
 // What a thread was allowed to make, until it has made it.
 struct reservation {
-    u64 thread;  // 0: free
+    u64 thread;  // its address; 0: free
     u64 opener;  // id
     u64 bytes;
     u32 kind;

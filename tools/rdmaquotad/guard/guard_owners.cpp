@@ -46,7 +46,11 @@ namespace {
 std::optional<guard_who> who_is(std::uint32_t pid, bool by_cgroup, bool by_ids) {
     const auto directory = fmt::format("/proc/{}", pid);
     guard_who who{guard_any, guard_any, 0, 0};
-    if (by_ids) who.ids = hash_of(process_ids(file_text(directory + "/status")));
+    if (by_ids) {
+        const auto ids = process_ids(file_text(directory + "/status"));
+        who.ids = hash_of(ids);
+        who.uid = ids.user.value_or(0);
+    }
     if (by_cgroup) who.cgroup = cgroup_id(std::string(cgroup_path(file_text(directory + "/cgroup"))));
     if (who.ids == 0 || who.cgroup == 0) return std::nullopt;
     return who;
@@ -89,10 +93,10 @@ void GuardOwners::introduce(std::uint32_t pid, const std::vector<std::string>& d
     if (!before) return;
     const auto tenant = node_.tenant_of(pid);
     const auto after = who_is(pid, knows_cgroups(), knows_ids());
-    if (!after || after->ids != before->ids || after->cgroup != before->cgroup) return;
+    if (!after || after->ids != before->ids || after->uid != before->uid || after->cgroup != before->cgroup) return;
     for (const auto& device : devices)
         if (const auto stamp = rows_.stamp(tenant, device))
-            know({before->cgroup, before->ids, device_hash(device), 0}, *stamp);
+            know({before->cgroup, before->ids, device_hash(device), before->uid}, *stamp);
 }
 
 void GuardOwners::settle() {

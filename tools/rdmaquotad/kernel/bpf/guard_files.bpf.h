@@ -145,15 +145,15 @@ static __always_inline void adopt_stamp(struct guard_file *it, u32 file, const s
     }
 }
 
-static __always_inline struct guard_stamp *stamp_of(u64 cgroup, u64 ids, u32 device) {
-    struct guard_who who = {.cgroup = cgroup, .ids = ids, .device = device};
+static __always_inline struct guard_stamp *stamp_of(u64 cgroup, u64 ids, u32 device, u32 uid) {
+    struct guard_who who = {.cgroup = cgroup, .ids = ids, .device = device, .uid = uid};
     return bpf_map_lookup_elem(&stamps, &who);
 }
 
 // One who is not known counts for the node meanwhile, since the sidecar knows it in a moment. Where there is none, as one of
 // `default`.
 static __always_inline void await_stamp(struct guard_file *it, u32 file) {
-    struct guard_stamp *of_default = stamp_of(0, 0, it->who.device);
+    struct guard_stamp *of_default = stamp_of(0, 0, it->who.device, 0);
     u32 count = of_default ? of_default->count : 0, first = 0, *forbidden = &openers[file % opener_slots].forbidden;
     if (bpf_ktime_get_ns() - guard_seen_ns < guard_alone_ns && count) first = count - 1;
     for (u32 i = 0; i < guard_depth; ++i) {
@@ -164,7 +164,7 @@ static __always_inline void await_stamp(struct guard_file *it, u32 file) {
         it->stamp.count = i + 1;
         it->stamp.deny_errno = of_default->deny_errno;
     }
-    if (it->ids && stamp_of(0, it->ids, it->who.device)) {
+    if (it->ids && stamp_of(0, it->ids, it->who.device, 0)) {
         __sync_val_compare_and_swap(forbidden, 0, forbidden_unknown);
         if (it->stamped) __sync_val_compare_and_swap(forbidden, forbidden_unknown, 0);  // meanwhile
     }
@@ -174,17 +174,17 @@ static __always_inline void await_stamp(struct guard_file *it, u32 file) {
 // Who is remembered to have made too much while it was not known: the user, or who made the user namespace that it is in, since
 // there one has as many ids as one likes.
 enum { deepest_namespace = 33 };
-__attribute__((noinline)) u64 guard_maker(u64 ids) {
+__attribute__((noinline)) u64 guard_maker(void) {
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
     struct user_namespace *space = BPF_CORE_READ(task, cred, user_ns);
-    u32 owner = 0;
+    u32 user = BPF_CORE_READ(task, cred, euid.val), owner = 0;
     for (u32 i = 0; i < deepest_namespace; ++i) {
         struct user_namespace *above = BPF_CORE_READ(space, parent);
         if (!above) break;
         owner = BPF_CORE_READ(space, owner.val);
         space = above;
     }
-    return owner ? GUARD_HASH_END(GUARD_HASH_NEXT(GUARD_HASH_BEGIN, owner)) : ids;
+    return GUARD_HASH_END(GUARD_HASH_NEXT(GUARD_HASH_BEGIN, owner ? owner : user));
 }
 
 // Begins the guard's part of a file that was entered just now, for the process that has it.
@@ -197,7 +197,8 @@ static __always_inline struct guard_file *begin_file(u64 id, struct task_struct 
     it->gid = BPF_CORE_READ(task, cred, egid.val);
     it->who.cgroup = guard_asks_cgroup ? BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id) : guard_any;
     it->who.ids = guard_asks_ids ? ids : guard_any;
-    it->ids = it->uid ? guard_maker(ids) : 0;
+    it->who.uid = guard_asks_ids ? it->uid : 0;
+    it->ids = it->uid ? guard_maker() : 0;
     it->who.device = device_hash((u32)id);
     it->stamp.deny_errno = 122;  // EDQUOT
     it->closely = 1;             // until it has a context, since without one it is forgotten after each refusal
@@ -209,8 +210,8 @@ __attribute__((noinline)) int stamp_current(u64 id) {
     struct guard_file *it = begin_file(id, (struct task_struct *)bpf_get_current_task(), guard_ids());
     struct guard_stamp *stamp = 0;
     if (!it) return 0;
-    if (it->who.ids) stamp = stamp_of(it->who.cgroup, it->who.ids, it->who.device);
-    if (!stamp && it->who.ids != guard_any) stamp = stamp_of(it->who.cgroup, guard_any, it->who.device);
+    if (it->who.ids) stamp = stamp_of(it->who.cgroup, it->who.ids, it->who.device, it->who.uid);
+    if (!stamp && it->who.ids != guard_any) stamp = stamp_of(it->who.cgroup, guard_any, it->who.device, 0);
     if (stamp) adopt_stamp(it, (u32)id, stamp);
     else await_stamp(it, (u32)id);
     return 0;

@@ -266,8 +266,9 @@ static __always_inline int look_at_opening(struct file *file, u64 request) {
     bool open;
     int refused;
     if (!is_uverbs(file)) return 0;
-    give_up_reservation(bpf_get_current_pid_tgid());  // of an ioctl that another module refused; which may forget this file
+    give_up_reservation(current_thread());  // of an ioctl that another module refused; which may forget this file
     open = BPF_CORE_READ((struct ib_uverbs_file *)ufile, ucontext) != 0;
+    if (!open && request >> bytes_bits != kind_handle) return 0;  // the kernel refuses all else; it shall cost nothing here
     if (!open && !begin_opening(ufile)) return uncountable();
     use = opener_of(ufile);
     id = use ? use->id : enter_file(ufile);
@@ -294,15 +295,17 @@ static __always_inline int look(u64 ufile, struct file *file, u64 argument, bool
 }
 
 // A context of a device is open. By a way that was not looked at, a tenant may have opened it that must not now.
-static __always_inline void opened_guarded(struct kernel_use *use) {
-    u64 thread = bpf_get_current_pid_tgid();
+// Whoever was faster than this may have found it open, and counted it.
+static __always_inline void opened_guarded(struct kernel_use *use, bool counted) {
+    u64 thread = current_thread();
     const struct reservation *reserved = find_reservation(thread);
     bool looked = reserved && reserved->opener == use->id;
     struct guard_file *it;
     stamp_current(use->id);
     it = file_at((u32)use->id);
     if (it) it->closely = 0;
-    made(use->id, kind_handle, 0, thread, 0);
+    if (counted) give_up_reservation(thread);
+    else made(use->id, kind_handle, 0, thread, 0);
     if (opening_count) end_opening(use->file, false);
     if (!looked && refuses_more((u32)use->id)) judge((u32)use->id);
 }

@@ -13,7 +13,7 @@ static __always_inline struct opening *opening_at(u64 file, u32 probe) {
 
 // False when another thread is opening it, or, and lost, when there is no room.
 __attribute__((noinline)) int begin_opening(u64 file) {
-    u64 thread = bpf_get_current_pid_tgid();
+    u64 thread = current_thread();
     for (u32 probe = 0; probe < opening_probes; ++probe) {
         struct opening *it = opening_at(file, probe);
         u64 before = __sync_val_compare_and_swap(&it->file, 0, file);
@@ -29,7 +29,7 @@ __attribute__((noinline)) int begin_opening(u64 file) {
 
 // By this thread, or by whichever where the file is closed (`always`).
 static __always_inline void end_opening(u64 file, bool always) {
-    u64 thread = bpf_get_current_pid_tgid();
+    u64 thread = current_thread();
     for (u32 probe = 0; probe < opening_probes; ++probe) {
         struct opening *it = opening_at(file, probe);
         if (it->file != file) continue;

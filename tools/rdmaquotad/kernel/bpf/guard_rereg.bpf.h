@@ -58,7 +58,7 @@ static long recount_overflow(void *map, u64 *object, struct counted_object *coun
 
 // What was reserved becomes what was counted, in one step, so that nobody meets both.
 static __always_inline void recount_memory(u64 ufile) {
-    struct reservation *reserved = find_reservation(bpf_get_current_pid_tgid());
+    struct reservation *reserved = find_reservation(current_thread());
     struct kernel_use *use = opener_of(ufile);
     struct recount of = {};
     bool replaced = false;

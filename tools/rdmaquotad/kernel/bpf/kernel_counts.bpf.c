@@ -62,16 +62,15 @@ static void opened(u64 file, struct ib_device *device) {
     if (!use) use = enter_opener(file, device, pid, bpf_get_current_cgroup_id(), 0);
     if (!use) return judge_uncounted();
     use->whole = 1;
+    if (guarded) opened_guarded(use, use->created[kind_handle] != 0);
     use->created[kind_handle] = 1;
-    if (guarded) opened_guarded(use);
     tell(0, pid);
 }
 
 static void exiting(struct task_struct *task) {
     u32 pid = BPF_CORE_READ(task, tgid);
-    u64 thread = bpf_get_current_pid_tgid();
-    take_mark(thread);
-    if (guarded) give_up_reservation(thread);
+    take_mark(bpf_get_current_pid_tgid());
+    if (guarded) give_up_reservation(current_thread());
     if (BPF_CORE_READ(task, signal, live.counter) == 0 && bpf_map_lookup_elem(&holders, &pid)) tell(1, pid);
 }
 
@@ -188,7 +187,7 @@ int BPF_PROG(on_rereg_end, struct uverbs_attr_bundle *attributes) {
 
 SEC("fexit/ib_uverbs_ioctl")
 int BPF_PROG(on_ioctl_end) {
-    give_up_reservation(bpf_get_current_pid_tgid());
+    give_up_reservation(current_thread());
     return 0;
 }
 

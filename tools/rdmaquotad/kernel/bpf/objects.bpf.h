@@ -144,8 +144,8 @@ static __always_inline struct kernel_use *enter_old(u64 file, struct ib_device *
 
 // The guard counts before all else, so that it counts also what finds no room elsewhere.
 static __always_inline void created(const struct object *it) {
-    u64 thread = bpf_get_current_pid_tgid();
-    u32 pid = thread >> 32, mark = take_mark(thread);
+    u64 ids = bpf_get_current_pid_tgid();
+    u32 pid = ids >> 32, mark = take_mark(ids);
     struct kernel_use *opener = opener_of(it->file), *use;
     struct counted_object counted = {};
     if (!opener) opener = enter_old(it->file, device_of(it), pid);
@@ -155,7 +155,7 @@ static __always_inline void created(const struct object *it) {
     counted.kind = kind_of(opener, it);
     if (!(mark & mark_unpinned) || counted.kind != kind_mr) counted.bytes = bytes_of(counted.kind, it->object);
     if (mark & mark_second_handle && counted.kind == kind_qp) counted.kind = kind_second_handle;
-    if (guarded && counted.kind != kind_driver) made(counted.opener, counted.kind, counted.bytes, thread, mark);
+    if (guarded && counted.kind != kind_driver) made(counted.opener, counted.kind, counted.bytes, current_thread(), mark);
     use = maker(opener, pid, it);
     if (!remember(it->address, &counted) || !use) return;
     count(use->created, counted.kind);

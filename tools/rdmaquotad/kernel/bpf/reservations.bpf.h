@@ -10,7 +10,7 @@ struct reservation reservations[reservation_slots];
 u32 displaced;  // how many are not in the first slot of their thread
 
 static __always_inline struct reservation *reservation_at(u64 thread, u32 probe) {
-    return &reservations[slot_of((u32)thread, 0, reservation_slots, probe)];
+    return &reservations[slot_of(lower_half(thread), 6, reservation_slots, probe)];
 }
 
 static __always_inline struct reservation *find_reservation(u64 thread) {
@@ -79,7 +79,7 @@ static __always_inline void fill(struct reservation *it, u64 id, u32 kind, u64 b
 
 // What reserve() does, for every kind and in any slot.
 __attribute__((noinline)) int reserve_anywhere(u64 id, u32 asked, u64 bytes) {
-    u64 thread = bpf_get_current_pid_tgid();
+    u64 thread = current_thread();
     u32 kind = kind_to_charge((u32)id, asked);
     int refused;
     give_up_reservation(thread);
@@ -101,7 +101,7 @@ __attribute__((noinline)) int reserve_anywhere(u64 id, u32 asked, u64 bytes) {
 
 // Charges, and remembers what for: mostly in the thread's first slot, which is free then. 0, or the errno to refuse with.
 __attribute__((noinline)) int reserve(u64 id, u32 kind, u64 bytes) {
-    u64 thread = bpf_get_current_pid_tgid();
+    u64 thread = current_thread();
     struct reservation *it = reservation_at(thread, 0);
     int refused;
     if (kind >= kind_count || displaced || __sync_val_compare_and_swap(&it->thread, 0, thread) != 0)
