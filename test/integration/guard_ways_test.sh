@@ -130,7 +130,7 @@ guard_is deny
 try "$programs/sacrifices" users 12
 some=$(sed -n 's/.*users: \([0-9]*\).*/\1/p' <<< "$out")
 is "users of a user namespace make too much once before they are known, not each of them" \
-    "$([ "${some:-0}" -ge 1 ] && [ "$some" -le 4 ] && echo yes || echo "$out")" yes
+    "$([ "${some:-0}" -ge 1 ] && [ "$some" -le 2 ] && echo yes || echo "$out")" yes
 until_counted default pd 0
 # Users are known from their first opening on.
 for user in 65534 65533 65532 65531; do as $user "$work/raw_uverbs" ioctl 0 < /dev/null > /dev/null; done
