@@ -43,6 +43,7 @@
 #   guard_oracle the oracle under the guard, also while programs and the sidecar are killed; RDMAQUOTA_ORACLE_SEED and
 #                RDMAQUOTA_ORACLE_STEPS
 #   guard_races  the guard when things happen at once, on two CPUs; RDMAQUOTA_ROUNDS
+#   guard_preempted_sid  threads that are preempted in the middle of requests, in sid's kernel; RDMAQUOTA_SECONDS
 #   sidecar      rdmaquotad sees what the kernel makes
 #   metrics      what Prometheus is told, the example alerts, and the dashboard's queries, in a real Prometheus
 #   kills        what killed processes held is back, also while the sidecar is killed; RDMAQUOTA_SEED
@@ -85,6 +86,7 @@ by_default=(
     kernel_sid
     guard_trixie
     guard_sid
+    guard_preempted_sid
     metrics
     systemd
     upgrade

@@ -88,11 +88,40 @@ static inline int alloc_pd(int fd, way *call, __u32 *handle)
 	return failed;
 }
 
+/* By a method of its own: newer kernels know no write command for it as an ioctl. */
+static inline int get_context_by_ioctl(int fd)
+{
+	__u32 vectors;
+	__u64 supported;
+	struct {
+		struct ib_uverbs_ioctl_hdr head;
+		struct ib_uverbs_attr attrs[2];
+	} call = {
+		.head = {
+			.length = sizeof call,
+			.object_id = UVERBS_OBJECT_DEVICE,
+			.method_id = UVERBS_METHOD_GET_CONTEXT,
+			.num_attrs = 2,
+			.driver_id = driver,
+		},
+		.attrs = {
+			{ .attr_id = UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, .len = sizeof vectors, .flags = UVERBS_ATTR_F_MANDATORY,
+			  .data = (__u64)&vectors },
+			{ .attr_id = UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, .len = sizeof supported, .flags = UVERBS_ATTR_F_MANDATORY,
+			  .data = (__u64)&supported },
+		},
+	};
+
+	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
+}
+
 static inline int get_context(int fd, way *call)
 {
 	struct ib_uverbs_get_context in = { 0 };
 	struct ib_uverbs_get_context_resp out;
 
+	if (call == by_ioctl)
+		return get_context_by_ioctl(fd);
 	return call(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &in, sizeof in, &out, sizeof out);
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tools/common/guard/guard_pins.hpp"
+#include "tools/rdmaquotad/kernel/kernel_functions.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -50,19 +51,21 @@ bpf_map* table(bpf_object* object, const char* name) { return bpf_object__find_m
 bpf_program* program(bpf_object* object, const char* name) { return bpf_object__find_program_by_name(object, name); }
 
 // Runs the program that lists what was made before: reading an iterator runs it.
-Result<void> take_stock(bpf_object* object) {
-    auto* link = bpf_program__attach_iter(program(object, "take_stock"), nullptr);
-    if (!link) return Error{fmt::format("open files cannot be listed: {}", words_of(errno))};
-    const int fd = bpf_iter_create(bpf_link__fd(link));
+Result<void> list_files(int program) {
+    const int link = bpf_link_create(program, 0, BPF_TRACE_ITER, nullptr);
+    const int fd = link < 0 ? -1 : bpf_iter_create(link), error = errno;
     char none[64];
     while (fd >= 0 && read(fd, none, sizeof none) > 0) {
     }
-    const bool done = fd >= 0;
-    if (done) close(fd);
-    bpf_link__destroy(link);
-    if (!done) return Error{"open files cannot be listed"};
+    if (fd >= 0) close(fd);
+    if (link >= 0) close(link);
+    if (fd < 0) return Error{fmt::format("open files cannot be listed: {}", words_of(error))};
     return {};
 }
+
+// The kernel runs a program for a security hook also where another thread is in it. Older ones do not, where a thread that
+// waits for memory would keep it from looking at others; they have no such function.
+constexpr const char* looks_always = "__bpf_prog_enter_sleepable_recur";
 
 }  // namespace
 
@@ -70,7 +73,7 @@ struct GuardProgram::Parts {
     bpf_object* object;
     Words words;
     std::string version;
-    int settle;
+    RunPrograms run;
     const std::vector<ProgramLink>* links = nullptr;
     bool kept = false;  // by the kernel, before this process
     guard_row* rows = nullptr;
@@ -79,12 +82,12 @@ struct GuardProgram::Parts {
     ring_buffer* ring = nullptr;
     std::vector<guard_event> events;
 
-    Parts(bpf_object* of, int settles, const std::string& its_version, const Words& its)
-        : object(of), words(its), version(its_version), settle(settles) {}
+    Parts(bpf_object* of, const RunPrograms& runs, const std::string& its_version, const Words& its)
+        : object(of), words(its), version(its_version), run(runs) {}
     Parts(const Parts&) = delete;
     ~Parts() {
         ring_buffer__free(ring);
-        if (kept) close(settle);
+        if (kept) run.close();
         if (mode) munmap(mode, sizeof *mode);
         if (rows) munmap(rows, guard_rows * sizeof *rows);
         if (files) munmap(files, opener_slots * sizeof *files);
@@ -112,7 +115,7 @@ struct GuardProgram::Parts {
 };
 
 void GuardProgram::select(bpf_object* object, bool guarded, const std::function<bool(const char*)>& has) {
-    const auto other = asks_bpf_hooks() ? If::no_hooks : If::hooks;
+    const auto other = why_awake().empty() ? If::no_hooks : If::hooks;
     for (const auto& look : looks)
         bpf_program__set_autoload(program(object, look.program),
                                   guarded && look.loaded != other && has(look.function));
@@ -123,10 +126,17 @@ void GuardProgram::select(bpf_object* object, bool guarded, const std::function<
     bpf_map__set_value_size(table(object, "files"), sizeof(guard_file));
 }
 
-bool GuardProgram::may_sleep() { return asks_bpf_hooks(); }
+const std::string& GuardProgram::why_awake() {
+    static const std::string why = !asks_bpf_hooks() ? "BPF is not among the kernel's security modules (/sys/kernel/security/lsm)"
+                                   : !KernelFunctions().has(looks_always)
+                                       ? "this kernel does not ask a security hook of BPF that is already waiting"
+                                       : "";
+    return why;
+}
 
-Result<GuardProgram> GuardProgram::take_over(bpf_object* object, int settle, const std::string& version, const Words& words) {
-    auto parts = std::make_unique<Parts>(object, settle, version, words);
+Result<GuardProgram> GuardProgram::take_over(bpf_object* object, const RunPrograms& run, const std::string& version,
+                                             const Words& words) {
+    auto parts = std::make_unique<Parts>(object, run, version, words);
     parts->kept = true;
     if (auto opened = parts->open(); !opened) return Error{opened.error()};
     return GuardProgram(std::move(parts));
@@ -134,7 +144,8 @@ Result<GuardProgram> GuardProgram::take_over(bpf_object* object, int settle, con
 
 Result<GuardProgram> GuardProgram::attach(bpf_object* object, std::vector<ProgramLink>& links, const std::string& version,
                                           const Words& words) {
-    auto parts = std::make_unique<Parts>(object, bpf_program__fd(program(object, "settle")), version, words);
+    const RunPrograms run{bpf_program__fd(program(object, "settle")), bpf_program__fd(program(object, "take_stock"))};
+    auto parts = std::make_unique<Parts>(object, run, version, words);
     parts->links = &links;
     if (auto opened = parts->open(); !opened) return Error{opened.error()};
     bool looks_at_all = false;
@@ -148,7 +159,7 @@ Result<GuardProgram> GuardProgram::attach(bpf_object* object, std::vector<Progra
     }
     if (!looks_at_all) return Error{"this kernel has no security hook for ioctl"};
     for (int round = 0; round < 2; ++round)
-        if (auto listed = take_stock(object); !listed) return Error{listed.error()};
+        if (auto listed = list_files(run.take_stock); !listed) return Error{listed.error()};
     return GuardProgram(std::move(parts));
 }
 
@@ -176,7 +187,7 @@ bool GuardProgram::settle(u64 file, const guard_stamp& stamp) {
     options.sz = sizeof options;
     options.ctx_in = &request;
     options.ctx_size_in = sizeof request;
-    return bpf_prog_test_run_opts(parts_->settle, &options) == 0;
+    return bpf_prog_test_run_opts(parts_->run.settle, &options) == 0;
 }
 
 void GuardProgram::know(const guard_who& who, const guard_stamp& stamp) {
@@ -199,7 +210,12 @@ void GuardProgram::know_only(const std::set<std::string>& kept) {
 
 Result<void> GuardProgram::keep() {
     if (parts_->kept) return {};
-    return pin_program(parts_->object, *parts_->links, parts_->settle, parts_->version);
+    return pin_program(parts_->object, *parts_->links, parts_->run, parts_->version);
+}
+
+Result<void> GuardProgram::list_again() {
+    *parts_->words.lists_all = 1;
+    return list_files(parts_->run.take_stock);
 }
 
 Result<void> GuardProgram::replace_others() const {

@@ -23,18 +23,20 @@ public:
         const kernel_use* openers;  // [opener_slots]: of the files
         u32* judges;                // not 0: who makes too much by a way that is not looked at is killed
         u32 *asks_cgroup, *asks_ids;  // what the policy's matches look at
+        u32* lists_all;               // not 0: the list of what was made goes through files that were seen being opened, too
     };
 
     // Before the program is loaded: which of its parts are. `has`: whether the kernel has such a function.
     static void select(bpf_object* object, bool guarded, const std::function<bool(const char*)>& has);
-    // Whether its look may wait for memory.
-    static bool may_sleep();
+    // Why its look may not wait for memory; empty: it may.
+    static const std::string& why_awake();
     // Once everything else is attached: the look, and a list of what was made before. Links are added to `links`, which must
     // stay there.
     static Result<GuardProgram> attach(bpf_object* object, std::vector<ProgramLink>& links, const std::string& version,
                                        const Words& words);
-    // Of one that the kernel has kept: all of it is attached. The descriptor of `settle` becomes its own.
-    static Result<GuardProgram> take_over(bpf_object* object, int settle, const std::string& version, const Words& words);
+    // Of one that the kernel has kept: all of it is attached. The descriptors become its own.
+    static Result<GuardProgram> take_over(bpf_object* object, const RunPrograms& run, const std::string& version,
+                                          const Words& words);
 
     GuardProgram(GuardProgram&&) noexcept;
     GuardProgram& operator=(GuardProgram&&) noexcept;
@@ -61,6 +63,10 @@ public:
     static std::string bytes_of(const guard_who& who) {
         return {reinterpret_cast<const char*>(&who), sizeof who};
     }
+
+    // Counts what was missed of what was made. Whatever is made or destroyed meanwhile may be missed again, and comes the next
+    // time.
+    Result<void> list_again();
 
     // Lets the kernel keep the program when this process ends (guard_pins.hpp), where it does not yet.
     Result<void> keep();

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,6 +18,8 @@
 
 #include "tools/common/guard/lockdown.hpp"
 #include "tools/rdmaquotad/kernel/kernel_functions.hpp"
+#include "tools/rdmaquotad/kernel/kernel_hooks.hpp"
+#include "tools/rdmaquotad/kernel/kernel_preemption.hpp"
 #include "tools/rdmaquotad/kernel/verifier_words.hpp"
 
 // Generated, in C.
@@ -31,54 +32,19 @@
 namespace rdmaquota {
 namespace {
 
-enum class Way : std::uint8_t { fentry, kprobe };
-
-// The programs for one function of the kernel, and what is not known without them; null: nothing is.
-struct Hook {
-    Way way;
-    const char* function;
-    std::initializer_list<const char*> programs;
-    const char* unknown;
-};
-
-constexpr const char* late_return = "a process's end is not seen; its usage comes back a second later";
-constexpr const char* all_old =
-    "no process is seen to open a device: all figures are taken from netlink where it has them";
-
-// In the order in which they are attached, which takes a while: whatever is counted must be seen to end, and nothing
-// may be missing from a file that was seen being opened.
-const Hook hooks[] = {
-    {Way::fentry, "destroy_hw_idr_uobject", {"on_destroy"}, nullptr},
-    {Way::fentry, "uverbs_destroy_ufile_hw", {"on_close"}, nullptr},
-    {Way::fentry,
-     "alloc_abort_idr_uobject",
-     {"on_abort"},
-     "after a failed registration of on-demand memory the next one may be missing in mr_bytes"},
-    {Way::fentry,
-     "ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG",
-     {"on_device_memory"},
-     "mr_bytes counts MRs of device memory"},
-    {Way::fentry, "ib_umem_odp_get", {"on_demand"}, "mr_bytes counts on-demand memory"},
-    {Way::fentry, "ib_umem_odp_alloc_implicit", {"on_demand_implicit"}, "mr_bytes counts implicit on-demand memory"},
-    {Way::fentry, "ib_uverbs_open_qp", {"on_open_qp_end", "on_open_qp"}, "qp counts second handles of shared XRC QPs"},
-    {Way::fentry, "ib_uverbs_rereg_mr", {"on_rereg_mr"}, "mr_bytes does not follow ibv_rereg_mr"},
-    {Way::fentry, "proc_exit_connector", {"on_exit"}, late_return},
-    {Way::fentry, "alloc_commit_idr_uobject", {"on_commit"}, nullptr},
-    {Way::fentry, "ib_init_ucontext", {"on_open"}, all_old},
-    {Way::kprobe, "ib_rdmacg_uncharge", {"probe_uncharge"}, nullptr},
-    {Way::kprobe, "proc_exit_connector", {"probe_exit"}, late_return},
-    {Way::kprobe, "alloc_commit_idr_uobject", {"probe_commit"}, nullptr},
-    {Way::kprobe, "ib_init_ucontext", {"probe_opened", "probe_opening"}, all_old},
-};
 constexpr const char* unknown_to_kprobes =
     "fentry cannot be used here, kprobes are: mr_bytes counts on-demand and device memory and does not follow "
     "ibv_rereg_mr, qp counts second handles of shared XRC QPs";
 
+constexpr const char* skipped_by_preemption =
+    "this kernel preempts threads in the kernel (preempt=voluntary on its command line turns that off), and kprobes cannot be "
+    "used: a process that makes it skip the guard's programs can make more than it may";
+
 std::string reason(int error) { return error == EPERM || error == EACCES ? "not permitted" : std::strerror(error); }
 
 Error no_hook(const Hook& hook, const std::string& why) {
-    return {fmt::format("{} cannot be watched by {}: {}", hook.function, hook.way == Way::fentry ? "fentry" : "kprobe",
-                        why)};
+    const bool by_probe = std::all_of(hook.programs.begin(), hook.programs.end(), is_probe);
+    return {fmt::format("{} cannot be watched by {}: {}", hook.function, by_probe ? "kprobe" : "fentry", why)};
 }
 
 // The kernel numbers the first pid namespace by itself (include/linux/proc_ns.h).
@@ -94,7 +60,9 @@ struct KernelProgram::Parts {
     kernel_counts* skeleton = nullptr;
     decltype(kernel_counts::bss) memory = nullptr;  // the program's own
     std::vector<ProgramLink> links;
+    Way way = Way::fentry;
     std::vector<int> counting;  // the attached programs on which figures depend
+    std::vector<int> made_up;   // those without which they come late: where one was skipped, that is found out
     ring_buffer* ring = nullptr;
     std::vector<kernel_event> events;
     std::set<u32> devices;  // their indexes, as far as seen
@@ -105,16 +73,18 @@ struct KernelProgram::Parts {
     ~Parts() {
         guard.reset();
         for (const int program : counting) close(program);
+        for (const int program : made_up) close(program);
         for (const auto& [name, link] : links) bpf_link__destroy(link);
         ring_buffer__free(ring);
         if (memory) munmap(memory, sizeof *memory);
         if (skeleton) kernel_counts::destroy(skeleton);
     }
 
-    static std::string version() {
+    // What is watched in another way is another program.
+    std::string version() const {
         std::size_t bytes = 0;
         const auto* object = kernel_counts::elf_bytes(&bytes);
-        return program_version(object, bytes);
+        return program_version(object, bytes) + (way == Way::preempted ? "-preempted" : "");
     }
 
     Result<void> open() {
@@ -134,12 +104,14 @@ struct KernelProgram::Parts {
 
     bpf_program* program(const char* name) const { return bpf_object__find_program_by_name(skeleton->obj, name); }
 
-    Result<void> load(Way way, const KernelFunctions& types, bool guarded) {
+    Result<void> load(const KernelFunctions& types, bool guarded) {
         if (auto opened = open(); !opened) return opened;
-        for (const auto& hook : hooks)
+        bpf_program* any = nullptr;
+        bpf_object__for_each_program(any, skeleton->obj) bpf_program__set_autoload(any, false);
+        for (const auto& hook : kernel_hooks())
             for (const char* name : hook.programs)
-                bpf_program__set_autoload(program(name),
-                                          hook.way == way && (way == Way::kprobe || types.has(hook.function)));
+                if (hook.is_for(way) && (is_probe(name) || types.has(hook.function)))
+                    bpf_program__set_autoload(program(name), true);
         skeleton->rodata->guarded = guarded;
         GuardProgram::select(skeleton->obj, guarded, [&](const char* function) { return types.has(function); });
         if (auto loaded = load(); !loaded) return loaded;
@@ -147,22 +119,26 @@ struct KernelProgram::Parts {
         return {};
     }
 
+    void depend_on(const char* name, int program) {
+        (way == Way::preempted && !is_probe(name) ? made_up : counting).push_back(program);
+    }
+
     Result<void> attach(const Hook& hook, const KernelFunctions& types) {
-        if (hook.way == Way::fentry && !types.has(hook.function))
-            return no_hook(hook, "the kernel's type information has no such function, or the module is not loaded");
         for (const char* name : hook.programs) {
+            if (!is_probe(name) && !types.has(hook.function))
+                return no_hook(hook, "the kernel's type information has no such function, or the module is not loaded");
             auto* link = bpf_program__attach(program(name));
             if (!link) return no_hook(hook, reason(errno));
             links.push_back({name, link});
-            if (hook.unknown != late_return) counting.push_back(fcntl(bpf_program__fd(program(name)), F_DUPFD_CLOEXEC, 0));
+            if (hook.unknown != late_return) depend_on(name, fcntl(bpf_program__fd(program(name)), F_DUPFD_CLOEXEC, 0));
         }
         return {};
     }
 
-    Result<void> attach(Way way, const KernelFunctions& types, std::vector<std::string>& blind, bool guarded) {
-        if (auto loaded = load(way, types, guarded); !loaded) return loaded;
-        for (const auto& hook : hooks) {
-            if (hook.way != way) continue;
+    Result<void> attach(const KernelFunctions& types, std::vector<std::string>& blind, bool guarded) {
+        if (auto loaded = load(types, guarded); !loaded) return loaded;
+        for (const auto& hook : kernel_hooks()) {
+            if (!hook.is_for(way)) continue;
             const auto done = attach(hook, types);
             if (done) continue;
             if (!hook.unknown) return done;
@@ -173,7 +149,7 @@ struct KernelProgram::Parts {
     }
 
     GuardProgram::Words guard_words() const {
-        return {memory->openers, &memory->guard_judges, &memory->guard_asks_cgroup, &memory->guard_asks_ids};
+        return {memory->openers, &memory->guard_judges, &memory->guard_asks_cgroup, &memory->guard_asks_ids, &memory->lists_all};
     }
 
     Result<void> attach_guard() {
@@ -191,14 +167,14 @@ struct KernelProgram::Parts {
         links = std::move(pinned->links);
         auto loaded = load();
         if (!loaded) {
-            close(pinned->settle);
+            pinned->run.close();
             return loaded;
         }
-        auto taken = GuardProgram::take_over(skeleton->obj, pinned->settle, version(), guard_words());
+        auto taken = GuardProgram::take_over(skeleton->obj, pinned->run, version(), guard_words());
         if (!taken) return Error{taken.error()};
         guard.emplace(std::move(*taken));
-        for (const auto& hook : hooks)
-            if (hook.way == Way::fentry) know_kept(hook, blind);
+        for (const auto& hook : kernel_hooks())
+            if (hook.is_for(way)) know_kept(hook, blind);
         return listen();
     }
 
@@ -212,15 +188,15 @@ struct KernelProgram::Parts {
             bpf_link_info info{};
             u32 bytes = sizeof info;
             if (hook.unknown == late_return || bpf_obj_get_info_by_fd(bpf_link__fd(found->link), &info, &bytes) != 0) continue;
-            if (const int fd = bpf_prog_get_fd_by_id(info.prog_id); fd >= 0) counting.push_back(fd);
+            if (const int fd = bpf_prog_get_fd_by_id(info.prog_id); fd >= 0) depend_on(name, fd);
         }
     }
 
-    // The kernel does not run a program on a CPU where another thread was preempted in it; by kprobe, not in a system call
-    // for a map either.
-    u64 missed() const noexcept {
+    // The kernel does not run a program on a CPU where another thread was preempted in it; one by kprobe, where another
+    // thread was preempted in a system call for a map.
+    static u64 misses(const std::vector<int>& programs) noexcept {
         u64 sum = 0;
-        for (const int program : counting) {
+        for (const int program : programs) {
             bpf_prog_info info{};
             u32 bytes = sizeof info;
             if (bpf_obj_get_info_by_fd(program, &info, &bytes) == 0) sum += info.recursion_misses;
@@ -250,8 +226,10 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
     if (!in_first_pid_namespace())
         return Error{"the kernel would tell pids of the node's pid namespace, and this one has its own"};
     keep_verifier_words();
+    const bool preempts = guarded && preempts_threads();
     if (guarded) {
         auto parts = std::make_unique<Parts>();
+        parts->way = preempts ? Way::preempted : Way::fentry;
         if (std::vector<std::string> unseen; parts->take_over(unseen)) {
             blind.insert(blind.end(), unseen.begin(), unseen.end());
             return KernelProgram(std::move(parts));
@@ -261,16 +239,19 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
     if (!types.any()) return Error{"the kernel has no type information (/sys/kernel/btf/vmlinux)"};
     if (is_locked_down()) return Error{std::string(locked_down)};
     std::string why;
-    for (const auto way : {Way::fentry, Way::kprobe}) {
+    for (const auto way : {Way::preempted, Way::fentry, Way::kprobe}) {
+        if (way == Way::preempted && !preempts) continue;
         if (way == Way::kprobe && guarded) break;  // the caller tries again without the guard
         auto parts = std::make_unique<Parts>();
+        parts->way = way;
         std::vector<std::string> unseen;
-        const auto attached = parts->attach(way, types, unseen, guarded);
+        const auto attached = parts->attach(types, unseen, guarded);
         if (!attached) {
             why += (why.empty() ? "" : "; ") + attached.error();
             continue;
         }
         if (way == Way::kprobe) blind.push_back(fmt::format("{} ({})", unknown_to_kprobes, why));
+        if (way == Way::fentry && preempts) blind.push_back(fmt::format("{} ({})", skipped_by_preemption, why));
         blind.insert(blind.end(), unseen.begin(), unseen.end());
         return KernelProgram(std::move(parts));
     }
@@ -314,22 +295,13 @@ std::optional<kernel_use> copy_opener(const kernel_use& entry) {
     return copy;
 }
 
-// Reads a whole map. Entries that come or go meanwhile may be missing; none comes twice.
-Result<void> read_map(const bpf_map* map, std::vector<std::pair<guest_key, kernel_use>>& found) {
-    constexpr std::uint32_t batch = 512;
-    std::vector<guest_key> keys(batch);
-    std::vector<kernel_use> uses(batch);
-    std::uint64_t position = 0;
-    for (bool first = true;; first = false) {
-        std::uint32_t count = batch;
-        const int status = bpf_map_lookup_batch(bpf_map__fd(map), first ? nullptr : &position, &position, keys.data(),
-                                                uses.data(), &count, nullptr);
-        if (status != 0 && status != -ENOENT)
-            return Error{fmt::format("a BPF map cannot be read: {}", reason(-status))};
-        for (std::uint32_t i = 0; i < count; ++i)
-            if (uses[i].pid != 0) found.emplace_back(keys[i], uses[i]);
-        if (status == -ENOENT) return {};
-    }
+// Reads a whole map, from which nobody deletes meanwhile, so that no walk starts over. One entry at a time: while many are read
+// at once, the kernel skips the kprobes of whoever preempts this thread.
+void read_map(const bpf_map* map, std::vector<std::pair<guest_key, kernel_use>>& found) {
+    guest_key key{};
+    kernel_use use{};
+    for (const guest_key* last = nullptr; bpf_map__get_next_key(map, last, &key, sizeof key) == 0; last = &key)
+        if (bpf_map__lookup_elem(map, &key, sizeof key, &use, sizeof use, 0) == 0 && use.pid != 0) found.emplace_back(key, use);
 }
 
 }  // namespace
@@ -338,7 +310,7 @@ Result<std::vector<KernelProgram::Entry>> KernelProgram::read() {
     std::vector<std::pair<guest_key, kernel_use>> guests;
     const auto& maps = parts_->skeleton->maps;
     // The guests first: the file of one whose opener is not found afterwards is closed.
-    if (auto done = read_map(maps.guests, guests); !done) return Error{done.error()};
+    read_map(maps.guests, guests);
     std::vector<Entry> entries;
     std::map<u64, Opener> openers;
     for (const auto& entry : parts_->memory->openers) {
@@ -381,7 +353,8 @@ std::vector<kernel_use> KernelProgram::forget(u32 pid) {
 }
 
 u64 KernelProgram::lost() const noexcept { return parts_->memory->lost; }
-u64 KernelProgram::missed() const noexcept { return parts_->missed(); }
+u64 KernelProgram::missed() const noexcept { return Parts::misses(parts_->counting); }
+u64 KernelProgram::late() const noexcept { return Parts::misses(parts_->made_up); }
 GuardProgram* KernelProgram::guard() noexcept { return parts_->guard ? &*parts_->guard : nullptr; }
 
 }  // namespace rdmaquota

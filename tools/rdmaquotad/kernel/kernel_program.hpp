@@ -17,7 +17,7 @@ namespace rdmaquota {
 
 class KernelProgram {
 public:
-    // Loads the program and attaches it, by fentry, else by kprobe; with `guarded` the guard too, which then has listed what
+    // Loads the program and attaches it, by fentry or by kprobe, whichever sees all on this kernel; with `guarded` the guard too, which then has listed what
     // was there before, and refuses nothing yet. `blind` gets a line for each hook that the running
     // kernel lacks, with the figures that are unknown without it. Fails, and says why, without the hooks for creation
     // and destruction.
@@ -44,6 +44,7 @@ public:
     std::vector<kernel_use> forget(u32 pid);  // drops the totals of a process that has ended, and tells them
     u64 lost() const noexcept;         // creations that found no room; only grows
     u64 missed() const noexcept;       // calls that the program did not see; only grows
+    u64 late() const noexcept;         // those that it finds out later, or GuardProgram::list_again() does; only grows
 
     GuardProgram* guard() noexcept;  // null without it
 

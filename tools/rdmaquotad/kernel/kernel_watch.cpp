@@ -137,7 +137,7 @@ struct KernelWatch::State {
     bool guarded = false;
     std::vector<std::string> blind;
     std::time_t tried = 0;
-    std::uint64_t lost = 0, missed = 0;
+    std::uint64_t lost = 0, missed = 0, unseen = 0;
     std::vector<NetlinkUse> listing;
     Clock::time_point due, search;
     bool unlisted = false;            // netlink was not asked since something was lost
@@ -214,6 +214,13 @@ struct KernelWatch::State {
             if (has_ended(pid)) ended.insert(pid);
         for (const auto& entry : entries)
             if (!entry.open && has_ended(entry.use.pid)) ended.insert(entry.use.pid);
+    }
+
+    // Counts what the guard has not seen, at once, before others use the room.
+    void list_unseen() {
+        const auto now = program->missed() + program->late();
+        if (std::exchange(unseen, now) == now || !program->guard()) return;
+        if (const auto listed = program->guard()->list_again(); !listed) unseen = UINT64_MAX;  // next time
     }
 
     // `old` gets those who use a file that was opened before the program ran, `bytes` those whose MRs may have changed
@@ -345,6 +352,7 @@ Result<std::vector<KernelUse>> KernelWatch::snapshot() {
     if (attached()) {
         state.forget_ended();
         if (const auto lost = state.program->lost(); std::exchange(state.lost, lost) != lost) state.list_all();
+        state.list_unseen();
         auto counted = state.count(old, bytes);
         if (!counted) return Error{counted.error()};
         uses = std::move(*counted);

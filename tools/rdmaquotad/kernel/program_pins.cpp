@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -16,6 +17,7 @@ namespace rdmaquota {
 namespace {
 
 constexpr const char* settle_name = "program_settle";
+constexpr const char* stock_name = "program_take_stock";
 constexpr std::string_view link_begin = "link_";
 
 Error failed(const std::string& path, int error) { return {fmt::format("{}: {}", path, std::strerror(error))}; }
@@ -54,6 +56,11 @@ Result<void> open_links(const std::string& directory, std::vector<ProgramLink>& 
 
 }  // namespace
 
+void RunPrograms::close() {
+    for (int* program : {&settle, &take_stock})
+        if (const int fd = std::exchange(*program, -1); fd >= 0) ::close(fd);
+}
+
 std::string program_version(const void* object, std::size_t bytes) {
     std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
     for (std::size_t i = 0; i < bytes; ++i) hash = (hash ^ static_cast<const unsigned char*>(object)[i]) * 1099511628211ULL;
@@ -61,14 +68,16 @@ std::string program_version(const void* object, std::size_t bytes) {
 }
 
 // The mode comes before the links, so that whoever finds a link can turn it off.
-Result<void> pin_program(bpf_object* object, const std::vector<ProgramLink>& links, int settle, const std::string& version) {
+Result<void> pin_program(bpf_object* object, const std::vector<ProgramLink>& links, const RunPrograms& run,
+                         const std::string& version) {
     const auto directory = GuardPins::fresh();
     if (!directory) return Error{directory.error()};
     bpf_map* map = nullptr;
     bpf_object__for_each_map(map, object) {
         if (auto pinned = pin_map(map, *directory); !pinned) return pinned;
     }
-    if (auto pinned = pin(settle, fmt::format("{}/{}", *directory, settle_name)); !pinned) return pinned;
+    if (auto pinned = pin(run.settle, fmt::format("{}/{}", *directory, settle_name)); !pinned) return pinned;
+    if (auto pinned = pin(run.take_stock, fmt::format("{}/{}", *directory, stock_name)); !pinned) return pinned;
     for (const auto& [program, link] : links)
         if (auto pinned = pin(bpf_link__fd(link), fmt::format("{}/{}", *directory, GuardPins::link(program))); !pinned)
             return pinned;
@@ -83,14 +92,15 @@ Result<PinnedProgram> take_pinned(bpf_object* object, const std::string& version
     }
     bpf_program* program = nullptr;
     bpf_object__for_each_program(program, object) bpf_program__set_autoload(program, false);
-    PinnedProgram pinned{{}, bpf_obj_get(fmt::format("{}/{}", directory, settle_name).c_str())};
-    if (pinned.settle < 0) return failed(directory, errno);
-    if (auto opened = open_links(directory, pinned.links); !opened) {
-        for (const auto& [name, link] : pinned.links) bpf_link__destroy(link);
-        close(pinned.settle);
-        return Error{opened.error()};
-    }
-    return pinned;
+    PinnedProgram pinned;
+    pinned.run.settle = bpf_obj_get(fmt::format("{}/{}", directory, settle_name).c_str());
+    pinned.run.take_stock = bpf_obj_get(fmt::format("{}/{}", directory, stock_name).c_str());
+    auto opened = pinned.run.settle < 0 || pinned.run.take_stock < 0 ? Result<void>(failed(directory, errno))
+                                                                     : open_links(directory, pinned.links);
+    if (opened) return pinned;
+    for (const auto& [name, link] : pinned.links) bpf_link__destroy(link);
+    pinned.run.close();
+    return Error{opened.error()};
 }
 
 }  // namespace rdmaquota

@@ -18,18 +18,26 @@ struct ProgramLink {
     bpf_link* link;
 };
 
+// Descriptors of the programs that the sidecar itself runs.
+struct RunPrograms {
+    int settle = -1, take_stock = -1;
+
+    void close();
+};
+
 // Of the program as it was compiled.
 std::string program_version(const void* object, std::size_t bytes);
 
 // Pins under the version, complete or not at all. What was pinned under other names stays.
-Result<void> pin_program(bpf_object* object, const std::vector<ProgramLink>& links, int settle, const std::string& version);
+Result<void> pin_program(bpf_object* object, const std::vector<ProgramLink>& links, const RunPrograms& run,
+                         const std::string& version);
 
 struct PinnedProgram {
     std::vector<ProgramLink> links;
-    int settle;
+    RunPrograms run;
 };
 // For an object that is open and not loaded: it gets the maps that are pinned, and loads no program. The caller owns the
-// links, and the descriptor.
+// links, and the descriptors.
 Result<PinnedProgram> take_pinned(bpf_object* object, const std::string& version);
 
 }  // namespace rdmaquota

@@ -249,20 +249,42 @@ __attribute__((noinline)) int row_lacks(u32 row, u32 kind, u64 bytes) {
     return of ? lacks(of, row, kind, bytes, 0) : 0;
 }
 
-// Of what was made anyhow. 1: an enforced limit is exceeded, which the tenant's row then names. Looks more than once, since
-// another's request may have raised the row for a moment, to be refused.
-__attribute__((noinline)) int row_exceeds(u32 file, u32 row, u32 kind, u64 bytes) {
-    struct guard_row *of = row_at(row), *own;
-    struct guard_file *it = file_at(file);
+// Of what was made anyhow: what the row has too much of, + 1; 0: nothing. Looks more than once, since another's request may
+// have raised the row for a moment, to be refused.
+__attribute__((noinline)) int row_excess(u32 row, u32 kind, u64 bytes) {
     u32 lacking = 0;
-    if (!of || !it) return 0;
     for (u32 i = 0; i < looks_at_excess; ++i)
         if ((lacking = row_lacks(row, kind, bytes)) == 0) return 0;
-    tell_guard(told_exceeded, file, row, lacking - 1, bytes);
-    if (!of->enforced) return 0;
-    own = own_row(it);
+    return lacking;
+}
+
+// 1: the limit is enforced, and the tenant's row names from now on what was exceeded.
+__attribute__((noinline)) int blame(u32 file, u32 row, u32 lacking) {
+    const struct guard_row *of = row_at(row);
+    struct guard_file *it = file_at(file);
+    struct guard_row *own = it ? own_row(it) : 0;
+    if (!of || !of->enforced) return 0;
     if (own && row >= process_rows) __sync_fetch_and_or(&own->exceeded, 1U << (lacking - 1) % guard_resources);
     return 1;
+}
+
+__attribute__((noinline)) int row_exceeds(u32 file, u32 row, u32 kind, u64 bytes) {
+    u32 lacking = row_excess(row, kind, bytes);
+    if (!lacking) return 0;
+    tell_guard(told_exceeded, file, row, lacking - 1, bytes);
+    return blame(file, row, lacking);
+}
+
+// The same of what was made unseen: nobody is told, since it is not known who did.
+__attribute__((noinline)) int note_excess(u32 file, u32 kind, u64 bytes) {
+    struct guard_file *it = file_at(file);
+    for (u32 i = 0; it && i < guard_depth; ++i) {
+        u32 lacking;
+        if (it->stamp.exempt || i >= it->stamp.count) break;
+        lacking = row_excess(it->stamp.rows[i], kind, bytes);
+        if (lacking) blame(file, it->stamp.rows[i], lacking);
+    }
+    return 0;
 }
 
 __attribute__((noinline)) int exceeds(u32 file, u32 kind, u64 bytes) {

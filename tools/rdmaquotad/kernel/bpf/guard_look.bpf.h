@@ -266,7 +266,7 @@ static __always_inline int look_at_opening(struct file *file, u64 request) {
     bool open;
     int refused;
     if (!is_uverbs(file)) return 0;
-    give_up_reservation(current_thread());  // of an ioctl that another module refused; which may forget this file
+    settle_reservation(current_thread());  // of an ioctl that another module refused; which may forget this file
     open = BPF_CORE_READ((struct ib_uverbs_file *)ufile, ucontext) != 0;
     if (!open && request >> bytes_bits != kind_handle) return 0;  // the kernel refuses all else; it shall cost nothing here
     if (!open && !begin_opening(ufile)) return uncountable();
@@ -285,10 +285,15 @@ static __always_inline int look(u64 ufile, struct file *file, u64 argument, bool
     struct kernel_use *use;
     u64 request;
     if (guard_mode == guard_off) return 0;
+    take_mark(bpf_get_current_pid_tgid());  // of an earlier request, whose end was not seen
     use = opener_of(ufile);
     request = sleeps ? read_asleep(argument) : read_awake(argument);
-    if (use && !use->forbidden && use->created[kind_handle])
+    if (use && !use->forbidden && use->created[kind_handle] && request >> bytes_bits != kind_handle)
         return request == ~0ULL ? 0 : refusal(look_at_request(use, request));
+    if (use && is_stale(use, ufile)) {
+        retire(use);
+        use = 0;
+    }
     if (use && makes_nothing(use, kind_handle)) return refusal(errno_of((u32)use->id));  // whatever it seems to ask for
     if (request == ~0ULL) return 0;
     return refusal(look_at_opening(file, request));

@@ -57,21 +57,26 @@ static long recount_overflow(void *map, u64 *object, struct counted_object *coun
 }
 
 // What was reserved becomes what was counted, in one step, so that nobody meets both.
-static __always_inline void recount_memory(u64 ufile) {
+__attribute__((noinline)) int recount_memory(u64 id) {
     struct reservation *reserved = find_reservation(current_thread());
-    struct kernel_use *use = opener_of(ufile);
-    struct recount of = {};
+    struct recount of = {.opener = id};
     bool replaced = false;
     u64 room = 0;
-    if (!use) return;
-    of.opener = use->id;
     bpf_loop(object_slots, recount_slot, &of, 0);
     if (any_overflow) bpf_for_each_map_elem(&overflow, recount_overflow, &of, 0);
-    if (reserved && reserved->opener == use->id && reserved->kind == another_length) {
+    if (reserved && reserved->opener == id && reserved->kind == another_length) {
         replaced = reserved->replaced;
         if (!replaced) room = reserved->bytes;
     }
-    shift(use->id, another_length, of.more - room, 1);
+    shift(id, another_length, of.more - room, 1);
     if (room || replaced) end_reservation(reserved);
-    if ((replaced || (__s64)of.more > (__s64)room) && exceeds_bytes((u32)use->id, of.more)) judge((u32)use->id);
+    if ((replaced || (__s64)of.more > (__s64)room) && exceeds_bytes((u32)id, of.more)) judge((u32)id);
+    return room || replaced;
+}
+
+int reregistered_unseen(u64 id) {
+    struct kernel_use *use = &openers[(u32)id % opener_slots];
+    if (use->id != id) return 0;
+    use->reregistered = 1;
+    return recount_memory(id);
 }

@@ -6,6 +6,7 @@
 #include "objects.bpf.h"
 
 enum { most_listed = 1 << 20 };
+u32 lists_all;  // 1: also what was made by files that were seen being opened, because some of it was missed
 
 static __always_inline bool is_uverbs(struct file *file) {
     char name[12] = {};
@@ -17,7 +18,7 @@ static __always_inline bool is_uverbs(struct file *file) {
 struct listing {
     u64 next, head;
     u64 opener;
-    u32 objects;
+    u32 judges;
 };
 
 static __always_inline bool is_known(u64 object) {
@@ -27,7 +28,7 @@ static __always_inline bool is_known(u64 object) {
     return any_overflow && bpf_map_lookup_elem(&overflow, &object);
 }
 
-static __always_inline void list_object(struct ib_uobject *uobject, struct kernel_use *opener) {
+static __always_inline void list_object(struct ib_uobject *uobject, struct kernel_use *opener, bool judges) {
     struct object it = {(u64)uobject, 0, (u64)BPF_CORE_READ(uobject, uapi_object), BPF_CORE_READ(uobject, object)};
     struct counted_object counted = {.opener = opener->id};
     if (!it.object || is_known(it.address)) return;
@@ -37,8 +38,9 @@ static __always_inline void list_object(struct ib_uobject *uobject, struct kerne
     if (guarded) shift(opener->id, counted.kind, counted.bytes, 1);
     count(opener->created, counted.kind);
     add_bytes(opener, counted.kind, counted.bytes);
-    remember(it.address, &counted);
+    if (!remember(it.address, &counted)) subtract(&counted);
     if (!BPF_CORE_READ(uobject, object)) ended(it.address);
+    if (guarded && judges) note_excess((u32)opener->id, counted.kind, counted.bytes);
 }
 
 static long list_next(u32 number, struct listing *at) {
@@ -46,7 +48,7 @@ static long list_next(u32 number, struct listing *at) {
     struct ib_uobject *uobject;
     if (at->next == at->head || at->next == 0) return 1;
     uobject = (void *)(at->next - bpf_core_field_offset(struct ib_uobject, list));
-    list_object(uobject, opener);
+    list_object(uobject, opener, at->judges);
     u64 next = (u64)BPF_CORE_READ(uobject, list.next);
     if (next == at->next) return 1;  // was taken off the list: the next round finds the rest
     at->next = next;
@@ -61,9 +63,10 @@ static __always_inline void list_guarded(u64 id, struct task_struct *task) {
     shift(id, kind_handle, 0, 1);
 }
 
-static __always_inline void list_objects(struct ib_uverbs_file *ufile, const struct kernel_use *use) {
+static __always_inline void list_objects(struct ib_uverbs_file *ufile, const struct kernel_use *use, bool judges) {
     struct listing at = {};
     at.opener = use->id;
+    at.judges = judges;
     at.head = (u64)ufile + bpf_core_field_offset(struct ib_uverbs_file, uobjects);
     at.next = (u64)BPF_CORE_READ(ufile, uobjects.next);
     bpf_loop(most_listed, list_next, &at, 0);
@@ -73,17 +76,58 @@ static __always_inline void list_file(struct task_struct *task, struct file *fil
     struct ib_uverbs_file *ufile = BPF_CORE_READ(file, private_data);
     struct ib_device *device;
     struct kernel_use *use;
+    bool seen;
     if (!ufile || !is_uverbs(file) || !BPF_CORE_READ(ufile, ucontext)) return;
     device = BPF_CORE_READ(ufile, device, ib_dev);
     if (!device) return;
     use = opener_of((u64)ufile);
-    if (use && use->whole) return;
+    seen = use && use->whole;
+    if (seen && !lists_all) return;
     if (!use) {
         use = enter_opener((u64)ufile, device, BPF_CORE_READ(task, tgid), BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id), 1);
         if (!use) return;
         if (guarded) list_guarded(use->id, task);
     }
-    list_objects(ufile, use);
+    list_objects(ufile, use, seen);
+}
+
+int count_unseen(u64 id, u32 judges) {
+    const struct kernel_use *use = &openers[(u32)id % opener_slots];
+    u64 file = use->file;
+    if (use->id == id && file) list_objects((struct ib_uverbs_file *)file, use, judges);
+    return 0;
+}
+
+// An object that is there belongs to the file whose entry it is counted in. Until the kernel has destroyed it, it is there.
+static __always_inline bool is_there(u64 object, u64 opener) {
+    struct ib_uobject *uobject = (void *)object;
+    const struct kernel_use *use = &openers[(u32)opener % opener_slots];
+    return use->id == opener && (u64)BPF_CORE_READ(uobject, ufile) == use->file && BPF_CORE_READ(uobject, object);
+}
+
+static long drop_object(u32 number, void *unused) {
+    u64 object = objects[number % object_slots].object;
+    if (object > slot_ends && !is_there(object, objects[number % object_slots].counted.opener)) ended(object);
+    return 0;
+}
+
+static long drop_overflow(void *map, u64 *object, struct counted_object *counted, void *unused) {
+    if (!is_there(*object, counted->opener)) ended(*object);
+    return 0;
+}
+
+static long drop_file(u32 number, void *unused) {
+    struct kernel_use *use = &openers[number % opener_slots];
+    struct ib_uverbs_file *file = (void *)use->file;
+    if (use->created[kind_handle] && (u64)BPF_CORE_READ(file, ucontext, ufile) != (u64)file) retire(use);
+    return 0;
+}
+
+// What is counted although it has ended, because its end was not seen.
+static __always_inline void drop_ended(void) {
+    bpf_loop(opener_slots, drop_file, 0, 0);
+    bpf_loop(object_slots, drop_object, 0, 0);
+    if (any_overflow) bpf_for_each_map_elem(&overflow, drop_overflow, 0, 0);
 }
 
 // The entry of a file that is not known: a device that is about to be opened, or was before this program was attached. What
@@ -97,6 +141,6 @@ __attribute__((noinline)) u64 enter_file(u64 address) {
     stamp_current(use->id);
     if (!open) return use->id;
     shift(use->id, kind_handle, 0, 1);
-    list_objects(ufile, use);
+    list_objects(ufile, use, false);
     return use->id;
 }

@@ -46,11 +46,17 @@ static __always_inline bool has_old_write(struct file *file) { return file->f_op
 // A tenant that exceeds a limit writes no requests at all: what they make, and whether they are not changed, is not known.
 static __always_inline int look_at_write(struct file *file, int mask) {
     struct kernel_use *use;
+    u64 ufile;
     if (!(mask & may_write) || !has_old_write(file)) return 0;
     if (guard_mode != guard_deny || !is_uverbs(file)) return 0;
     if (!writes_itself()) return -13;  // EACCES, as the kernel has it for a file that another one opened
-    use = opener_of((u64)BPF_CORE_READ(file, private_data));
+    ufile = (u64)BPF_CORE_READ(file, private_data);
+    use = opener_of(ufile);
     if (!use) return 0;
+    if (is_stale(use, ufile)) {
+        retire(use);
+        return 0;
+    }
     if (makes_nothing(use, kind_handle)) return refusal(errno_of((u32)use->id));
     return refusal(refuses_more((u32)use->id));
 }

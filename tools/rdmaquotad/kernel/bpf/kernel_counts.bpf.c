@@ -31,9 +31,7 @@
 // Measurement shaped this: one program at a creation and one at a destruction, tables in plain memory instead of maps,
 // and few reads through helpers.
 //
-// The fentry programs are the rule. The kprobes are for kernels that cannot attach fentry to functions of modules; the
-// sidecar loads either these or those. A kprobe at the beginning of a destruction does not know whether it succeeds,
-// so the kprobe for an object's end is at ib_rdmacg_uncharge, which comes after it.
+// The fentry programs are the rule; probes.bpf.h has what takes their place on some kernels.
 #include <linux/bpf.h>
 #include <linux/ptrace.h>
 #include <stdbool.h>
@@ -70,8 +68,14 @@ static void opened(u64 file, struct ib_device *device) {
 static void exiting(struct task_struct *task) {
     u32 pid = BPF_CORE_READ(task, tgid);
     take_mark(bpf_get_current_pid_tgid());
-    if (guarded) give_up_reservation(current_thread());
+    if (guarded) settle_reservation(current_thread());
     if (BPF_CORE_READ(task, signal, live.counter) == 0 && bpf_map_lookup_elem(&holders, &pid)) tell(1, pid);
+}
+
+static __always_inline void reregisters(u64 file) {
+    struct kernel_use *use = opener_of(file);
+    if (use) use->reregistered = 1;
+    if (guarded) set_mark(mark_rereg);
 }
 
 // --- fentry and fexit ---------------------------------------------------------------------------
@@ -146,9 +150,7 @@ int BPF_PROG(on_open_qp_end) {
 
 SEC("fentry/ib_uverbs_rereg_mr")
 int BPF_PROG(on_rereg_mr, struct uverbs_attr_bundle *attributes) {
-    struct kernel_use *use = opener_of((u64)attributes->ufile);
-    if (use) use->reregistered = 1;
-    if (guarded) set_mark(mark_rereg);
+    reregisters((u64)attributes->ufile);
     return 0;
 }
 
@@ -160,9 +162,15 @@ int BPF_PROG(on_exit, struct task_struct *task) {
 
 // --- the guard ----------------------------------------------------------------------------------
 
+// May sleep. The kernel runs it also where another thread sleeps in it, else the next one is loaded.
 SEC("lsm.s/file_ioctl")
 int BPF_PROG(on_ioctl, struct file *file, unsigned int command, unsigned long argument) {
     return command == RDMA_VERBS_IOCTL ? look((u64)file->private_data, file, argument, true) : 0;
+}
+
+SEC("lsm/file_ioctl")
+int BPF_PROG(on_ioctl_awake, struct file *file, unsigned int command, unsigned long argument) {
+    return command == RDMA_VERBS_IOCTL ? look((u64)file->private_data, file, argument, false) : 0;
 }
 
 // What 32-bit programs call, where it is a hook of its own. It may not sleep, and so cannot read a page that is not there:
@@ -181,13 +189,15 @@ int BPF_PROG(on_write, struct file *file, int mask) {
 SEC("fexit/ib_uverbs_rereg_mr")
 int BPF_PROG(on_rereg_end, struct uverbs_attr_bundle *attributes) {
     take_mark(bpf_get_current_pid_tgid());
-    recount_memory((u64)attributes->ufile);
+    struct kernel_use *use = opener_of((u64)attributes->ufile);
+    if (use) recount_memory(use->id);
     return 0;
 }
 
 SEC("fexit/ib_uverbs_ioctl")
-int BPF_PROG(on_ioctl_end) {
-    give_up_reservation(current_thread());
+int BPF_PROG(on_ioctl_end, struct file *file, unsigned int command, unsigned long argument, long status) {
+    if (status == 0) settle_reservation(current_thread());
+    else give_up_reservation(current_thread());
     return 0;
 }
 
@@ -214,6 +224,7 @@ int take_stock(struct bpf_iter__task_file *at) {
     struct task_struct *task = at->task;
     struct file *file = at->file;
     if (task && file) list_file(task, file);
+    if (!task && lists_all) drop_ended();
     return 0;
 }
 
@@ -223,47 +234,4 @@ int settle(struct settle_request *request) {
     return 0;
 }
 
-// --- kprobes, in place of the above -------------------------------------------------------------
-
-static __always_inline struct object read_object(struct ib_uobject *uobject) {
-    struct object it = {(u64)uobject, (u64)BPF_CORE_READ(uobject, ufile), (u64)BPF_CORE_READ(uobject, uapi_object),
-                        BPF_CORE_READ(uobject, object)};
-    return it;
-}
-
-SEC("kprobe/alloc_commit_idr_uobject")
-int BPF_KPROBE(probe_commit, struct ib_uobject *uobject) {
-    struct object it = read_object(uobject);
-    created(&it);
-    return 0;
-}
-
-SEC("kprobe/ib_rdmacg_uncharge")
-int BPF_KPROBE(probe_uncharge, struct ib_rdmacg_object *charge, void *device, enum rdmacg_resource_type resource) {
-    struct ib_ucontext *context = (void *)charge - bpf_core_field_offset(struct ib_ucontext, cg_obj);
-    if (resource == bpf_core_enum_value(enum rdmacg_resource_type, RDMACG_RESOURCE_HCA_HANDLE))
-        closed((u64)BPF_CORE_READ(context, ufile));
-    else
-        ended((u64)charge - bpf_core_field_offset(struct ib_uobject, cg_obj));
-    return 0;
-}
-
-SEC("kprobe/ib_init_ucontext")
-int BPF_KPROBE(probe_opening, struct uverbs_attr_bundle *attributes) {
-    set_opening((u64)attributes);
-    return 0;
-}
-
-SEC("kretprobe/ib_init_ucontext")
-int BPF_KRETPROBE(probe_opened, int status) {
-    struct uverbs_attr_bundle *attributes = take_opening();
-    if (attributes && status == 0)
-        opened((u64)BPF_CORE_READ(attributes, ufile), BPF_CORE_READ(attributes, context, device));
-    return 0;
-}
-
-SEC("kprobe/proc_exit_connector")
-int BPF_KPROBE(probe_exit, struct task_struct *task) {
-    exiting(task);
-    return 0;
-}
+#include "probes.bpf.h"

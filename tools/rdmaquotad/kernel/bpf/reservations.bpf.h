@@ -1,5 +1,6 @@
 // What threads were allowed to make and have not made yet. One at most for each thread: it becomes the object's, or is
-// given back at the end of the ioctl; where another security module refused that, at the thread's next one, or its end.
+// given back at the end of the ioctl; where another security module refused that, at the thread's next one, or its end. Where
+// it may have been made unseen, because the kernel skipped a program, that is found out first.
 #pragma once
 
 #include "guard_charge.bpf.h"
@@ -41,7 +42,7 @@ __attribute__((noinline)) int abandon(u64 id) {
     struct kernel_use *use = &openers[(u32)id % opener_slots];
     u64 file = use->file;
     if (use->id != id) return 0;
-    if (use->created[kind_handle] == 0) {
+    if (use->created[kind_handle] == 0 && !has_context(file)) {
         forget_file(id);
         clear(use);
     }
@@ -49,12 +50,41 @@ __attribute__((noinline)) int abandon(u64 id) {
     return 0;
 }
 
+// 1: the file has a context, whose opening was not seen (probes.bpf.h); from now on it counts.
+__attribute__((noinline)) int opened_unseen(u64 id) {
+    struct kernel_use *use = &openers[(u32)id % opener_slots];
+    struct guard_file *it = file_at((u32)id);
+    if (!it || use->id != id || use->created[kind_handle] || !has_context(use->file)) return 0;
+    use->whole = 1;
+    use->created[kind_handle] = 1;
+    it->closely = 0;
+    tell(0, use->pid);
+    return 1;
+}
+
+// Counts what a re-registration has changed of the file's MRs, if its end was not seen (guard_rereg.bpf.h).
+int reregistered_unseen(u64 id);
+
 static __always_inline void give_up(struct reservation *it) {
     u64 id = it->opener;
     u32 kind = it->kind;
-    if (kind != unknown_kind && !it->replaced) uncharge(id, kind, it->bytes);
+    bool opened;
+    if (kind == another_length && reregistered_unseen(id)) return;
+    opened = kind == kind_handle && opened_unseen(id);
+    if (kind != unknown_kind && !it->replaced && !opened) uncharge(id, kind, it->bytes);
     end_reservation(it);
     abandon(id);
+}
+
+// Counts the file's objects whose beginning was not seen (guard_stock.bpf.h). `judges`: who exceeds a limit by them is noted.
+int count_unseen(u64 id, u32 judges);
+
+// What was reserved may have been made.
+static __always_inline void settle_reservation(u64 thread) {
+    struct reservation *it = find_reservation(thread);
+    if (!it) return;
+    if (it->kind != kind_handle && it->kind != another_length) count_unseen(it->opener, it->kind == unknown_kind);
+    give_up(it);
 }
 
 static __always_inline void give_up_reservation(u64 thread) {
@@ -82,7 +112,7 @@ __attribute__((noinline)) int reserve_anywhere(u64 id, u32 asked, u64 bytes) {
     u64 thread = current_thread();
     u32 kind = kind_to_charge((u32)id, asked);
     int refused;
-    give_up_reservation(thread);
+    settle_reservation(thread);
     if (kind != unknown_kind && (refused = charge((u32)id, kind, bytes)) != 0) return refused;
     for (u32 probe = 0; probe < reservation_probes; ++probe) {
         struct reservation *it = reservation_at(thread, probe);

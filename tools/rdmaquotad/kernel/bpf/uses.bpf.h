@@ -103,8 +103,11 @@ static __always_inline void clear(struct kernel_use *use) {
 
 // Moves the totals of a closed file to an entry that outlives it. The kernel has destroyed what the file still held.
 static void retire(struct kernel_use *use) {
+    u32 pid = use->pid;
+    struct kernel_use *past;
+    if (pid == 0 || __sync_val_compare_and_swap(&use->pid, pid, 0) != pid) return;  // another thread does
     if (guarded) forget_file(use->id);
-    struct kernel_use *past = enter_guest(use->device_index, use->pid);
+    past = enter_guest(use->device_index, pid);
     if (past) {
         for (u32 kind = 0; kind < kind_count; ++kind) {
             u64 made = use->created[kind];
@@ -115,7 +118,7 @@ static void retire(struct kernel_use *use) {
         past->device_index = use->device_index;
         past->cgroup = use->cgroup;
         past->opener = use->opener;
-        past->pid = use->pid;
+        past->pid = pid;
     }
     clear(use);
 }
@@ -123,4 +126,11 @@ static void retire(struct kernel_use *use) {
 static void closed(u64 file) {
     struct kernel_use *use = opener_of(file);
     if (use) retire(use);
+}
+
+static __always_inline bool has_context(u64 file) { return BPF_CORE_READ((struct ib_uverbs_file *)file, ucontext) != 0; }
+
+// The entry is of an earlier file at that address, whose end was missed: it has a context.
+static __always_inline bool is_stale(const struct kernel_use *use, u64 file) {
+    return use->created[kind_handle] && !has_context(file);
 }
