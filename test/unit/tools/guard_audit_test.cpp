@@ -20,6 +20,7 @@ struct Tables {
             file.id = 1 + i;
             file.stamp.count = 1;
             file.stamp.rows[0] = tenant;
+            file.waits = waits_known | waits_moved;
             file.held[kind_pd] = 2;
         }
         rows[tenant].used[kind_pd] = 4;

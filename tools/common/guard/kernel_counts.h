@@ -134,9 +134,15 @@ struct guard_who {
     u32 uid;     // where there are `ids` of a match, itself, since groups can be chosen so that the hashes are the same; else 0
 };
 
+// While nobody knows whose a file is, what is made through it counts in `waited` and in the rows of `waiting`. Once it is known,
+// in `held` and in those of `stamp`; and when the last thread is through that began to count before, what waited moves there
+// (guard_waiting.bpf.h). In `waits`: how many threads are counting in this way, and these bits.
+enum { waits_known = 1 << 30, waits_moved = 1 << 29 };
+
 // What belongs to the opener's entry of the same index.
 struct guard_file {
-    u64 held[guard_resources];  // made or about to be made through it
+    u64 held[guard_resources];    // made or about to be made through it, by 64 bits' wrapping: `waited` is the rest
+    u64 waited[guard_resources];
     u64 id;        // the opener's
     u64 since;     // when its process started
     u64 ids;       // of who opened it, also where the policy does not look at them, see guard_maker(); 0 for root
@@ -145,10 +151,12 @@ struct guard_file {
     u32 pid;
     u32 uid, gid;  // of who opened it
     u32 stamped;   // 0: waits for the sidecar, and counts for the node only
+    u32 waits;
+    u32 zero;
     u32 process_row;
     u32 learnt;    // 1 + a kind that was made beyond a limit by a method that is not known; 0: none was
     u32 closely;   // looked at first, before room is taken
-    struct guard_stamp stamp;
+    struct guard_stamp waiting, stamp;
 };
 
 // A file by which a thread is opening a context.

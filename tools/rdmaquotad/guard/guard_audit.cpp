@@ -10,16 +10,20 @@ constexpr int times_before_correction = 3;
 
 using Sums = std::map<u32, std::array<u64, guard_resources>>;
 
+void add(Sums& sums, const guard_stamp& stamp, const u64* amounts) {
+    for (u32 n = 0; n < std::min<u32>(stamp.count, guard_depth); ++n) {
+        auto& sum = sums[stamp.rows[n]];
+        for (u32 place = 0; place < guard_resources; ++place) sum[place] += amounts[place];
+    }
+}
+
 Sums held_by_row(const guard_file* files) {
     Sums sums;
     for (u32 i = 0; i < opener_slots; ++i) {
         const auto& file = files[i];
         if (file.id == 0) continue;
-        const auto count = std::min<u32>(file.stamp.count, guard_depth);
-        for (u32 n = 0; n < count; ++n) {
-            auto& sum = sums[file.stamp.rows[n]];
-            for (u32 place = 0; place < guard_resources; ++place) sum[place] += file.held[place];
-        }
+        if (file.waits & waits_known) add(sums, file.stamp, file.held);
+        add(sums, file.waits & waits_moved ? file.stamp : file.waiting, file.waited);
     }
     return sums;
 }

@@ -124,10 +124,11 @@ void GuardOwners::settle(const guard_file& file, const kernel_use& opener) {
     const auto stamp = rows_.stamp(there ? tenant : default_tenant, device);
     if (!stamp || file.id != id) return;
     if (!program_.settle(id, *stamp)) return;
+    if (user.ids != 0 && rows_.is_exceeded(stamp->rows[0]) && greedy_.size() < most_greedy) {
+        know(user, *stamp);  // at once, since it may open another device meanwhile
+        greedy_.insert(GuardProgram::bytes_of(user));
+    }
     if (there) introduce(pid, {device});
-    if (user.ids == 0 || !rows_.is_exceeded(stamp->rows[0]) || greedy_.size() >= most_greedy) return;
-    know(user, *stamp);
-    greedy_.insert(GuardProgram::bytes_of(user));
 }
 
 }  // namespace rdmaquota

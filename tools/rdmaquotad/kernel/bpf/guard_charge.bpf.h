@@ -1,7 +1,7 @@
 // Charging: what an object takes from each row of its file, whether there is room, and who exceeds a limit anyhow.
 #pragma once
 
-#include "guard_rows.bpf.h"
+#include "guard_waiting.bpf.h"
 
 enum { object_place = guard_object * sizeof(u64), looks_at_excess = 64 };
 
@@ -100,20 +100,34 @@ __attribute__((noinline)) int refuse(u32 file, u32 row, u32 resource, u64 bytes)
     struct guard_row *of = row_at(row);
     if (of && resource < guard_resources) __sync_fetch_and_add(&of->refused[resource], 1);
     tell_guard(told_refused, file, row, resource, bytes);
-    return it ? it->stamp.deny_errno : 0;
+    return it ? stamp_in_force(it)->deny_errno : 0;
 }
 
 // In a loop that calls nothing, which makes it fast.
-static __always_inline void add_to_rows(struct guard_row *all, struct guard_file *it, const struct amounts *amounts, u64 sign) {
+static __always_inline void add_to_rows(struct guard_row *all, const struct guard_stamp *stamp, const struct amounts *amounts,
+                                        u64 sign) {
     u64 mask = row_mask();
-    u32 count = it->stamp.count;
+    u32 count = stamp->count;
     for (u32 i = 0; i < guard_depth; ++i) {
         if (i >= count) break;
-        struct guard_row *of = &all[it->stamp.rows[i] & mask];
+        struct guard_row *of = &all[stamp->rows[i] & mask];
         asm volatile("" : "+r"(of));  // so that it is found once
         add(of->used, amounts, sign);
     }
-    add(it->held, amounts, sign);
+}
+
+// shift() of a file that waits, or waited just now.
+__attribute__((noinline)) int shift_waiting(u64 id, u32 kind, u64 bytes, u64 sign) {
+    struct amounts amounts = amounts_of(kind, bytes);
+    struct guard_row *all = all_rows();
+    struct guard_file *it = file_at((u32)id);
+    bool waits;
+    if (!all || !it) return 0;
+    waits = begin_waiting(it, (u32)id);
+    add_to_rows(all, waiting_or_not(it, waits), &amounts, sign);
+    add(held_by(it, waits), &amounts, sign);
+    if (waits) leave_waiting(it, (u32)id);
+    return 0;
 }
 
 // Adds to what the file's rows use, or subtracts by a sign of -1, whatever their limits are.
@@ -123,21 +137,25 @@ __attribute__((noinline)) int shift(u64 id, u32 kind, u64 bytes, u64 sign) {
     struct guard_file *it = file_at((u32)id);
     if (!all || !it || it->id != id) return 0;  // closed: all was given back
     asm volatile("" : "+r"(it));  // so that it is found once
+    if (!has_moved(it)) return shift_waiting(id, kind, bytes, sign);
     if (!amounts.object) {
-        add_to_rows(all, it, &amounts, sign);
+        add_to_rows(all, &it->stamp, &amounts, sign);
+        add(it->held, &amounts, sign);
         return 0;
     }
     amounts.counted = amounts.object = true;  // which makes a loop of its own for most
-    add_to_rows(all, it, &amounts, sign);
+    add_to_rows(all, &it->stamp, &amounts, sign);
+    add(it->held, &amounts, sign);
     return 0;
 }
 
 // Whether a row lacks room, and which: 0, or the errno to refuse with.
-__attribute__((noinline)) int look_closely(u32 file, u32 kind, u64 bytes) {
+__attribute__((noinline)) int look_closely(u32 file, u32 kind, u64 bytes, bool waits) {
     struct guard_file *it = file_at(file);
-    for (u32 i = 0; it && i < guard_depth; ++i) {
-        if (i >= it->stamp.count) break;
-        u32 row = it->stamp.rows[i], lacking;
+    const struct guard_stamp *stamp = waiting_or_not(it, waits);
+    for (u32 i = 0; stamp && i < guard_depth; ++i) {
+        if (i >= stamp->count) break;
+        u32 row = stamp->rows[i], lacking;
         struct guard_row *of = row_at(row);
         if (of && of->enforced && (lacking = lacks(of, row, kind, bytes, 1)) != 0) return refuse(file, row, lacking - 1, bytes);
     }
@@ -167,39 +185,46 @@ __attribute__((noinline)) int row_takes(u32 row, u32 kind, u64 bytes) {
 }
 
 // What the first rows of a file have given.
-__attribute__((noinline)) int give_back(u32 file, u32 kind, u64 bytes, u32 rows) {
+__attribute__((noinline)) int give_back(u32 file, u32 kind, u64 bytes, u32 rows, bool waits) {
     struct amounts amounts = amounts_of(kind, bytes);
     struct guard_file *it = file_at(file);
-    for (u32 i = 0; it && i < guard_depth; ++i) {
+    const struct guard_stamp *stamp = waiting_or_not(it, waits);
+    for (u32 i = 0; stamp && i < guard_depth; ++i) {
         if (i >= rows) break;
-        struct guard_row *of = row_at(it->stamp.rows[i]);
+        struct guard_row *of = row_at(stamp->rows[i]);
         if (of) add(of->used, &amounts, -1ULL);
     }
     return 0;
 }
 
 // Gives all back when one refuses.
-__attribute__((noinline)) int take_closely(u32 file, u32 kind, u64 bytes) {
+__attribute__((noinline)) int take_closely(u32 file, u32 kind, u64 bytes, bool waits) {
     struct amounts amounts = amounts_of(kind, bytes);
     struct guard_file *it = file_at(file);
-    for (u32 i = 0; it && i < guard_depth; ++i) {
-        if (i >= it->stamp.count) break;
-        u32 row = it->stamp.rows[i], lacking = row_takes(row, kind, bytes);
+    const struct guard_stamp *stamp = waiting_or_not(it, waits);
+    for (u32 i = 0; stamp && i < guard_depth; ++i) {
+        if (i >= stamp->count) break;
+        u32 row = stamp->rows[i], lacking = row_takes(row, kind, bytes);
         if (!lacking) continue;
-        give_back(file, kind, bytes, i);
+        give_back(file, kind, bytes, i, waits);
         return refuse(file, row, lacking - 1, bytes);
     }
-    if (it) add(it->held, &amounts, 1);
+    if (it) add(held_by(it, waits), &amounts, 1);
     return 0;
 }
 
 // Looks first and raises then, so that others do not meet what is refused anyway.
 static __always_inline int charge_closely(u32 file, u32 kind, u64 bytes) {
-    const struct guard_file *it = file_at(file);
+    struct guard_file *it = file_at(file);
     u32 refused;
-    if (it && it->stamp.exempt) return shift(it->id, kind, bytes, 1);  // 0
-    refused = guard_mode == guard_deny ? look_closely(file, kind, bytes) : 0;
-    return refused ? refused : take_closely(file, kind, bytes);
+    bool waits;
+    if (!it) return 0;
+    if (it->stamp.exempt) return shift(it->id, kind, bytes, 1);  // 0
+    waits = begin_waiting(it, file);
+    refused = guard_mode == guard_deny ? look_closely(file, kind, bytes, waits) : 0;
+    if (!refused) refused = take_closely(file, kind, bytes, waits);
+    if (waits) leave_waiting(it, file);
+    return refused;
 }
 
 // Takes from all rows of the file, or from none. 0, or the errno to refuse with. Does what charge_closely() does for most
@@ -233,7 +258,7 @@ __attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
         return 0;
     }
     it->closely = 1;
-    give_back(file, kind, bytes, taken);
+    give_back(file, kind, bytes, taken, false);
     return charge_closely(file, kind, bytes);
 }
 
@@ -241,7 +266,7 @@ static __always_inline void uncharge(u64 id, u32 kind, u64 bytes) { shift(id, ki
 
 // The row of the tenant that a file belongs to; none while that is not known.
 static __always_inline struct guard_row *own_row(const struct guard_file *it) {
-    return it->stamped ? row_at(it->stamp.rows[it->process_row ? 1 : 0]) : 0;
+    return is_owner_known(it) ? row_at(it->stamp.rows[it->process_row ? 1 : 0]) : 0;
 }
 
 __attribute__((noinline)) int row_lacks(u32 row, u32 kind, u64 bytes) {
@@ -278,22 +303,24 @@ __attribute__((noinline)) int row_exceeds(u32 file, u32 row, u32 kind, u64 bytes
 // The same of what was made unseen: nobody is told, since it is not known who did.
 __attribute__((noinline)) int note_excess(u32 file, u32 kind, u64 bytes) {
     struct guard_file *it = file_at(file);
-    for (u32 i = 0; it && i < guard_depth; ++i) {
+    const struct guard_stamp *stamp = it ? stamp_in_force(it) : 0;
+    for (u32 i = 0; stamp && i < guard_depth; ++i) {
         u32 lacking;
-        if (it->stamp.exempt || i >= it->stamp.count) break;
-        lacking = row_excess(it->stamp.rows[i], kind, bytes);
-        if (lacking) blame(file, it->stamp.rows[i], lacking);
+        if (stamp->exempt || i >= stamp->count) break;
+        lacking = row_excess(stamp->rows[i], kind, bytes);
+        if (lacking) blame(file, stamp->rows[i], lacking);
     }
     return 0;
 }
 
 __attribute__((noinline)) int exceeds(u32 file, u32 kind, u64 bytes) {
     struct guard_file *it = file_at(file);
+    const struct guard_stamp *stamp = it ? stamp_in_force(it) : 0;
     int exceeded = 0;
-    if (!it || it->stamp.exempt) return 0;
+    if (!stamp || stamp->exempt) return 0;
     for (u32 i = 0; i < guard_depth; ++i) {
-        if (i >= it->stamp.count) break;
-        exceeded |= row_exceeds(file, it->stamp.rows[i], kind, bytes);
+        if (i >= stamp->count) break;
+        exceeded |= row_exceeds(file, stamp->rows[i], kind, bytes);
     }
     return exceeded;
 }

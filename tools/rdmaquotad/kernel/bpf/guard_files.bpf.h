@@ -3,7 +3,7 @@
 // before are refused meanwhile.
 #pragma once
 
-#include "guard_rows.bpf.h"
+#include "guard_waiting.bpf.h"
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -106,22 +106,10 @@ __attribute__((noinline)) int leave_process(u32 row) {
     return 0;
 }
 
-// What was made while nobody knew whose it was.
-__attribute__((noinline)) int add_held(u32 file, u32 row, u64 sign) {
-    struct guard_file *it = file_at(file);
-    struct guard_row *of = row_at(row);
-    if (!it || !of) return 0;
-    for (u32 i = 0; i < guard_resources; ++i)
-        if (it->held[i]) __sync_fetch_and_add(&of->used[i], sign * it->held[i]);
-    return 0;
-}
-
-// From now on it counts in these rows, no more in those that it waited in; the node, the last of both, goes on counting it.
-// `count` comes last: by then the rows are there.
+// From now on it counts in these rows.
 static __always_inline void adopt_stamp(struct guard_file *it, u32 file, const struct guard_stamp *stamp) {
-    u32 first = 0, counted = it->stamp.count, before[guard_depth];
+    u32 first = 0;
     if (__sync_val_compare_and_swap(&it->stamped, 0, 1) != 0) return;
-    __builtin_memcpy(before, it->stamp.rows, sizeof before);
     it->process_row = enter_process(it->pid, it->since, it->who.device, stamp->process_class);
     if (it->process_row) it->stamp.rows[first++] = it->process_row;
     else if (stamp->process_class && guard_mode == guard_deny)
@@ -133,16 +121,9 @@ static __always_inline void adopt_stamp(struct guard_file *it, u32 file, const s
     it->stamp.process_class = stamp->process_class;
     it->stamp.deny_errno = stamp->deny_errno;
     it->stamp.exempt = stamp->exempt;
-    for (u32 i = 0; i < guard_depth; ++i) {
-        if (i + (counted != 0) >= stamp->count + first) break;
-        add_held(file, it->stamp.rows[i], 1);
-    }
     it->stamp.count = stamp->count + first;
+    now_known(it, file);
     __sync_val_compare_and_swap(&openers[file % opener_slots].forbidden, forbidden_unknown, 0);
-    for (u32 i = 0; i < guard_depth; ++i) {
-        if (i + 1 >= counted) break;
-        add_held(file, before[i], -1ULL);
-    }
 }
 
 static __always_inline struct guard_stamp *stamp_of(u64 cgroup, u64 ids, u32 device, u32 uid) {
@@ -160,9 +141,9 @@ static __always_inline void await_stamp(struct guard_file *it, u32 file) {
         u32 at = first + i;
         asm volatile("" : "+r"(at));  // so that the verifier sees the bound in the register that is used
         if (!of_default || at >= count || at >= guard_depth) break;
-        it->stamp.rows[i] = of_default->rows[at];
-        it->stamp.count = i + 1;
-        it->stamp.deny_errno = of_default->deny_errno;
+        it->waiting.rows[i] = of_default->rows[at];
+        it->waiting.count = i + 1;
+        it->waiting.deny_errno = of_default->deny_errno;
     }
     if (it->ids && stamp_of(0, it->ids, it->who.device, 0)) {
         __sync_val_compare_and_swap(forbidden, 0, forbidden_unknown);
@@ -200,7 +181,7 @@ static __always_inline struct guard_file *begin_file(u64 id, struct task_struct 
     it->who.uid = guard_asks_ids ? it->uid : 0;
     it->ids = it->uid ? guard_maker() : 0;
     it->who.device = device_hash((u32)id);
-    it->stamp.deny_errno = 122;  // EDQUOT
+    it->waiting.deny_errno = 122;  // EDQUOT
     it->closely = 1;             // until it has a context, since without one it is forgotten after each refusal
     it->id = id;
     return it;
@@ -230,10 +211,7 @@ static __always_inline void settle_file(const struct settle_request *request) {
 __attribute__((noinline)) int forget_file(u64 id) {
     struct guard_file *it = file_at((u32)id);
     if (!it || it->id != id) return 0;
-    for (u32 i = 0; i < guard_depth; ++i) {
-        if (i >= it->stamp.count) break;
-        add_held((u32)id, it->stamp.rows[i], -1ULL);
-    }
+    give_all_back(it, (u32)id);
     if (it->process_row) leave_process(it->process_row);
     __builtin_memset(it, 0, sizeof *it);
     return 0;

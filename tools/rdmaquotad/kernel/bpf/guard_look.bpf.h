@@ -244,15 +244,24 @@ static __always_inline bool makes_nothing(const struct kernel_use *use, u32 kind
 
 static __always_inline int errno_of(u32 file) {
     const struct guard_file *it = file_at(file);
-    return it && it->stamp.deny_errno ? it->stamp.deny_errno : 122;  // EDQUOT
+    int error = it ? stamp_in_force(it)->deny_errno : 0;
+    return error ? error : 122;  // EDQUOT
 }
 
-// 0, or the errno to refuse with.
-static __always_inline int look_at_request(struct kernel_use *use, u64 request) {
+static __always_inline int try_request(struct kernel_use *use, u64 request) {
     u32 kind = request >> bytes_bits;
     if (kind == kind_handle) return open_context(use);
     if (kind == unknown_kind) return make_unknown(use);
     return reserve(use->id, kind, request & ((1ULL << bytes_bits) - 1));
+}
+
+// 0, or the errno to refuse with.
+static __always_inline int look_at_request(struct kernel_use *use, u64 request) {
+    int refused = try_request(use, request);
+    if (refused != left_over) return refused;
+    settle_reservation(current_thread());
+    refused = try_request(use, request);
+    return refused == left_over ? 0 : refused;
 }
 
 static __always_inline int look_at_forbidden(struct kernel_use *use, u64 request) {
@@ -308,7 +317,7 @@ static __always_inline void opened_guarded(struct kernel_use *use, bool counted)
     struct guard_file *it;
     stamp_current(use->id);
     it = file_at((u32)use->id);
-    if (it) it->closely = 0;
+    if (it && has_moved(it)) it->closely = 0;
     if (counted) give_up_reservation(thread);
     else made(use->id, kind_handle, 0, thread, 0);
     if (opening_count) end_opening(use->file, false);

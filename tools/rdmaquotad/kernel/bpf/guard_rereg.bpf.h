@@ -9,13 +9,14 @@
 // counted already by another thread's look.
 __attribute__((noinline)) int exceeds_bytes(u32 file, u64 more) {
     struct guard_file *it = file_at(file);
+    const struct guard_stamp *stamp = it ? stamp_in_force(it) : 0;
     int exceeded = 0;
-    if (!it || it->stamp.exempt) return 0;
+    if (!stamp || stamp->exempt) return 0;
     for (u32 i = 0; i < guard_depth; ++i) {
-        if (i >= it->stamp.count) break;
-        struct guard_row *of = row_at(it->stamp.rows[i]);
-        if (!of || has_room(of, it->stamp.rows[i], guard_mr_bytes, -it->changing)) continue;
-        exceeded |= row_exceeds(file, it->stamp.rows[i], another_length, more);
+        if (i >= stamp->count) break;
+        struct guard_row *of = row_at(stamp->rows[i]);
+        if (!of || has_room(of, stamp->rows[i], guard_mr_bytes, -it->changing)) continue;
+        exceeded |= row_exceeds(file, stamp->rows[i], another_length, more);
     }
     return exceeded;
 }
@@ -59,9 +60,12 @@ static long recount_overflow(void *map, u64 *object, struct counted_object *coun
 // What was reserved becomes what was counted, in one step, so that nobody meets both.
 __attribute__((noinline)) int recount_memory(u64 id) {
     struct reservation *reserved = find_reservation(current_thread());
+    struct kernel_use *use = &openers[(u32)id % opener_slots];
     struct recount of = {.opener = id};
     bool replaced = false;
     u64 room = 0;
+    if (use->id != id) return 0;
+    use->reregistered = 1;
     bpf_loop(object_slots, recount_slot, &of, 0);
     if (any_overflow) bpf_for_each_map_elem(&overflow, recount_overflow, &of, 0);
     if (reserved && reserved->opener == id && reserved->kind == another_length) {
@@ -72,11 +76,4 @@ __attribute__((noinline)) int recount_memory(u64 id) {
     if (room || replaced) end_reservation(reserved);
     if ((replaced || (__s64)of.more > (__s64)room) && exceeds_bytes((u32)id, of.more)) judge((u32)id);
     return room || replaced;
-}
-
-int reregistered_unseen(u64 id) {
-    struct kernel_use *use = &openers[(u32)id % opener_slots];
-    if (use->id != id) return 0;
-    use->reregistered = 1;
-    return recount_memory(id);
 }

@@ -50,7 +50,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 // A file is opened once. An entry that was there already is one that a faster thread's first object has made, or, when
 // it was whole before, one of a file at the same address whose end was missed.
-static void opened(u64 file, struct ib_device *device) {
+static __always_inline void opened(u64 file, struct ib_device *device) {
     u32 pid = current_pid();
     struct kernel_use *use = opener_of(file);
     if (use && use->whole) {
@@ -65,7 +65,7 @@ static void opened(u64 file, struct ib_device *device) {
     tell(0, pid);
 }
 
-static void exiting(struct task_struct *task) {
+static __always_inline void exiting(struct task_struct *task) {
     u32 pid = BPF_CORE_READ(task, tgid);
     take_mark(bpf_get_current_pid_tgid());
     if (guarded) settle_reservation(current_thread());
@@ -162,15 +162,9 @@ int BPF_PROG(on_exit, struct task_struct *task) {
 
 // --- the guard ----------------------------------------------------------------------------------
 
-// May sleep. The kernel runs it also where another thread sleeps in it, else the next one is loaded.
 SEC("lsm.s/file_ioctl")
 int BPF_PROG(on_ioctl, struct file *file, unsigned int command, unsigned long argument) {
     return command == RDMA_VERBS_IOCTL ? look((u64)file->private_data, file, argument, true) : 0;
-}
-
-SEC("lsm/file_ioctl")
-int BPF_PROG(on_ioctl_awake, struct file *file, unsigned int command, unsigned long argument) {
-    return command == RDMA_VERBS_IOCTL ? look((u64)file->private_data, file, argument, false) : 0;
 }
 
 // What 32-bit programs call, where it is a hook of its own. It may not sleep, and so cannot read a page that is not there:
@@ -201,7 +195,7 @@ int BPF_PROG(on_ioctl_end, struct file *file, unsigned int command, unsigned lon
     return 0;
 }
 
-// Where the kernel does not ask BPF's security hooks. They may not sleep either.
+// Where the kernel does not ask BPF's security hooks, or not while another thread waits in one. They may not sleep either.
 SEC("fmod_ret/security_file_ioctl")
 int BPF_PROG(on_ioctl_modify, struct file *file, unsigned int command, unsigned long argument, int refused) {
     if (refused || command != RDMA_VERBS_IOCTL) return refused;

@@ -57,20 +57,15 @@ __attribute__((noinline)) int opened_unseen(u64 id) {
     if (!it || use->id != id || use->created[kind_handle] || !has_context(use->file)) return 0;
     use->whole = 1;
     use->created[kind_handle] = 1;
-    it->closely = 0;
+    if (has_moved(it)) it->closely = 0;
     tell(0, use->pid);
     return 1;
 }
 
-// Counts what a re-registration has changed of the file's MRs, if its end was not seen (guard_rereg.bpf.h).
-int reregistered_unseen(u64 id);
-
 static __always_inline void give_up(struct reservation *it) {
     u64 id = it->opener;
     u32 kind = it->kind;
-    bool opened;
-    if (kind == another_length && reregistered_unseen(id)) return;
-    opened = kind == kind_handle && opened_unseen(id);
+    bool opened = kind == kind_handle && opened_unseen(id);
     if (kind != unknown_kind && !it->replaced && !opened) uncharge(id, kind, it->bytes);
     end_reservation(it);
     abandon(id);
@@ -78,11 +73,13 @@ static __always_inline void give_up(struct reservation *it) {
 
 // Counts the file's objects whose beginning was not seen (guard_stock.bpf.h). `judges`: who exceeds a limit by them is noted.
 int count_unseen(u64 id, u32 judges);
+// Counts what a re-registration has changed of the file's MRs, and ends its reservation: then 1 (guard_rereg.bpf.h).
+int recount_memory(u64 id);
 
-// What was reserved may have been made.
+// What was reserved may have been made, unseen.
 static __always_inline void settle_reservation(u64 thread) {
     struct reservation *it = find_reservation(thread);
-    if (!it) return;
+    if (!it || (it->kind == another_length && recount_memory(it->opener))) return;
     if (it->kind != kind_handle && it->kind != another_length) count_unseen(it->opener, it->kind == unknown_kind);
     give_up(it);
 }
@@ -107,12 +104,14 @@ static __always_inline void fill(struct reservation *it, u64 id, u32 kind, u64 b
     it->displaced = it->unknown = it->replaced = it->zero = 0;
 }
 
+enum { left_over = -1 };  // the thread has a reservation, which must be settled first
+
 // What reserve() does, for every kind and in any slot.
 __attribute__((noinline)) int reserve_anywhere(u64 id, u32 asked, u64 bytes) {
     u64 thread = current_thread();
     u32 kind = kind_to_charge((u32)id, asked);
     int refused;
-    settle_reservation(thread);
+    if (find_reservation(thread)) return left_over;
     if (kind != unknown_kind && (refused = charge((u32)id, kind, bytes)) != 0) return refused;
     for (u32 probe = 0; probe < reservation_probes; ++probe) {
         struct reservation *it = reservation_at(thread, probe);
@@ -129,7 +128,8 @@ __attribute__((noinline)) int reserve_anywhere(u64 id, u32 asked, u64 bytes) {
     return uncountable();  // else the commit would take an honest program for another
 }
 
-// Charges, and remembers what for: mostly in the thread's first slot, which is free then. 0, or the errno to refuse with.
+// Charges, and remembers what for: mostly in the thread's first slot, which is free then. 0, the errno to refuse with, or
+// `left_over`.
 __attribute__((noinline)) int reserve(u64 id, u32 kind, u64 bytes) {
     u64 thread = current_thread();
     struct reservation *it = reservation_at(thread, 0);
@@ -148,7 +148,7 @@ __attribute__((noinline)) int judge(u32 file) {
     if (!it || guard_mode != guard_deny || !guard_judges) return 0;
     openers[file % opener_slots].forbidden = forbidden_forever;
     bpf_send_signal(9);
-    tell_guard(told_killed, file, it->stamp.rows[0], 0, 0);
+    tell_guard(told_killed, file, stamp_in_force(it)->rows[0], 0, 0);
     return 0;
 }
 
