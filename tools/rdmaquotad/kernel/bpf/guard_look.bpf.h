@@ -214,12 +214,14 @@ static __always_inline u64 packed(struct made_by it) {
 __attribute__((noinline)) u64 read_asleep(u64 argument) { return packed(read_request(argument, true)); }
 __attribute__((noinline)) u64 read_awake(u64 argument) { return packed(read_request(argument, false)); }
 
-// What a security hook may return, as constants, since the verifier does not follow a negation. The policy knows no other.
+// What a security hook may return, as constants that the compiler cannot compute from each other, since the verifier does not
+// follow a negation. The policy knows no other.
+#define CONSTANT(number) ({ int it; asm volatile("%0 = %1" : "=w"(it) : "i"(number)); it; })
 static __always_inline int refusal(int error) {
-    if (error == 0) return 0;
-    if (error == 11) return -11;  // EAGAIN
-    if (error == 12) return -12;  // ENOMEM
-    return -122;                  // EDQUOT
+    if (error == 0) return CONSTANT(0);
+    if (error == 11) return CONSTANT(-11);  // EAGAIN
+    if (error == 12) return CONSTANT(-12);  // ENOMEM
+    return CONSTANT(-122);                  // EDQUOT
 }
 
 // A context is refused also to a tenant that exceeds what it may have by files that it opened before.
