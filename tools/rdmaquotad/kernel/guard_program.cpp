@@ -42,7 +42,7 @@ const char* const tables[] = {"stamps", "names"};
 bool asks_bpf_hooks() {
     std::ifstream file("/sys/kernel/security/lsm");
     std::string list;
-    return std::getline(file, list) && ("," + list + ",").find(",bpf,") != std::string::npos;
+    return std::getline(file, list) && fmt::format(",{},", list).find(",bpf,") != std::string::npos;
 }
 
 std::string words_of(int error) { return error == EPERM || error == EACCES ? "not permitted" : std::strerror(error); }
