@@ -50,6 +50,7 @@ struct kernel_use {
     u32 whole;         // (opener) the program saw the file being opened: nothing was made by it before
     u32 reregistered;  // (opener) MRs may have changed their length: mr_bytes is what they had at first
     u32 forbidden;     // (opener) to make anything, by the guard: forbidden_forever, or while it is unknown whose it is
+    u32 has_ended;     // (opener) objects that have ended are counted still
     u8 kinds[known_kinds];  // (opener) of the `apis`; 0: not known yet
     u64 apis[known_kinds];  // (opener) addresses of struct uverbs_api_object that were seen
     u64 mr_bytes;

@@ -301,10 +301,7 @@ static __always_inline int look(u64 ufile, struct file *file, u64 argument, bool
     request = sleeps ? read_asleep(argument) : read_awake(argument);
     if (use && !use->forbidden && use->created[kind_handle] && request >> bytes_bits != kind_handle)
         return request == ~0ULL ? 0 : refusal(look_at_request(use, request));
-    if (use && is_stale(use, ufile)) {
-        retire(use);
-        use = 0;
-    }
+    if (use && retire_stale(use, ufile)) use = 0;
     if (use && makes_nothing(use, kind_handle)) return refusal(errno_of((u32)use->id));  // whatever it seems to ask for
     if (request == ~0ULL) return 0;
     return refusal(look_at_opening(file, request));

@@ -72,6 +72,56 @@ static __always_inline void list_objects(struct ib_uverbs_file *ufile, const str
     bpf_loop(most_listed, list_next, &at, 0);
 }
 
+// --- what is counted although it has ended, because its end was not seen ------------------------
+
+// An object that is there belongs to the file whose entry it is counted in. Until the kernel has destroyed it, it is there.
+static __always_inline bool is_there(u64 object, u64 opener) {
+    struct ib_uobject *uobject = (void *)object;
+    const struct kernel_use *use = &openers[(u32)opener % opener_slots];
+    return use->id == opener && (u64)BPF_CORE_READ(uobject, ufile) == use->file && BPF_CORE_READ(uobject, object);
+}
+
+// Its file must not end meanwhile, which gives back all that the file has. True: an object of a file that is open; else it is
+// dropped: nothing counts for it any more.
+static __always_inline bool is_kept(u64 opener, u64 open_file) {
+    struct kernel_use *use = &openers[(u32)opener % opener_slots];
+    if (opener == open_file || use->id != opener) return false;
+    use->has_ended = 1;
+    return true;
+}
+
+static long drop_object(u32 number, u64 *open_file) {
+    struct object_slot *slot = &objects[number % object_slots];
+    u64 object = slot->object, opener = slot->counted.opener;
+    if (object <= slot_ends || is_there(object, opener) || is_kept(opener, *open_file) || !begin_end(slot, object)) return 0;
+    if (is_there(object, slot->counted.opener)) slot->object = object;  // by now another one, at the same address
+    else end_slot(slot);
+    return 0;
+}
+
+static long drop_overflow(void *map, u64 *object, struct counted_object *counted, u64 *open_file) {
+    if (!is_there(*object, counted->opener) && !is_kept(counted->opener, *open_file)) ended(*object);
+    return 0;
+}
+
+// Of an open file, that cannot end meanwhile; 0: what is of no file, and which open files have some is noted.
+static __always_inline void drop_objects(u64 open_file) {
+    bpf_loop(object_slots, drop_object, &open_file, 0);
+    if (any_overflow) bpf_for_each_map_elem(&overflow, drop_overflow, &open_file, 0);
+}
+
+static long drop_file(u32 number, void *unused) {
+    struct kernel_use *use = &openers[number % opener_slots];
+    u64 id = use->id;
+    struct ib_uverbs_file *file = (void *)use->file;
+    if (use->created[kind_handle] && (u64)BPF_CORE_READ(file, ucontext, ufile) != (u64)file) retire(use, id);
+    return 0;
+}
+
+static __always_inline void drop_files(void) { bpf_loop(opener_slots, drop_file, 0, 0); }
+
+// --- the list -----------------------------------------------------------------------------------
+
 static __always_inline void list_file(struct task_struct *task, struct file *file) {
     struct ib_uverbs_file *ufile = BPF_CORE_READ(file, private_data);
     struct ib_device *device;
@@ -89,6 +139,9 @@ static __always_inline void list_file(struct task_struct *task, struct file *fil
         if (guarded) list_guarded(use->id, task);
     }
     list_objects(ufile, use, seen);
+    if (!use->has_ended) return;
+    use->has_ended = 0;
+    drop_objects(use->id);
 }
 
 int count_unseen(u64 id, u32 judges) {
@@ -96,38 +149,6 @@ int count_unseen(u64 id, u32 judges) {
     u64 file = use->file;
     if (use->id == id && file) list_objects((struct ib_uverbs_file *)file, use, judges);
     return 0;
-}
-
-// An object that is there belongs to the file whose entry it is counted in. Until the kernel has destroyed it, it is there.
-static __always_inline bool is_there(u64 object, u64 opener) {
-    struct ib_uobject *uobject = (void *)object;
-    const struct kernel_use *use = &openers[(u32)opener % opener_slots];
-    return use->id == opener && (u64)BPF_CORE_READ(uobject, ufile) == use->file && BPF_CORE_READ(uobject, object);
-}
-
-static long drop_object(u32 number, void *unused) {
-    u64 object = objects[number % object_slots].object;
-    if (object > slot_ends && !is_there(object, objects[number % object_slots].counted.opener)) ended(object);
-    return 0;
-}
-
-static long drop_overflow(void *map, u64 *object, struct counted_object *counted, void *unused) {
-    if (!is_there(*object, counted->opener)) ended(*object);
-    return 0;
-}
-
-static long drop_file(u32 number, void *unused) {
-    struct kernel_use *use = &openers[number % opener_slots];
-    struct ib_uverbs_file *file = (void *)use->file;
-    if (use->created[kind_handle] && (u64)BPF_CORE_READ(file, ucontext, ufile) != (u64)file) retire(use);
-    return 0;
-}
-
-// What is counted although it has ended, because its end was not seen.
-static __always_inline void drop_ended(void) {
-    bpf_loop(opener_slots, drop_file, 0, 0);
-    bpf_loop(object_slots, drop_object, 0, 0);
-    if (any_overflow) bpf_for_each_map_elem(&overflow, drop_overflow, 0, 0);
 }
 
 // The entry of a file that is not known: a device that is about to be opened, or was before this program was attached. What

@@ -52,11 +52,7 @@ static __always_inline int look_at_write(struct file *file, int mask) {
     if (!writes_itself()) return -13;  // EACCES, as the kernel has it for a file that another one opened
     ufile = (u64)BPF_CORE_READ(file, private_data);
     use = opener_of(ufile);
-    if (!use) return 0;
-    if (is_stale(use, ufile)) {
-        retire(use);
-        return 0;
-    }
+    if (!use || retire_stale(use, ufile)) return 0;
     if (makes_nothing(use, kind_handle)) return refusal(errno_of((u32)use->id));
     return refusal(refuses_more((u32)use->id));
 }

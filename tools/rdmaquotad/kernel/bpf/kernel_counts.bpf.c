@@ -217,8 +217,9 @@ SEC("iter/task_file")
 int take_stock(struct bpf_iter__task_file *at) {
     struct task_struct *task = at->task;
     struct file *file = at->file;
+    if (lists_all && at->meta->seq_num == 0) drop_objects(0);
     if (task && file) list_file(task, file);
-    if (!task && lists_all) drop_ended();
+    if (lists_all && !task) drop_files();
     return 0;
 }
 

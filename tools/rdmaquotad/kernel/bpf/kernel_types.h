@@ -80,6 +80,8 @@ struct task_struct {
 
 struct bpf_iter_meta {
     void *seq;
+    __u64 session_id;
+    __u64 seq_num;
 };
 
 struct bpf_iter__task_file {

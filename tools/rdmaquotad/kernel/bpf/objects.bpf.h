@@ -54,6 +54,18 @@ static __always_inline bool remember(u64 object, const struct counted_object *co
     return false;
 }
 
+// True for one thread, which ends it.
+static __always_inline bool begin_end(struct object_slot *slot, u64 object) {
+    return __sync_val_compare_and_swap(&slot->object, object, slot_ends) == object;
+}
+
+static __always_inline void end_slot(struct object_slot *slot) {
+    struct counted_object counted = slot->counted;
+    if (counted.bytes) counted.bytes = __sync_lock_test_and_set(&slot->counted.bytes, 0);  // see recount_slot
+    slot->object = 0;
+    subtract(&counted);
+}
+
 // An object has ended. Whoever removes it from here subtracts it; one that was never counted is not here.
 static __always_inline void ended(u64 object) {
     u32 half = lower_half(object);
@@ -61,11 +73,7 @@ static __always_inline void ended(u64 object) {
     for (u32 probe = 0; probe < object_probes; ++probe) {
         struct object_slot *slot = slot_at(half, probe);
         if (slot->object != object) continue;
-        if (__sync_val_compare_and_swap(&slot->object, object, slot_ends) != object) return;
-        counted = slot->counted;
-        if (counted.bytes) counted.bytes = __sync_lock_test_and_set(&slot->counted.bytes, 0);  // see recount_slot
-        slot->object = 0;
-        subtract(&counted);
+        if (begin_end(slot, object)) end_slot(slot);
         return;
     }
     if (!any_overflow) return;

@@ -23,17 +23,22 @@ int BPF_KPROBE(probe_commit, struct ib_uobject *uobject) {
     return 0;
 }
 
-// One that could not be opened was never counted.
-static __always_inline void context_ended(u64 file) {
+// One that could not be opened was never counted. One that was opened unseen is counted now, at the latest: soon the file's
+// address may be another's.
+static __always_inline void context_ends(u64 file, bool ended) {
     struct kernel_use *use = opener_of(file);
-    if (use && use->created[kind_handle]) retire(use);
+    if (!has_context(file)) return;
+    if (opening_count) end_opening(file, true);
+    if (!use) return;
+    if (guarded) opened_unseen(use->id);
+    if (ended) retire(use, use->id);
 }
 
 SEC("kprobe/ib_rdmacg_uncharge")
 int BPF_KPROBE(probe_uncharge, struct ib_rdmacg_object *charge, void *device, enum rdmacg_resource_type resource) {
     struct ib_ucontext *context = (void *)charge - bpf_core_field_offset(struct ib_ucontext, cg_obj);
     if (resource == bpf_core_enum_value(enum rdmacg_resource_type, RDMACG_RESOURCE_HCA_HANDLE))
-        context_ended((u64)BPF_CORE_READ(context, ufile));
+        context_ends((u64)BPF_CORE_READ(context, ufile), true);
     else
         ended((u64)charge - bpf_core_field_offset(struct ib_uobject, cg_obj));
     return 0;
@@ -42,6 +47,7 @@ int BPF_KPROBE(probe_uncharge, struct ib_rdmacg_object *charge, void *device, en
 SEC("kprobe/uverbs_destroy_ufile_hw")
 int BPF_KPROBE(probe_close, struct ib_uverbs_file *file) {
     if (opening_count) end_opening((u64)file, true);
+    context_ends((u64)file, false);
     return 0;
 }
 

@@ -42,7 +42,7 @@ __attribute__((noinline)) int abandon(u64 id) {
     struct kernel_use *use = &openers[(u32)id % opener_slots];
     u64 file = use->file;
     if (use->id != id) return 0;
-    if (use->created[kind_handle] == 0 && !has_context(file)) {
+    if (use->created[kind_handle] == 0 && !has_context(file) && begin_ending(use, id)) {
         forget_file(id);
         clear(use);
     }

@@ -44,6 +44,12 @@ static __always_inline void introduce(struct kernel_use *use, struct ib_device *
     bpf_map_update_elem(&holders, &pid, &one, BPF_ANY);
 }
 
+// An entry whose id has this bit is being freed, by one thread: nobody finds it any more. Its file may be closed already, and another
+// have the same address.
+#define ending (1ULL << 63)
+enum { no_file = 1 };
+static __always_inline bool is_ending(u64 id) { return id & ending; }
+
 static __always_inline struct kernel_use *opener_at(u32 file, u32 probe) {
     return &openers[slot_of(file, 6, opener_slots, probe)];
 }
@@ -52,7 +58,7 @@ static __always_inline struct kernel_use *opener_of(u64 file) {
     u32 half = lower_half(file);
     for (u32 probe = 0; probe < opener_probes; ++probe) {
         struct kernel_use *use = opener_at(half, probe);
-        if (use->file == file) return use;
+        if (use->file == file && !is_ending(use->id)) return use;
     }
     return 0;
 }
@@ -63,7 +69,7 @@ static struct kernel_use *enter_opener(u64 file, struct ib_device *device, u32 p
     for (u32 probe = 0; probe < opener_probes; ++probe) {
         struct kernel_use *use = opener_at(half, probe);
         u64 before = __sync_val_compare_and_swap(&use->file, 0, file);
-        if (before == file) return use;  // another thread was faster
+        if (before == file && !is_ending(use->id)) return use;  // another thread was faster
         if (before != 0) continue;
         introduce(use, device, pid, pid, cgroup);
         use->created[kind_handle] = handles;
@@ -91,22 +97,29 @@ static __always_inline struct kernel_use *user_of(const struct counted_object *c
     return use->id == counted->opener ? use : 0;
 }
 
-// Frees an opener's entry. The pid goes first, which makes it invalid; the file goes last, since then another file
+// True for one thread, which frees it.
+static __always_inline bool begin_ending(struct kernel_use *use, u64 id) {
+    return !is_ending(id) && __sync_val_compare_and_swap(&use->id, id, id | ending) == id;
+}
+
+// Frees an opener's entry that is ending. The pid goes first, which makes it invalid; the file goes last, since then another file
 // may take the entry. The new id disowns objects that still refer to the old one.
 static __always_inline void clear(struct kernel_use *use) {
     const u32 kept = offsetof(struct kernel_use, cgroup);
     use->pid = 0;
-    use->id += 1ULL << 32;
     __builtin_memset((char *)use + kept, 0, sizeof *use - kept);
-    use->file = 0;
+    __sync_lock_test_and_set(&use->file, no_file);  // by its new id, it must not be found as the old file's
+    __sync_lock_test_and_set(&use->id, (use->id & ~ending) + (1ULL << 32));
+    __sync_lock_test_and_set(&use->file, 0);
 }
 
 // Moves the totals of a closed file to an entry that outlives it. The kernel has destroyed what the file still held.
-static void retire(struct kernel_use *use) {
+static void retire(struct kernel_use *use, u64 id) {
     u32 pid = use->pid;
     struct kernel_use *past;
-    if (pid == 0 || __sync_val_compare_and_swap(&use->pid, pid, 0) != pid) return;  // another thread does
-    if (guarded) forget_file(use->id);
+    if (!begin_ending(use, id)) return;
+    use->pid = 0;
+    if (guarded) forget_file(id);
     past = enter_guest(use->device_index, pid);
     if (past) {
         for (u32 kind = 0; kind < kind_count; ++kind) {
@@ -125,12 +138,15 @@ static void retire(struct kernel_use *use) {
 
 static void closed(u64 file) {
     struct kernel_use *use = opener_of(file);
-    if (use) retire(use);
+    if (use) retire(use, use->id);
 }
 
 static __always_inline bool has_context(u64 file) { return BPF_CORE_READ((struct ib_uverbs_file *)file, ucontext) != 0; }
 
-// The entry is of an earlier file at that address, whose end was missed: it has a context.
-static __always_inline bool is_stale(const struct kernel_use *use, u64 file) {
-    return use->created[kind_handle] && !has_context(file);
+// True: the entry was of an earlier file at that address, whose end was missed: it had a context.
+static __always_inline bool retire_stale(struct kernel_use *use, u64 file) {
+    u64 id = use->id;  // of what is looked at: meanwhile another thread may retire it, and enter this file
+    if (!use->created[kind_handle] || has_context(file)) return false;
+    retire(use, id);
+    return true;
 }
