@@ -296,7 +296,7 @@ static __always_inline int look(u64 ufile, struct file *file, u64 argument, bool
     struct kernel_use *use;
     u64 request;
     if (guard_mode == guard_off) return 0;
-    take_mark(bpf_get_current_pid_tgid());  // of an earlier request, whose end was not seen
+    drop_mark();
     use = opener_of(ufile);
     request = sleeps ? read_asleep(argument) : read_awake(argument);
     if (use && !use->forbidden && use->created[kind_handle] && request >> bytes_bits != kind_handle)

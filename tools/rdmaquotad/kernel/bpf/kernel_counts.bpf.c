@@ -67,7 +67,7 @@ static __always_inline void opened(u64 file, struct ib_device *device) {
 
 static __always_inline void exiting(struct task_struct *task) {
     u32 pid = BPF_CORE_READ(task, tgid);
-    take_mark(bpf_get_current_pid_tgid());
+    drop_mark();
     if (guarded) settle_reservation(current_thread());
     if (BPF_CORE_READ(task, signal, live.counter) == 0 && bpf_map_lookup_elem(&holders, &pid)) tell(1, pid);
 }
@@ -100,7 +100,7 @@ int BPF_PROG(on_destroy, struct ib_uobject *uobject, enum rdma_remove_reason why
 
 SEC("fentry/alloc_abort_idr_uobject")
 int BPF_PROG(on_abort) {
-    take_mark(bpf_get_current_pid_tgid());
+    drop_mark();
     return 0;
 }
 
@@ -144,7 +144,7 @@ int BPF_PROG(on_open_qp) {
 // One that failed has made nothing, or has not begun.
 SEC("fexit/ib_uverbs_open_qp")
 int BPF_PROG(on_open_qp_end) {
-    take_mark(bpf_get_current_pid_tgid());
+    drop_mark();
     return 0;
 }
 
@@ -182,7 +182,7 @@ int BPF_PROG(on_write, struct file *file, int mask) {
 // Also where it failed: it may have failed to answer only.
 SEC("fexit/ib_uverbs_rereg_mr")
 int BPF_PROG(on_rereg_end, struct uverbs_attr_bundle *attributes) {
-    take_mark(bpf_get_current_pid_tgid());
+    drop_mark();
     struct kernel_use *use = opener_of((u64)attributes->ufile);
     if (use) recount_memory(use->id);
     return 0;

@@ -35,6 +35,11 @@ static __always_inline u32 take_mark(u64 thread) {
     return found;
 }
 
+// Of an earlier request, whose end was not seen, or of one that has made nothing.
+static __always_inline void drop_mark(void) {
+    if (marked) take_mark(bpf_get_current_pid_tgid());
+}
+
 static __always_inline void set_mark(u32 mark) {
     u64 thread = bpf_get_current_pid_tgid();
     u32 *before = bpf_map_lookup_elem(&marks, &thread);

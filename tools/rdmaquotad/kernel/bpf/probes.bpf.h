@@ -53,7 +53,7 @@ int BPF_KPROBE(probe_close, struct ib_uverbs_file *file) {
 
 SEC("kprobe/alloc_abort_idr_uobject")
 int BPF_KPROBE(probe_abort) {
-    take_mark(bpf_get_current_pid_tgid());
+    drop_mark();
     return 0;
 }
 
