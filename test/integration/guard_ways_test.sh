@@ -11,11 +11,12 @@ set -u
 # bare COMMAND...: without the provider
 # shellcheck disable=SC2016 # expanded by the inner shell
 bare() { unshare -m sh -c 'mount -t tmpfs tmpfs /etc/libibverbs.d && echo "driver rxe" > /etc/libibverbs.d/rxe.driver && exec "$@"' sh "$@"; }
-# as USER COMMAND...
-as() { setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"; }
+# as USER COMMAND...; become USER COMMAND...: in place of this shell
+become() { exec setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"; }
+as() { (become "$@"); }
 set_limit() { rdmaquota set "$device" "$@" > /dev/null && sleep 1; }
 unset_limit() { rdmaquota unset "$device" "$@" > /dev/null && sleep 1; }
-cp "$programs/raw_uverbs" "$programs/around" "$work"
+cp "$programs/raw_uverbs" "$programs/around" "$programs/stuck" "$work"
 chmod 666 /dev/infiniband/uverbs0
 
 guard_policy deny 5 > policy.toml
@@ -93,6 +94,32 @@ try "$programs/sacrifices" pages 40
 is "requests that cannot be read make one too many, by however many files" "$have" 6
 until_counted default pd 0
 
+# --- requests that wait for a page that never comes
+sysctl -qw vm.unprivileged_userfaultfd=1
+cat > policy.toml << 'END'
+version = 1
+[sidecar]
+guard = "deny"
+[tenant.default."*"]
+pd = 5
+[tenant.stuck]
+match = [{ user = "65534" }]
+[tenant.stuck."*"]
+pd = 1200
+END
+rdmaquota reload policy.toml > /dev/null
+sleep 2
+become 65534 "$work/stuck" 2000 < /dev/null > unanswered 2>&1 &
+stuck=$!
+for _ in $(seq 600); do [ "$(counted stuck pd)" != 1200 ] || break; sleep 0.1; done
+is "threads that are stuck count" "$(counted stuck pd)" 1200
+try "$programs/raw_uverbs" ioctl 10
+is "and are in nobody's way" "$out" "pd: 5 of 10 EDQUOT"
+kill $stuck
+wait $stuck 2> /dev/null
+until_counted stuck pd 0
+is "when they are killed nothing is left" "$(counted stuck pd) $(counted stuck hca_handle)" "0 0"
+
 # --- nobody there to know a tenant
 mkdir -p /sys/fs/cgroup/jobs
 cat > policy.toml << 'END'
@@ -137,7 +164,7 @@ for user in 65534 65533 65532 65531; do as $user "$work/raw_uverbs" ioctl 0 < /d
 sleep 2
 try as 65534 "$work/raw_uverbs" ioctl 10
 is "what the tenant above may have" "$out" "pd: 6 of 10 ENOMEM"
-as 65534 "$work/raw_uverbs" ioctl 4 < <(sleep 60) > held 2>&1 &
+become 65534 "$work/raw_uverbs" ioctl 4 < <(sleep 60) > held 2>&1 &
 holder=$!
 until grep -q waiting held; do sleep 0.05; done
 try as 65533 "$work/raw_uverbs" ioctl 10
@@ -161,18 +188,31 @@ sleep 2
 try alike 10
 is "groups that are chosen for it make nobody another user" "$out" "pd: 5 of 10 EAGAIN"
 
+# shellcheck disable=SC2016 # expanded by the inner shell
+in_job() { # JOB COMMAND...: in place of this shell
+    mkdir -p "/sys/fs/cgroup/jobs/$1"
+    exec sh -c 'echo $$ > "/sys/fs/cgroup/jobs/$0/cgroup.procs"; exec "$@"' "$@"
+}
+makers=()
+for job in $(seq 2 13); do
+    in_job "$job" "$programs/preempted" pds 3 < <(sleep 60) > "made.$job" 2>&1 &
+    makers+=($!)
+done
+for job in $(seq 2 13); do until grep -q waiting "made.$job"; do sleep 0.1; done; done
+is "what is made and destroyed while it is found out whose it is counts once" \
+    "$(counted jobs hca_handle): $(counted jobs pd) $(counted node pd), $(counted default pd)" "12: 0 0, 0"
+kill "${makers[@]}"
+wait "${makers[@]}" 2> /dev/null
+
 kill -9 "$sidecar"
 wait "$sidecar" 2> /dev/null
 sleep 6
-mkdir -p /sys/fs/cgroup/jobs/1
-# shellcheck disable=SC2016 # expanded by the inner shell
-in_job() { sh -c 'echo $$ > /sys/fs/cgroup/jobs/1/cgroup.procs; exec "$@"' sh "$@"; }
-try in_job "$work/raw_uverbs" ioctl 10
+try in_job 1 "$work/raw_uverbs" ioctl 10
 is "without the sidecar, who is not known has what default may" "$out" "pd: 5 of 10 EAGAIN"
-in_job "$work/raw_uverbs" ioctl 4 < <(sleep 60) > held 2>&1 &
+in_job 1 "$work/raw_uverbs" ioctl 4 < <(sleep 60) > held 2>&1 &
 holder=$!
 until grep -q waiting held; do sleep 0.05; done
-try in_job "$work/raw_uverbs" ioctl 10
+try in_job 1 "$work/raw_uverbs" ioctl 10
 is "all such together" "$out" "pd: 1 of 10 EAGAIN"
 start_sidecar
 until_counted jobs pd 4

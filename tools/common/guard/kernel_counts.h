@@ -86,7 +86,7 @@ enum { guard_object = 16, guard_mr_bytes = 17, guard_dm_bytes = 18, guard_other 
 
 // The first rows are those of processes, entered by the program; then come the sidecar's.
 enum { guard_rows = 1 << 15, process_rows = 1 << 13, process_probes = 64, guard_depth = 12, most_guarded_devices = 64 };
-enum { reservation_slots = 1 << 14, reservation_probes = 32, opening_slots = 1 << 12, opening_probes = 32 };
+enum { reservation_slots = 1 << 17, reservation_probes = 32, opening_slots = 1 << 14, opening_probes = 32 };
 
 enum { row_clears = 1 };  // no process's
 

@@ -61,6 +61,7 @@ struct KernelProgram::Parts {
     decltype(kernel_counts::bss) memory = nullptr;  // the program's own
     std::vector<ProgramLink> links;
     Way way = Way::fentry;
+    bool light_probes = false;  // by fprobes, where the kernel has them, which cost half of what kprobes do
     std::vector<int> counting;  // the attached programs on which figures depend
     std::vector<int> made_up;   // those without which they come late: where one was skipped, that is found out
     ring_buffer* ring = nullptr;
@@ -104,14 +105,25 @@ struct KernelProgram::Parts {
 
     bpf_program* program(const char* name) const { return bpf_object__find_program_by_name(skeleton->obj, name); }
 
+    void choose(const char* name) {
+        bpf_program__set_autoload(program(name), true);
+        if (light_probes && is_probe(name)) bpf_program__set_expected_attach_type(program(name), BPF_TRACE_KPROBE_MULTI);
+    }
+
+    bpf_link* link(const Hook& hook, const char* name) {
+        if (!light_probes || !is_probe(name)) return bpf_program__attach(program(name));
+        LIBBPF_OPTS(bpf_kprobe_multi_opts, options, .syms = const_cast<const char**>(&hook.function), .cnt = 1);
+        return bpf_program__attach_kprobe_multi_opts(program(name), nullptr, &options);
+    }
+
     Result<void> load(const KernelFunctions& types, bool guarded) {
+        light_probes = way == Way::preempted && types.has("register_fprobe_syms");
         if (auto opened = open(); !opened) return opened;
         bpf_program* any = nullptr;
         bpf_object__for_each_program(any, skeleton->obj) bpf_program__set_autoload(any, false);
         for (const auto& hook : kernel_hooks())
             for (const char* name : hook.programs)
-                if (hook.is_for(way) && (is_probe(name) || types.has(hook.function)))
-                    bpf_program__set_autoload(program(name), true);
+                if (hook.is_for(way) && (is_probe(name) || types.has(hook.function))) choose(name);
         skeleton->rodata->guarded = guarded;
         GuardProgram::select(skeleton->obj, guarded, [&](const char* function) { return types.has(function); });
         if (auto loaded = load(); !loaded) return loaded;
@@ -127,9 +139,9 @@ struct KernelProgram::Parts {
         for (const char* name : hook.programs) {
             if (!is_probe(name) && !types.has(hook.function))
                 return no_hook(hook, "the kernel's type information has no such function, or the module is not loaded");
-            auto* link = bpf_program__attach(program(name));
-            if (!link) return no_hook(hook, reason(errno));
-            links.push_back({name, link});
+            auto* attached = link(hook, name);
+            if (!attached) return no_hook(hook, reason(errno));
+            links.push_back({name, attached});
             if (hook.unknown != late_return) depend_on(name, fcntl(bpf_program__fd(program(name)), F_DUPFD_CLOEXEC, 0));
         }
         return {};
