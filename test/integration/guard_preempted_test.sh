@@ -11,6 +11,7 @@ set -u
 . "$here/guard.sh"
 seconds=${RDMAQUOTA_SECONDS:-10}
 mount -t debugfs debugfs /sys/kernel/debug 2> /dev/null
+grep -qE "\((full|lazy)\)" /sys/kernel/debug/sched/preempt || echo full > /sys/kernel/debug/sched/preempt
 has "this kernel preempts threads in the kernel" "$(sed -E 's/\((full|lazy)\)/preempts/' /sys/kernel/debug/sched/preempt)" preempts
 
 {

@@ -36,6 +36,9 @@ constexpr const char* unknown_to_kprobes =
     "fentry cannot be used here, kprobes are: mr_bytes counts on-demand and device memory and does not follow "
     "ibv_rereg_mr, qp counts second handles of shared XRC QPs";
 
+// The kernel counts how often it skips a program by kprobe or fprobe since Linux 6.7, as this function is in it.
+constexpr const char* of_linux_6_7 = "bpf_iter_task_new";
+
 constexpr const char* skipped_by_preemption =
     "this kernel preempts threads in the kernel (preempt=voluntary on its command line turns that off), and kprobes cannot be "
     "used: a process that makes it skip the guard's programs can make more than it may";
@@ -61,6 +64,7 @@ struct KernelProgram::Parts {
     decltype(kernel_counts::bss) memory = nullptr;  // the program's own
     std::vector<ProgramLink> links;
     Way way = Way::fentry;
+    bool tells_misses = true;   // whether the kernel tells how often it has skipped a program
     bool light_probes = false;  // by fprobes, where the kernel has them, which cost half of what kprobes do
     std::vector<int> counting;  // the attached programs on which figures depend
     std::vector<int> made_up;   // those without which they come late: where one was skipped, that is found out
@@ -117,6 +121,7 @@ struct KernelProgram::Parts {
     }
 
     Result<void> load(const KernelFunctions& types, bool guarded) {
+        if (way == Way::preempted) tells_misses = types.has(of_linux_6_7);
         light_probes = way == Way::preempted && types.has("register_fprobe_syms");
         if (auto opened = open(); !opened) return opened;
         bpf_program* any = nullptr;
@@ -131,8 +136,9 @@ struct KernelProgram::Parts {
         return {};
     }
 
-    void depend_on(const char* name, int program) {
-        (way == Way::preempted && !is_probe(name) ? made_up : counting).push_back(program);
+    void depend_on(const Hook& hook, const char* name, int program) {
+        const bool late = hook.unknown == late_return || (way == Way::preempted && !is_probe(name));
+        (late ? made_up : counting).push_back(program);
     }
 
     Result<void> attach(const Hook& hook, const KernelFunctions& types) {
@@ -142,7 +148,7 @@ struct KernelProgram::Parts {
             auto* attached = link(hook, name);
             if (!attached) return no_hook(hook, reason(errno));
             links.push_back({name, attached});
-            if (hook.unknown != late_return) depend_on(name, fcntl(bpf_program__fd(program(name)), F_DUPFD_CLOEXEC, 0));
+            depend_on(hook, name, fcntl(bpf_program__fd(program(name)), F_DUPFD_CLOEXEC, 0));
         }
         return {};
     }
@@ -174,6 +180,7 @@ struct KernelProgram::Parts {
     // What the kernel has kept of this very program.
     Result<void> take_over(std::vector<std::string>& blind) {
         if (auto opened = open(); !opened) return opened;
+        if (way == Way::preempted) tells_misses = KernelFunctions().has(of_linux_6_7);
         auto pinned = take_pinned(skeleton->obj, version());
         if (!pinned) return Error{pinned.error()};
         links = std::move(pinned->links);
@@ -199,8 +206,8 @@ struct KernelProgram::Parts {
             }
             bpf_link_info info{};
             u32 bytes = sizeof info;
-            if (hook.unknown == late_return || bpf_obj_get_info_by_fd(bpf_link__fd(found->link), &info, &bytes) != 0) continue;
-            if (const int fd = bpf_prog_get_fd_by_id(info.prog_id); fd >= 0) depend_on(name, fd);
+            if (bpf_obj_get_info_by_fd(bpf_link__fd(found->link), &info, &bytes) != 0) continue;
+            if (const int fd = bpf_prog_get_fd_by_id(info.prog_id); fd >= 0) depend_on(hook, name, fd);
         }
     }
 
@@ -367,6 +374,7 @@ std::vector<kernel_use> KernelProgram::forget(u32 pid) {
 u64 KernelProgram::lost() const noexcept { return parts_->memory->lost; }
 u64 KernelProgram::missed() const noexcept { return Parts::misses(parts_->counting); }
 u64 KernelProgram::late() const noexcept { return Parts::misses(parts_->made_up); }
+bool KernelProgram::tells_misses() const noexcept { return parts_->tells_misses; }
 GuardProgram* KernelProgram::guard() noexcept { return parts_->guard ? &*parts_->guard : nullptr; }
 
 }  // namespace rdmaquota

@@ -45,6 +45,7 @@ public:
     u64 lost() const noexcept;         // creations that found no room; only grows
     u64 missed() const noexcept;       // calls that the program did not see; only grows
     u64 late() const noexcept;         // those that it finds out later, or GuardProgram::list_again() does; only grows
+    bool tells_misses() const noexcept;  // false: there may be more of both than the kernel tells
 
     GuardProgram* guard() noexcept;  // null without it
 

@@ -219,7 +219,8 @@ struct KernelWatch::State {
     // Counts what the guard has not seen, at once, before others use the room.
     void list_unseen() {
         const auto now = program->missed() + program->late();
-        if (std::exchange(unseen, now) == now || !program->guard()) return;
+        const bool none = std::exchange(unseen, now) == now && program->tells_misses();
+        if (none || !program->guard()) return;
         if (const auto listed = program->guard()->list_again(); !listed) unseen = UINT64_MAX;  // next time
     }
 

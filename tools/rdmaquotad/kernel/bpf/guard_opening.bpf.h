@@ -27,16 +27,19 @@ __attribute__((noinline)) int begin_opening(u64 file) {
     return 0;
 }
 
+static __always_inline void free_opening(struct opening *it, u64 thread) {
+    if (!thread || __sync_val_compare_and_swap(&it->thread, thread, 0) != thread) return;  // another thread does
+    __sync_fetch_and_add(&opening_count, -1);
+    it->file = 0;
+}
+
 // By this thread, or by whichever where the file is closed (`always`).
 static __always_inline void end_opening(u64 file, bool always) {
     u64 thread = current_thread();
     for (u32 probe = 0; probe < opening_probes; ++probe) {
         struct opening *it = opening_at(file, probe);
         if (it->file != file) continue;
-        if (!always && it->thread != thread) return;
-        it->thread = 0;
-        __sync_fetch_and_add(&opening_count, -1);
-        it->file = 0;
+        if (always || it->thread == thread) free_opening(it, it->thread);
         return;
     }
 }

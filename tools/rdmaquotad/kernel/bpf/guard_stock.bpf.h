@@ -5,7 +5,7 @@
 
 #include "objects.bpf.h"
 
-enum { most_listed = 1 << 20 };
+enum { most_listed = 1 << 20, no_thread = 1 };
 u32 lists_all;  // 1: also what was made by files that were seen being opened, because some of it was missed
 
 static __always_inline bool is_uverbs(struct file *file) {
@@ -108,6 +108,31 @@ static long drop_overflow(void *map, u64 *object, struct counted_object *counted
 static __always_inline void drop_objects(u64 open_file) {
     bpf_loop(object_slots, drop_object, &open_file, 0);
     if (any_overflow) bpf_for_each_map_elem(&overflow, drop_overflow, &open_file, 0);
+}
+
+static __always_inline bool has_exited(u64 thread) { return BPF_CORE_READ((struct task_struct *)thread, exit_state) != 0; }
+
+// Of a thread whose end was not seen. Its file's objects were listed just now.
+static long drop_reservation(u32 number, void *unused) {
+    struct reservation *it = &reservations[number % reservation_slots];
+    u64 thread = it->thread;
+    if (thread <= no_thread || !has_exited(thread)) return 0;
+    if (__sync_val_compare_and_swap(&it->thread, thread, no_thread) != thread) return 0;
+    if (has_exited(thread)) give_up(it);
+    else it->thread = thread;  // by now another one, at the same address
+    return 0;
+}
+
+static long drop_opening(u32 number, void *unused) {
+    struct opening *it = &being_opened[number % opening_slots];
+    u64 thread = it->thread;
+    if (thread && has_exited(thread)) free_opening(it, thread);
+    return 0;
+}
+
+static __always_inline void drop_threads(void) {
+    bpf_loop(reservation_slots, drop_reservation, 0, 0);
+    if (opening_count) bpf_loop(opening_slots, drop_opening, 0, 0);
 }
 
 static long drop_file(u32 number, void *unused) {

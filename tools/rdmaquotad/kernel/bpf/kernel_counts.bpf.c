@@ -219,7 +219,10 @@ int take_stock(struct bpf_iter__task_file *at) {
     struct file *file = at->file;
     if (lists_all && at->meta->seq_num == 0) drop_objects(0);
     if (task && file) list_file(task, file);
-    if (lists_all && !task) drop_files();
+    if (lists_all && !task) {
+        drop_threads();
+        drop_files();
+    }
     return 0;
 }
 

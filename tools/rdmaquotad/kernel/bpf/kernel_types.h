@@ -70,6 +70,7 @@ struct signal_struct {
 
 struct task_struct {
     unsigned int flags;
+    int exit_state;
     int tgid;
     __u64 start_boottime;
     struct signal_struct *signal;
