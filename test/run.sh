@@ -43,7 +43,8 @@
 #   guard_oracle the oracle under the guard, also while programs and the sidecar are killed; RDMAQUOTA_ORACLE_SEED and
 #                RDMAQUOTA_ORACLE_STEPS
 #   guard_races  the guard when things happen at once, on two CPUs; RDMAQUOTA_ROUNDS
-#   guard_preempted_sid  threads that are preempted in the middle of requests, in sid's kernel; RDMAQUOTA_SECONDS
+#   guard_preempted_sid  threads that are preempted in the middle of requests, in sid's kernel; RDMAQUOTA_SECONDS;
+#                guard_preempted and guard_preempted_trixie are the same elsewhere, only when named
 #   sidecar      rdmaquotad sees what the kernel makes
 #   metrics      what Prometheus is told, the example alerts, and the dashboard's queries, in a real Prometheus
 #   kills        what killed processes held is back, also while the sidecar is killed; RDMAQUOTA_SEED
@@ -103,7 +104,7 @@ by_default=(
     provider
     house
 )
-when_named=(packages containers slurm guard_takeover_trixie guard_takeover_sid)
+when_named=(packages containers slurm guard_takeover_trixie guard_takeover_sid guard_preempted guard_preempted_trixie)
 long='' allow_skip=''
 while true; do
     case ${1:-} in
@@ -234,6 +235,7 @@ run() {
         fuzz) bash "$repo/test/fuzz/run.sh" ${long:+1800} ;;
         provider) bash "$integration/provider_test.sh" "$build" ;;
         kernel_*) in_guest --kernel "${1#kernel_}" --install ${long:+--env RDMAQUOTA_LONG=yes} -- bash "$integration/kernel_test.sh" "$build" ;;
+        guard_preempted) in_guest --install -- bash "$integration/guard_preempted_test.sh" "$build" ;;
         guard_*) in_guest --kernel "${1##*_}" --install -- bash "$integration/${1%_*}_test.sh" "$build" ;;
         upgrade) upgraded ;;
         metrics) in_metrics ;;

@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include "tools/common/file_text.hpp"
-#include "tools/rdmaquotad/kernel/kernel_program.hpp"
+#include "tools/rdmaquotad/kernel/kernel_tables.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
-#include <map>
 #include <optional>
-#include <set>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -70,7 +67,7 @@ struct KernelProgram::Parts {
     std::vector<int> made_up;   // those without which they come late: where one was skipped, that is found out
     ring_buffer* ring = nullptr;
     std::vector<kernel_event> events;
-    std::set<u32> devices;  // their indexes, as far as seen
+    KernelTables tables;
     std::optional<GuardProgram> guard;
 
     Parts() = default;
@@ -104,6 +101,7 @@ struct KernelProgram::Parts {
         void* mapped = mmap(nullptr, sizeof *memory, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(skeleton->maps.bss), 0);
         if (mapped == MAP_FAILED) return Error{fmt::format("the BPF program's memory cannot be mapped: {}", reason(errno))};
         memory = static_cast<decltype(memory)>(mapped);
+        tables = KernelTables(memory->openers, skeleton->maps.guests, skeleton->maps.holders);
         return {};
     }
 
@@ -234,8 +232,6 @@ struct KernelProgram::Parts {
     }
 };
 
-bool has_ended(u32 pid) { return kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH; }
-
 KernelProgram::KernelProgram(std::unique_ptr<Parts> parts) noexcept : parts_(std::move(parts)) {}
 KernelProgram::KernelProgram(KernelProgram&&) noexcept = default;
 KernelProgram& KernelProgram::operator=(KernelProgram&&) noexcept = default;
@@ -284,93 +280,7 @@ std::vector<kernel_event> KernelProgram::events() {
     return std::exchange(parts_->events, {});
 }
 
-namespace {
-
-bool holds_nothing(const kernel_use& use) {
-    return std::equal(std::begin(use.created), std::end(use.created), std::begin(use.destroyed));
-}
-
-// A process that used another's descriptor, holds nothing and is gone. The entry is read again once it cannot change.
-bool is_over(const bpf_map* guests, const guest_key& key, kernel_use use) {
-    return holds_nothing(use) && has_ended(use.pid) &&
-           bpf_map__lookup_elem(guests, &key, sizeof key, &use, sizeof use, 0) == 0 && holds_nothing(use);
-}
-
-struct Opener {
-    bool whole, reregistered;
-};
-
-// An opener's entry, which may change meanwhile: what was destroyed is read before what was created, so that it is not
-// more. Nothing, when the file was closed.
-std::optional<kernel_use> copy_opener(const kernel_use& entry) {
-    const auto now = [](const u64& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); };
-    if (now(entry.file) == 0) return std::nullopt;
-    const auto id = now(entry.id);
-    auto copy = entry;
-    for (unsigned kind = 0; kind < kind_count; ++kind) copy.destroyed[kind] = now(entry.destroyed[kind]);
-    for (unsigned kind = 0; kind < kind_count; ++kind) copy.created[kind] = now(entry.created[kind]);
-    if (now(entry.file) == 0 || now(entry.id) != id) return std::nullopt;
-    copy.id = id;
-    return copy;
-}
-
-// Reads a whole map, from which nobody deletes meanwhile, so that no walk starts over. One entry at a time: while many are read
-// at once, the kernel skips the kprobes of whoever preempts this thread.
-void read_map(const bpf_map* map, std::vector<std::pair<guest_key, kernel_use>>& found) {
-    guest_key key{};
-    kernel_use use{};
-    for (const guest_key* last = nullptr; bpf_map__get_next_key(map, last, &key, sizeof key) == 0; last = &key)
-        if (bpf_map__lookup_elem(map, &key, sizeof key, &use, sizeof use, 0) == 0 && use.pid != 0) found.emplace_back(key, use);
-}
-
-}  // namespace
-
-Result<std::vector<KernelProgram::Entry>> KernelProgram::read() {
-    std::vector<std::pair<guest_key, kernel_use>> guests;
-    const auto& maps = parts_->skeleton->maps;
-    // The guests first: the file of one whose opener is not found afterwards is closed.
-    read_map(maps.guests, guests);
-    std::vector<Entry> entries;
-    std::map<u64, Opener> openers;
-    for (const auto& entry : parts_->memory->openers) {
-        const auto use = copy_opener(entry);
-        if (!use) continue;
-        const auto& opener = openers[use->id] = {use->whole != 0, use->reregistered != 0};
-        if (use->pid == 0) continue;
-        parts_->devices.insert(use->device_index);
-        entries.push_back({*use, true, opener.whole, opener.reregistered});
-    }
-    for (const auto& [key, use] : guests) {
-        const auto opener = openers.find(key.opener);
-        const bool past = key.opener == use.device_index, open = opener != openers.end();
-        if (!past && (!open || is_over(maps.guests, key, use))) bpf_map__delete_elem(maps.guests, &key, sizeof key, 0);
-        entries.push_back({use, open, !open || opener->second.whole, open && opener->second.reregistered});
-    }
-    return entries;
-}
-
-std::vector<u32> KernelProgram::holders() const {
-    std::vector<u32> pids;
-    const auto* map = parts_->skeleton->maps.holders;
-    u32 pid = 0;  // only `forget` deletes entries, so that no walk starts over
-    for (const u32* last = nullptr; bpf_map__get_next_key(map, last, &pid, sizeof pid) == 0; last = &pid)
-        pids.push_back(pid);
-    return pids;
-}
-
-std::vector<kernel_use> KernelProgram::forget(u32 pid) {
-    const auto& maps = parts_->skeleton->maps;
-    std::vector<kernel_use> totals;
-    bpf_map__delete_elem(maps.holders, &pid, sizeof pid, 0);
-    for (const auto device : parts_->devices) {
-        const guest_key key{device, pid, 0};
-        kernel_use total{};
-        if (bpf_map__lookup_and_delete_elem(maps.guests, &key, sizeof key, &total, sizeof total, 0) == 0)
-            totals.push_back(total);
-    }
-    return totals;
-}
-
+KernelTables& KernelProgram::tables() noexcept { return parts_->tables; }
 u64 KernelProgram::lost() const noexcept { return parts_->memory->lost; }
 u64 KernelProgram::missed() const noexcept { return Parts::misses(parts_->counting); }
 u64 KernelProgram::late() const noexcept { return Parts::misses(parts_->made_up); }

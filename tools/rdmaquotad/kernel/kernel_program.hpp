@@ -9,6 +9,7 @@
 #include "policy/result.hpp"
 #include "tools/common/guard/kernel_counts.h"
 #include "tools/rdmaquotad/kernel/guard_program.hpp"
+#include "tools/rdmaquotad/kernel/kernel_tables.hpp"
 
 struct kernel_counts;  // of the generated skeleton
 struct ring_buffer;
@@ -17,9 +18,9 @@ namespace rdmaquota {
 
 class KernelProgram {
 public:
-    // Loads the program and attaches it, by fentry or by kprobe, whichever sees all on this kernel; with `guarded` the guard too, which then has listed what
-    // was there before, and refuses nothing yet. `blind` gets a line for each hook that the running
-    // kernel lacks, with the figures that are unknown without it. Fails, and says why, without the hooks for creation
+    // Loads the program and attaches it, by fentry or by kprobe, whichever sees all on this kernel; with `guarded` the guard
+    // too, which then has listed what was there before, and refuses nothing yet. `blind` gets a line for each hook that the
+    // running kernel lacks, with the figures that are unknown without it. Fails, and says why, without the hooks for creation
     // and destruction.
     static Result<KernelProgram> attach(std::vector<std::string>& blind, bool guarded);
 
@@ -30,18 +31,7 @@ public:
     int fd() const noexcept;             // readable when there are events
     std::vector<kernel_event> events();  // since the last call
 
-    // What each process made through one file: the opener, and others. Then what each made through files that are
-    // closed.
-    struct Entry {
-        kernel_use use;
-        bool open;          // else only `created` and `destroyed` mean something
-        bool whole;         // else the file was opened before the program ran, and objects may be missing
-        bool reregistered;  // MRs may have changed their length: `mr_bytes` is what they had at first
-    };
-    Result<std::vector<Entry>> read();
-
-    std::vector<u32> holders() const;  // the processes whose end is of interest
-    std::vector<kernel_use> forget(u32 pid);  // drops the totals of a process that has ended, and tells them
+    KernelTables& tables() noexcept;
     u64 lost() const noexcept;         // creations that found no room; only grows
     u64 missed() const noexcept;       // calls that the program did not see; only grows
     u64 late() const noexcept;         // those that it finds out later, or GuardProgram::list_again() does; only grows
@@ -54,7 +44,5 @@ private:
     explicit KernelProgram(std::unique_ptr<Parts> parts) noexcept;
     std::unique_ptr<Parts> parts_;
 };
-
-bool has_ended(u32 pid);  // the process
 
 }  // namespace rdmaquota

@@ -200,17 +200,17 @@ struct KernelWatch::State {
                 ++pid;
                 continue;
             }
-            for (const auto& total : program->forget(*pid))
+            for (const auto& total : program->tables().forget(*pid))
                 add(use_of(totals, total.pid, place_of(total).second, total.opener), total, false, true);
             pid = ended.erase(pid);
         }
     }
 
     // Looks for ended processes that no event told of, or that made something after it. A system call for each.
-    void find_ended(const std::vector<KernelProgram::Entry>& entries) {
+    void find_ended(const std::vector<KernelEntry>& entries) {
         if (Clock::now() < search) return;
         search = Clock::now() + rest_after_search;
-        for (const auto pid : program->holders())
+        for (const auto pid : program->tables().holders())
             if (has_ended(pid)) ended.insert(pid);
         for (const auto& entry : entries)
             if (!entry.open && has_ended(entry.use.pid)) ended.insert(entry.use.pid);
@@ -226,14 +226,13 @@ struct KernelWatch::State {
 
     // `old` gets those who use a file that was opened before the program ran, `bytes` those whose MRs may have changed
     // their length.
-    Result<Uses> count(std::set<ProcessDevice>& old, std::set<ProcessDevice>& bytes) {
+    Uses count(std::set<ProcessDevice>& old, std::set<ProcessDevice>& bytes) {
         const auto now_missed = program->missed();
-        const auto entries = program->read();
-        if (!entries) return Error{entries.error()};
-        find_ended(*entries);
-        doubt(*entries, now_missed);
+        const auto entries = program->tables().read();
+        find_ended(entries);
+        doubt(entries, now_missed);
         Uses uses;
-        for (const auto& [counts, open, whole, reregistered] : *entries) {
+        for (const auto& [counts, open, whole, reregistered] : entries) {
             const auto device = place_of(counts).second;
             auto& use = use_of(uses, counts.pid, device, counts.opener);
             use.cgroup = counts.cgroup;
@@ -248,7 +247,7 @@ struct KernelWatch::State {
     }
 
     // A missed end leaves a count too high until the file is closed.
-    void doubt(const std::vector<KernelProgram::Entry>& entries, std::uint64_t now_missed) {
+    void doubt(const std::vector<KernelEntry>& entries, std::uint64_t now_missed) {
         const bool all = std::exchange(missed, now_missed) != now_missed;
         std::set<ProcessDevice> still;
         for (const auto& entry : entries)
@@ -354,9 +353,7 @@ Result<std::vector<KernelUse>> KernelWatch::snapshot() {
         state.forget_ended();
         if (const auto lost = state.program->lost(); std::exchange(state.lost, lost) != lost) state.list_all();
         state.list_unseen();
-        auto counted = state.count(old, bytes);
-        if (!counted) return Error{counted.error()};
-        uses = std::move(*counted);
+        uses = state.count(old, bytes);
     }
     if (state.unlisted || !old.empty() || state.needs_listing(bytes))
         if (auto corrected = state.correct_all(uses, old, bytes); !corrected) return Error{corrected.error()};

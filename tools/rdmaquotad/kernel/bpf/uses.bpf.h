@@ -44,8 +44,8 @@ static __always_inline void introduce(struct kernel_use *use, struct ib_device *
     bpf_map_update_elem(&holders, &pid, &one, BPF_ANY);
 }
 
-// An entry whose id has this bit is being freed, by one thread: nobody finds it any more. Its file may be closed already, and another
-// have the same address.
+// An entry whose id has this bit is being freed, by one thread: nobody finds it any more. Its file may be closed already, and
+// another have the same address.
 #define ending (1ULL << 63)
 enum { no_file = 1 };
 static __always_inline bool is_ending(u64 id) { return id & ending; }
