@@ -91,7 +91,7 @@ is "also where something else is exceeded in between, and is not any more" "$hav
 unset_limit cq
 until_counted default pd 0
 try "$programs/sacrifices" pages 40
-is "requests that cannot be read make one too many, by however many files" "$have" 6
+is "who makes too much by requests that cannot be read is killed" "$ended, $have" "137, 0"
 until_counted default pd 0
 
 # --- requests that wait for a page that never comes

@@ -7,13 +7,13 @@
  *                            them
  *   around child COUNT       a child, by the descriptor of its parent
  *   around orphan COUNT      the same, after the parent's end
- *   around victims COUNT     children, each of which makes one as `many` does, by the same descriptor
+ *   around victims COUNT     children, each of which makes one by a request that the guard cannot read, by the same descriptor
  *   around again COUNT       the same; after a line one more by ioctl, whose error it prints as "again: NAME"
  *   around many COUNT        one, by a request with many attributes in front
  *   around locked COUNT      one that locks the device file; it goes around nothing
  *   around missing COUNT     one, whose requests lie in a page that is not there yet
  *   around fresh COUNT       children, each of which opens the device itself, passes that on to its parent, makes what it may
- *                            and one more as `many` does
+ *                            and one more as `victims` do
  *   around flight COUNT      one, by a descriptor that no process had while it printed "waiting" a first time; it made two
  *                            before that, which do not count in what it says
  *   around refused COUNT     64 threads named "refused", for whose ioctls refuser.bpf.c is, and then one with another name
@@ -180,7 +180,7 @@ static void by_victims(void)
 		pid_t pid = fork();
 
 		if (pid == 0) {
-			make(1, by_many);
+			make(1, by_old_call);
 			_exit(0);
 		}
 		waitpid(pid, &status, 0);
@@ -218,7 +218,7 @@ static void by_fresh(void)
 			pass_on(pair[1], fd);
 			wanted = 1000;
 			make(wanted, by_ioctl);
-			make(wanted, by_many);
+			make(wanted, by_old_call);
 			_exit(0);
 		}
 		close(pair[1]);

@@ -6,8 +6,7 @@
  *   sacrifices ring COUNT     COUNT children, each of which makes one by io_uring with this process's credentials
  *   sacrifices opened COUNT   COUNT children that have opened the device before; one after the other makes what it may, and one more
  *   sacrifices kinds COUNT    as `opened`, but between two of them a child makes a CQ too many, which goes away with its file
- *   sacrifices pages COUNT    COUNT files, by each of which a request is made that lies in a page that is not there, as 32-bit
- *                             programs make theirs, so that the guard cannot read it; sacrifices nobody
+ *   sacrifices pages COUNT    COUNT files, by each of which a request is made that the guard cannot read
  *   sacrifices users COUNT    COUNT users of a user namespace that belongs to user 65533, one after the other, each until it is
  *                             refused; prints how many made anything: "users: N". As root only
  *   sacrifices pairs COUNT    COUNT times two threads open a context by the same file at once, and a third by another; prints
@@ -20,7 +19,6 @@
 #include <linux/io_uring.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -172,28 +170,6 @@ static void by_opened(int between)
 		close(open_device(by_ioctl));
 	}
 }
-
-#ifdef __x86_64__
-static int by_old_call(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
-{
-	struct invocation call = invocation(command, in, in_bytes, out, out_bytes);
-	int page = file_with(&call);
-	long result;
-
-	if (page < 0)
-		exit(2);
-	void *there = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_32BIT, page, 0);
-	__asm__ volatile("int $0x80" /* ioctl is 54 there */
-			 : "=a"(result)
-			 : "0"(54L), "b"((long)fd), "c"(RDMA_VERBS_IOCTL), "d"(there)
-			 : "memory", "r8", "r9", "r10", "r11");
-	munmap(there, 4096);
-	close(page);
-	return result < 0 ? -1 : 0;
-}
-#else
-#define by_old_call by_ioctl
-#endif
 
 static void from_pages(void)
 {

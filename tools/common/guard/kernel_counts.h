@@ -65,7 +65,8 @@ struct counted_object {
     u64 opener;  // id of the entry in `openers`
     u64 bytes;
     u32 pid;     // the guest that it was counted for; 0: for the opener
-    u32 kind;
+    unsigned short kind;
+    unsigned short unpinned;  // an MR that pins nothing, whatever its length
 };
 
 struct object_slot {
@@ -153,7 +154,7 @@ struct guard_file {
     u32 uid, gid;  // of who opened it
     u32 stamped;   // 0: waits for the sidecar, and counts for the node only
     u32 waits;
-    u32 zero;
+    u32 doubtful;  // it may have too many bytes, by what threads that had reserved nothing changed
     u32 process_row;
     u32 learnt;    // 1 + a kind that was made beyond a limit by a method that is not known; 0: none was
     u32 closely;   // looked at first, before room is taken

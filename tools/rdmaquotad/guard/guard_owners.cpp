@@ -106,10 +106,21 @@ void GuardOwners::settle() {
         if (files[i].id != 0 && files[i].stamped == 0) settle(files[i], program_.words().openers[i]);
 }
 
-// A process that is gone, or whose pid another one has, is in `default`.
+namespace {
+
+// Not root's after an exec of a program that is set-user-ID or set-group-ID. Root itself may become a user.
+bool is_user(const guard_file& file) {
+    const auto ids = process_ids(file_text(fmt::format("/proc/{}/status", file.pid)));
+    return file.uid == 0 || (ids.user == file.uid && ids.group == file.gid);
+}
+
+}  // namespace
+
+// A process that is gone, whose pid another one has, or that has become another user meanwhile, is in `default`.
 bool GuardOwners::is_opener(const guard_file& file) {
     const auto now = process_info(file.pid);
-    return now && now->start_time == file.since / (1'000'000'000ULL / static_cast<u64>(::sysconf(_SC_CLK_TCK)));
+    if (!now || !is_user(file)) return false;
+    return now->start_time == file.since / (1'000'000'000ULL / static_cast<u64>(::sysconf(_SC_CLK_TCK)));
 }
 
 // Who made too much while it was not known makes nothing the next time until it is known: else whoever makes cgroups could do
@@ -124,7 +135,8 @@ void GuardOwners::settle(const guard_file& file, const kernel_use& opener) {
     const auto stamp = rows_.stamp(there ? tenant : default_tenant, device);
     if (!stamp || file.id != id) return;
     if (!program_.settle(id, *stamp)) return;
-    if (user.ids != 0 && rows_.is_exceeded(stamp->rows[0]) && greedy_.size() < most_greedy) {
+    const bool exceeded = std::any_of(stamp->rows, stamp->rows + stamp->count, [&](u32 row) { return rows_.is_exceeded(row); });
+    if (user.ids != 0 && exceeded && greedy_.size() < most_greedy) {
         know(user, *stamp);  // at once, since it may open another device meanwhile
         greedy_.insert(GuardProgram::bytes_of(user));
     }

@@ -153,19 +153,22 @@ static __always_inline void await_stamp(struct guard_file *it, u32 file) {
 }
 
 // Who is remembered to have made too much while it was not known: the user, or who made the user namespace that it is in, since
-// there one has as many ids as one likes.
+// there one has as many ids as one likes; of one that root made, the namespace.
 enum { deepest_namespace = 33 };
 __attribute__((noinline)) u64 guard_maker(void) {
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
     struct user_namespace *space = BPF_CORE_READ(task, cred, user_ns);
-    u32 user = BPF_CORE_READ(task, cred, euid.val), owner = 0;
+    u32 user = BPF_CORE_READ(task, cred, euid.val), owner = 0, number = 0;
     for (u32 i = 0; i < deepest_namespace; ++i) {
         struct user_namespace *above = BPF_CORE_READ(space, parent);
         if (!above) break;
         owner = BPF_CORE_READ(space, owner.val);
+        number = BPF_CORE_READ(space, ns.inum);
         space = above;
     }
-    return GUARD_HASH_END(GUARD_HASH_NEXT(GUARD_HASH_BEGIN, owner ? owner : user));
+    if (owner) user = owner;
+    else if (number) user = 0;
+    return GUARD_HASH_END(GUARD_HASH_NEXT(GUARD_HASH_NEXT(GUARD_HASH_BEGIN, user), owner ? 0 : number));
 }
 
 // Begins the guard's part of a file that was entered just now, for the process that has it.

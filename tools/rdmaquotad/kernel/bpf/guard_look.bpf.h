@@ -94,8 +94,7 @@ static __always_inline long read_user(void *into, u32 size, u64 from, bool sleep
     return sleeps ? bpf_copy_from_user(into, size, (void *)from) : bpf_probe_read_user(into, size, (void *)from);
 }
 
-// A request as far as the look needs it. `kind` is no_kind where it makes nothing, and unknown_kind also where it cannot be
-// read.
+// A request as far as the look needs it. `kind` is no_kind where it makes nothing.
 struct made_by {
     u32 kind;
     u32 zero;
@@ -135,14 +134,14 @@ static __always_inline u32 read_attributes(struct asked *it, u64 from, u32 have,
 // Of a registration: what is mapped on demand pins nothing.
 static __always_inline void look_at_memory(struct made_by *it, u64 input, bool sleeps) {
     struct ib_uverbs_reg_mr memory;
-    if (read_user(&memory, sizeof memory, input, sleeps) != 0) it->kind = unknown_kind;
+    if (read_user(&memory, sizeof memory, input, sleeps) != 0) it->kind = unreadable_kind;
     else if (!(memory.access_flags & IB_UVERBS_ACCESS_ON_DEMAND)) it->bytes = memory.length;
 }
 
 // Of a re-registration, which may need room for both lengths for a moment; how many bytes are unknown where it keeps them.
 static __always_inline void look_at_length_change(struct made_by *it, u64 input, bool sleeps) {
     struct ib_uverbs_rereg_mr memory;
-    if (read_user(&memory, sizeof memory, input, sleeps) != 0) it->kind = unknown_kind;
+    if (read_user(&memory, sizeof memory, input, sleeps) != 0) it->kind = unreadable_kind;
     else if (memory.flags & rereg_translation) it->bytes = memory.length;
 }
 
@@ -164,6 +163,9 @@ static __always_inline struct write_command find_command(const struct ib_uverbs_
     return it;
 }
 
+// No program asks with so many attributes but to hide what is sought behind them.
+static __always_inline bool hides(struct asked *it) { return header_of(it)->num_attrs > looked_attributes; }
+
 static __always_inline void look_at_command(struct made_by *it, struct asked *asked, u64 from, u32 have, bool sleeps) {
     struct write_command found = find_command(asked->attributes, have, first_attributes);
     if (found.command == no_command || !found.has_input) {
@@ -171,14 +173,15 @@ static __always_inline void look_at_command(struct made_by *it, struct asked *as
         if (count == unreadable) return;
         found = find_command(asked->attributes, count, looked_attributes);
     }
-    it->kind = kind_of_command(found.command);
+    it->kind = found.command == no_command && hides(asked) ? hidden_kind : kind_of_command(found.command);
     if (it->kind == kind_mr) look_at_memory(it, found.input, sleeps);
     if (it->kind == another_length) look_at_length_change(it, found.input, sleeps);
 }
 
-static __always_inline void look_at_length(struct made_by *it, const struct ib_uverbs_attr *attributes, u32 count,
-                                           const struct request *what) {
+static __always_inline void look_at_length(struct made_by *it, struct asked *asked, u32 count, const struct request *what) {
+    const struct ib_uverbs_attr *attributes = asked->attributes;
     u64 access = 0;
+    it->kind = hides(asked) ? hidden_kind : what->kind;
     for (u32 i = 0; i < looked_attributes; ++i) {
         if (i >= count) break;
         if (attributes[i].attr_id == what->length_attribute) it->bytes = attributes[i].data;
@@ -189,7 +192,7 @@ static __always_inline void look_at_length(struct made_by *it, const struct ib_u
 
 static __always_inline struct made_by read_request(u64 argument, bool sleeps) {
     struct asked asked;
-    struct made_by it = {unknown_kind, 0, 0};
+    struct made_by it = {unreadable_kind, 0, 0};
     u32 count = read_header(&asked, argument, sleeps);
     if (count == unreadable) return it;
     struct request what = request_of(header_of(&asked)->object_id, header_of(&asked)->method_id);
@@ -200,7 +203,8 @@ static __always_inline struct made_by read_request(u64 argument, bool sleeps) {
     if (what.length_attribute) {
         count = read_attributes(&asked, argument, count, sleeps);
         if (count == unreadable) return it;
-        look_at_length(&it, asked.attributes, count, &what);
+        look_at_length(&it, &asked, count, &what);
+        return it;
     }
     it.kind = what.kind;
     return it;
@@ -233,9 +237,9 @@ static __always_inline int open_context(struct kernel_use *use) {
 }
 
 // What it makes is not known: nothing, while the tenant has too much of something by such a way.
-static __always_inline int make_unknown(struct kernel_use *use) {
+static __always_inline int make_unknown(struct kernel_use *use, u32 kind) {
     int refused = refuses_more((u32)use->id);
-    return refused ? refused : reserve(use->id, unknown_kind, 0);
+    return refused ? refused : reserve(use->id, kind, 0);
 }
 
 // One that waits is opened: else nobody would find out whose it is. A guard that only watches refuses neither.
@@ -253,7 +257,8 @@ static __always_inline int errno_of(u32 file) {
 static __always_inline int try_request(struct kernel_use *use, u64 request) {
     u32 kind = request >> bytes_bits;
     if (kind == kind_handle) return open_context(use);
-    if (kind == unknown_kind) return make_unknown(use);
+    if (kind == hidden_kind) return guard_mode == guard_deny ? errno_of((u32)use->id) : 0;
+    if (kind >= unknown_kind) return make_unknown(use, kind);
     return reserve(use->id, kind, request & ((1ULL << bytes_bits) - 1));
 }
 
@@ -297,8 +302,8 @@ static __always_inline int look(u64 ufile, struct file *file, u64 argument, bool
     u64 request;
     if (guard_mode == guard_off) return 0;
     drop_mark();
-    use = opener_of(ufile);
     request = sleeps ? read_asleep(argument) : read_awake(argument);
+    use = opener_of(ufile);  // after the sleep: in which an entry of a file without a context may have become another file's
     if (use && !use->forbidden && use->created[kind_handle] && request >> bytes_bits != kind_handle)
         return request == ~0ULL ? 0 : refusal(look_at_request(use, request));
     if (use && retire_stale(use, ufile)) use = 0;

@@ -13,8 +13,9 @@ u32 guard_judges;  // 1: whoever makes more than is allowed, by a way that is no
 // What to refuse with that cannot be counted: EDQUOT, or 0 where nothing is refused.
 static __always_inline int uncountable(void) { return guard_mode == guard_deny ? 122 : 0; }
 
-// Instead of a kind: bytes that an MR may have more, and what is made by a method that is not known.
-enum { another_length = kind_count, unknown_kind };
+// Instead of a kind: bytes that an MR may have more; what is made by a method that is not known, or by a request that could not
+// be read; a context by write(2), of which only the commit knows; a request that hides what it asks for.
+enum { another_length = kind_count, unknown_kind, unreadable_kind, written_context, hidden_kind };
 
 // Each table is one value, so that a program finds an entry by arithmetic. Without the guard it has one entry only, as the
 // verifier sees.

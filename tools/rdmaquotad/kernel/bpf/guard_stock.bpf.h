@@ -8,8 +8,10 @@
 enum { most_listed = 1 << 20, no_thread = 1 };
 u32 lists_all;  // 1: also what was made by files that were seen being opened, because some of it was missed
 
+// A device's file, not one of events: those take no requests.
 static __always_inline bool is_uverbs(struct file *file) {
     char name[12] = {};
+    if (!BPF_CORE_READ(file, f_op, write)) return false;
     struct module *owner = BPF_CORE_READ(file, f_op, owner);
     if (!owner || bpf_probe_read_kernel(name, sizeof name - 1, owner->name) != 0) return false;
     return bpf_strncmp(name, 10, "ib_uverbs") == 0;

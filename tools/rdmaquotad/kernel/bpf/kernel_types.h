@@ -21,9 +21,14 @@ struct group_info {
     kgid_t gid[];
 };
 
+struct ns_common {
+    unsigned int inum;
+};
+
 struct user_namespace {
     struct user_namespace *parent;
     kuid_t owner;
+    struct ns_common ns;
 };
 
 struct cred {
@@ -76,6 +81,7 @@ struct task_struct {
     struct signal_struct *signal;
     struct task_struct *group_leader;
     const struct cred *cred;
+    void *io_uring;
     struct css_set *cgroups;
 };
 

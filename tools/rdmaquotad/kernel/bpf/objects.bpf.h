@@ -161,7 +161,8 @@ static __always_inline void created(const struct object *it) {
     counted.opener = opener->id;
     counted.pid = pid == opener->pid ? 0 : pid;
     counted.kind = kind_of(opener, it);
-    if (!(mark & mark_unpinned) || counted.kind != kind_mr) counted.bytes = bytes_of(counted.kind, it->object);
+    counted.unpinned = mark & mark_unpinned && counted.kind == kind_mr;
+    if (!counted.unpinned) counted.bytes = bytes_of(counted.kind, it->object);
     if (mark & mark_second_handle && counted.kind == kind_qp) counted.kind = kind_second_handle;
     if (guarded && counted.kind != kind_driver) made(counted.opener, counted.kind, counted.bytes, current_thread(), mark);
     use = maker(opener, pid, it);

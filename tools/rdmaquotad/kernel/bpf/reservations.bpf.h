@@ -66,9 +66,10 @@ static __always_inline void give_up(struct reservation *it) {
     u64 id = it->opener;
     u32 kind = it->kind;
     bool opened = kind == kind_handle && opened_unseen(id);
-    if (kind != unknown_kind && !it->replaced && !opened) uncharge(id, kind, it->bytes);
+    if (kind < unknown_kind && !it->replaced && !opened) uncharge(id, kind, it->bytes);
     end_reservation(it);
-    abandon(id);
+    if (kind == written_context) end_opening(it->bytes, false);
+    else abandon(id);
 }
 
 // Counts the file's objects whose beginning was not seen (guard_stock.bpf.h). `judges`: who exceeds a limit by them is noted.
@@ -80,7 +81,8 @@ int recount_memory(u64 id);
 static __always_inline void settle_reservation(u64 thread) {
     struct reservation *it = find_reservation(thread);
     if (!it || (it->kind == another_length && recount_memory(it->opener))) return;
-    if (it->kind != kind_handle && it->kind != another_length) count_unseen(it->opener, it->kind == unknown_kind);
+    if (it->kind != kind_handle && it->kind != another_length && it->kind != written_context)
+        count_unseen(it->opener, it->kind >= unknown_kind);
     give_up(it);
 }
 
@@ -112,7 +114,7 @@ __attribute__((noinline)) int reserve_anywhere(u64 id, u32 asked, u64 bytes) {
     u32 kind = kind_to_charge((u32)id, asked);
     int refused;
     if (find_reservation(thread)) return left_over;
-    if (kind != unknown_kind && (refused = charge((u32)id, kind, bytes)) != 0) return refused;
+    if (kind < unknown_kind && (refused = charge((u32)id, kind, bytes)) != 0) return refused;
     for (u32 probe = 0; probe < reservation_probes; ++probe) {
         struct reservation *it = reservation_at(thread, probe);
         if (__sync_val_compare_and_swap(&it->thread, 0, thread) != 0) continue;
@@ -124,7 +126,7 @@ __attribute__((noinline)) int reserve_anywhere(u64 id, u32 asked, u64 bytes) {
         return 0;
     }
     lose();
-    if (kind != unknown_kind) uncharge(id, kind, bytes);
+    if (kind < unknown_kind) uncharge(id, kind, bytes);
     return uncountable();  // else the commit would take an honest program for another
 }
 

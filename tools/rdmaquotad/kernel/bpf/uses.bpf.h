@@ -146,7 +146,7 @@ static __always_inline bool has_context(u64 file) { return BPF_CORE_READ((struct
 // True: the entry was of an earlier file at that address, whose end was missed: it had a context.
 static __always_inline bool retire_stale(struct kernel_use *use, u64 file) {
     u64 id = use->id;  // of what is looked at: meanwhile another thread may retire it, and enter this file
-    if (!use->created[kind_handle] || has_context(file)) return false;
+    if (use->file != file || !use->created[kind_handle] || has_context(file)) return false;
     retire(use, id);
     return true;
 }
