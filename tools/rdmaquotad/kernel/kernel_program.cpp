@@ -114,7 +114,11 @@ struct KernelProgram::Parts {
 
     bpf_link* link(const Hook& hook, const char* name) {
         if (!light_probes || !is_probe(name)) return bpf_program__attach(program(name));
-        LIBBPF_OPTS(bpf_kprobe_multi_opts, options, .syms = const_cast<const char**>(&hook.function), .cnt = 1);
+        const char* function = hook.function;
+        bpf_kprobe_multi_opts options{};
+        options.sz = sizeof options;
+        options.syms = &function;
+        options.cnt = 1;
         return bpf_program__attach_kprobe_multi_opts(program(name), nullptr, &options);
     }
 
