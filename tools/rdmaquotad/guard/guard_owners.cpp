@@ -27,6 +27,16 @@ u64 hash_of(const ProcessIds& ids) {
     return GUARD_HASH_END(hash);
 }
 
+ProcessIds ids_of(std::uint32_t pid) { return process_ids(file_text(fmt::format("/proc/{}/status", pid))); }
+
+// Still whoever opened the file, not root after an exec of a program that is set-user-ID or set-group-ID. Root itself may become
+// a user.
+bool is_user(const guard_file& file) {
+    if (file.uid == 0) return true;
+    const auto ids = ids_of(file.pid);
+    return ids.user == file.uid && ids.group == file.gid;
+}
+
 }  // namespace
 
 // One that goes on remembers who was greedy.
@@ -44,14 +54,13 @@ namespace {
 
 // Whom the program sees when this process opens a device now; nothing for one that has too many groups, or is gone.
 std::optional<guard_who> who_is(std::uint32_t pid, bool by_cgroup, bool by_ids) {
-    const auto directory = fmt::format("/proc/{}", pid);
     guard_who who{guard_any, guard_any, 0, 0};
     if (by_ids) {
-        const auto ids = process_ids(file_text(directory + "/status"));
+        const auto ids = ids_of(pid);
         who.ids = hash_of(ids);
         who.uid = ids.user.value_or(0);
     }
-    if (by_cgroup) who.cgroup = cgroup_id(std::string(cgroup_path(file_text(directory + "/cgroup"))));
+    if (by_cgroup) who.cgroup = cgroup_id(std::string(cgroup_path(file_text(fmt::format("/proc/{}/cgroup", pid)))));
     if (who.ids == 0 || who.cgroup == 0) return std::nullopt;
     return who;
 }
@@ -105,16 +114,6 @@ void GuardOwners::settle() {
     for (std::uint32_t i = 0; i < opener_slots; ++i)
         if (files[i].id != 0 && files[i].stamped == 0) settle(files[i], program_.words().openers[i]);
 }
-
-namespace {
-
-// Not root's after an exec of a program that is set-user-ID or set-group-ID. Root itself may become a user.
-bool is_user(const guard_file& file) {
-    const auto ids = process_ids(file_text(fmt::format("/proc/{}/status", file.pid)));
-    return file.uid == 0 || (ids.user == file.uid && ids.group == file.gid);
-}
-
-}  // namespace
 
 // A process that is gone, whose pid another one has, or that has become another user meanwhile, is in `default`.
 bool GuardOwners::is_opener(const guard_file& file) {

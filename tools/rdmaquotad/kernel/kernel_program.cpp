@@ -34,7 +34,10 @@ constexpr const char* unknown_to_kprobes =
     "ibv_rereg_mr, qp counts second handles of shared XRC QPs";
 
 // The kernel counts how often it skips a program by kprobe or fprobe since Linux 6.7, as this function is in it.
-constexpr const char* of_linux_6_7 = "bpf_iter_task_new";
+bool counts_skipped_probes() {
+    static const bool counts = KernelFunctions().has("bpf_iter_task_new");
+    return counts;
+}
 
 constexpr const char* skipped_by_preemption =
     "this kernel preempts threads in the kernel (preempt=voluntary on its command line turns that off), and kprobes cannot be "
@@ -61,7 +64,6 @@ struct KernelProgram::Parts {
     decltype(kernel_counts::bss) memory = nullptr;  // the program's own
     std::vector<ProgramLink> links;
     Way way = Way::fentry;
-    bool tells_misses = true;   // whether the kernel tells how often it has skipped a program
     bool light_probes = false;  // by fprobes, where the kernel has them, which cost half of what kprobes do
     std::vector<int> counting;  // the attached programs on which figures depend
     std::vector<int> made_up;   // those without which they come late: where one was skipped, that is found out
@@ -123,7 +125,6 @@ struct KernelProgram::Parts {
     }
 
     Result<void> load(const KernelFunctions& types, bool guarded) {
-        if (way == Way::preempted) tells_misses = types.has(of_linux_6_7);
         light_probes = way == Way::preempted && types.has("register_fprobe_syms");
         if (auto opened = open(); !opened) return opened;
         bpf_program* any = nullptr;
@@ -182,7 +183,6 @@ struct KernelProgram::Parts {
     // What the kernel has kept of this very program.
     Result<void> take_over(std::vector<std::string>& blind) {
         if (auto opened = open(); !opened) return opened;
-        if (way == Way::preempted) tells_misses = KernelFunctions().has(of_linux_6_7);
         auto pinned = take_pinned(skeleton->obj, version());
         if (!pinned) return Error{pinned.error()};
         links = std::move(pinned->links);
@@ -288,7 +288,7 @@ KernelTables& KernelProgram::tables() noexcept { return parts_->tables; }
 u64 KernelProgram::lost() const noexcept { return parts_->memory->lost; }
 u64 KernelProgram::missed() const noexcept { return Parts::misses(parts_->counting); }
 u64 KernelProgram::late() const noexcept { return Parts::misses(parts_->made_up); }
-bool KernelProgram::tells_misses() const noexcept { return parts_->tells_misses; }
+bool KernelProgram::tells_misses() const noexcept { return parts_->way != Way::preempted || counts_skipped_probes(); }
 GuardProgram* KernelProgram::guard() noexcept { return parts_->guard ? &*parts_->guard : nullptr; }
 
 }  // namespace rdmaquota

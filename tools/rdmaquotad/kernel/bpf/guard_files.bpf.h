@@ -166,9 +166,13 @@ __attribute__((noinline)) u64 guard_maker(void) {
         number = BPF_CORE_READ(space, ns.inum);
         space = above;
     }
-    if (owner) user = owner;
-    else if (number) user = 0;
-    return GUARD_HASH_END(GUARD_HASH_NEXT(GUARD_HASH_NEXT(GUARD_HASH_BEGIN, user), owner ? 0 : number));
+    if (owner) {
+        user = owner;
+        number = 0;
+    } else if (number) {
+        user = 0;
+    }
+    return GUARD_HASH_END(GUARD_HASH_NEXT(GUARD_HASH_NEXT(GUARD_HASH_BEGIN, user), number));
 }
 
 // Begins the guard's part of a file that was entered just now, for the process that has it.

@@ -12,8 +12,8 @@ struct pt_regs___call {
     unsigned long ax, orig_ax;
 } __attribute__((preserve_access_index));
 
-// 1 is write, 4 that of 32-bit programs. Neither number is a writing call of the other's. Until a
-// call returns, its result is -ENOSYS.
+// 1 is write, 4 that of 32-bit programs. Neither number is a writing call of the other's. Until a call returns, its result is
+// -ENOSYS.
 static __always_inline bool is_in_write(const void *registers) {
     const struct pt_regs___call *regs = registers;
     u64 number = BPF_CORE_READ(regs, orig_ax);

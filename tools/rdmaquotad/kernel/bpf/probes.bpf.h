@@ -28,7 +28,7 @@ int BPF_KPROBE(probe_commit, struct ib_uobject *uobject) {
 static __always_inline void context_ends(u64 file, bool ended) {
     struct kernel_use *use = opener_of(file);
     if (!has_context(file)) return;
-    if (opening_count) end_opening(file, true);
+    if (ended && opening_count) end_opening(file, true);  // else probe_close has ended it
     if (!use) return;
     if (guarded) opened_unseen(use->id);
     if (ended) retire(use, use->id);
