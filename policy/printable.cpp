@@ -53,4 +53,13 @@ std::string printable(std::string_view text) {
     return result;
 }
 
+std::string in_quotes(std::string_view text) {
+    std::string result = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') result += '\\';
+        result += c;
+    }
+    return result + '"';
+}
+
 }  // namespace rdmaquota

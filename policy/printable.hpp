@@ -10,4 +10,8 @@ namespace rdmaquota {
 // no UTF-8 written as \xNN.
 std::string printable(std::string_view text);
 
+// Between double quotes, as TOML, JSON and Prometheus read it: with a backslash before quotes and backslashes. The text is
+// printable.
+std::string in_quotes(std::string_view text);
+
 }  // namespace rdmaquota

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -69,11 +70,15 @@ ScopeLimits limits_of(const SlurmPolicy& policy, const SlurmJob& job) {
 
 Result<std::vector<DeviceSetting>> parse_job_request(std::string_view text) {
     std::vector<DeviceSetting> request;
+    std::set<std::string> devices;
     for (std::size_t begin = 0; begin <= text.size();) {
         const auto end = std::min(text.find(',', begin), text.size());
         auto setting = parse_device_setting(text.substr(begin, end - begin));
         if (!setting) return Error{setting.error()};
         if (setting->device.empty()) setting->device = std::string(any_device);
+        devices.insert(setting->device);
+        if (devices.size() > most_requested_devices)
+            return Error{fmt::format("more than {} devices", most_requested_devices)};
         request.push_back(std::move(*setting));
         begin = end + 1;
     }

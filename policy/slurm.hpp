@@ -31,7 +31,9 @@ std::string cgroup_of(const SlurmJob& job);
 // What the policy gives to the job.
 ScopeLimits limits_of(const SlurmPolicy& policy, const SlurmJob& job);
 
-// "qp=100,mr_bytes=10GiB,mlx5_0:cq=5", what --rdma takes. The error says which part is wrong.
+// "qp=100,mr_bytes=10GiB,mlx5_0:cq=5", what --rdma takes. The error says which part is wrong. Each device takes a place of a
+// tenant's limits, of which there are 66 (shm/policy/limits_image.hpp).
+inline constexpr std::size_t most_requested_devices = 16;
 Result<std::vector<DeviceSetting>> parse_job_request(std::string_view text);
 
 // Lowers `limits` to what was asked for, and never raises one. Returns a sentence for each part that is not as it was

@@ -43,13 +43,6 @@ Result<LockFile> LockFile::open(const std::string& path, int access) {
     return LockFile(fd);
 }
 
-Result<void> LockFile::create(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return Error{fmt::format("cannot create {}: {}", path, std::strerror(errno))};
-    close(fd);
-    return {};
-}
-
 LockFile::LockFile(LockFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
 LockFile& LockFile::operator=(LockFile&& other) noexcept {

@@ -27,7 +27,6 @@ public:
     static Result<LockFile> open(const std::string& path);
     // To ask for holders only. Closing it tells nobody anything (shm/death_watch.hpp).
     static Result<LockFile> open_to_test(const std::string& path);
-    static Result<void> create(const std::string& path);  // mode 0600
 
     LockFile(LockFile&& other) noexcept;
     LockFile& operator=(LockFile&& other) noexcept;

@@ -17,6 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <sys/types.h>
+
 namespace rdmaquota {
 
 // What the handler knows about a Mapping. Never freed, since a handler may be walking the list; a range that is not

@@ -1,6 +1,7 @@
 #include "shm/open_inside.hpp"
 
 #include <cerrno>
+#include <cstdint>
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -31,6 +32,7 @@ int open_without_links(const std::string& path, int flags) {
     if (directory < 0) return -1;
     open_how how{};
     how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    how.mode = (flags & O_CREAT) != 0 ? 0600 : 0;
     how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH;
     const auto rest = path.substr(path.find_first_not_of('/', at));
     const auto fd = syscall(SYS_openat2, directory, rest.c_str(), &how, sizeof how);
@@ -44,7 +46,7 @@ int open_without_links(const std::string& path, int flags) {
 
 int open_inside(const std::string& path, int flags) noexcept try {
     int fd = open_without_links(path, flags);
-    if (fd < 0 && errno == ENOSYS) fd = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);  // before 5.6
+    if (fd < 0 && errno == ENOSYS) fd = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);  // before 5.6
     if (fd < 0) return -1;
     struct stat status {};
     const bool known = fstat(fd, &status) == 0;

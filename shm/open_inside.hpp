@@ -9,7 +9,8 @@
 namespace rdmaquota {
 
 // Follows no link in the last four parts of the path, those from a tenant's `here` on, and opens directories and regular
-// files with one name only. -1 with errno on failure: ELOOP for a link, EINVAL for anything else. Never waits.
+// files with one name only. What O_CREAT makes has the mode 0600. -1 with errno on failure: ELOOP for a link, EINVAL for
+// anything else. Never waits.
 int open_inside(const std::string& path, int flags) noexcept;
 
 }  // namespace rdmaquota

@@ -3,8 +3,8 @@
 # named. --all: also those that only run when named, except `vm`.
 # --long: storms for two hours, each fuzz target for half an hour, the larger models, every program of `programs`,
 # twice the deaths in `kills`, and kernel_trixie and kernel_sid with the fallback by kprobes and with programs attached in
-# the middle of objects' lives. The last line is 'N passed, N failed'; above it stands what each suite took, the slowest
-# first.
+# the middle of objects' lives. The last line is 'N passed, N failed'; above it stand what each suite took, the slowest
+# first, and what failed.
 #
 #   house        dependencies between the rooms, lengths of files; needs no build
 #   unit         each module alone
@@ -34,8 +34,7 @@
 #   guard        the kernel refuses what exceeds a limit, by all ways around; guard_trixie and guard_sid in the kernels of
 #                Debian 13 and sid
 #   guard_ways   its corners: unusual files and requests, tenants of all modes, nobody there to know a tenant
-#   guard_takeover  the guard when its sidecar is killed, stopped or replaced; guard_takeover_trixie and guard_takeover_sid
-#                when named, as any other of these: guard_NAME_RELEASE
+#   guard_takeover  the guard when its sidecar is killed, stopped or replaced
 #   guard_degraded  where there can be no guard, all say why
 #   guard_seen   what programs and administrators are told of the guard, and whom it spares
 #   guard_shares shares by the kernel's figures: a forged ledger costs the others nothing
@@ -43,6 +42,8 @@
 #   guard_oracle the oracle under the guard, also while programs and the sidecar are killed; RDMAQUOTA_ORACLE_SEED and
 #                RDMAQUOTA_ORACLE_STEPS
 #   guard_races  the guard when things happen at once, on two CPUs; RDMAQUOTA_ROUNDS
+#                guard_ways, guard_takeover, guard_oracle and guard_races also run in the other kernels, as guard_NAME_trixie
+#                and guard_NAME_sid, only when named
 #   guard_preempted_sid  threads that are preempted in the middle of requests, in sid's kernel; RDMAQUOTA_SECONDS;
 #                guard_preempted and guard_preempted_trixie are the same elsewhere, only when named
 #   sidecar      rdmaquotad sees what the kernel makes
@@ -71,10 +72,15 @@ set -u
 repo=$(cd "$(dirname "$0")/.." && pwd)
 build=${RDMAQUOTA_BUILD:-$repo/build}
 export RDMAQUOTA_BUILD=$build
+# Meson finds ccache: so what another tree has compiled, or an earlier clone, is not compiled again.
+export CCACHE_DIR=${CCACHE_DIR:-${RDMAQUOTA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdmaquota}/ccache}
+export CCACHE_BASEDIR=$repo CCACHE_NOHASHDIR=yes CCACHE_SLOPPINESS=pch_defines,time_macros
 # Two lines at a time, since there are two cores and a guest keeps one busy; the longest first. The suites of a line
 # share a guest. The suite `service` runs beside them, since it mostly waits.
 by_default=(
+    "guard_takeover guard_seen guard_oracle guard_shares guard_degraded"
     "oracle_kills kills kernel"
+    "guard guard_ways"
     "uninstalled guest tenants objects sidecar powers"
     shares
     "programs pyverbs"
@@ -82,7 +88,6 @@ by_default=(
     "mlx5 dv pyverbs_mlx5 guard_mlx5"
     model
     storm
-    "guard guard_ways guard_takeover guard_seen guard_oracle guard_shares guard_degraded"
     kernel_trixie
     kernel_sid
     guard_trixie
@@ -104,7 +109,8 @@ by_default=(
     provider
     house
 )
-when_named=(packages containers slurm guard_takeover_trixie guard_takeover_sid guard_preempted guard_preempted_trixie)
+when_named=(packages containers slurm guard_preempted guard_preempted_trixie)
+for suite in ways takeover oracle races; do when_named+=("guard_${suite}_trixie" "guard_${suite}_sid"); done
 long='' allow_skip=''
 while true; do
     case ${1:-} in
@@ -164,7 +170,27 @@ gcc_build() {
     ninja -C "$build"
 }
 
-in_guest() { "$repo/test/vm/run.sh" --timeout 900 "$@"; }
+# What is set of these is handed on to the guest.
+handed_on() {
+    local variable
+    for variable in RDMAQUOTA_LONG RDMAQUOTA_ROUNDS RDMAQUOTA_SECONDS RDMAQUOTA_SEED RDMAQUOTA_ORACLE_SEED RDMAQUOTA_ORACLE_STEPS; do
+        [ -z "${!variable-}" ] || printf '%s\n' --env "$variable=${!variable}"
+    done
+}
+
+in_guest() {
+    local variables
+    mapfile -t variables < <(handed_on)
+    "$repo/test/vm/run.sh" --timeout 1800 ${variables+"${variables[@]}"} "$@"
+}
+
+# in_kernel SUITE: guard_NAME or guard_NAME_RELEASE
+in_kernel() {
+    local kernel=() cpus=1 name=$1
+    case $name in *_trixie | *_sid) kernel=(--kernel "${name##*_}") name=${name%_*} ;; esac
+    [ "$name" != guard_races ] || cpus=2
+    in_guest ${kernel+"${kernel[@]}"} --cpus $cpus --install -- bash "$repo/test/integration/${name}_test.sh" "$build"
+}
 
 in_root() {
     local root
@@ -196,7 +222,7 @@ installed() {
 in_containers() {
     local release
     for release in bookworm-image trixie sid; do "$repo/test/vm/roots.sh" "$release" > /dev/null || return 77; done
-    installed bookworm-podman librdmaquota-provider rdmaquota rdmaquotad -- --timeout 1800 -- \
+    installed bookworm-podman librdmaquota-provider rdmaquota rdmaquotad -- --mem 3G -- \
         "$repo/test/vm/capsule.sh" bash "$repo/test/integration/containers_test.sh" "$build"
 }
 
@@ -234,9 +260,8 @@ run() {
         sanitize) bash "$repo/test/sanitize/run.sh" ;;
         fuzz) bash "$repo/test/fuzz/run.sh" ${long:+1800} ;;
         provider) bash "$integration/provider_test.sh" "$build" ;;
-        kernel_*) in_guest --kernel "${1#kernel_}" --install ${long:+--env RDMAQUOTA_LONG=yes} -- bash "$integration/kernel_test.sh" "$build" ;;
-        guard_preempted) in_guest --install -- bash "$integration/guard_preempted_test.sh" "$build" ;;
-        guard_*) in_guest --kernel "${1##*_}" --install -- bash "$integration/${1%_*}_test.sh" "$build" ;;
+        kernel_*) in_guest --kernel "${1#kernel_}" --install -- bash "$integration/kernel_test.sh" "$build" ;;
+        guard_*) in_kernel "$1" ;;
         upgrade) upgraded ;;
         metrics) in_metrics ;;
         systemd) in_guest --systemd -- bash "$integration/systemd_test.sh" "$build" ;;
@@ -290,12 +315,10 @@ TIMEFORMAT='%U %S'
 cpu_of() { awk '{ printf "%.0f", $1 + $2 }' "$work/$1.cpu"; }
 
 boot() { # GUEST SUITE...
-    local guest=$1 variable variables=()
+    local guest=$1 variables
     shift
-    for variable in RDMAQUOTA_LONG RDMAQUOTA_ROUNDS RDMAQUOTA_SEED RDMAQUOTA_ORACLE_SEED RDMAQUOTA_ORACLE_STEPS; do
-        [ -z "${!variable-}" ] || variables+=(--env "$variable=${!variable}")
-    done
-    "$repo/test/vm/run.sh" --stage --device "${guest%-*}" --cpus "${guest#*-}" --timeout $((900 * $#)) ${variables+"${variables[@]}"} -- \
+    mapfile -t variables < <(handed_on)
+    "$repo/test/vm/run.sh" --stage --device "${guest%-*}" --cpus "${guest#*-}" --timeout $((1500 * $#)) ${variables+"${variables[@]}"} -- \
         bash "$repo/test/vm/suites-in-guest.sh" "$@"
 }
 
@@ -360,11 +383,14 @@ worker() {
     while read -r -a line < <(next_line) && [ ${#line[@]} != 0 ]; do run_line "${line[@]}"; done
 }
 
-# lines_of SUITE...: those of one guest in one line
+# lines_of SUITE...: those of one guest in one line; guard_degraded, which locks its kernel down, last
 lines_of() {
     local suite kind
+    local -a order=()
     local -A together=()
-    for suite; do
+    for suite; do [ "$suite" = guard_degraded ] || order+=("$suite"); done
+    for suite; do [ "$suite" != guard_degraded ] || order+=("$suite"); done
+    for suite in "${order[@]}"; do
         kind=$(guest_of "$suite")
         together[${kind:-$suite}]+="$suite "
     done
@@ -408,6 +434,18 @@ sum_up() {
     echo "#   took  of CPU  (guest-of-SUITE: until its first suite began; CPU of all of its suites)"
     sort -k 2nr "$work/seconds"
     echo "# $SECONDS s in all"
+    show_failures
+}
+
+# show_failures: once more at the end, where they are found in a long output
+show_failures() {
+    local suite failed
+    for suite in "${suites[@]}"; do
+        read -r _ failed _ < "$work/$suite.result"
+        [ "$failed" = 0 ] && continue
+        echo "# $suite: $failed failed"
+        [ ! -e "$work/$suite" ] || awk '/^not ok/ { print "#   " $0; more = 5; next } /^    #/ && more-- > 0 { print "#   " $0; next } { more = 0 }' "$work/$suite"
+    done
 }
 
 if [ $# = 0 ]; then all=yes; else all=''; fi

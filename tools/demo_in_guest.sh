@@ -81,7 +81,7 @@ try cat guarded.toml
 mount -t bpf bpf /sys/fs/bpf 2> /dev/null
 try rdmaquota reload guarded.toml
 for _ in $(seq 300); do
-    rdmaquota guard | grep -q 'is on' && break
+    rdmaquota guard 2> /dev/null | grep -q 'is on' && break
     sleep 0.1
 done
 echo | try ./raw_program ioctl 5

@@ -10,17 +10,19 @@
 # the date is that of the commit: two builds of a commit are the same, byte for byte. While the newest section of
 # CHANGELOG.md is [Unreleased], the version is 0.2.0~gitTIME, say, with the commit's time: newer than earlier commits'
 # packages, and older than 0.2.0.
+#
+# RDMAQUOTA_COMPILER_CACHE=yes: what an earlier build of a RELEASE has compiled is not compiled again (ccache, in its root).
 set -eu
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 packages=$repo/build/packages
 # Beside the test guest's roots.
 roots=${RDMAQUOTA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdmaquota}
 
-# version_of REPO: that of its packages, without what tells the Debian
+# version_of REPO: that of its packages, by what is committed, without what tells the Debian
 version_of() {
     local version newest
-    version=$(sed -n "s/^  version: '\(.*\)',\$/\1/p" "$1/meson.build")
-    newest=$(sed -n 's/^## \[\([^]]*\)\].*/\1/p' "$1/CHANGELOG.md" | head -n 1)
+    version=$(git -C "$1" show HEAD:meson.build | sed -n "s/^  version: '\(.*\)',\$/\1/p")
+    newest=$(git -C "$1" show HEAD:CHANGELOG.md | sed -n 's/^## \[\([^]]*\)\].*/\1/p' | head -n 1)
     case $newest in
         Unreleased) echo "$version~git$(TZ=UTC git -C "$1" log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S)" ;;
         "$version") echo "$version" ;;
@@ -127,8 +129,15 @@ lock() {
     flock 7
 }
 
+# caching ROOT TREE: the variables by which a build there takes what others have compiled, or nothing
+caching() {
+    [ "${RDMAQUOTA_COMPILER_CACHE-}" ] || { echo CCACHE_DISABLE=1; return; }
+    quietly "$1.log" in_root "$1" apt-get install -y -qq --no-install-recommends ccache || return
+    printf '%s\n' CCACHE_DIR=/ccache "CCACHE_BASEDIR=$2" CCACHE_MAXSIZE=1G
+}
+
 for_release() {
-    local release=$1 root tree
+    local release=$1 root tree cache
     lock "$release" || return
     root=$(build_root "$release") || return
     rm -rf --one-file-system "$root/build" && mkdir "$root/build" || return
@@ -136,13 +145,16 @@ for_release() {
     # A root that was kept knows the packages of a day that is long gone. A mirror may be weeks behind, too.
     quietly "$root.log" in_root "$root" apt-get update -qq -o Acquire::Check-Valid-Until=false || return
     quietly "$root.log" in_root "$root" apt-get build-dep -y -qq --no-install-recommends "/build/${tree##*/}" || return
-    quietly "$tree.log" in_root "$root" sh -c "cd /build/${tree##*/} && exec dpkg-buildpackage -us -uc" || return
+    cache=$(caching "$root" "/build/${tree##*/}") || return
+    # shellcheck disable=SC2086 # a word each
+    quietly "$tree.log" in_root "$root" env $cache sh -c "cd /build/${tree##*/} && exec dpkg-buildpackage -us -uc" || return
     collect "$root/build" "$release"
 }
 
 for_this_debian() {
     local release work tree
-    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    release=$(. /etc/os-release && case $PRETTY_NAME in */sid) echo sid ;; *) echo "$VERSION_CODENAME" ;; esac)
+    suffix "$release" > /dev/null || return
     work=$(mktemp -d)
     tree=$(source_in "$work" "$release")
     quietly "$tree.log" env -C "$tree" dpkg-buildpackage -us -uc

@@ -7,6 +7,8 @@ packages=(
     # build
     g++ gcc meson ninja-build pkg-config libboost-dev libfmt-dev libibverbs-dev libcli11-dev
     libtomlplusplus-dev nlohmann-json3-dev
+    # build once what several trees have in common
+    ccache
     # build, of the sidecar
     bpftool clang libbpf-dev libjs-chart.js libmicrohttpd-dev libnl-3-dev libsystemd-dev
     # build, of the plugin for Slurm

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "policy/printable.hpp"
 #include "policy/tenant.hpp"
 
 namespace rdmaquota {
@@ -15,12 +16,7 @@ std::string toml_key(std::string_view name) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
     };
     if (!name.empty() && std::all_of(name.begin(), name.end(), bare)) return std::string(name);
-    std::string quoted = "\"";
-    for (const char c : name) {
-        if (c == '"' || c == '\\') quoted += '\\';
-        quoted += c;
-    }
-    return quoted + '"';
+    return in_quotes(name);
 }
 
 bool of_every_process(const LimitKey& key) { return key.tenant.empty() && key.scope == Scope::process; }

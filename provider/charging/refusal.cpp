@@ -14,7 +14,7 @@
 namespace rdmaquota::provider {
 namespace {
 
-constexpr unsigned most_tries = 5;
+constexpr unsigned most_tries = 8;
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // What the guard in the kernel refuses although the ledger allowed it. The kernel may still count what a process held that
-// is ending: its lock is gone a moment before its descriptors. So the call is tried again for a moment; after that, others
-// use the room around the library.
+// is ending: its lock is gone a moment before its descriptors; or the sidecar is finding out whose the program is, which takes
+// some 100 ms where the node is busy. So the call is tried again for a moment; after that, others use the room around the
+// library.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace rdmaquota::provider {
 // Both throw nothing, yet are not noexcept: a thread may be cancelled at their end (provider/host/cancellation.hpp).
 // errno is kept.
 
-// Waits 1, 2, 4, 8, 16 ms: each a try more. False when these are over.
+// Waits 1, 2, 4 ms and so on to 128 ms, 255 in all: each a try more. False when these are over.
 bool wait_for_guard(unsigned tries);
 
 // Logs the refusal.

@@ -70,6 +70,7 @@ bool remove_acl(int fd) noexcept {
 }
 
 bool give(int fd, const FileRights& rights) {
+    if (!rights.owner && !rights.group) return true;
     struct stat now {};
     if (fstat(fd, &now) != 0) return false;
     const auto owner = rights.owner.value_or(now.st_uid);
@@ -133,14 +134,23 @@ static const char* set_of(int fd, const FileRights& rights) {
     return acl.empty() || fsetxattr(fd, acl_attribute, acl.data(), acl.size(), 0) == 0 ? nullptr : "access control list";
 }
 
-Result<void> set_rights(const std::string& path, const FileRights& rights) {
-    const int fd = open_inside(path, O_RDONLY);
-    if (fd < 0) return cannot("rights", path);
+static Result<void> set_and_close(int fd, const std::string& path, const FileRights& rights) {
     const auto* failed = set_of(fd, rights);
     const int error = errno;
     close(fd);
     errno = error;
     return failed ? Result<void>(cannot(failed, path)) : Result<void>();
+}
+
+Result<void> set_rights(const std::string& path, const FileRights& rights) {
+    const int fd = open_inside(path, O_RDONLY);
+    return fd < 0 ? Result<void>(cannot("rights", path)) : set_and_close(fd, path, rights);
+}
+
+Result<void> create_file(const std::string& path, const FileRights& rights) {
+    const int fd = open_inside(path, O_RDWR | O_CREAT | O_EXCL);
+    if (fd < 0) return Error{fmt::format("cannot create {}: {}", path, std::strerror(errno))};
+    return set_and_close(fd, path, rights);
 }
 
 unsigned directory_mode(const FileRights& rights) noexcept {

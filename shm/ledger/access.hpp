@@ -44,6 +44,9 @@ bool admits(const FileRights& rights, uid_t user, std::span<const gid_t> groups)
 // Gives a file or directory that the caller owns exactly these rights, whatever it inherited from its directory.
 Result<void> set_rights(const std::string& path, const FileRights& rights);
 
+// An empty file with these rights, where there is none.
+Result<void> create_file(const std::string& path, const FileRights& rights);
+
 // The mode of the directories: only others who may charge have to pass through them.
 unsigned directory_mode(const FileRights& rights) noexcept;
 

@@ -37,10 +37,8 @@ Result<void> make_directory(const std::string& path, unsigned mode) {
 Result<void> fill_directory(const std::string& path, const FileRights& rights) {
     for (const auto& directory : {path, lock_directory(path)})
         if (auto made = make_directory(directory, directory_mode(rights)); !made) return made;
-    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) {
-        if (auto made = LockFile::create(lock_path(path, slot)); !made) return made;
-        if (auto set = set_rights(lock_path(path, slot), rights); !set) return set;
-    }
+    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file)
+        if (auto made = create_file(lock_path(path, slot), rights); !made) return made;
     if (auto made = create_ledger_file(data_path(path)); !made) return made;
     return set_rights(data_path(path), rights);
 }
@@ -55,6 +53,7 @@ std::string unused_name(const std::string& wanted) {
 }
 
 void remove_directory(const std::string& path) noexcept {
+    if (!exists(path)) return;
     for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file)
         unlink(lock_path(path, slot).c_str());
     rmdir(lock_directory(path).c_str());

@@ -54,7 +54,7 @@ watch() {
 }
 repeat() {
     if [ -n "$traced" ]; then
-        for kind in qp mr_4k pd; do TRACE=$1 "$build/bench_verbs_pairs" "$pairs" $kind; done
+        for kind in qp mr_4k pd ioctl; do TRACE=$1 "$build/bench_verbs_pairs" "$pairs" $kind; done
         cat /proc/kallsyms >"/out/$1.symbols"
         return
     fi
@@ -68,4 +68,4 @@ repeat() {
 repeat bare
 watch watched off
 watch guarded deny
-[ -n "$traced" ] || watch crowded deny more
+[ -z "$traced" ] || watch crowded deny more

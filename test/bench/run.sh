@@ -19,6 +19,8 @@
 #   shares     a pass that divides what 1,000 tenants may use: CPU time
 #   memory     what a process takes more with us (fake device)
 #
+# RDMAQUOTA_KERNEL=trixie or sid: the row `guard` in that release's kernel
+#
 #   --json     one JSON object instead of the table
 #   --quick    fewer repetitions, under two minutes
 #
@@ -119,11 +121,13 @@ in_guest() { # DEVICE_OF_THE_GUEST SCRIPT AMOUNT REPEATS DEVICE NAME [OPTIONS [A
         sh "$here/$2" "$build" "$3" "$4" "$5" "$6" "${@:8}"
 }
 
+guards_kernel=${RDMAQUOTA_KERNEL:+--kernel $RDMAQUOTA_KERNEL}
+
 # What the guard consists of, by every instruction of some pairs.
 trace_guard() {
     local traces=$scratch/traces
     mkdir "$traces" || return
-    in_guest rxe guest_guard.sh 32 1 rxe0 guard "--icount --trace $traces --out $traces" traced >&2 || return
+    in_guest rxe guest_guard.sh 32 1 rxe0 guard "--icount $guards_kernel --trace $traces --out $traces" traced >&2 || return
     python3 -B "$here/traced.py" guard_traced "$traces" 32
 }
 
@@ -145,7 +149,7 @@ wanted pairs && measure pairs on_fake_device -- "$here/pairs.sh" "$build"
 wanted receipts && measure receipts "$programs/bench_receipts" --runs "$(choose 31 11)"
 wanted processes && measure many in_guest rxe guest_processes.sh "$(choose 3000 1000)" "$(choose 5 1)" rxe0 many "--cpus 2"
 wanted objects open death && measure guest in_guest rxe guest.sh "$(choose 400 200)" "$(choose 16 3)" rxe0 guest --icount
-wanted guard && measure guard in_guest rxe guest_guard.sh "$(choose 400 200)" "$(choose 12 3)" rxe0 guard --icount
+wanted guard && measure guard in_guest rxe guest_guard.sh "$(choose 400 200)" "$(choose 12 3)" rxe0 guard "--icount $guards_kernel"
 wanted guard && measure guard_traced trace_guard
 wanted open && measure tenants in_guest rxe guest_tenants.sh 4 "$(choose 4 2)" rxe0 tenants --icount
 wanted objects open && measure mlx5 in_guest mlx5sim guest.sh "$(choose 400 200)" "$(choose 16 3)" mlx5_0 mlx5 --icount

@@ -11,8 +11,8 @@ import os
 import sys
 from collections import Counter
 
-KINDS = ("qp", "mr_4k", "pd")
-VARIANTS = ("watched", "guarded")
+KINDS = ("qp", "mr_4k", "pd", "ioctl")
+VARIANTS = ("watched", "crowded", "guarded")  # of the last the functions
 CALLED = ("bpf_", "__bpf_", "migrate_", "__rcu_read_", "update_prog_stats", "copy_user_", "_copy_from_user",
           "__check_object_size", "check_stack_object", "copy_from_kernel_nofault", "rep_movs_", "fprobe_", "kprobe_",
           "ftrace_trampoline")

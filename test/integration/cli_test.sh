@@ -672,6 +672,7 @@ check "all of which are there" json "all(__import__('os').path.exists(m['hostPat
 check "cdi has the file that names them" json "open([m['hostPath'] for m in $edits['mounts'] \
 if m['containerPath']=='/etc/libibverbs.d/rdmaquota.driver'][0]).read()=='driver /usr/lib/rdmaquota/librdmaquota\n'"
 check "cdi lets a container write its ledgers only" json "[m['containerPath'] for m in $edits['mounts'] if 'ro' not in m['options']]==['/run/rdmaquota/ledgers']"
+check "cdi brings no shadow library" json "not [m for m in $edits['mounts'] if 'shadow' in m['hostPath']]"
 check "cdi has the hook" json "$edits['hooks']==[{'hookName':'createRuntime','path':'$rdmaquota', \
 'args':['rdmaquota','tenant','bind','physics/atlas','--dir','$work/quota'],'timeout':30}]"
 cp out specification
@@ -681,6 +682,10 @@ try "$rdmaquota" tenant add 7 --limit qp=1
 try "$rdmaquota" cdi 7
 check "a name that begins with a digit needs a newer version" json "d['cdiVersion']=='0.5.0'"
 try "$rdmaquota" tenant remove 7
+try "$rdmaquota" tenant add a:b --limit qp=1
+try "$rdmaquota" cdi a:b
+check "cdi of a tenant whose device would have the name of another's" refuses 1 "'a:b' cannot name a CDI device"
+try "$rdmaquota" tenant remove a:b
 try "$rdmaquota" cdi physics
 check "cdi of an inner tenant" refuses 1 "'physics' has tenants below it"
 try "$rdmaquota" cdi 'user/{user}'

@@ -6,8 +6,9 @@ set -u
 . "$(dirname "$0")/guest.sh"
 # shellcheck source=test/integration/sidecar.sh
 . "$here/sidecar.sh"
+# shellcheck source=test/integration/page.sh
+. "$here/page.sh"
 chmod 755 "$work"
-mkdir -p /etc/cdi
 declare -A roots=() abi=([bookworm]=34 [trixie]=34 [sid]=65)
 # At a path that other users may go to, as those of a user namespace.
 for release in bookworm-image trixie sid; do
@@ -18,13 +19,21 @@ for release in bookworm-image trixie sid; do
 done
 
 # One storage for all, in memory. Containers have no network, and get the adapter as any other device.
-cat > podman.sh << END
-#!/bin/sh
-exec podman --root $work/storage --runroot $work/run --storage-driver vfs --cgroup-manager cgroupfs --events-backend none \
-    --runtime crun "\$@"
+cat > /etc/containers/storage.conf << END
+[storage]
+driver = "vfs"
+graphroot = "$work/storage"
+runroot = "$work/run"
 END
-chmod 755 podman.sh
-engine=$work/podman.sh
+cat > /etc/containers/containers.conf << END
+[containers]
+netns = "none"
+volumes = ["$programs:/programs:ro"]
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "none"
+runtime = "crun"
+END
 
 # contained TENANT RELEASE OPTION... -- COMMAND...: in the foreground
 contained() {
@@ -32,10 +41,23 @@ contained() {
     shift 2
     while [ "$1" != -- ]; do options+=("$1"); shift; done
     shift
-    "$engine" run --rm -i --network none --device "rdmaquota.io/tenant=$tenant" --device /dev/infiniband/uverbs0 \
-        --ulimit memlock=-1:-1 --volume "$programs:/programs:ro" ${options+"${options[@]}"} --rootfs "$root" "$@"
+    podman run --rm -i --device "rdmaquota.io/tenant=$tenant" --device /dev/infiniband/uverbs0 --ulimit memlock=-1:-1 \
+        ${options+"${options[@]}"} --rootfs "$root" "$@"
 }
 objects=/programs/verbs_objects
+doctor() { rdmaquota doctor | grep ' containers: '; }
+
+# --- as docs/containers.md has it, with an image --------------------------------------------------------
+tar -C "${roots[bookworm]}" --exclude ./usr/share --exclude ./var -c . | podman import - rdma > import.log 2>&1 ||
+    not_ok "there is an image" "$(cat import.log)"
+{ echo 'version = 1'; block containers.md 'in a user namespace'; } > /etc/rdmaquota/rdmaquota.toml
+block containers.md 'write the specification' > commands
+run=$(grep '^podman' commands)
+succeeds "the page's commands write the specification" bash -e -c "$(grep -v '^podman' commands)"
+has "which doctor finds whole" "$(doctor)" "is whole, for tenant blue"
+has "the page's container is held to the page's quota" "$(bash -c "${run/IMAGE/localhost/rdma $objects rc=70}" 2>&1)" \
+    "rc: 64 of 70, then EDQUOT"
+rm /etc/cdi/*
 
 policy << 'END'
 version = 1
@@ -51,7 +73,6 @@ END
 for tenant in blue red physics/atlas; do
     succeeds "a specification for $tenant" rdmaquota cdi $tenant --output "/etc/cdi/rdmaquota-${tenant/\//-}.json"
 done
-doctor() { rdmaquota doctor | grep ' containers: '; }
 is "the doctor finds each of them whole" "$(doctor | grep -c ' is whole, for tenant ')" 3
 
 # cgroup_of PID, show_of TENANT FIELD: of the first process
@@ -84,7 +105,6 @@ inside() {
 for release in bookworm trixie sid; do inside $release; done
 
 # --- what binds is gone with its container -----------------------------------------------------------
-bound() { rdmaquota which --pid "$1" | head -n 1; }
 start contained red trixie -- $objects rc=9 wait
 cgroup=$(show_of red cgroup)
 rdmaquota reload policy.toml > /dev/null
@@ -116,6 +136,7 @@ out=$(contained red sid -- sh -c 'cd /run/rdmaquota/ledgers
     echo overwritten $(find . -type f | grep -c .)
     head -c 1G /dev/zero > fill; rm fill
     mount -o remount,rw /run/rdmaquota; touch /run/rdmaquota/new
+    ln -s /run/rdmaquota/tenants/blue/here/ledgers/4 4.unusable.1
     umount -l /run/rdmaquota/ledgers; ls -d /run/rdmaquota/ledgers/4' 2>&1 < /dev/null)
 is "root in a container can write its own ledger" "$(grep -c '^overwritten [1-9]' <<< "$out")" 1
 has "can fill it up to a bound" "$out" "No space left on device"

@@ -1,4 +1,4 @@
-# Shell helpers for tests of the guard in the guest; sourced after guest.sh and sidecar.sh.
+# Shell helpers for tests of the guard in the guest; sourced after tap.sh, guest.sh and sidecar.sh.
 # shellcheck shell=bash disable=SC2034,SC2154 # each test uses some of these
 
 mount -t bpf bpf /sys/fs/bpf 2> /dev/null
@@ -14,6 +14,25 @@ state() {
 guard_is() {
     for _ in $(seq 300); do [ "$(state)" != "$1" ] || break; sleep 0.2; done
     is "the guard's state becomes $1" "$(state)" "$1"
+}
+# followed [SECONDS]: until the sidecar, which looks each second, has seen what was set: it answers after its turn, however late
+# that is
+followed() {
+    sleep "${1:-1}"
+    state > /dev/null
+    state > /dev/null
+}
+# become USER COMMAND...: in place of this shell
+become() { exec setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"; }
+# known COMMAND...: once what it opens has been seen; users are known from their first opening on
+known() {
+    rm -f known
+    "$@" "$work/raw_uverbs" ioctl 0 < <(sleep 600) > known 2>&1 &
+    local opener=$!
+    until grep -q -s waiting known; do sleep 0.05; done
+    followed
+    kill $opener
+    wait $opener 2> /dev/null
 }
 # counted TENANT RESOURCE [used|refused]: what the guard has for it on the device
 counted() {
@@ -36,6 +55,7 @@ until_counted() {
 kernel_pds() { rdma resource show "$device" | sed -n 's/.* pd \([0-9]*\) .*/\1/p'; }
 own_pds=$(kernel_pds)
 pds() { echo $(($(kernel_pds) - own_pds)); }
+runs_32_bit() { [ -x "$programs/raw_compat" ] && "$programs/raw_compat" > /dev/null 2>&1; }
 guard_policy() { # GUARD PDS
     cat << END
 version = 1

@@ -47,15 +47,43 @@ around rc=5
 has "QPs are limited as on rxe" "$out" "rc: 3 of 5, then EDQUOT"
 leave
 rdmaquota set "$device" dm=2 ah=2 srq=2 mw=2 counters=2 xrcd=2 > /dev/null
-sleep 1
+followed
 for kind in dm ah srq mw counters xrcd; do
     around $kind=4
     is "so is $kind" "$out, $(counted default $kind)" "$kind: 2 of 4, then EDQUOT, 2"
     leave
 done
+# The program has a CQ already, which the others need.
+rdmaquota set "$device" cq=2 mr=2 wq=2 rwq_ind=2 flow=2 > /dev/null
+followed
+while read -r kind steps outcome; do
+    # shellcheck disable=SC2086 # steps
+    around ${steps//,/ }
+    is "so is $kind" "$out, $(counted default "$kind")" "$outcome, 2"
+    leave
+done << 'END'
+cq cq=4 cq: 1 of 4, then EDQUOT
+mr mr=4 mr: 2 of 4, then EDQUOT
+wq wq=4 wq: 2 of 4, then EDQUOT
+rwq_ind wq=1,table=4 wq: 1 of 1 table: 2 of 4, then EDQUOT
+flow ud=1,flow=4 ud: 1 of 1 flow: 2 of 4, then EDQUOT
+END
+rdmaquota unset "$device" cq mr wq rwq_ind flow > /dev/null
+followed
+around
+have=$(counted default hca_object)
+is "a program's own PD and CQ are objects, what its driver makes is none" "$have" 2
+leave
+rdmaquota set "$device" hca_object=$((have + 2)) > /dev/null
+followed
+around ah=4
+is "and all objects together, without those that the driver makes for itself" "$out, $(counted default hca_object)" \
+    "ah: 2 of 4, then EDQUOT, $((have + 2))"
+leave
+rdmaquota unset "$device" hca_object > /dev/null
 rdmaquota set "$device" dm_bytes=8192 > /dev/null
 rdmaquota unset "$device" dm > /dev/null
-sleep 1
+followed
 around dm=4:3200
 is "and its bytes" "$out, $(counted default dm_bytes)" "dm: 2 of 4, then EDQUOT, 6400"
 leave
@@ -84,7 +112,7 @@ part() { # its exit status is in $ended
 }
 mount -t debugfs debugfs /sys/kernel/debug 2> /dev/null
 rdmaquota set "$device" mr=4 > /dev/null
-sleep 1
+followed
 request open_qp=1 rc=5
 is "a second handle that cannot be opened makes no other QP one" "$out" "open_qp: 0 of 1 EFAULT rc: 3 of 5 EDQUOT"
 part
@@ -94,9 +122,16 @@ part
 request mr=1 unanswered=900000 mr=1 unanswered=900000
 is "and is refused" "$out, $(counted default mr_bytes)" "mr: 1 of 1 unanswered: 0 of 1 EFAULT mr: 1 of 1 unanswered: 0 of 1 EDQUOT, 904096"
 part
-request mr=1 written=2000000
+request mr=1 rewrite=2000000
+is "so is one by write" "$out, $(counted default mr_bytes)" "mr: 1 of 1 rewrite: 0 of 1 EDQUOT, 4096"
 part
-is "by write, whoever has too many bytes by a new length is killed" "$ended" 137
+request mr=1 unread=2000000
+part
+is "whoever has too many bytes by one that cannot be read is killed" "$ended" 137
+request mr=1 rereg=0 rereg=600000 mr=1 rereg=0 rereg=600000
+is "an MR that had no bytes counts when it has some" "$out, $(counted default mr_bytes)" \
+    "mr: 1 of 1 rereg: 1 of 1 rereg: 1 of 1 mr: 1 of 1 rereg: 1 of 1 rereg: 0 of 1 EDQUOT, 600000"
+part
 request mr=4 access=4096
 is "an MR may take another's place where there is no room for one more" "$out, $(counted default mr) $(counted default mr_bytes)" "mr: 4 of 4 access: 1 of 1, 4 16384"
 part
@@ -113,14 +148,17 @@ request mr=2 both=300000
 is "or both have" "$out, $(counted default mr_bytes)" "mr: 2 of 2 both: 1 of 1, 600000"
 part
 is "and nobody is killed" "$ended" 0
+request mr=2 mixed=700000
+part
+is "who hides one of the two is killed when it is too much" "$ended" 137
 echo 0 > /sys/kernel/debug/mlx5sim/rereg_mr/delay_ms
 request unknown=10:4096
-is "a method that is not known makes one too many, and then nothing" "$out, $(counted default mr)" "unknown: 5 of 10 EDQUOT, 5"
+is "what a method makes that is not known is learnt, and then refused" "$out, $(counted default mr)" "unknown: 4 of 10 EDQUOT, 4"
 part
 is "its program is not killed, but ends with the status of a refusal" "$ended, $(counted default mr)" "1, 0"
 request unknown=3:500000
-is "nor for its bytes" "$out" "unknown: 3 of 3"
 part
+is "but for its bytes, which nobody can know before" "$ended" 137
 rdmaquota unset "$device" mr > /dev/null
 
 stop_sidecar

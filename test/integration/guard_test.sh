@@ -10,6 +10,8 @@ set -u
 . "$here/guard.sh"
 objects=$programs/verbs_objects
 users_before=$(cat /sys/module/ib_uverbs/refcnt)
+loaded() { /usr/sbin/bpftool prog | grep -c ' name '; }
+loaded_before=$(loaded)
 guard_policy deny 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null
 # A program that is older than the guard, and holds two PDs.
@@ -30,13 +32,14 @@ wait $older
 until_counted default pd 0
 is "until it ends" "$(counted default pd)" 0
 guard_is deny
+is "its programs are in the kernel" "$([ "$(loaded)" -gt "$loaded_before" ] && echo yes)" yes
 
 # --- the ways around
 try "$programs/raw_uverbs" ioctl 10
 is "raw ioctl" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
 if [ -x "$programs/verbs_objects_static" ]; then
     try "$programs/verbs_objects_static" pd=10
-    has "a static program" "$out" "then EDQUOT"
+    has "a static program" "$out" "pd: 4 of 10, then EDQUOT"
     try "$programs/verbs_objects_static" rc=4 wait
     has "its QPs" "$out" "rc: 3 of 4, then EDQUOT"
     try "$programs/verbs_objects_static" mr=2:900000
@@ -52,15 +55,16 @@ until_counted default pd 0
 try "$programs/around" missing 10
 is "requests in pages that are not there" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
 # shellcheck disable=SC2016 # expanded by the inner shell
-try unshare -m sh -c 'mount -t tmpfs tmpfs /etc/libibverbs.d && echo "driver rxe" > /etc/libibverbs.d/rxe.driver && exec "$0" pd=10 wait' "$objects"
-has "a program from which the provider is hidden" "$out" "pd: 4 of 10, then EDQUOT"
+try unshare -m sh -c 'mount -t tmpfs tmpfs /etc/libibverbs.d && echo "driver rxe" > /etc/libibverbs.d/rxe.driver && exec "$0" rc=4 mr=2:900000 pd=10 wait' "$objects"
+is "a program from which the provider is hidden" "$(xargs <<< "$out")" \
+    "rc: 3 of 4, then EDQUOT mr: 1 of 2, then EDQUOT pd: 4 of 10, then EDQUOT"
 # shellcheck disable=SC2016
-try unshare -m sh -c 'mount -t tmpfs tmpfs /run/rdmaquota && exec "$0" pd=10 wait' "$objects"
-has "one that hides the quota directory" "$out" "pd: 4 of 10, then EDQUOT"
+try unshare -m sh -c 'mount -t tmpfs tmpfs /run/rdmaquota && exec "$0" rc=4 mr=2:900000 pd=10 wait' "$objects"
+is "one that hides the quota directory" "$(grep : <<< "$out" | grep -v rdmaquota | xargs)" \
+    "rc: 3 of 4, then EDQUOT mr: 1 of 2, then EDQUOT pd: 4 of 10, then EDQUOT"
 # shellcheck disable=SC2016
 try sh -c 'ulimit -v 16000; exec "$0" ioctl 10' "$programs/raw_uverbs"
 is "one with little address space" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
-runs_32_bit() { [ -x "$programs/raw_compat" ] && "$programs/raw_compat" > /dev/null 2>&1; }
 if runs_32_bit; then
     try "$programs/raw_compat"
     is "a 32-bit program" "$out" "pd: 5 of 10 EDQUOT"
@@ -68,7 +72,13 @@ else
     echo "# this kernel runs no 32-bit programs"
 fi
 try "$programs/raw_uverbs" write 10
-is "by write, it is killed for the first one too many" "$ended, $have" "137, 0"
+is "raw write" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
+# shellcheck disable=SC2016
+try unshare -m sh -c 'mount --bind /dev/null /etc/libibverbs.d/rdmaquota.driver && exec "$@"' sh \
+    "$programs/requests" "$device" written_qp=10 written_mr=10:900000 wait
+is "which asks for other things" "$(xargs <<< "$out")" "written_qp: 3 of 10 EDQUOT written_mr: 1 of 10 EDQUOT"
+try "$programs/raw_uverbs" unread 10
+is "by write of a page that is not in memory, it is killed for the first one too many" "$ended, $have" "137, 0"
 await 5 "killed: "
 has "which is told" "$line" "(raw_uverbs) made more than it may"
 try "$programs/around" many 10
@@ -91,16 +101,16 @@ try "$programs/raw_uverbs" ioctl 10
 is "a limit that was set holds within a second" "$out" "pd: 7 of 10 EDQUOT"
 rdmaquota unset "$device" pd > /dev/null
 rdmaquota set "$device" pd=2 --process > /dev/null
-sleep 1
+followed
 try "$programs/raw_uverbs" ioctl 10
 is "each process's limit" "$out" "pd: 2 of 10 EDQUOT"
 rdmaquota unset "$device" pd --process > /dev/null
 rdmaquota set total pd=4 > /dev/null
-sleep 1
+followed
 try "$programs/raw_uverbs" ioctl 10
 is "the limit of the sum over devices" "$out" "pd: 4 of 10 EDQUOT"
 rdmaquota unset total pd > /dev/null
-sleep 1
+followed
 
 # --- ledgers that say anything, and pids that come again
 total_of() { rdmaquota guard --json | sed "s/.*\"$1\":\([0-9]*\).*/\1/"; }
@@ -116,7 +126,7 @@ is "or killed" "$(total_of killed)" "$killed"
 try "$objects" pd=4 wait
 is "with a new ledger all is as before" "$out, $have" "pd: 4 of 4, 5"
 rdmaquota set "$device" pd=2 --process > /dev/null
-sleep 1
+followed
 try "$programs/raw_uverbs" ioctl 2
 first=$program
 again=no
@@ -129,7 +139,7 @@ for _ in $(seq 20); do
 done
 is "a pid that comes again has the room of a new process" "$again" "pd: 2 of 2"
 rdmaquota unset "$device" pd --process > /dev/null
-sleep 1
+followed
 
 # --- seen
 try "$programs/raw_uverbs" ioctl 10
@@ -171,17 +181,32 @@ if [[ $(uname -r) == 6.1.* ]]; then
         ip link set many$i up
         rdma link add rxe_$i type rxe netdev many$i
     done
-    sleep 2
+    followed 2
     try unshare --mount sh -c "mount --bind /dev/null /etc/libibverbs.d/rdmaquota.driver; exec $objects -d rxe_34 pd=9 wait"
     has "the limits hold on the 35th device" "$out" "pd: 4 of 9, then EDQUOT"
     is "and the sidecar runs" "$(kill -0 "$sidecar" && echo yes)" yes
     cp policy.toml before.toml
     printf '[process."*"]\npd = 4\n' >> policy.toml
     rdmaquota reload policy.toml > /dev/null
-    sleep 1
+    followed
     try "$programs/around" devices 34
     is "a process with limits of its own opens all of them" "$out" "pd: 34 of 34"
+    rdmaquota set rxe_1 pd=20 > /dev/null
+    followed
+    try "$programs/around" reopened 20
+    is "a process has one limit for each device, whatever it closed before" "$out" "pd: 4 of 20 EDQUOT"
+    rdmaquota unset rxe_1 pd > /dev/null
     rdmaquota reload before.toml > /dev/null
+    rdmaquota set total pd=6 > /dev/null
+    followed
+    # shellcheck disable=SC2016
+    static_on() { unshare --mount sh -c 'mount --bind /dev/null /etc/libibverbs.d/rdmaquota.driver; exec "$@"' sh "$objects" -d "$@"; }
+    start static_on rxe_1 pd=3 wait
+    try static_on rxe_2 pd=9 wait
+    has "a limit over all devices is for what is on each of them together" "$out" "pd: 1 of 9, then EDQUOT"
+    proceed
+    rdmaquota unset total pd > /dev/null
+    followed
     for i in $(seq 34); do
         rdma link delete rxe_$i
         ip link delete many$i
@@ -222,7 +247,27 @@ hold_from() {
 }
 drop() { echo >&7; exec 7>&-; wait $holder; }
 cp "$programs/raw_uverbs" "$work/raw"
-kill -STOP "$sidecar"
+cp "$programs/around" "$work/around"
+stop_again() { kill -CONT "$sidecar"; followed; kill -STOP "$sidecar"; }
+# meanwhile USER PROGRAM...: while the sidecar is stopped, but not yet taken for gone, which is after five seconds; until that
+# was in time
+meanwhile() {
+    for _ in 1 2 3 4 5 6; do
+        stop_again
+        begin=${EPOCHREALTIME/./}
+        try from jobs/0 "$@"
+        [ $((${EPOCHREALTIME/./} - begin)) -ge 4000000 ] || return
+        echo "# not in time: $out"
+    done
+}
+meanwhile 65532 "$work/around" everywhere 1000
+is "what a user makes before it is known is bounded, by however many files" \
+    "$([ "$have" -ge 64 ] && [ "$have" -lt 128 ] && echo yes || echo "$out")" yes
+meanwhile 65531 "$work/around" threads 1000
+is "by however many threads" "$out, $have" "pd: 127 of 1000 EDQUOT, 127"
+meanwhile 65529 "$work/raw" unread 1000
+is "and also by requests that cannot be read" "$out, $have" "pd: 127 of 1000 EDQUOT, 127"
+stop_again
 hold_from jobs/1 65534 "$work/raw" ioctl 10
 kill -CONT "$sidecar"
 until_counted jobs pd 10
@@ -272,4 +317,6 @@ wait "$sidecar" 2> /dev/null
 rdmaquota guard off > /dev/null
 try "$programs/raw_uverbs" ioctl 10
 is "also without the sidecar" "$out" "pd: 10 of 10"
+for _ in $(seq 50); do [ "$(loaded)" != "$loaded_before" ] || break; sleep 0.1; done
+is "and no program of it is in the kernel" "$(loaded)" "$loaded_before"
 finish

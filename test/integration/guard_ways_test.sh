@@ -11,11 +11,10 @@ set -u
 # bare COMMAND...: without the provider
 # shellcheck disable=SC2016 # expanded by the inner shell
 bare() { unshare -m sh -c 'mount -t tmpfs tmpfs /etc/libibverbs.d && echo "driver rxe" > /etc/libibverbs.d/rxe.driver && exec "$@"' sh "$@"; }
-# as USER COMMAND...; become USER COMMAND...: in place of this shell
-become() { exec setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"; }
+# as USER COMMAND...
 as() { (become "$@"); }
-set_limit() { rdmaquota set "$device" "$@" > /dev/null && sleep 1; }
-unset_limit() { rdmaquota unset "$device" "$@" > /dev/null && sleep 1; }
+set_limit() { rdmaquota set "$device" "$@" > /dev/null && followed; }
+unset_limit() { rdmaquota unset "$device" "$@" > /dev/null && followed; }
 cp "$programs/raw_uverbs" "$programs/around" "$programs/stuck" "$work"
 chmod 666 /dev/infiniband/uverbs0
 
@@ -60,6 +59,13 @@ try "$programs/around" opens 18000
 is "contexts that are refused leave no room taken" "$out, $(counted default hca_handle)" "pd: 1 of 18000 EDQUOT, 0"
 try "$programs/raw_uverbs" ioctl 3
 is "after which one is opened as ever" "$out" "pd: 3 of 3"
+"$programs/sacrifices" contexts 20 < <(sleep 30) > contexts 2>&1 &
+maker=$!
+for _ in $(seq 300); do grep -q waiting contexts && break; sleep 0.1; done
+is "nor are they opened by requests that cannot be read" "$(head -n 1 contexts), $(counted default hca_handle)" "killed: 0, 1"
+kill $maker
+wait $maker 2> /dev/null
+until_counted default hca_handle 0
 unset_limit hca_handle
 "$programs/around" opens 17000 < <(sleep 600) > opened 2>&1 &
 opener=$!
@@ -82,6 +88,7 @@ try "$programs/sacrifices" vector 1000
 is "one writev of many requests makes nothing" "$have" 0
 try "$programs/sacrifices" ring 20
 is "nor does io_uring with another's credentials" "$have" 0
+has "nor what has used it, by write" "$out" "itself: EACCES"
 try "$programs/sacrifices" opened 20
 is "children that opened the device before make one too many together" "$have" 6
 until_counted default pd 0
@@ -93,6 +100,18 @@ until_counted default pd 0
 try "$programs/sacrifices" pages 40
 is "who makes too much by requests that cannot be read is killed" "$ended, $have" "137, 0"
 until_counted default pd 0
+if runs_32_bit; then
+    try "$programs/sacrifices" old 40
+    is "also by the call of 32-bit programs" "$ended, $have" "137, 0"
+    until_counted default pd 0
+    set_limit pd=2 --process
+    try "$programs/sacrifices" files 10
+    is "whose children exceed the limit of a process opens no device any more" "$(head -n 1 tried), $have" "killed: 1, 3"
+    unset_limit pd --process
+    until_counted default pd 0
+fi
+try "$programs/around" events 17000
+is "files of events fill no table" "$out" "pd: 5 of 17000 EDQUOT"
 
 # --- requests that wait for a page that never comes
 sysctl -qw vm.unprivileged_userfaultfd=1
@@ -108,7 +127,7 @@ match = [{ user = "65534" }]
 pd = 1200
 END
 rdmaquota reload policy.toml > /dev/null
-sleep 2
+followed 2
 become 65534 "$work/stuck" 2000 < /dev/null > unanswered 2>&1 &
 stuck=$!
 for _ in $(seq 600); do [ "$(counted stuck pd)" != 1200 ] || break; sleep 0.1; done
@@ -150,18 +169,31 @@ pd = 2
 match = [{ cgroup = "/jobs/**", members = ["*"] }]
 [tenant.jobs."*"]
 pd = 9
+[tenant.root]
+match = [{ user = "root" }]
 END
 rdmaquota reload policy.toml > /dev/null
-sleep 2
+followed 2
 guard_is deny
+cp "$programs/around" "$work/other"
+chmod 755 "$work"
+chmod u+s "$work/other"
+kill -STOP "$sidecar"
+become 65530 "$work/around" become 3 < /dev/null > become 2>&1 &
+becomes=$!
+until grep -q other "/proc/$becomes/comm" 2> /dev/null || ! kill -0 $becomes 2> /dev/null; do sleep 0.1; done
+kill -CONT "$sidecar"
+until_counted default pd 3
+is "a program that becomes root's meanwhile is not root's" "$(counted default pd) $(counted root pd)" "3 0"
+kill $becomes
+wait $becomes 2> /dev/null
+until_counted default pd 0
 try "$programs/sacrifices" users 12
 some=$(sed -n 's/.*users: \([0-9]*\).*/\1/p' <<< "$out")
 is "users of a user namespace make too much once before they are known, not each of them" \
     "$([ "${some:-0}" -ge 1 ] && [ "$some" -le 2 ] && echo yes || echo "$out")" yes
 until_counted default pd 0
-# Users are known from their first opening on.
-for user in 65534 65533 65532 65531; do as $user "$work/raw_uverbs" ioctl 0 < /dev/null > /dev/null; done
-sleep 2
+for user in 65534 65533 65532 65531; do known become $user; done
 try as 65534 "$work/raw_uverbs" ioctl 10
 is "what the tenant above may have" "$out" "pd: 6 of 10 ENOMEM"
 become 65534 "$work/raw_uverbs" ioctl 4 < <(sleep 60) > held 2>&1 &
@@ -180,12 +212,9 @@ try as 65531 "$work/raw_uverbs" ioctl 4
 is "where quotas are off there are none" "$out" "pd: 4 of 4"
 
 # These groups have the same hash together with this user as user 65531 without any.
-alike() {
-    setpriv --reuid=101234 --regid=101234 --groups=100529,104348,109002,116160,132229,148264,153339,157529 "$work/raw_uverbs" ioctl "$1"
-}
-alike 0 < /dev/null > /dev/null
-sleep 2
-try alike 10
+alike() { exec setpriv --reuid=101234 --regid=101234 --groups=100529,104348,109002,116160,132229,148264,153339,157529 "$@"; }
+known alike
+try alike "$work/raw_uverbs" ioctl 10
 is "groups that are chosen for it make nobody another user" "$out" "pd: 5 of 10 EAGAIN"
 
 # shellcheck disable=SC2016 # expanded by the inner shell

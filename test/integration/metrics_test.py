@@ -193,7 +193,7 @@ def alerts():
     check("a denial fires an alert that says who was denied what",
           denied and denied[0]["annotations"]["summary"] == "default was denied qp on rxe0", ask("alerts"))
     check("a refusal of the guard does", eventually(lambda: fires("RdmaquotaGuardRefused", tenant="default", resource="pd"), 60), ask("alerts"))
-    near = eventually(lambda: fires("RdmaquotaNearLimit", tenant="default", resource="qp"), 60)
+    near = eventually(lambda: fires("RdmaquotaNearLimit", tenant="default", device="rxe0", resource="qp"), 60)
     check("and a limit that is nearly reached", near and "100% of its qp on rxe0" in near[0]["annotations"]["summary"], ask("alerts"))
     check("and what a device refused before", fires("RdmaquotaDeviceRefuses", tenant="default", device="mlx5_0"), ask("alerts"))
     check("nothing else does", {a["labels"]["alertname"] for a in ask("alerts")["data"]["alerts"] if a["state"] == "firing"}

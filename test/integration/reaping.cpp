@@ -1,11 +1,10 @@
-// reaping DEATHS SEED PROGRAM ARG...: a kill storm, and how long the dead stay in the system's ledger.
+// reaping AT_ONCE DEATHS SEED PROGRAM ARG...: a kill storm, and how long the dead stay in the system's ledger.
 //
-// Eight processes of PROGRAM at a time; when each has said "waiting" and uses something, all are killed with -9, in
-// random order at random moments, until there were so many DEATHS. Prints the times from a kill until the ledger had
-// nothing of that process, in microseconds: median, 99th percentile, most. Looks without repairing anything. Fails
-// when PROGRAM does, or when something is still there after half a minute.
+// AT_ONCE processes of PROGRAM at a time; when each has said "waiting" and uses something, all are killed with -9, in
+// random order at random moments, until there were so many DEATHS. Prints the times from a process' end, which a busy
+// kernel may reach long after the kill, until the ledger had nothing of it, in microseconds: median, 99th percentile, most.
+// Looks without repairing anything. Fails when PROGRAM does, or when something is still there after half a minute.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -28,7 +27,7 @@ using namespace rdmaquota;
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-constexpr unsigned at_once = 8;
+constexpr unsigned round_us = 1'000'000;        // of the sidecar: the first is killed at any moment of it
 constexpr unsigned longest_pause_us = 20'000;  // between two kills, every other of which has none
 constexpr std::chrono::seconds patience{30};
 
@@ -41,9 +40,10 @@ struct Victim {
     pid_t pid = 0;
     int keys = -1, words = -1;  // its standard input and output
     std::uint32_t slot = 0;
-    Clock::time_point kill_at{}, killed{};
-    bool dead = false, back = false;
+    Clock::time_point kill_at{}, ended_at{};
+    bool killed = false, ended = false, back = false;
 };
+using Victims = std::vector<Victim>;
 
 Victim start(char** command) {
     int in[2], out[2];
@@ -93,26 +93,37 @@ bool uses_something(const Ledger& ledger, const Victim& victim) {
     });
 }
 
-void plan(std::array<Victim, at_once>& victims, std::mt19937_64& random) {
-    for (std::size_t i = at_once; i > 1; --i) std::swap(victims[i - 1], victims[random() % i]);
-    auto when = Clock::now();
+void plan(Victims& victims, std::mt19937_64& random) {
+    std::shuffle(victims.begin(), victims.end(), random);
+    auto when = Clock::now() + microseconds(random() % round_us);
     for (auto& victim : victims) {
         victim.kill_at = when;
         if (random() % 2 == 0) when += microseconds(random() % longest_pause_us);
     }
 }
 
-void kill_all(const Ledger& ledger, std::array<Victim, at_once>& victims, std::vector<microseconds>& times) {
+// Leaves it a zombie, so that its number stays its own.
+bool has_ended(const Victim& victim) {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(victim.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == victim.pid;
+}
+
+void look_after(Victim& victim) {
+    if (!victim.killed && Clock::now() >= victim.kill_at) victim.killed = signal_process(victim.pid, SIGKILL);
+    if (victim.killed && !victim.ended && has_ended(victim)) {
+        victim.ended = true;
+        victim.ended_at = Clock::now();
+    }
+}
+
+void kill_all(const Ledger& ledger, Victims& victims, std::vector<microseconds>& times) {
     const auto end = Clock::now() + patience;
-    for (unsigned left = at_once; left != 0; usleep(100)) {
+    for (auto left = victims.size(); left != 0; usleep(100)) {
         if (Clock::now() > end) give_up("what a killed process used is still in the ledger");
         for (auto& victim : victims) {
-            if (!victim.dead && Clock::now() >= victim.kill_at) {
-                victim.killed = Clock::now();
-                victim.dead = signal_process(victim.pid, SIGKILL);
-            }
-            if (!victim.dead || victim.back || uses_something(ledger, victim)) continue;
-            times.push_back(std::chrono::duration_cast<microseconds>(Clock::now() - victim.killed));
+            look_after(victim);
+            if (!victim.ended || victim.back || uses_something(ledger, victim)) continue;
+            times.push_back(std::chrono::duration_cast<microseconds>(Clock::now() - victim.ended_at));
             victim.back = true;
             --left;
         }
@@ -128,14 +139,14 @@ void bury(const Victim& victim) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc < 4) give_up("usage: reaping DEATHS SEED PROGRAM ARG...");
+    if (argc < 5) give_up("usage: reaping AT_ONCE DEATHS SEED PROGRAM ARG...");
     const auto ledger = Ledger::open(ledger_path(here_path(system_directory)));
     if (!ledger) give_up(ledger.error());
-    std::mt19937_64 random(std::strtoull(argv[2], nullptr, 10));
+    std::mt19937_64 random(std::strtoull(argv[3], nullptr, 10));
     std::vector<microseconds> times;
-    while (times.size() < std::strtoull(argv[1], nullptr, 10)) {
-        std::array<Victim, at_once> victims;
-        for (auto& victim : victims) victim = start(argv + 3);
+    while (times.size() < std::strtoull(argv[2], nullptr, 10)) {
+        Victims victims(std::strtoull(argv[1], nullptr, 10));
+        for (auto& victim : victims) victim = start(argv + 4);
         for (auto& victim : victims) await_waiting(victim);
         for (auto& victim : victims) {
             find_slot(ledger.value(), victim);

@@ -13,6 +13,7 @@ import select
 import shutil
 import signal
 import socket
+import statistics
 import struct
 import subprocess
 import sys
@@ -401,6 +402,11 @@ def slow_reader():
     client.close()
 
 
+def in_time(late):
+    """All but one, since the machine itself may stand still for a second."""
+    return sorted(late)[-2] < 1 and statistics.median(late) < 0.1
+
+
 def greedy():
     """A user that asks for long answers, with and without reading them, and takes all places it can get."""
     if os.geteuid() != 0:
@@ -420,14 +426,15 @@ def greedy():
         print("asked", flush=True)
         sys.stdin.read()
     """, control)
-    most, late, until = 0, 0, time.monotonic() + 5
+    most, late, until = 0, [], time.monotonic() + 5
     while time.monotonic() < until:
         begin = time.monotonic()
         ask("status")
-        late, most = max(late, time.monotonic() - begin), max(most, memory())
+        late.append(time.monotonic() - begin)
+        most = max(most, memory())
         time.sleep(0.1)
     check("500 clients that do not read do not make the sidecar grow", most - before < 48 * 1024, f"{before} {most}")
-    check("nor root wait", late < 1, f"{late} s")
+    check("nor root wait", in_time(late), late)
     end(others)
     others = as_nobody("""if True:
         import socket, sys, threading
@@ -451,7 +458,7 @@ def greedy():
         ask("status")
         late.append(time.monotonic() - begin)
         time.sleep(0.1)
-    check("nor 20 that ask as fast as they can", max(late) < 1, late)
+    check("nor 20 that ask as fast as they can", in_time(late), late)
     end(others)
     for user in users:
         user.end()

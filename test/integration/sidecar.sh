@@ -5,7 +5,7 @@ start_sidecar() {
     : > sidecar.log
     rdmaquotad 2>> sidecar.log 9>&- &
     sidecar=$!
-    await 180 'sees what the kernel makes'  # the emulator takes long to check the guard
+    await 600 'sees what the kernel makes'  # the emulator takes long to check the guard
 }
 # unruly_sidecar SEED: from now on it is killed with -9 at random moments and started again, until calm_sidecar, which
 # leaves one that runs. Half of the lives end at once, the others after they have seen something. What all of them logged
@@ -39,9 +39,10 @@ calm_sidecar() {
 }
 stop_sidecar() { kill "$sidecar"; wait "$sidecar" 2> /dev/null; }
 
-# await SECONDS TEXT: until the sidecar has logged TEXT; its line in $line, the time it took in $took_ms
+# await SECONDS TEXT: until the sidecar has logged TEXT; its line in $line, the time it took in $took_ms. Looks ever more seldom,
+# since each look takes time from what it waits for.
 await() {
-    local begin=${EPOCHREALTIME/./} end
+    local begin=${EPOCHREALTIME/./} end hundredths=2 pause
     line=''
     until line=$(grep -F -m 1 -e "$2" sidecar.log); do
         end=${EPOCHREALTIME/./}
@@ -49,7 +50,9 @@ await() {
             not_ok "waiting for '$2'" "$(tail -n 5 sidecar.log)"
             return 1
         fi
-        sleep 0.02
+        printf -v pause '0.%02d' $hundredths
+        sleep "$pause"
+        [ $hundredths -ge 32 ] || hundredths=$((hundredths * 2))
     done
     took_ms=$(((${EPOCHREALTIME/./} - begin) / 1000))
 }
@@ -64,3 +67,8 @@ make_group() {
 # shellcheck disable=SC2016 # expanded by the inner shell
 in_group() { exec sh -c 'echo $$ > "$0/cgroup.procs" && exec "$@"' $group "$@"; }
 bound() { xargs < $group/rdma.max; }
+# bound_is NAME WANTED: within ten seconds
+bound_is() {
+    for _ in $(seq 50); do [ "$(bound)" != "$2" ] || break; sleep 0.2; done
+    is "$1" "$(bound)" "$2"
+}

@@ -16,24 +16,29 @@ echo "# to repeat this: RDMAQUOTA_SEED=$seed"
 # in_use: of the ledger, without repairing it: handles, objects, bytes
 in_use() { for resource in hca_handle hca_object mr_bytes; do "$tools/ledger_look" $resource; done | paste -sd ' '; }
 
-# storm NAME DEATHS [in_group]: all that so many programs with objects held is back; the median of the times in
+# storm NAME AT_ONCE DEATHS [in_group]: all that so many programs with objects held is back; the median of the times in
 # $median_us
 storm() {
     local p99 most
-    run ${3:+"$3"} "$tools/reaping" "$2" "$seed" "$programs/verbs_objects" rc=4 mr=2:65536 srq=1 wait
-    is "$1: what each of $2 held is back" "$status $log" "0 "
+    run ${4:+"$4"} "$tools/reaping" "$2" "$3" "$seed" "$programs/verbs_objects" rc=4 mr=2:65536 srq=1 wait
+    is "$1: what each of $3 held is back" "$status $log" "0 "
     read -r median_us p99 most <<< "$out"
-    echo "# $1: back after $median_us us (median), $p99 us (99 % of them), $most us (most)"
+    echo "# $1: back $median_us us after their ends (median), $p99 us (99 % of them), $most us (most)"
 }
 
 policy <<< 'version = 1'
 start_sidecar
 deaths=${RDMAQUOTA_LONG:+240}
-storm "killed" "${deaths:-120}" in_group
+storm "killed" 8 "${deaths:-120}" in_group
 is "nothing is left in the ledger" "$(in_use)" "0 0 0"
 is "nor in the kernel" "$(kernel sidecar hca_object | grep -v -x 0)" ""
-# Were deaths seen in the daemon's own round alone, which is a second, half of them would wait for about half of it.
-if [ "$median_us" -lt 250000 ]; then ok "deaths are seen"; else not_ok "deaths are seen" "after $median_us us"; fi
+# Were deaths seen in the daemon's own round alone, which is a second, half of them would wait for about half of it. One at a
+# time, since the daemon rests after each look; and again, since a busy machine is late now and then.
+for _ in 1 2 3; do
+    storm "killed alone" 1 12 in_group
+    [ "$median_us" -ge 100000 ] || break
+done
+if [ "$median_us" -lt 100000 ]; then ok "deaths are seen"; else not_ok "deaths are seen" "after $median_us us"; fi
 stop_sidecar
 
 # --- the sidecar killed as well ----------------------------------------------------------------------
@@ -71,14 +76,13 @@ watch_values
 change_limits
 unruly_sidecar "$seed"
 deaths=${RDMAQUOTA_LONG:+96}
-storm "killed beside a killed sidecar" "${deaths:-48}" in_group
+storm "killed beside a killed sidecar" 8 "${deaths:-48}" in_group
 end_job $changer
 calm_sidecar
 await 10 "pd: 100 in the kernel, 0 charged" && ok "what goes around the quota is reported by the one that is left"
 end_job $watcher
 rdmaquota set rxe0 hca_object=1000 > /dev/null
-sleep 0.6
-is "the backstop follows the limits" "$(bound)" "rxe0 hca_handle=40 hca_object=1000"
+bound_is "the backstop follows the limits" "rxe0 hca_handle=40 hca_object=1000"
 stop_sidecar
 is "an orderly end puts back what was found before all of them" "$(bound)" "$found"
 is "rdma.max was always that or a limit" \

@@ -154,11 +154,9 @@ backstop = "/sidecar"
 [tenant.default."*"]
 hca_handle = 3
 hca_object = 20'
-sleep 1.5
-is "the backstop has the tenant's limits" "$(bound)" "rxe0 hca_handle=3 hca_object=20"
+bound_is "the backstop has the tenant's limits" "rxe0 hca_handle=3 hca_object=20"
 rdmaquota set rxe0 hca_object=30 > /dev/null
-sleep 0.6
-is "and follows them" "$(bound)" "rxe0 hca_handle=3 hca_object=30"
+bound_is "and follows them" "rxe0 hca_handle=3 hca_object=30"
 kill -9 "$sidecar"
 wait "$sidecar" 2> /dev/null
 start_sidecar

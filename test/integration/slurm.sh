@@ -1,5 +1,5 @@
 # Shell helpers for tests in the guest with Slurm: Debian's slurmctld, slurmd and munge on one node, by systemd;
-# sourced after tap.sh and guest.sh.
+# sourced after tap.sh, guest.sh and page.sh.
 # shellcheck shell=bash disable=SC2034,SC2154 # each test uses some of these; it has `jobs` and `objects`
 
 conf=/etc/slurm/slurm.conf
@@ -12,8 +12,7 @@ plugin=$(find /usr/lib /usr/local/lib -name spank_rdmaquota.so | head -n 1)
 configure() {
     mkdir -p state spool
     [ "$plugin" ] || not_ok "the plugin is installed" "a build without Slurm's headers (libslurm-dev) has none"
-    # Without a file, slurmstepd of Slurm 22.05 does not know where cgroups are.
-    echo CgroupMountpoint=/sys/fs/cgroup > /etc/slurm/cgroup.conf
+    quoted slurm.md 'One line is enough: ' > /etc/slurm/cgroup.conf
     [ -e $plugstack ] || echo "optional $plugin" > $plugstack
     cat > $conf << END
 ClusterName=test
@@ -23,7 +22,6 @@ StateSaveLocation=$work/state
 SlurmdSpoolDir=$work/spool
 SlurmctldLogFile=$work/slurmctld.log
 SlurmdLogFile=$work/slurmd.log
-ProctrackType=proctrack/cgroup
 TaskPlugin=task/none
 MpiDefault=none
 SelectType=select/cons_tres
@@ -38,6 +36,7 @@ NodeName=$node CPUs=64 RealMemory=1000 State=UNKNOWN
 PartitionName=main Nodes=$node Default=YES OverSubscribe=NO
 PartitionName=debug Nodes=$node
 END
+    block slurm.md 'In `slurm.conf`:' >> $conf
 }
 
 # awaits SECONDS COMMAND...: until COMMAND succeeds

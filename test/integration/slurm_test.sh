@@ -10,6 +10,8 @@ chmod 755 "$work"
 useradd --no-create-home alice
 jobs=$work/jobs
 mkdir "$jobs" && chown alice "$jobs"
+# shellcheck source=test/integration/page.sh
+. "$here/page.sh"
 # shellcheck source=test/integration/slurm.sh
 . "$here/slurm.sh"
 objects=$programs/verbs_objects
@@ -23,17 +25,27 @@ qp = 4
 qp = 3
 [slurm.partition.debug."*"]
 qp = 2'
-policy <<< "$limits"
 configure
 start_slurm
 srun_of_alice() { as_alice srun "$@" 2>&1; }
 doctor() { rdmaquota doctor | grep ' Slurm: '; }
+
+# --- as docs/slurm.md has it ----------------------------------------------------------------------------
+{ echo 'version = 1'; block slurm.md 'Nothing changes until'; } > /etc/rdmaquota/rdmaquota.toml
+out=$(bash -c "$(block slurm.md 'puts the tables in force')" 2>&1)
+has "its commands say that slurmd has loaded the plugin" "$out" "has loaded the plugin"
+is "and what a job of two tables gets" "$(grep -c -E '^\* +qp +400 *$' <<< "$out")" 1
+has "its example is refused what exceeds the job's quota" \
+    "$(timeout 120 bash -c "$(block slurm.md 'give a job one QP')" 2>&1)" "rdmaquota: qp on $device denied"
+policy <<< "$limits"
 
 # --- side by side -------------------------------------------------------------------------------------
 holding -A atlas -- rc=9
 first=$job
 holding -p debug -- rc=9
 second=$job
+holding -A atlas -- rc=1 wait rc=9
+third=$job
 has "a job is held to what its account has" "$(output_of "$first")" "rc: 3 of 9, then EDQUOT"
 has "and is told of it" "$(output_of "$first")" "tenant slurm/atlas/job-$first uses 3 of 3"
 has "one beside it to what its partition has" "$(output_of "$second")" "rc: 2 of 9, then EDQUOT"
@@ -44,7 +56,7 @@ has "which it is in by its cgroup" "$(cat "/proc/$pid/cgroup")" \
 is "in a scope of systemd" "$(systemctl is-active "${node}_slurmstepd.scope")" active
 has "as which says" "$(rdmaquota which --pid "$pid")" "tenant slurm/atlas/job-$first"
 has "doctor finds the plugin in slurmd" "$(doctor)" "has loaded the plugin"
-has "and both jobs" "$(doctor)" "2 jobs have a tenant"
+has "and the jobs" "$(doctor)" "3 jobs have a tenant"
 lacks "and nothing wrong" "$(doctor)" problem
 
 # --- slurmd is restarted under them -------------------------------------------------------------------
@@ -58,6 +70,10 @@ policy <<< "$limits"
 is "and over a reload" "$(tenants_of "$first")" "slurm/atlas/job-$first"
 release "$first"
 is "a job that has ended has no tenant" "$(tenants_of "$first")" ""
+echo 1<> "$jobs/gate-$third"
+awaits 60 says "$third" '^rc: 2 of 9' || not_ok "a job goes on" "$(output_of "$third")"
+is "what a job makes after that is held to its quota" "$(output_of "$third" | grep -c 'rc: 2 of 9, then EDQUOT')" 1
+release "$third"
 is "the other one still has" "$(tenants_of "$second")" "slurm/none/job-$second"
 
 # --- killed ---------------------------------------------------------------------------------------------
@@ -66,8 +82,21 @@ until_ended "$second"
 is "nor one that was killed" "$(tenants_of "$second")" ""
 is "which leaves nothing behind" "$(find /run/rdmaquota/tenants -name 'slurm+none+job*')" ""
 
+# --- requeued -------------------------------------------------------------------------------------------
+holding --requeue -A atlas -- rc=9
+pid=$(pid_in "$job")
+scontrol requeue "$job"
+awaits 60 [ ! -e "/proc/$pid" ] || not_ok "a requeued job ends" "$(squeue)"
+rm "$jobs/out-$job"
+awaits 300 says "$job" waiting || not_ok "a requeued job runs again" "$(squeue)"
+has "a job that runs again begins with an empty ledger" "$(output_of "$job")" "rc: 3 of 9, then EDQUOT"
+is "in its tenant" "$(tenants_of "$job")" "slurm/atlas/job-$job"
+release "$job"
+
 # --- what users ask for ---------------------------------------------------------------------------------
-has "a job may ask for less" "$(srun_of_alice --rdma=qp=2,mr_bytes=1GiB -A atlas "$objects" rc=9)" "rc: 2 of 9, then EDQUOT"
+out=$(srun_of_alice --rdma=qp=2,mr_bytes=1MiB -A atlas "$objects" rc=9 mr=2:900000)
+has "a job may ask for less" "$out" "rc: 2 of 9, then EDQUOT"
+has "of each resource" "$out" "mr: 1 of 2, then EDQUOT"
 out=$(srun_of_alice --rdma=qp=7 -A atlas "$objects" rc=9)
 has "not for more" "$out" "rc: 3 of 9, then EDQUOT"
 has "and is told so" "$out" "rdmaquota: --rdma: qp cannot be 7: the policy of this node gives a job 3"
@@ -92,10 +121,10 @@ release "$job"
 
 # --- an array of fifty, all at once ---------------------------------------------------------------------
 rm -f "$jobs"/out-*
-batch --array=1-50 -A atlas -- "exec $objects rc=9"
+batch --array=1-50 -A atlas -- "rdmaquota which; exec $objects rc=9"
 awaits 600 has_ended "$job" || not_ok "the array ends" "$(squeue)"
-is "each job of an array has its own quota" "$(grep -h -v '^rdmaquota: qp' "$jobs"/out-* | sort | uniq -c | xargs)" \
-    "50 rc: 3 of 9, then EDQUOT"
+is "each job of an array has its own quota" "$(grep -h '^rc:' "$jobs"/out-* | sort | uniq -c | xargs)" "50 rc: 3 of 9, then EDQUOT"
+is "in a tenant of its own" "$(grep -h -o 'tenant slurm/atlas/job-[0-9]*' "$jobs"/out-* | sort -u | wc -l)" 50
 is "and none keeps its tenant" "$(rdmaquota tenant list | grep -c slurm/)" 0
 
 # --- a number that is used again ------------------------------------------------------------------------
@@ -132,15 +161,18 @@ mv "$command" "$command.away"
 ran -A atlas -- "exec $objects rc=9"
 mv "$command.away" "$command"
 has "without the command, too" "$out" "rdmaquota: job $job has no RDMA quota of its own: $command cannot be run"
+has "which is an event as well" "$(rdmaquota events --kind job)" "job $job has no RDMA quota of its own: $command cannot be run"
 printf '#!/bin/sh\nsleep 100\n' > slow && chmod 755 slow
 mv "$command" "$command.away" && cp slow "$command"
 echo "optional $plugin timeout=3" > $plugstack
 ran -A atlas -- "exec $objects rc=9"
 mv "$command.away" "$command"
 has "nor does it wait for ever" "$out" "took longer than 3 s"
+has "which is an event, too" "$(rdmaquota events --kind job)" "took longer than 3 s"
 
 # --- without [slurm] ------------------------------------------------------------------------------------
 policy <<< 'version = 1'
+rm -r /run/rdmaquota/slurm  # as after a boot
 ran --rdma=qp=2 -- "exec $objects rc=9"
 has "without [slurm] a job has no quota" "$out" "rc: 9 of 9"
 has "and --rdma no effect, which is told" "$out" "rdmaquota: --rdma has no effect: the policy of this node has no [slurm]"
@@ -150,6 +182,8 @@ policy <<< "$limits"
 
 # --- another configuration ------------------------------------------------------------------------------
 echo PrologFlags=Alloc,Contain >> $conf
+echo PrologEpilogTimeout=10 >> $conf
+echo "optional $plugin" > $plugstack
 stop_slurmctld
 stop_slurmd
 start_slurmctld
@@ -159,6 +193,10 @@ holding -A atlas -- rc=9
 has "with a prolog at the allocation the same holds" "$(output_of "$job")" "rc: 3 of 9, then EDQUOT"
 release "$job"
 is "also at the end" "$(tenants_of "$job")" ""
+mv "$command" "$command.away" && cp slow "$command"
+ran -A atlas -- "exec $objects rc=9"
+mv "$command.away" "$command"
+has "a prolog ends before Slurm would end it" "$out" "took longer than 5 s"
 is "the node was never drained" "$(sinfo --noheader --list-reasons; grep -i drain slurmctld.log)" ""
 
 # --- an account that bounds its jobs together -----------------------------------------------------------------
@@ -194,10 +232,29 @@ stop_accounting
 has "doctor finds that there is no cgroup version 2" \
     "$(unshare --mount sh -c 'mount -t tmpfs tmpfs /sys/fs/cgroup && exec rdmaquota doctor' | grep ' Slurm: ')" \
     "has cgroup version 1, by which jobs cannot be told apart"
+has "and that jobs are named by something else than their number" \
+    "$(unshare --mount sh -c 'mount -t tmpfs tmpfs /sys/fs/cgroup && mkdir -p /sys/fs/cgroup/system.slice/n1_slurmstepd.scope/system \
+        /sys/fs/cgroup/system.slice/n1_slurmstepd.scope/sEKNK12 && : > /sys/fs/cgroup/cgroup.controllers && exec rdmaquota doctor' |
+        grep ' Slurm: ')" "(sEKNK12), so their tenants hold nobody: put CgroupJobIdPaths=yes into cgroup.conf"
+plugin=$(sed -n 's/^optional *//p' $plugstack)
+cp -p "$plugin" "$plugin.new" && mv "$plugin.new" "$plugin"
+has "and that slurmd has the plugin from before an upgrade" "$(doctor)" "has loaded the plugin of an earlier version: restart slurmd"
 : > $plugstack
 stop_slurmd
 start_slurmd
 awaits 60 is_up
 has "doctor finds that slurmd has no plugin" "$(doctor)" "has not loaded the plugin, so jobs get no tenant"
+
+# --- undone, as docs/slurm.md has it ----------------------------------------------------------------------
+policy <<< 'version = 1'
+if dpkg -s rdmaquota-slurm > /dev/null 2>&1; then
+    # shellcheck disable=SC2016 # of the page
+    succeeds "the package is purged" env DEBIAN_FRONTEND=noninteractive $(quoted slurm.md 'out of `plugstack.conf`, ') -y
+    is "nothing of the plugin is left" "$(find /etc/slurm /usr/lib -name '*rdmaquota*' -path '*slurm*')" ""
+    systemctl restart slurmd
+    awaits 60 is_up
+    ran -- "exec $objects rc=9"
+    is "jobs run without a word of it" "$out" "rc: 9 of 9"
+fi
 stop_slurm
 finish

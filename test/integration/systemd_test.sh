@@ -61,7 +61,7 @@ is "it has the powers of the unit and no other" \
 
 start in_group "$programs/raw_uverbs" ioctl 5
 await_journal "bypass: pid $program "
-is "the backstop is set through the unit's view of cgroups" "$(bound)" "rxe0 hca_handle=max hca_object=40"
+bound_is "the backstop is set through the unit's view of cgroups" "rxe0 hca_handle=max hca_object=40"
 has "a bypass is a warning in the journal" "$(journal -p warning; cat sidecar.log)" "bypass: pid $program "
 has "Prometheus finds its figures" \
     "$(/usr/bin/python3 -c 'import urllib.request as u
@@ -109,6 +109,8 @@ sed -i -e 's/^metrics_port = 9555/&\nguard = "deny"/' -e 's/^hca_object = 41/&\n
 succeeds "the policy turns the guard on" systemctl reload rdmaquota
 guard_is deny
 has "which refuses" "$("$programs/raw_uverbs" ioctl 10 < /dev/null)" "pd: 5 of 10 EDQUOT"
+until_is WatchdogUSec 20s
+is "the watchdog, which waited for that, is as before" "$(shown WatchdogUSec)" 20s
 succeeds "the sidecar is stopped" systemctl stop rdmaquotad
 is "and the kernel keeps the guard" "$(state)" kept
 has "which goes on" "$("$programs/raw_uverbs" ioctl 10 < /dev/null)" "pd: 5 of 10 EDQUOT"

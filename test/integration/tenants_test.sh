@@ -165,6 +165,22 @@ rdmaquota tenant remove slurm/job-1 > /dev/null
 run rdmaquota tenant list
 lacks "what has ended is gone" "$out" "slurm"
 
+# --- what root in a container does to its tenant's files ------------------------------------------------
+rdmaquota tenant add job-3 --user alice --limit qp=2 > /dev/null
+books=/run/rdmaquota/tenants/job-3/here/ledgers
+ln -s /etc "$books/link"
+run cat "$books/link/passwd"
+has "a link among them leads nobody elsewhere" "$log" "Too many levels of symbolic links"
+chmod 600 "$books"/4/ledger
+rm "$books"/4/owners/00
+run rdmaquota reload tenants.toml
+is "a reload replaces what is missing" "$status, $(find "$books/4/owners" | wc -l)" "0, 65"
+head -c 8192 /dev/urandom > "$books/4/ledger"
+rdmaquota tenant remove job-3 > /dev/null
+run rdmaquota tenant list
+lacks "a tenant whose ledger cannot be read can be removed" "$out" job-3
+is "with all of its files" "$(find /run/rdmaquota/tenants -name 'job-3*')" ""
+
 # --- a hostile member -------------------------------------------------------------------------------
 start as_user bob "$objects" rc=1 wait rc=1 drop=rc rc=2
 bob=$program

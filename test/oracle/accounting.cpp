@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "kernel.hpp"
+#include "phases.hpp"
 #include "shm/paths.hpp"
 
 namespace oracle {
@@ -57,11 +58,24 @@ void Accounting::compare(const std::string& what, std::int64_t seen, std::int64_
         text += fmt::format("{}{} is {} and should be {}", text.empty() ? "" : ", ", what, seen, expected);
 }
 
+// The file of a closed device may be open for a moment more, while a sidecar that begins lists all files. A process finds out at
+// its next opening (docs/not-covered.md).
+void Accounting::open_again(std::uint32_t number, const Tally& expected) const {
+    const auto too_many = [&] {
+        return static_cast<std::int64_t>(ledger_.tenant_usage(number, Resource::hca_handle)) > expected.of(Resource::hca_handle);
+    };
+    for (int tries = 0; tries < 20 && too_many(); ++tries) {
+        usleep(50'000);
+        if (auto* context = ibv_open_device(find_device(device_))) ibv_close_device(context);
+    }
+}
+
 std::string Accounting::disagreement(const Tally& expected) {
     std::string text;
     std::optional<std::uint32_t> number;
     for (const auto& [i, name] : ledger_.devices())
         if (name == device_) number = i;
+    if (number) open_again(*number, expected);
     for (const auto& row : rdmaquota::resource_table) {
         const auto used = number ? ledger_.tenant_usage(*number, row.id) : 0;
         const auto gate = number ? ledger_.gate(*number, row.id) : 0;

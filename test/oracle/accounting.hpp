@@ -44,6 +44,7 @@ public:
 
 private:
     using Row = std::array<std::uint64_t, resource_count>;
+    void open_again(std::uint32_t number, const Tally& expected) const;
     void set(rdmaquota::Scope scope, std::string_view device, Row& row, Resource resource, std::uint64_t limit);
     void compare(const std::string& what, std::int64_t seen, std::int64_t expected, std::string& text) const;
 

@@ -13,7 +13,7 @@ flock 9
 if [ "$(cat "$kept/commit" 2> /dev/null)" != "$commit" ]; then
     git -C "$repo" diff --quiet HEAD || echo "debs.sh: what is not committed is not in the packages" >&2
     rm -rf "$kept"
-    "$repo/tools/package.sh" --output "$kept" "$1" >&2
+    RDMAQUOTA_COMPILER_CACHE=yes "$repo/tools/package.sh" --output "$kept" "$1" >&2
     echo "$commit" > "$kept/commit"
 fi
 echo "$kept/$1"

@@ -34,6 +34,8 @@ without=$("$objects" rc=3 2>&1)
 succeeds "the packages are installed" install "$2"
 is "which changes nothing for programs" "$("$objects" rc=3 2>&1)" "$without"
 is "nor for those that are linked to libmlx5" "$("$linked" -d mlx5_0 rc=3 2>&1)" "$without"
+succeeds "the policy that they bring is put in force" rdmaquota reload
+is "which changes nothing either" "$("$objects" rc=3 2>&1)" "$without"
 policy 2
 has "a limit holds" "$("$objects" rc=5 2>&1)" "rc: 2 of 5, then EDQUOT"
 has "for a program that is linked to libmlx5 too" "$("$linked" -d mlx5_0 rc=5 2>&1)" "rc: 2 of 5, then EDQUOT"

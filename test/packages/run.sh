@@ -142,6 +142,7 @@ test_release() {
     fi
     first=$work/$release.first
     mv "$work/$release" "$first"
+    # Nothing of it by the first build's compiler cache.
     succeeds "$release: the packages are built again" for_release "$release"
     is "$release: and are the same" "$(cd "$first" && sha256sum -- *.deb *.dsc *.tar.xz)" \
         "$(cd "$work/$release" && sha256sum -- *.deb *.dsc *.tar.xz)"

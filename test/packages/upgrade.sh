@@ -1,13 +1,15 @@
 #!/bin/bash
 # upgrade.sh BUILD PACKAGES NEWER STAGE: upgrades under programs that hold and make objects, with systemd as process 1 and the
 # sidecar: version 0.1, staged in STAGE, to the PACKAGES; those, with the guard, to NEWER, the same as a next version; then
-# removal. Runs as root in the guest with --systemd, where what the packages depend on is installed.
+# removal; and what docs/packages.md tells a new administrator to do. Runs as root in the guest with --systemd, where what the packages depend on is installed.
 set -u
 until systemctl start basic.target > /dev/null 2>&1; do sleep 0.2; done
 # shellcheck source=test/integration/guest.sh
 . "$(dirname "$0")/../integration/guest.sh" "$1"
 # shellcheck source=test/integration/guard.sh
 . "$here/guard.sh"
+# shellcheck source=test/integration/page.sh
+. "$here/page.sh"
 # shellcheck source=test/integration/running.sh
 . "$here/running.sh"
 packages=$2 newer=$3 stage=$4
@@ -46,7 +48,7 @@ held_to() {
     is "$2: at most $1 QPs at any time" "$? of $highest" "0 of $highest"
 }
 denials() { rdmaquota events | grep -c -w denied; }  # version 0.1 knows no --kind
-finished() { close_input "$1"; wait "${pids[$1]}"; }
+finished() { close_input "$1"; wait "${pids[$1]}" || not_ok "$1 ends as it should" "$?: $(cat "out.$1")"; }
 # gets NAME N: a new program asks for nine QPs
 gets() {
     launch "$1" "$objects" rc=9 wait
@@ -130,4 +132,23 @@ mkdir -p /var/log/rdmaquota && touch /var/log/rdmaquota/events.json
 succeeds "and purged" dpkg -P "${kept[@]}"
 is "which leaves nothing" "$(ls -d /run/rdmaquota /etc/rdmaquota /var/log/rdmaquota /sys/fs/bpf/rdmaquota \
     /etc/systemd/system/*/rdmaquota*.service 2> /dev/null)" ""
+
+# --- as docs/packages.md has it, where nothing was ------------------------------------------------------
+# as_page COMMANDS: apt asks nothing
+as_page() { (cd "$packages" && DEBIAN_FRONTEND=noninteractive bash -e -c "apt() { command apt -y \"\$@\"; }; $1"); }
+unlimited=$("$objects" rc=12 2>&1)
+succeeds "the page's commands install the packages, and doctor finds nothing wrong" \
+    as_page "$(block packages.md 'In the directory with the packages')"
+is "the units are enabled and started" "$(systemctl is-enabled rdmaquota rdmaquotad; systemctl is-active rdmaquota rdmaquotad)" \
+    "$(printf '%s\n' enabled enabled active active)"
+is "programs run as before, without a message" "$("$objects" rc=12 2>&1)" "$unlimited"
+printf 'version = 1\n[tenant.default."*"]\nqp = 8\n' > /etc/rdmaquota/rdmaquota.toml
+rdmaquota reload > /dev/null
+has "until the policy has limits" "$("$objects" rc=12 2>&1)" "rc: 8 of 12, then EDQUOT"
+remove=$(quoted packages.md '\*\*Remove\*\* (')
+remove=${remove/ rdmaquota-slurm/}
+succeeds "the page's command removes them" as_page "$remove"
+is "and programs run as before" "$("$objects" rc=12 2>&1)" "$unlimited"
+succeeds "the same with purge" as_page "${remove/remove/purge}"
+is "leaves nothing" "$(ls -d /run/rdmaquota /etc/rdmaquota /var/log/rdmaquota 2> /dev/null)" ""
 finish

@@ -5,19 +5,26 @@
  *   around everywhere COUNT  the same, each by a file of its own, which all are opened at once
  *   around racer COUNT       a thread that changes requests for something harmless into such for PDs while the kernel reads
  *                            them
+ *   around disguise COUNT    the same, of a method that there is not into such for PDs
  *   around child COUNT       a child, by the descriptor of its parent
  *   around orphan COUNT      the same, after the parent's end
- *   around victims COUNT     children, each of which makes one by a request that the guard cannot read, by the same descriptor
- *   around again COUNT       the same; after a line one more by ioctl, whose error it prints as "again: NAME"
+ *   around victims COUNT     children, each of which makes one by the same descriptor and the call of 32-bit programs, by a
+ *                            request that the guard cannot read
  *   around many COUNT        one, by a request with many attributes in front
  *   around locked COUNT      one that locks the device file; it goes around nothing
  *   around missing COUNT     one, whose requests lie in a page that is not there yet
  *   around fresh COUNT       children, each of which opens the device itself, passes that on to its parent, makes what it may
- *                            and one more as `victims` do
+ *                            and one more by a request that the guard cannot read
+ *   around again COUNT       the same with one child; after a line one more by its descriptor, whose error it prints as
+ *                            "again: NAME"
  *   around flight COUNT      one, by a descriptor that no process had while it printed "waiting" a first time; it made two
  *                            before that, which do not count in what it says
  *   around refused COUNT     64 threads named "refused", for whose ioctls refuser.bpf.c is, and then one with another name
+ *   around become COUNT      one, which becomes ./other then, with these arguments: a set-user-ID program, say
+ *   around pausing COUNT     nothing, and opens no device
+ *   around events COUNT      COUNT completion channels, on each of which it asks for a context; then PDs
  *   around devices COUNT     the contexts of as many devices, instead of PDs
+ *   around reopened COUNT    those by two files of the second device, of which one was opened after the first device's was closed
  *   around opens COUNT       contexts instead of PDs, whose files stay open also where they are refused
  *
  * Prints "pd: MADE of COUNT" and the last error's name, "waiting", and reads a line.
@@ -96,36 +103,64 @@ static void by_threads(void *(*thread)(void *))
 		pthread_join(all[i], NULL);
 }
 
-/* Two commands that take the same: the query of a device and the allocation of a PD differ in their numbers. */
+/*
+ * Two words take turns in it. Of two commands that take the same, such as the end of a PD and its allocation, only the number
+ * differs; of two methods the first word.
+ */
 static struct {
 	struct ib_uverbs_ioctl_hdr head;
 	struct ib_uverbs_attr attrs[3];
 } request;
 
+static struct change {
+	volatile __u64 *word;
+	__u64 harmless, harmful;
+} change;
+
 static void *changing(void *unused)
 {
 	for (;;) {
-		*(volatile __u64 *)&request.attrs[0].data = IB_USER_VERBS_CMD_DEALLOC_PD;
-		*(volatile __u64 *)&request.attrs[0].data = IB_USER_VERBS_CMD_ALLOC_PD;
+		*change.word = change.harmless;
+		*change.word = change.harmful;
 	}
 	return unused;
 }
 
-static void by_racing(void)
+static __u64 first_word(__u16 object, __u16 method)
+{
+	struct ib_uverbs_ioctl_hdr head = { .length = sizeof request, .object_id = object, .method_id = method, .num_attrs = 3 };
+	__u64 word;
+
+	memcpy(&word, &head, sizeof word);
+	return word;
+}
+
+static struct change of_command(void)
+{
+	return (struct change){ (__u64 *)&request.attrs[0].data, IB_USER_VERBS_CMD_DEALLOC_PD, IB_USER_VERBS_CMD_ALLOC_PD };
+}
+
+static struct change of_method(void)
+{
+	enum { no_object = 30 };
+
+	return (struct change){ (__u64 *)&request.head, first_word(no_object, 0),
+				first_word(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE) };
+}
+
+static void by_racing(struct change by)
 {
 	struct ib_uverbs_alloc_pd in = { 0 };
 	struct ib_uverbs_alloc_pd_resp out;
+	__u64 head = first_word(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
 	pthread_t other;
 
+	memcpy(&request.head, &head, sizeof head);
+	request.head.driver_id = RDMA_DRIVER_RXE;
+	request.attrs[0].data = IB_USER_VERBS_CMD_ALLOC_PD;
+	change = by;
 	pthread_create(&other, NULL, changing, NULL);
 	for (int i = 0; i < most_tries && made < wanted; i++) {
-		request.head = (struct ib_uverbs_ioctl_hdr){
-			.length = sizeof request,
-			.object_id = UVERBS_OBJECT_DEVICE,
-			.method_id = UVERBS_METHOD_INVOKE_WRITE,
-			.num_attrs = 3,
-			.driver_id = RDMA_DRIVER_RXE,
-		};
 		request.attrs[1] = (struct ib_uverbs_attr){
 			.attr_id = UVERBS_ATTR_CORE_IN, .len = sizeof in, .flags = UVERBS_ATTR_F_MANDATORY };
 		memcpy(&request.attrs[1].data, &in, sizeof in);
@@ -187,25 +222,20 @@ static void by_victims(void)
 	}
 }
 
-/* In a file's page that was dropped from memory. */
+/* In a page that is not there yet. */
 static int from_missing(int file, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
 	struct invocation call = invocation(command, in, in_bytes, out, out_bytes);
-	int page = file_with(&call), status;
+	void *there = absent(&call, sizeof call, 0);
+	int status = ioctl(file, RDMA_VERBS_IOCTL, there);
 
-	if (page < 0)
-		return -1;
-	void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, page, 0);
-	madvise(memory, 4096, MADV_DONTNEED);
-	status = ioctl(file, RDMA_VERBS_IOCTL, memory);
-	munmap(memory, 4096);
-	close(page);
+	munmap(there, 4096);
 	return status;
 }
 
-static void by_fresh(void)
+static void by_fresh(int children)
 {
-	for (int i = 0; i < wanted; i++) {
+	for (int i = 0; i < children; i++) {
 		int pair[2], status;
 
 		socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
@@ -218,7 +248,7 @@ static void by_fresh(void)
 			pass_on(pair[1], fd);
 			wanted = 1000;
 			make(wanted, by_ioctl);
-			make(wanted, by_old_call);
+			make(wanted, by_unread_write);
 			_exit(0);
 		}
 		close(pair[1]);
@@ -256,14 +286,36 @@ static void open_one(const char *path)
 }
 
 /* Each file takes a number of its own. */
-static void by_opening(void)
+static void allow_many_files(void)
 {
 	struct rlimit files = { 100000, 100000 };
 
 	setrlimit(RLIMIT_NOFILE, &files);
+}
+
+static void by_opening(void)
+{
+	allow_many_files();
 	made = 1;
 	for (int i = 1; i < wanted; i++)
 		open_one("/dev/infiniband/uverbs0");
+}
+
+/* Files of events are no devices' files, though they belong to the same module. */
+static void with_events(void)
+{
+	allow_many_files();
+	for (int i = 0; i < wanted; i++) {
+		struct ib_uverbs_create_comp_channel in = { 0 };
+		struct ib_uverbs_create_comp_channel_resp out;
+
+		if (by_write(fd, IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, &in, sizeof in, &out, sizeof out)) {
+			last_error = errno;
+			return;
+		}
+		get_context(out.fd, by_ioctl);
+	}
+	make(wanted, by_ioctl);
 }
 
 static void on_devices(void)
@@ -274,6 +326,25 @@ static void on_devices(void)
 		snprintf(path, sizeof path, "/dev/infiniband/uverbs%d", i);
 		open_one(path);
 	}
+}
+
+static int context_of(const char *path)
+{
+	int file = open(path, O_RDWR | O_CLOEXEC);
+
+	return file < 0 || get_context(file, by_ioctl) ? -1 : file;
+}
+
+/* What the process uses of a device counts together, whatever it has closed in between. */
+static void reopened(void)
+{
+	int first = context_of("/dev/infiniband/uverbs1");
+
+	close(fd);
+	fd = first;
+	make(wanted, by_ioctl);
+	fd = context_of("/dev/infiniband/uverbs1");
+	make(wanted, by_ioctl);
 }
 
 static void report(void)
@@ -289,6 +360,10 @@ int main(int argc, char **argv)
 	const char *how = argc == 3 ? argv[1] : "";
 
 	wanted = argc == 3 ? atoi(argv[2]) : 0;
+	if (!strcmp(how, "pausing")) {
+		pause();
+		return 0;
+	}
 	fd = open_context();
 	if (fd < 0) {
 		printf("context: %s\n", strerrorname_np(errno));
@@ -312,11 +387,15 @@ int main(int argc, char **argv)
 	} else if (!strcmp(how, "everywhere")) {
 		by_threads(with_own_file);
 	} else if (!strcmp(how, "racer")) {
-		by_racing();
+		by_racing(of_command());
+	} else if (!strcmp(how, "disguise")) {
+		by_racing(of_method());
 	} else if (!strcmp(how, "child")) {
 		by_child();
-	} else if (!strcmp(how, "victims") || !strcmp(how, "again")) {
+	} else if (!strcmp(how, "victims")) {
 		by_victims();
+	} else if (!strcmp(how, "again")) {
+		by_fresh(1);
 	} else if (!strcmp(how, "many")) {
 		make(wanted, by_many);
 	} else if (!strcmp(how, "locked")) {
@@ -326,13 +405,22 @@ int main(int argc, char **argv)
 			return 2;
 		make(wanted, by_ioctl);
 	} else if (!strcmp(how, "fresh")) {
-		by_fresh();
+		by_fresh(wanted);
 	} else if (!strcmp(how, "flight")) {
 		in_flight();
 	} else if (!strcmp(how, "opens")) {
 		by_opening();
+	} else if (!strcmp(how, "events")) {
+		with_events();
+	} else if (!strcmp(how, "become")) {
+		make(wanted, by_ioctl);
+		fcntl(fd, F_SETFD, 0);
+		execl("./other", "other", "pausing", "1", NULL);
+		return 2;
 	} else if (!strcmp(how, "devices")) {
 		on_devices();
+	} else if (!strcmp(how, "reopened")) {
+		reopened();
 	} else if (!strcmp(how, "missing")) {
 		make(wanted, from_missing);
 	} else {

@@ -2,10 +2,10 @@
  * A program that uses no verbs library: it opens the first device's file, rxe's, gets a context and allocates PDs by
  * the kernel's own interface.
  *
- *   raw_uverbs write|ioctl COUNT [CHILDREN]
+ *   raw_uverbs write|ioctl|unread COUNT [CHILDREN]
  *
- * Each of the children, one after the other, makes a PD more and destroys it, by the same descriptor; another one keeps
- * that for a second after the program's own end.
+ * unread: by write(2) of a page that is not in memory. Each of the children, one after the other, makes a PD more and
+ * destroys it, by the same descriptor; another one keeps that for a second after the program's own end.
  *
  * Prints "pd: MADE of COUNT" and, when it stopped short, the error's name; then "waiting", and reads a line. The
  * exit status is 0 when all were made, 1 when not, 2 when there is no device.
@@ -33,6 +33,13 @@ static int dealloc_pd(int fd, __u32 handle)
 	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
 }
 
+static way *way_of(const char *name)
+{
+	if (!strcmp(name, "ioctl"))
+		return by_ioctl;
+	return strcmp(name, "unread") ? by_write : by_unread_write;
+}
+
 static void child(int fd)
 {
 	__u32 handle;
@@ -55,7 +62,7 @@ int main(int argc, char **argv)
 		perror("raw_uverbs");
 		return 2;
 	}
-	while (made < wanted && !alloc_pd(fd, strcmp(argv[1], "ioctl") ? by_write : by_ioctl, &handle))
+	while (made < wanted && !alloc_pd(fd, way_of(argv[1]), &handle))
 		++made;
 	printf("pd: %d of %d%s%s\n", made, wanted, made < wanted ? " " : "", made < wanted ? strerrorname_np(errno) : "");
 	for (int i = 0; i < children; ++i)

@@ -14,19 +14,32 @@
 
 static __u32 driver = RDMA_DRIVER_RXE;
 
-static int by_write(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
+/* A request for write(2), and its length. */
+struct letter {
+	size_t bytes;
+	char text[80];
+};
+
+static struct letter letter(unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
-	char buffer[64];
 	struct ib_uverbs_cmd_hdr head = {
 		.command = command,
 		.in_words = (sizeof head + in_bytes) / 4,
 		.out_words = out_bytes / 4,
 	};
+	struct letter it = { .bytes = sizeof head + in_bytes };
 
 	*(__u64 *)in = (__u64)out; /* each command begins with where the answer goes */
-	memcpy(buffer, &head, sizeof head);
-	memcpy(buffer + sizeof head, in, in_bytes);
-	return write(fd, buffer, sizeof head + in_bytes) < 0 ? -1 : 0;
+	memcpy(it.text, &head, sizeof head);
+	memcpy(it.text + sizeof head, in, in_bytes);
+	return it;
+}
+
+static int by_write(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
+{
+	struct letter it = letter(command, in, in_bytes, out, out_bytes);
+
+	return write(fd, it.text, it.bytes) < 0 ? -1 : 0;
 }
 
 /* A write command as an ioctl's request. */
@@ -65,35 +78,44 @@ static int by_ioctl(int fd, unsigned command, void *in, size_t in_bytes, void *o
 	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
 }
 
-/* A file with a request in its first page, for mapping it; -1 when it cannot be made. */
-static inline int file_with(const struct invocation *call)
+/* A request in a page that is not there until somebody reads it: the page of a file that is mapped just now. */
+static inline void *absent(const void *request, size_t bytes, int where)
 {
-	int page = open("page", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	int file = memfd_create("request", 0);
 
-	if (page >= 0 && (write(page, call, sizeof *call) != sizeof *call || ftruncate(page, 4096))) {
-		close(page);
-		return -1;
-	}
-	return page;
+	if (file < 0 || write(file, request, bytes) != (ssize_t)bytes || ftruncate(file, 4096))
+		exit(2);
+	void *there = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | where, file, 0);
+	if (there == MAP_FAILED)
+		exit(2);
+	close(file);
+	return there;
 }
 
-/* A request in a page that is not there, as 32-bit programs make theirs: the guard cannot read it. */
+/* By write(2) of a page that is not there, which the guard cannot read. */
+static inline int by_unread_write(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
+{
+	struct letter it = letter(command, in, in_bytes, out, out_bytes);
+	void *there = absent(it.text, it.bytes, 0);
+	ssize_t written = write(fd, there, it.bytes);
+
+	munmap(there, 4096);
+	return written < 0 ? -1 : 0;
+}
+
+/* The same, as 32-bit programs make requests by ioctl. */
 #ifdef __x86_64__
 static inline int by_old_call(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
 	struct invocation call = invocation(command, in, in_bytes, out, out_bytes);
-	int page = file_with(&call);
+	void *there = absent(&call, sizeof call, MAP_32BIT);
 	long result;
 
-	if (page < 0)
-		exit(2);
-	void *there = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_32BIT, page, 0);
 	__asm__ volatile("int $0x80" /* ioctl is 54 there */
 			 : "=a"(result)
 			 : "0"(54L), "b"((long)fd), "c"(RDMA_VERBS_IOCTL), "d"(there)
 			 : "memory", "r8", "r9", "r10", "r11");
 	munmap(there, 4096);
-	close(page);
 	return result < 0 ? -1 : 0;
 }
 #else

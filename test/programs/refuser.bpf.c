@@ -12,10 +12,12 @@ int refuse(unsigned long long *arguments)
 {
 	static const char refused[] = "refused";
 	char name[16];
+	long answer = 0;
 
 	bpf_get_current_comm(name, sizeof name);
-	for (unsigned i = 0; i < sizeof refused; i++)
-		if (name[i] != refused[i])
-			return 0;
-	return -1; /* EPERM */
+	if (!bpf_strncmp(name, sizeof refused, refused))
+		answer = -1; /* EPERM */
+	/* No arithmetic: the verifier has to see that it is one of these. */
+	asm volatile("" : "+r"(answer));
+	return (int)answer;
 }

@@ -5,10 +5,12 @@
  *
  *   rc=N               create N QPs, by libibverbs     mr=N            register N MRs of 4 KiB so
  *   open_qp=N          open N QPs by requests that lie nowhere
- *   rereg=BYTES        re-register the last MR         written=BYTES   the same by write(2)
+ *   rereg=BYTES        re-register the last MR         rewrite=BYTES   the same by write(2)
+ *   unread=BYTES       the same by write(2) of a page that is not in memory
+ *   written_mr=N:BYTES written_qp=N   register N MRs, create N QPs of rxe's, by write(2)
  *   unanswered=BYTES   the same with an answer that can be written nowhere
  *   access=BYTES       the same with another access; 0: the access alone
- *   both=BYTES         the last two MRs, at once
+ *   both=BYTES         the last two MRs, at once       mixed=BYTES     the same, one of them as `unread`
  *   unknown=N:BYTES    register N MRs by mlx5sim's own method
  *   reversed=N         allocate N PDs, with the request's attributes in another order
  *   wait               print "waiting" and read a line
@@ -18,6 +20,7 @@
 #include "raw_uverbs.h"
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <rdma/rdma_user_rxe.h>
 
 enum { most_mrs = 64, buffer_bytes = 8 << 20 };
 
@@ -57,17 +60,53 @@ static int open_qp(void)
 
 static int rereg(struct ibv_mr *mr, way *call, int flags, long bytes, void *answer)
 {
+	/* The kernel takes no bytes at the beginning of a page. */
+	char *start = bytes ? buffer : buffer + 8;
 	struct ib_uverbs_rereg_mr in = {
 		.mr_handle = mr->handle,
 		.flags = (__u32)flags,
-		.start = (__u64)buffer,
+		.start = (__u64)start,
 		.length = (__u64)bytes,
-		.hca_va = (__u64)buffer,
+		.hca_va = (__u64)start,
 		.pd_handle = pd->handle,
 		.access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
 	};
 
 	return call(context->cmd_fd, IB_USER_VERBS_CMD_REREG_MR, &in, sizeof in, answer, sizeof(struct ib_uverbs_rereg_mr_resp));
+}
+
+static int written_mr(long bytes)
+{
+	struct ib_uverbs_reg_mr in = {
+		.start = (__u64)buffer,
+		.length = (__u64)bytes,
+		.hca_va = (__u64)buffer,
+		.pd_handle = pd->handle,
+		.access_flags = IBV_ACCESS_LOCAL_WRITE,
+	};
+	struct ib_uverbs_reg_mr_resp out;
+
+	return by_write(context->cmd_fd, IB_USER_VERBS_CMD_REG_MR, &in, sizeof in, &out, sizeof out);
+}
+
+static int written_qp(void)
+{
+	struct ib_uverbs_create_qp in = {
+		.pd_handle = pd->handle,
+		.send_cq_handle = cq->handle,
+		.recv_cq_handle = cq->handle,
+		.max_send_wr = 8,
+		.max_recv_wr = 8,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.qp_type = IB_UVERBS_QPT_RC,
+	};
+	struct {
+		struct ib_uverbs_create_qp_resp core;
+		struct rxe_create_qp_resp own;
+	} out;
+
+	return by_write(context->cmd_fd, IB_USER_VERBS_CMD_CREATE_QP, &in, sizeof in, &out, sizeof out);
 }
 
 static struct ibv_mr *last(int back)
@@ -76,20 +115,22 @@ static struct ibv_mr *last(int back)
 }
 
 static long wanted_bytes;
+static way *others_way;
 
 static void *in_thread(void *failed)
 {
-	*(int *)failed = rereg(last(1), by_ioctl, IBV_REREG_MR_CHANGE_TRANSLATION, wanted_bytes, buffer + 4096) ? errno : 0;
+	*(int *)failed = rereg(last(1), others_way, IBV_REREG_MR_CHANGE_TRANSLATION, wanted_bytes, buffer + 4096) ? errno : 0;
 	return NULL;
 }
 
 /* 0: both; else the error of one of them. */
-static int both(long bytes)
+static int both(long bytes, way *call)
 {
 	pthread_t other;
 	int others = 0, own;
 
 	wanted_bytes = bytes;
+	others_way = call;
 	pthread_create(&other, NULL, in_thread, &others);
 	own = rereg(last(0), by_ioctl, IBV_REREG_MR_CHANGE_TRANSLATION, bytes, buffer) ? errno : 0;
 	pthread_join(other, NULL);
@@ -141,11 +182,14 @@ static int once(const char *step, long value, long bytes)
 	if (!strcmp(step, "open_qp")) return open_qp();
 	if (!strcmp(step, "unknown")) return unknown(bytes);
 	if (!strcmp(step, "reversed")) return reversed();
+	if (!strcmp(step, "written_mr")) return written_mr(bytes);
+	if (!strcmp(step, "written_qp")) return written_qp();
 	if (!strcmp(step, "rereg")) return rereg(last(0), by_ioctl, translation, value, buffer);
-	if (!strcmp(step, "written")) return rereg(last(0), by_write, translation, value, buffer);
+	if (!strcmp(step, "rewrite")) return rereg(last(0), by_write, translation, value, buffer);
 	if (!strcmp(step, "unanswered")) return rereg(last(0), by_ioctl, translation, value, nowhere);
 	if (!strcmp(step, "access")) return rereg(last(0), by_ioctl, value ? access | translation : access, value, buffer);
-	return both(value);
+	if (!strcmp(step, "unread")) return rereg(last(0), by_unread_write, translation, value, buffer);
+	return both(value, strcmp(step, "mixed") ? by_ioctl : by_unread_write);
 }
 
 static int run(char *step)
@@ -160,7 +204,7 @@ static int run(char *step)
 	}
 	*text++ = '\0';
 	value = strtol(text, &second, 0);
-	wanted = strstr("rc mr open_qp unknown reversed", step) ? value : 1;
+	wanted = strstr("rc mr open_qp unknown reversed written_mr written_qp", step) ? value : 1;
 	errno = 0;
 	while (made < wanted && !once(step, value, *second ? atol(second + 1) : 0))
 		made++;

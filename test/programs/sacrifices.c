@@ -3,13 +3,19 @@
  * live on here.
  *
  *   sacrifices vector COUNT   a child makes COUNT by one writev
- *   sacrifices ring COUNT     COUNT children, each of which makes one by io_uring with this process's credentials
+ *   sacrifices ring COUNT     COUNT children, each of which makes one by io_uring with this process's credentials; then this one,
+ *                             by write(2), whose error it prints as "itself: NAME"
  *   sacrifices opened COUNT   COUNT children that have opened the device before; one after the other makes what it may, and one more
  *   sacrifices kinds COUNT    as `opened`, but between two of them a child makes a CQ too many, which goes away with its file
+ *   sacrifices contexts COUNT  COUNT children, each of which opens a context by a request that the guard cannot read
  *   sacrifices pages COUNT    COUNT files, by each of which a request is made that the guard cannot read
+ *   sacrifices old COUNT      the same by the call of 32-bit programs
+ *   sacrifices files COUNT    COUNT files, opened one after the other, by each of which this process makes what it may, and a
+ *                             child one more by the call of 32-bit programs
  *   sacrifices users COUNT    COUNT users of a user namespace that belongs to user 65533, one after the other, each until it is
  *                             refused; prints how many made anything: "users: N". As root only
- *   sacrifices pairs COUNT    COUNT times two threads open a context by the same file at once, and a third by another; prints
+ *   sacrifices pairs COUNT    COUNT times two threads open a context by the same file at once, one of them by write(2), and a
+ *                             third by another; prints
  *                             how often two had one: "twice: N"
  *
  * Prints how many children were killed, as "killed: N", then "waiting", and reads a line.
@@ -30,7 +36,7 @@ static int create_cq(int fd)
 	struct ib_uverbs_create_cq in = { .cqe = 1, .comp_channel = -1 };
 	struct ib_uverbs_create_cq_resp out;
 
-	return by_write(fd, IB_USER_VERBS_CMD_CREATE_CQ, &in, sizeof in, &out, sizeof out);
+	return by_unread_write(fd, IB_USER_VERBS_CMD_CREATE_CQ, &in, sizeof in, &out, sizeof out);
 }
 
 struct request {
@@ -85,7 +91,7 @@ static struct child begin_child(int makes_cqs)
 		if (read(ends[0], &byte, 1) < 0 || fd < 0)
 			_exit(1);
 		while (!failed)
-			failed = makes_cqs ? create_cq(fd) : alloc_pd(fd, by_write, &handle);
+			failed = makes_cqs ? create_cq(fd) : alloc_pd(fd, by_unread_write, &handle);
 		_exit(0);
 	}
 	close(ends[0]);
@@ -150,6 +156,25 @@ static void by_ring(void)
 			_exit(syscall(SYS_io_uring_enter, entry, 1, 0, 0, 0, 0) != 1);
 		await(pid);
 	}
+	__u32 handle;
+	printf("itself: %s\n", alloc_pd(fd, by_write, &handle) ? strerrorname_np(errno) : "made");
+}
+
+/* Contexts, by files that the children open and this process keeps. */
+static void by_contexts(void)
+{
+	for (int i = 0; i < wanted; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			int fd = open("/dev/infiniband/uverbs0", O_RDWR);
+
+			pass_on(link_ends[1], fd);
+			_exit(get_context(fd, by_unread_write) != 0);
+		}
+		take_over(link_ends[0]);
+		await(pid);
+	}
 }
 
 static void by_opened(int between)
@@ -171,7 +196,7 @@ static void by_opened(int between)
 	}
 }
 
-static void from_pages(void)
+static void from_pages(way *call)
 {
 	int *files = calloc(wanted, sizeof *files);
 	__u32 handle;
@@ -179,7 +204,24 @@ static void from_pages(void)
 	for (int i = 0; i < wanted; i++)
 		files[i] = open_device(by_ioctl);
 	for (int i = 0; i < wanted; i++)
-		alloc_pd(files[i], by_old_call, &handle);
+		alloc_pd(files[i], call, &handle);
+}
+
+static void by_files(void)
+{
+	for (int i = 0; i < wanted; i++) {
+		int fd = open_device(by_ioctl);
+		__u32 handle;
+
+		if (fd < 0)
+			return;
+		while (!alloc_pd(fd, by_ioctl, &handle))
+			;
+		pid_t pid = fork();
+		if (pid == 0)
+			_exit(alloc_pd(fd, by_old_call, &handle) != 0);
+		await(pid);
+	}
 }
 
 /* In the namespace: one user after the other, whose descriptors go to the process outside. */
@@ -254,7 +296,7 @@ static void *opener(void *number)
 
 	for (int i = 0; i < wanted; i++) {
 		pthread_barrier_wait(&together);
-		has_context[which] = !get_context(which < 2 ? one_file : another_file, by_ioctl);
+		has_context[which] = !get_context(which < 2 ? one_file : another_file, which == 1 ? by_write : by_ioctl);
 		pthread_barrier_wait(&together);
 	}
 	return 0;
@@ -293,8 +335,14 @@ int main(int argc, char **argv)
 		by_ring();
 	else if (!strcmp(how, "opened") || !strcmp(how, "kinds"))
 		by_opened(!strcmp(how, "kinds"));
+	else if (!strcmp(how, "contexts"))
+		by_contexts();
 	else if (!strcmp(how, "pages"))
-		from_pages();
+		from_pages(by_unread_write);
+	else if (!strcmp(how, "old"))
+		from_pages(by_old_call);
+	else if (!strcmp(how, "files"))
+		by_files();
 	else if (!strcmp(how, "users"))
 		by_users();
 	else if (!strcmp(how, "pairs"))

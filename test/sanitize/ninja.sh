@@ -27,10 +27,10 @@ ninja_begin() {
     exec 6> "$ninja_directory/lock"
     flock 6
     exec 5> "$ninja_directory/build.ninja"
-    printf 'compiler = %s\nflags = %s %s\n' "$2" "${common_flags[*]}" "${*:3}" >&5
+    printf 'cache = %s\ncompiler = %s\nflags = %s %s\n' "$(command -v ccache)" "$2" "${common_flags[*]}" "${*:3}" >&5
     cat >&5 << 'RULES'
 rule compile
-  command = $compiler -MD -MF $out.d $flags $own -c $in -o $out
+  command = $cache $compiler -MD -MF $out.d $flags $own -c $in -o $out
   depfile = $out.d
   deps = gcc
 rule link

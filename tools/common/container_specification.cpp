@@ -20,17 +20,17 @@ namespace fs = std::filesystem;
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_letter_or_digit(char c) noexcept { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// CDI's names of devices have letters, digits and any of _ - . : in their middle.
+// CDI's names of devices have letters, digits and any of _ - . : in their middle. A ':' stands for a '/'.
 Result<std::string> device_name(const std::string& tenant) {
     auto name = tenant;
     std::replace(name.begin(), name.end(), '/', ':');
-    const bool legal = is_letter_or_digit(name.front()) && is_letter_or_digit(name.back()) &&
+    const bool legal = tenant.find(':') == tenant.npos && is_letter_or_digit(name.front()) && is_letter_or_digit(name.back()) &&
                        std::all_of(name.begin(), name.end(), [](char c) {
                            return is_letter_or_digit(c) || std::string_view("_-.:").find(c) != std::string_view::npos;
                        });
     if (legal) return name;
-    return Error{fmt::format("'{}' cannot name a CDI device, which has letters, digits and _ - . : only and begins and "
-                             "ends with a letter or digit", tenant)};
+    return Error{fmt::format("'{}' cannot name a CDI device: give the tenant a name of letters, digits and / _ - . only "
+                             "that begins and ends with a letter or digit", tenant)};
 }
 
 // The lowest that has all that is used: 0.3.0, but for names that begin with a digit.

@@ -63,8 +63,11 @@ int share(const std::string& path) {
 
 int detach(const std::string& path) { return ::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0 ? 0 : errno; }
 
+// Root in a container may write here: a link that it leaves must not lead whoever reads or removes a ledger elsewhere. Before
+// Linux 5.10 the kernel does not know MS_NOSYMFOLLOW, and ignores it.
 int mount_at(const std::string& path, const char* options) {
-    return ::mount("rdmaquota", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) == 0 ? 0 : errno;
+    constexpr auto flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOSYMFOLLOW;
+    return ::mount("rdmaquota", path.c_str(), "tmpfs", flags, options) == 0 ? 0 : errno;
 }
 
 // What is mounted for the node has to be seen here too, or this process would go on below it: the mount above is shared.

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -25,8 +26,14 @@
 namespace rdmaquota {
 namespace {
 
-// Many jobs may begin and end at once. Slurm waits for each, so this is well below the plugin's limit.
+using Clock = std::chrono::steady_clock;
+
+// Many jobs may begin and end at once. Slurm waits for each, so this is well below the plugin's limit, all together.
 constexpr std::chrono::seconds patience{50};
+
+std::chrono::milliseconds until(Clock::time_point end) {
+    return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()), std::chrono::milliseconds(1));
+}
 constexpr off_t most_event_bytes = 256 * 1024;
 
 std::string policy_path(const std::string& directory) { return slurm_directory(directory) + "/policy.toml"; }
@@ -64,10 +71,19 @@ bool is_bounded_above(const Policy& policy, std::string_view tenant) {
     return false;
 }
 
-Result<void> divide(const std::string& directory, const std::string& tenant) {
+Result<void> divide(const std::string& directory, const std::string& tenant, Clock::time_point end) {
     const auto policy = running_policy(directory);
     if (!policy) return Error{policy.error()};
-    return is_bounded_above(*policy, tenant) ? divide_shares(directory, patience) : Result<void>();
+    return is_bounded_above(*policy, tenant) ? divide_shares(directory, until(end)) : Result<void>();
+}
+
+Result<void> remove_tenants(const std::string& directory, std::uint32_t job, Clock::time_point end) {
+    const auto policy = running_policy(directory);
+    if (!policy) return Error{policy.error()};
+    for (const auto& tenant : policy->tenants)
+        if (tenant.transient && is_tenant_of(tenant.name, job))
+            if (const auto gone = remove_transient(directory, tenant.name, until(end)); !gone) return Error{gone.error()};
+    return {};
 }
 
 }  // namespace
@@ -90,7 +106,8 @@ Result<std::optional<SlurmPolicy>> running_slurm(const std::string& directory) {
 }
 
 Result<void> begin_job(const std::string& directory, const SlurmJob& job, ScopeLimits limits) {
-    if (const auto ended = end_job(directory, job.id); !ended) return ended;
+    const auto end = Clock::now() + patience;
+    if (const auto ended = remove_tenants(directory, job.id, end); !ended) return ended;
     TenantPolicy tenant;
     tenant.name = tenant_of(job);
     Match match;
@@ -98,17 +115,12 @@ Result<void> begin_job(const std::string& directory, const SlurmJob& job, ScopeL
     match.members = {std::to_string(job.uid)};
     tenant.matches.push_back(std::move(match));
     tenant.limits[index(Scope::tenant)] = std::move(limits);
-    if (const auto added = add_transient(directory, std::move(tenant), patience); !added) return added;
-    return divide(directory, tenant_of(job));
+    if (const auto added = add_transient(directory, std::move(tenant), until(end)); !added) return added;
+    return divide(directory, tenant_of(job), end);
 }
 
 Result<void> end_job(const std::string& directory, std::uint32_t job) {
-    const auto policy = running_policy(directory);
-    if (!policy) return Error{policy.error()};
-    for (const auto& tenant : policy->tenants)
-        if (tenant.transient && is_tenant_of(tenant.name, job))
-            if (const auto gone = remove_transient(directory, tenant.name, patience); !gone) return Error{gone.error()};
-    return {};
+    return remove_tenants(directory, job, Clock::now() + patience);
 }
 
 void record_job_event(const std::string& directory, const SlurmJob& job, const std::string& text) {

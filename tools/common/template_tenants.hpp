@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include <sys/types.h>
+
 #include "tools/common/tenant_files.hpp"
 
 namespace rdmaquota {

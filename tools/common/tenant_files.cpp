@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "shm/ledger/ledger.hpp"
+#include "shm/lock_file.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/limits_writer.hpp"
 #include "tools/common/ledger_mount.hpp"
@@ -184,7 +185,13 @@ Result<std::string> put_ledger(const TenantPlace& place, const LedgerAccess& acc
     auto aside = Ledger::replace_unusable(path, access);
     if (!aside && remove_asides(place.here + "/ledgers")) aside = Ledger::replace_unusable(path, access);
     if (!aside) return aside;
-    if (auto given = give_rights(path, access); !given) return Error{given.error()};
+    auto given = give_rights(path, access);
+    if (!given) {  // whoever may write in its directory has taken files away
+        aside = Ledger::replace(path, access);
+        if (!aside) return aside;
+        given = give_rights(path, access);
+    }
+    if (!given) return Error{given.error()};
     return aside;
 }
 
@@ -199,11 +206,26 @@ void remove_unused_ledger(const TenantPlace& place) {
     fs::remove_all(place.here + "/ledgers", ignored);
 }
 
+namespace {
+
+// What tells whether somebody uses a ledger that cannot be read. True also where that cannot be found out.
+bool has_locks(const std::string& path) {
+    for (std::uint32_t first = 0; first < owner_slots; first += owners_per_lock_file) {
+        const auto file = LockFile::open_to_test(lock_path(path, first));
+        if (!file && ::access(lock_path(path, first).c_str(), F_OK) == 0) return true;
+        for (std::uint32_t slot = first; file && slot < first + owners_per_lock_file; ++slot)
+            if (file->holder(slot) != LockFile::Holder::nobody) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
 bool has_owners(const TenantPlace& place) {
     const auto path = ledger_path(place.here);
     Ledger::cut_growth(path);
     auto ledger = Ledger::open(path);
-    if (!ledger) return ::access(data_path(path).c_str(), F_OK) == 0;  // nobody knows
+    if (!ledger) return has_locks(path);
     ledger->reap();
     return !ledger->owners().empty();
 }

@@ -1,6 +1,7 @@
 // Text for people: safe to print, within what the terminal can show, in aligned columns.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>

@@ -9,11 +9,15 @@
 //
 // DIR/slurm/job-ID is there from prolog to epilog, for slurmstepd: "rdma TEXT" where the job has that option, then what
 // `rdmaquota slurm begin` printed.
+#include <strings.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -40,7 +44,9 @@ namespace {
 
 // That a prolog or an epilog may take; or what plugstack.conf says after the path: timeout=N.
 constexpr int longest_s = 120;
+constexpr int spare_s = 5;  // that it ends before Slurm would end it
 constexpr std::size_t longest_request = 1024;
+constexpr off_t most_event_bytes = 512 * 1024;  // the command begins another file before that
 constexpr const char* program = RDMAQUOTA_PROGRAM;
 constexpr const char* notes = RDMAQUOTA_RUNTIME_DIR "/slurm";
 
@@ -97,10 +103,33 @@ std::string given_option(spank_t spank) {
 
 std::string note_path(std::uint32_t job) { return fmt::format("{}/job-{}", notes, job); }
 
+// Where nothing is in force there is no place for it.
 void write_note(std::uint32_t job, const std::string& text) {
     const auto path = note_path(job);
     ::unlink(path.c_str());
-    if (!text.empty()) std::ofstream(path) << text;
+    if (text.empty()) return;
+    ::mkdir(notes, 0755);
+    std::ofstream(path) << text;
+}
+
+// Best effort: an event as `rdmaquota slurm begin` writes it (tools/common/slurm_jobs.cpp), where that could not.
+void record(std::uint32_t job, const std::string& text) {
+    std::timespec now{};
+    std::tm parts{};
+    char second[32] = "";
+    (void)std::timespec_get(&now, TIME_UTC);
+    if (::gmtime_r(&now.tv_sec, &parts) != nullptr) (void)std::strftime(second, sizeof second, "%FT%T", &parts);
+    SlurmJob its;
+    its.id = job;
+    if (const char* account = std::getenv("SLURM_JOB_ACCOUNT"); account != nullptr) its.account = account;
+    ::mkdir(notes, 0755);
+    const auto path = fmt::format("{}/events", notes);
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0 && status.st_size > most_event_bytes) return;
+    std::ofstream(path, std::ios::app)
+        << fmt::format(R"({{"source":"slurm","time":"{}.{:09}Z","kind":"job","tenant":{},"text":{}}})", second, now.tv_nsec,
+                       in_quotes(printable(tenant_of(its))), in_quotes(printable(text)))
+        << '\n';
 }
 
 // Slurm's own programs are beside slurmstepd, in ../bin.
@@ -113,11 +142,27 @@ std::string search_path() {
     return beside + "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 }
 
+// PrologEpilogTimeout of slurm.conf, after which Slurm ends a prolog, and drains the node; 0: there is none.
+int slurms_timeout() {
+    constexpr std::string_view key = "PrologEpilogTimeout";
+    const char* named = std::getenv("SLURM_CONF");
+    std::ifstream file(named == nullptr ? "/etc/slurm/slurm.conf" : named);
+    int seconds = 0;
+    for (std::string line; std::getline(file, line);) {
+        const auto begin = line.find_first_not_of(" \t"), equals = line.find('=');
+        if (begin == line.npos || equals == line.npos || ::strncasecmp(line.c_str() + begin, key.data(), key.size()) != 0) continue;
+        seconds = std::atoi(line.c_str() + equals + 1);
+    }
+    return seconds;
+}
+
 int timeout_of(int count, char** words) {
+    int timeout = longest_s;
     for (int i = 0; i < count; ++i)
         if (const std::string_view word(words[i]); word.starts_with("timeout="))
-            if (const int seconds = std::atoi(words[i] + 8); seconds > 0) return seconds;
-    return longest_s;
+            if (const int seconds = std::atoi(words[i] + 8); seconds > 0) timeout = seconds;
+    const int most = slurms_timeout();
+    return most > 0 ? std::min(timeout, std::max(most - spare_s, 1)) : timeout;
 }
 
 Ended run_program(std::vector<std::string> arguments, int timeout_s) {
@@ -145,8 +190,12 @@ void begin(spank_t spank, int timeout_s) {
     add(arguments, "--qos", std::getenv("SLURM_JOB_QOS"));
     add(arguments, "--rdma", rdma.c_str());
     auto ended = run_program(std::move(arguments), timeout_s);
-    if (ended.status < 0)
-        ended.output = fmt::format("rdmaquota: job {} has no RDMA quota of its own: {}\n", job, ended.output);
+    while (!ended.output.empty() && ended.output.back() == '\n') ended.output.pop_back();
+    if (ended.status < 0) {
+        const auto text = fmt::format("job {} has no RDMA quota of its own: {}", job, ended.output);
+        ended.output = "rdmaquota: " + text + "\n";
+        record(job, text);
+    }
     if (ended.status != 0) slurm_error("%s", ended.output.c_str());
     write_note(job, (rdma.empty() ? "" : "rdma " + printable(rdma) + "\n") + ended.output);
 }
@@ -162,6 +211,7 @@ void end(spank_t spank, int timeout_s) {
 // --- slurmstepd ------------------------------------------------------------------------------------
 
 struct Note {
+    bool exists = false;
     std::string rdma;
     std::vector<std::string> remarks;
 };
@@ -169,6 +219,7 @@ struct Note {
 Note read_note(std::uint32_t job) {
     Note note;
     std::ifstream file(note_path(job));
+    note.exists = file.is_open();
     for (std::string line; std::getline(file, line);) {
         if (line.starts_with("rdma ")) note.rdma = line.substr(5);
         if (line.starts_with("rdmaquota: ")) note.remarks.push_back(line);
@@ -180,10 +231,10 @@ bool is_first_step(std::uint32_t step) {
     return step == 0 || step == SLURM_BATCH_SCRIPT || step == SLURM_INTERACTIVE_STEP;
 }
 
-// The step's own option, where it is not the job's.
+// The step's own option, where it is not the job's. Without a note it is not known what the job's was.
 bool has_other_option(spank_t spank, const Note& note) {
     const auto own = given_option(spank);
-    return !own.empty() && printable(own) != note.rdma;
+    return note.exists && !own.empty() && printable(own) != note.rdma;
 }
 
 void tell(spank_t spank) {

@@ -2,6 +2,7 @@
 #include <string>
 
 #include <catch2/catch.hpp>
+#include <fmt/core.h>
 
 #include "policy/file/slurm_tables.hpp"
 #include "policy/pattern.hpp"
@@ -120,6 +121,10 @@ TEST_CASE("a request that is wrong is refused as a whole") {
         INFO(text);
         CHECK_FALSE(parse_job_request(text));
     }
+    std::string devices = "qp=1";
+    for (std::size_t i = 1; i < most_requested_devices; ++i) devices += fmt::format(",dev{}:qp=1,dev{}:cq=1", i, i);
+    CHECK(parse_job_request(devices));
+    CHECK_FALSE(parse_job_request(devices + ",one_more:qp=1"));
 }
 
 TEST_CASE("a job's tenant has a valid name, whatever its account") {

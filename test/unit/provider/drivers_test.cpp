@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "test/unit/provider/test_library.hpp"
 #include "test/unit/temporary_directory.hpp"
 
 using namespace rdmaquota;
@@ -31,7 +32,7 @@ TEST_CASE("providers are looked for beside the process's libibverbs first") {
 
 TEST_CASE("the first directory that has the provider counts") {
     const TemporaryDirectory empty, image, node;
-    const auto library = std::filesystem::path(TEST_LIBRARY_DIR) / "libredirected.so";
+    const auto library = test_library("libredirected.so");
     for (const auto* directory : {&image, &node})
         std::filesystem::copy(library, *directory / "libmade_up-rdmav34.so");
     const auto driver = load_driver("made_up", 34, {empty.path(), image.path(), node.path()});

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 
 #include "provider/dv/redirect.hpp"
+#include "test/unit/provider/test_library.hpp"
 
 using namespace rdmaquota::provider;
 
@@ -18,7 +19,7 @@ using Function = int();
 int ours() { return 42; }
 
 void* load(const char* name) {
-    void* handle = dlopen((std::string(TEST_LIBRARY_DIR) + "/" + name).c_str(), RTLD_LAZY);
+    void* handle = dlopen(test_library(name).c_str(), RTLD_LAZY);
     REQUIRE(handle);
     return handle;
 }

@@ -387,7 +387,7 @@ TEST_CASE("what the guard refuses is tried again for a moment") {
     errno = 0;
     CHECK(create(&pd, &attr) == nullptr);
     CHECK(errno == EDQUOT);
-    CHECK(calls == 6);
+    CHECK(calls == 9);
     CHECK(context.usage(Resource::qp) == 1);
 }
 
@@ -407,7 +407,7 @@ TEST_CASE("so is what fails with the errno that the policy denies with, and noth
         CHECK(errno == error);
         return calls;
     };
-    CHECK(calls_until_given_up(ENOMEM) == 6);
+    CHECK(calls_until_given_up(ENOMEM) == 9);
     CHECK(calls_until_given_up(EAGAIN) == 1);
     CHECK(calls_until_given_up(EINVAL) == 1);
     refused_with = EDQUOT;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <sys/types.h>
 
 #include "shm/policy/node_policy.hpp"
 #include "test/unit/temporary_directory.hpp"

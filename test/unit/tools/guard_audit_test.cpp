@@ -52,6 +52,27 @@ TEST_CASE("a difference that changes is left alone: something is being made") {
     }
 }
 
+TEST_CASE("what moves from file to file while they are read is left alone") {
+    Tables tables;
+    GuardAudit audit;
+    tables.files[0].held[kind_pd] = 1;  // each pass meets one of the four objects nowhere
+    for (int i = 0; i < 8; ++i) {
+        CHECK(tables.pass(audit) == 0);
+        ++tables.files[0].returns;
+    }
+    CHECK(tables.used() == 4);
+}
+
+TEST_CASE("another file in a file's place is not taken for it") {
+    Tables tables;
+    GuardAudit audit;
+    tables.used() = 5;
+    for (u64 i = 0; i < 8; ++i) {
+        tables.files[0].id += opener_slots;
+        CHECK(tables.pass(audit) == 0);
+    }
+}
+
 TEST_CASE("what nobody holds any more is given back") {
     Tables tables;
     GuardAudit audit;
@@ -80,4 +101,23 @@ TEST_CASE("a process's row that no file counts in is free") {
     CHECK(tables.rows[8].process == 0);
     CHECK(tables.rows[8].pid == 0);
     CHECK(tables.rows[8].used[kind_pd] == 0);
+}
+
+TEST_CASE("a process's row that a file is about to enter is not free") {
+    Tables tables;
+    GuardAudit audit;
+    tables.rows[8].process = 0xabc0001;
+    tables.files[0].enters_row = 8;
+    for (int i = 0; i < 5; ++i) CHECK(tables.pass(audit) == 0);
+    CHECK(tables.rows[8].process == 0xabc0001);
+}
+
+TEST_CASE("a process's row that files enter and leave while they are read is not free") {
+    Tables tables;
+    GuardAudit audit;
+    tables.rows[8].process = 0xabc0001;
+    for (int i = 0; i < 8; ++i) {
+        CHECK(tables.pass(audit) == 0);
+        ++tables.rows[8].entered;
+    }
 }

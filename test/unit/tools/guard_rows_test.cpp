@@ -108,6 +108,27 @@ TEST_CASE("a tenant whose mode is off is never refused, one in audit by what is 
     CHECK(tenants.row(rows, "daemons").limit[kind_pd] == unlimited);
 }
 
+TEST_CASE("an enforced limit is exceeded by who has some of what is too much, on one device or on all") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames());
+    tenants.add("job", 3);
+    tenants.add("trial", 3, Mode::audit);
+    rows.update(tenants.list, {"rxe0", "rxe1"});
+    const auto own = rows.stamp("job", "rxe0")->rows[0], elsewhere = rows.stamp("job", "rxe1")->rows[0];
+    const auto audited = rows.stamp("trial", "rxe0")->rows[0];
+    GuardAmounts pds{}, cqs{};
+    pds[kind_pd] = cqs[kind_cq] = 1;
+    tenants.rows[own].used[kind_pd] = tenants.rows[audited].used[kind_pd] = 3;
+    CHECK_FALSE(rows.is_exceeded(own, pds));
+    tenants.rows[elsewhere].used[kind_pd] = 1;
+    CHECK(rows.is_exceeded(own, pds));
+    tenants.rows[elsewhere].used[kind_pd] = 0;
+    tenants.rows[own].used[kind_pd] = tenants.rows[audited].used[kind_pd] = 4;
+    CHECK(rows.is_exceeded(own, pds));
+    CHECK_FALSE(rows.is_exceeded(own, cqs));
+    CHECK_FALSE(rows.is_exceeded(audited, pds));
+}
+
 TEST_CASE("all levels that a tenant may have are in its stamp, the node last") {
     Tenants tenants;
     GuardRows rows(tenants.rows.get(), GuardNames());

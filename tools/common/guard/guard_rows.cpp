@@ -82,7 +82,7 @@ bool GuardRows::update(const Members& tenants, const std::vector<std::string>& d
         follow(tenant, devices);
     }
     refresh_processes();
-    if (may_ == May::add) drop_unused(tenants, devices);
+    if (may_ == May::drop) drop_unused(tenants, devices);
     return std::exchange(known_, known) != known;
 }
 
@@ -247,10 +247,25 @@ void GuardRows::add_uses(std::string_view tenant, std::vector<CountedUse>& uses)
     }
 }
 
-bool GuardRows::is_exceeded(std::uint32_t number) const noexcept {
+// On all devices.
+std::uint64_t GuardRows::used_by(std::uint32_t tenant, std::uint32_t place) const noexcept {
+    std::uint64_t sum = rows_[tenant].used[place];
+    auto number = rows_[tenant].next;
+    for (int device = 1; device < most_guarded_devices && number != tenant; ++device) {
+        sum += rows_[number].used[place];
+        number = rows_[number].next;
+    }
+    return sum;
+}
+
+bool GuardRows::is_exceeded(std::uint32_t number, const GuardAmounts& by) const noexcept {
     const auto& row = rows_[number];
-    for (std::uint32_t place = 0; place < guard_resources; ++place)
+    if (row.enforced == 0) return false;
+    for (std::uint32_t place = 0; place < guard_resources; ++place) {
+        if (by[place] == 0) continue;
         if (row.used[place] > row.limit[place]) return true;
+        if (number >= process_rows && row.total != 0 && used_by(number, place) > rows_[row.total].limit[place]) return true;
+    }
     return false;
 }
 

@@ -8,6 +8,7 @@
 // One thread, and one process at a time. The program reads the rows at any time; a limit is one word.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -27,13 +28,16 @@ namespace rdmaquota {
 // The resource at a place of a row; none at those that have no limit.
 std::optional<Resource> guarded_resource(std::uint32_t place) noexcept;
 
+using GuardAmounts = std::array<u64, guard_resources>;
+
 class GuardRows {
 public:
     using Members = std::vector<ShareMember>;
 
-    // `follow`: changes the limits of rows that there are, since another process may add some.
-    enum class May : std::uint8_t { add, follow };
-    GuardRows(guard_row* rows, const GuardNames& names, May may = May::add);
+    // `follow`: changes the limits of rows that there are, since another process may add some. `add`: adds rows, too. `drop`: takes
+    // away those that nothing needs as well; only the sidecar can, which makes all forget whom a row was known for.
+    enum class May : std::uint8_t { follow, add, drop };
+    GuardRows(guard_row* rows, const GuardNames& names, May may = May::drop);
 
     // Follows tenants, devices and limits. True when tenants or devices are others than before, so that who was known must be
     // asked for again.
@@ -44,7 +48,8 @@ public:
 
     // The same for one who is not known: that of `default`, or of the node where there is no such tenant.
     std::optional<guard_stamp> waiting_stamp(std::string_view device) const;
-    bool is_exceeded(std::uint32_t row) const noexcept;
+    // An enforced limit of the row, of what there is something in `by`; a tenant's also over all devices.
+    bool is_exceeded(std::uint32_t row, const GuardAmounts& by) const noexcept;
 
     struct Meaning {
         std::string tenant;  // as it is shown
@@ -64,6 +69,7 @@ public:
     std::size_t without() const noexcept { return without_; }
 
 private:
+    std::uint64_t used_by(std::uint32_t tenant, std::uint32_t place) const noexcept;
     using Key = std::tuple<std::string, std::string, Scope>;  // tenant, device or "total", scope
     void enter(const Key& key, const std::string& name, std::uint32_t number);
     std::uint32_t have(const Key& key, std::string_view name);

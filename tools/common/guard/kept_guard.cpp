@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <memory>
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -53,8 +55,11 @@ struct KeptMaps {
     guard_row* rows = nullptr;
 };
 
+// What is the same is left alone: the kernel gives a value that was replaced to others while a program may still read it.
 void know(const KeptMaps& maps, const guard_who& who, const std::optional<guard_stamp>& stamp) {
-    if (stamp) bpf::put(maps.stamps, &who, &*stamp);
+    guard_stamp before;
+    if (!stamp || (bpf::get(maps.stamps, &who, &before) && std::memcmp(&before, &*stamp, sizeof before) == 0)) return;
+    bpf::put(maps.stamps, &who, &*stamp);
 }
 
 // A bound cgroup is known before anybody runs in it. Who is not known counts as `default` once the sidecar is gone for a while.
@@ -68,6 +73,22 @@ void introduce(const KeptMaps& maps, const GuardRows& rows, const std::string& d
     }
 }
 
+// One command at a time: two would give one row to two tenants.
+class Turn {
+public:
+    explicit Turn(const std::string& directory) : fd_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+        while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+        }
+    }
+    Turn(const Turn&) = delete;
+    ~Turn() {
+        if (fd_ >= 0) close(fd_);
+    }
+
+private:
+    int fd_;
+};
+
 Result<void> lead(const std::string& pins, const std::string& directory, GuardRows::May may) {
     const KeptMaps maps(pins);
     if (!maps.rows) {
@@ -75,6 +96,7 @@ Result<void> lead(const std::string& pins, const std::string& directory, GuardRo
         return {};
     }
     if (maps.rows[0].process != directory_mark(directory)) return {};
+    const Turn turn(pins);
     GuardRows rows(maps.rows, GuardNames(maps.names), may);
     const auto devices = machine_devices();
     rows.update(LimitedTenants(directory).list(), devices);

@@ -104,7 +104,8 @@ struct guard_row {
                    // `row_clears`: it is about to be
     u64 since;     // (process) when it started, in nanoseconds since boot; no two processes have this and the pid the same
     u32 process_class;  // (process) the row that its limits are taken from
-    u32 exceeded;  // (tenant) a bit for each resource of which it exceeded a limit, also one above it, by a way that cannot be refused
+    u32 exceeded;  // a bit for each resource of which it exceeded a limit, a tenant also one above it, by a way that cannot be refused
+    u64 entered;   // (process) how many files ever did
 };
 
 // Whose a row is: a tenant's by its key, on a device or for "total", for each of its processes (0) or as a whole (1). Names
@@ -122,7 +123,7 @@ struct guard_stamp {
     u32 process_class;  // 0: processes are not counted
     int deny_errno;
     u32 exempt;  // not 0: counts, and is never refused, also by what is above
-    u32 rows[guard_depth];
+    u32 rows[guard_depth];  // behind the last one: 0, which is nobody's
 };
 
 // Who opens a device, as far as it decides the tenant. What the policy's matches do not look at is `guard_any`; so are the
@@ -146,19 +147,25 @@ struct guard_file {
     u64 held[guard_resources];    // made or about to be made through it, by 64 bits' wrapping: `waited` is the rest
     u64 waited[guard_resources];
     u64 id;        // the opener's
+    u64 unstamped; // the same while it waits for the sidecar, and counts for the node only; then 0
     u64 since;     // when its process started
     u64 ids;       // of who opened it, also where the policy does not look at them, see guard_maker(); 0 for root
     u64 changing;  // bytes in `held` of re-registrations that have not ended
+    u64 returns;   // how often something of it was subtracted anywhere, by which the sidecar's audit knows what is at rest
     struct guard_who who;
     u32 pid;
     u32 uid, gid;  // of who opened it
-    u32 stamped;   // 0: waits for the sidecar, and counts for the node only
     u32 waits;
     u32 doubtful;  // it may have too many bytes, by what threads that had reserved nothing changed
     u32 process_row;
-    u32 learnt;    // 1 + a kind that was made beyond a limit by a method that is not known; 0: none was
+    u32 enters_row;  // the row that this is about to be, or another's, which the audit does not free
+    u32 zero;
+    u32 learnt;    // 1 + the kind that was made last by a method that is not known; 0: none was
+    u32 learnt_by; // that method
     u32 closely;   // looked at first, before room is taken
+    u32 meanwhile;  // how often something was made while it was not known whose the file is; 0: it is known that this was not too much
     struct guard_stamp waiting, stamp;
+    u64 settling;  // not 0: the sidecar is saying whose the file is, or one was that had this place
 };
 
 // A file by which a thread is opening a context.
@@ -167,16 +174,15 @@ struct opening {
     u64 thread;  // the last one's where both are not 0
 };
 
-// What a thread was allowed to make, until it has made it.
+// What a thread was allowed to make, until it has made it. Of what a method makes that is not known, the method is in `bytes`.
 struct reservation {
     u64 thread;  // its address; 0: free
     u64 opener;  // id
     u64 bytes;
     u32 kind;
     u8 displaced;  // not in its thread's first slot
-    u8 unknown;    // by a method that is not known
     u8 replaced;   // a re-registration has made an MR that has `bytes`, which ends the one before
-    u8 zero;
+    u8 zero[2];
 };
 
 // FNV-1a over 32-bit words; of ids in this order: user, group, how many groups, groups. Never 0 or guard_any.
@@ -188,7 +194,7 @@ enum { most_hashed_groups = 32, device_words = 16 };
 #define guard_alone_ns 5000000000ULL  // the sidecar is taken for gone when it was not seen for so long
 
 enum { guard_off = 0, guard_watch = 1, guard_deny = 2 };
-enum { told_pending = 0, told_refused = 1, told_exceeded = 2, told_killed = 3 };
+enum { told_pending = 0, told_refused = 1, told_exceeded = 2, told_killed = 3, told_early = 4 };
 
 struct guard_event {
     u32 what;
@@ -203,7 +209,8 @@ struct guard_event {
 };
 
 struct settle_request {
-    u64 id;  // the file's; 0: of none, only to be seen
+    u64 id;        // the file's; 0: of none, only to be seen
+    u64 forgives;  // not 0: what was made meanwhile was not too much; the stamp is not used
     struct guard_stamp stamp;
 };
 

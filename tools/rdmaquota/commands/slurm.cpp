@@ -88,10 +88,15 @@ int begin(SlurmJob job, const Options& options, const Session& session) {
     }
     if (!complete(**policy, job))
         remark(job, session, "Slurm does not tell account and QOS; their limits are not used");
-    auto limits = limits_of(**policy, job);
+    const auto allowed = limits_of(**policy, job);
+    auto limits = allowed;
     if (!options.rdma.empty()) lower(options.rdma, limits, job, session);
-    if (const auto begun = begin_job(session.directory, job, std::move(limits)); !begun)
-        return not_begun(job, session, begun.error());
+    auto begun = begin_job(session.directory, job, std::move(limits));
+    if (!begun && !options.rdma.empty()) {  // what a job asks for must not make it lose its tenant
+        remark(job, session, fmt::format("--rdma has no effect: {}", begun.error()));
+        begun = begin_job(session.directory, job, allowed);
+    }
+    if (!begun) return not_begun(job, session, begun.error());
     fmt::print("tenant {}\n", tenant_of(job));
     return status_done;
 }

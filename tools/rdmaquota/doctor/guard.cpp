@@ -76,7 +76,7 @@ void examine_guard(Findings& findings, const std::string& directory) {
     if (answer) return add_answer(findings, (*answer)["guard"]);
     if (!GuardPins::all().empty())
         return findings.push_back({Level::warning, "guard", "kept by the kernel with the limits that it had; no sidecar leads it"});
-    findings.push_back({Level::problem, "guard", "the policy asks for it, and no sidecar runs: " + answer.error()});
+    findings.push_back({Level::problem, "guard", "the policy asks for it, but " + answer.error()});
 }
 
 }  // namespace rdmaquota

@@ -114,7 +114,7 @@ void examine_provider(Findings& findings, const std::string& name, const std::st
     const auto subject = "provider " + name;
     const auto file = provider_file(name, pabi);
     if (!exists(file))
-        return findings.push_back({Level::warning, subject, file + " is missing; no program can use it"});
+        return findings.push_back({Level::warning, subject, file + " is missing; no program can use it: install it, or remove what names it in " + config::driver_dir});
     switch (adoption_of(memory, resolved(file))) {
         case Adoption::adopted:
             return findings.push_back({Level::ok, subject, "adopted"});
@@ -145,14 +145,8 @@ std::string load_providers(const std::string& ours) {
     return said + outcome;
 }
 
-void examine_providers(Findings& findings, const std::vector<std::string>& names, const std::string& pabi) {
-    const auto ours = fmt::format("{}/librdmaquota-rdmav{}.so", config::provider_dir, pabi);
-    if (!exists(ours))
-        return findings.push_back(
-            {Level::problem, "private ABI",
-             fmt::format("{} is missing: this version of rdmaquota does not know private ABI {}, or "
-                         "is not installed; nothing is limited",
-                         ours, pabi)});
+void examine_providers(Findings& findings, const std::vector<std::string>& names, const std::string& pabi,
+                       const std::string& ours) {
     const Probe probe([&ours] { return load_providers(ours); });
     const auto memory = ProcessMemory::open(probe.pid());
     if (!probe.answer().ends_with("loaded") || !memory)
@@ -164,16 +158,7 @@ void examine_providers(Findings& findings, const std::vector<std::string>& names
         if (name != "rdmaquota") examine_provider(findings, name, pabi, probe, *memory);
 }
 
-void examine_libibverbs(Findings& findings) {
-    const auto library = loaded_from("libibverbs.so.1");
-    if (library.empty())
-        return findings.push_back({Level::problem, "libibverbs", "the loader finds no libibverbs.so.1"});
-    const auto file = resolved(library);
-    const auto pabi = private_abi(file);
-    if (pabi.empty())
-        return findings.push_back({Level::problem, "libibverbs", file + ": has no private ABI that can be named"});
-    findings.push_back({Level::ok, "libibverbs", fmt::format("{}, private ABI {}", file, pabi)});
-    const auto names = driver_names();
+void examine_registration(Findings& findings, const std::vector<std::string>& names) {
     const auto registration = fmt::format("{}/rdmaquota.driver", config::driver_dir);
     if (std::find(names.begin(), names.end(), "rdmaquota") == names.end())
         findings.push_back(
@@ -181,7 +166,30 @@ void examine_libibverbs(Findings& findings) {
              registration + " is missing or does not say 'driver rdmaquota': libibverbs does not load us; " + registering()});
     else
         findings.push_back({Level::ok, "registration", fmt::format("{} names us", config::driver_dir)});
-    examine_providers(findings, names, pabi);
+}
+
+// False where no provider of ours can be loaded, so that nothing is registered either.
+bool examine_libibverbs(Findings& findings) {
+    const auto problem = [&](const char* subject, std::string text) {
+        findings.push_back({Level::problem, subject, std::move(text)});
+        return false;
+    };
+    const auto library = loaded_from("libibverbs.so.1");
+    if (library.empty()) return problem("libibverbs", "the loader finds no libibverbs.so.1: install libibverbs");
+    const auto file = resolved(library);
+    const auto pabi = private_abi(file);
+    if (pabi.empty())
+        return problem("libibverbs", file + " has no private ABI that can be named: rdmaquota takes rdma-core's libibverbs");
+    findings.push_back({Level::ok, "libibverbs", fmt::format("{}, private ABI {}", file, pabi)});
+    const auto ours = fmt::format("{}/librdmaquota-rdmav{}.so", config::provider_dir, pabi);
+    if (!exists(ours))
+        return problem("private ABI", fmt::format("{} is missing: this version of rdmaquota does not know private ABI {}, or is "
+                                                  "not installed; nothing is limited: install a newer rdmaquota",
+                                                  ours, pabi));
+    const auto names = driver_names();
+    examine_registration(findings, names);
+    examine_providers(findings, names, pabi, ours);
+    return true;
 }
 
 // --- shadow libraries --------------------------------------------------------------------------------
@@ -333,8 +341,7 @@ void examine_kernel(Findings& findings) {
 
 Findings examine_node(const std::string& directory) {
     Findings findings;
-    examine_libibverbs(findings);
-    examine_shadows(findings);
+    if (examine_libibverbs(findings)) examine_shadows(findings);
     examine_policy(findings, directory);
     examine_tenants(findings, directory);
     examine_old_programs(findings, directory);

@@ -60,7 +60,11 @@ std::string slurm_conf(int pid) {
 }
 
 void examine_slurmd(Findings& findings, int pid) {
-    if (file_text(fmt::format("/proc/{}/maps", pid)).find(plugin_name) == std::string::npos)
+    const auto maps = file_text(fmt::format("/proc/{}/maps", pid));
+    if (maps.find(fmt::format("{} (deleted)", plugin_name)) != std::string::npos)
+        say(findings, Level::warning,
+            fmt::format("slurmd (pid {}) has loaded the plugin of an earlier version: restart slurmd; jobs go on", pid));
+    else if (maps.find(plugin_name) == std::string::npos)
         say(findings, Level::problem,
             fmt::format("slurmd (pid {}) has not loaded the plugin, so jobs get no tenant: see that plugstack.conf has "
                         "'optional {}', then restart slurmd; jobs go on",
@@ -83,20 +87,28 @@ void examine_cgroups(Findings& findings) {
 
 // --- jobs ------------------------------------------------------------------------------------------
 
-// Numbers of jobs that have a cgroup below `scope`.
-void add_jobs(const fs::path& scope, std::vector<std::uint32_t>& jobs) {
+struct JobCgroups {
+    std::vector<std::uint32_t> jobs;  // by number
+    std::string unnumbered;           // one that has another name; empty: none
+};
+
+void add_jobs(const fs::path& scope, JobCgroups& found) {
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(scope, error))
-        if (const auto name = entry.path().filename().string(); name.starts_with("job_"))
-            if (const auto number = number_in<std::uint32_t>(std::string_view(name).substr(4))) jobs.push_back(*number);
+    for (const auto& entry : fs::directory_iterator(scope, error)) {
+        const auto name = entry.path().filename().string();
+        if (!entry.is_directory(error) || name == "system") continue;  // slurmstepd's own
+        const auto number = name.starts_with("job_") ? number_in<std::uint32_t>(std::string_view(name).substr(4)) : std::nullopt;
+        if (number) found.jobs.push_back(*number);
+        else found.unnumbered = name;
+    }
 }
 
-std::vector<std::uint32_t> jobs_with_cgroups() {
-    std::vector<std::uint32_t> jobs;
+JobCgroups job_cgroups() {
+    JobCgroups found;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator("/sys/fs/cgroup/system.slice", error))
-        if (entry.path().filename().string().ends_with("slurmstepd.scope")) add_jobs(entry.path(), jobs);
-    return jobs;
+        if (entry.path().filename().string().ends_with("slurmstepd.scope")) add_jobs(entry.path(), found);
+    return found;
 }
 
 std::optional<std::uint32_t> job_of(const std::string& tenant) {
@@ -126,7 +138,13 @@ Missing missing(const std::vector<std::uint32_t>& jobs, const std::vector<std::u
 }
 
 void examine_jobs(Findings& findings, const std::string& directory) {
-    const auto running = jobs_with_cgroups(), known = jobs_with_tenants(directory);
+    const auto [running, unnumbered] = job_cgroups();
+    const auto known = jobs_with_tenants(directory);
+    if (!unnumbered.empty())
+        return say(findings, Level::problem,
+                   fmt::format("Slurm names jobs' cgroups by another name than their number ({}), so their tenants hold nobody: "
+                               "put CgroupJobIdPaths=yes into cgroup.conf, and restart slurmd",
+                               unnumbered));
     if (const auto without = missing(running, known); without.count != 0)
         say(findings, Level::problem,
             fmt::format(

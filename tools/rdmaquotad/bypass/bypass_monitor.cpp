@@ -115,7 +115,9 @@ void BypassMonitor::new_policy(const Sidecar& asked) {
         said_unbounded_.clear();
     }
     asked_ = asked;
-    if (watch_ && guarded_ != (asked.guard != GuardMode::off)) open_watch();
+    if (!watch_ || guarded_ == (asked.guard != GuardMode::off)) return;
+    const LongStep step;
+    open_watch();
 }
 
 void BypassMonitor::end() { backstop_.put_back_all(); }
@@ -125,7 +127,7 @@ void BypassMonitor::watch_events() {
     attached_(guard());
     if (fd_ == watch_->fd()) return;
     fd_ = watch_->fd();
-    ready_ = loop_.watch(fd_, EPOLLIN, [this](std::uint32_t) { take_events(); }, Urgency::first);
+    ready_ = loop_.watch(fd_, EPOLLIN, [this](std::uint32_t) { take_events(); });
 }
 
 void BypassMonitor::take_events() {

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include <sys/types.h>
+
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/dynamic/question.hpp"
 

@@ -4,6 +4,9 @@
 #include <ctime>
 #include <system_error>
 
+#include <fmt/core.h>
+#include <systemd/sd-daemon.h>
+
 #include "tools/rdmaquotad/core/log.hpp"
 
 namespace rdmaquota {
@@ -19,6 +22,10 @@ struct Loop::Body : std::enable_shared_from_this<Loop::Body> {
 };
 
 namespace {
+
+bool runs = false;  // from when on systemd's watchdog waits
+
+void let_watchdog_wait(std::uint64_t us) { ::sd_notify(0, fmt::format("WATCHDOG_USEC={}", us).c_str()); }
 
 int check(int result, const char* what) {
     if (result < 0) throw std::system_error(-result, std::generic_category(), what);
@@ -113,9 +120,18 @@ Loop::Source Loop::on_signal(int number, std::function<void()> call) {
 // may take longer than it waits.
 int Loop::run() {
     check(sd_event_set_watchdog(event_, 1), "cannot serve the watchdog");
+    runs = true;
     return check(sd_event_loop(event_), "the event loop failed");
 }
 
 void Loop::stop(int status) { sd_event_exit(event_, status); }
+
+LongStep::LongStep() {
+    if (runs && ::sd_watchdog_enabled(0, &usual_us_) > 0) let_watchdog_wait(std::uint64_t{600} * 1000 * 1000);
+}
+
+LongStep::~LongStep() {
+    if (usual_us_ != 0) let_watchdog_wait(usual_us_);
+}
 
 }  // namespace rdmaquota

@@ -50,4 +50,17 @@ private:
     sd_event* event_ = nullptr;
 };
 
+// While there is one, systemd's watchdog waits for ten minutes instead of WatchdogSec: for a step within the loop that takes
+// as long as the kernel does, which checks the guard's program in a second or two, and in minutes on an emulated machine.
+class LongStep {
+public:
+    LongStep();
+    LongStep(const LongStep&) = delete;
+    LongStep& operator=(const LongStep&) = delete;
+    ~LongStep();
+
+private:
+    std::uint64_t usual_us_ = 0;  // 0: nobody watches
+};
+
 }  // namespace rdmaquota

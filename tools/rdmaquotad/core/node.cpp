@@ -113,8 +113,12 @@ Tenant* Node::find(std::string_view key) {
 std::string Node::tenant_of(std::uint32_t pid) const {
     if (!policy_) return tenants_.empty() ? std::string(default_tenant) : tenants_.begin()->first;
     const auto subject = ProcessSubject::of(static_cast<pid_t>(pid));
-    if (!subject) return std::string(default_tenant);
-    auto key = policy_->find(subject->view()).tenant;
+    return subject ? tenant_of(*subject) : std::string(default_tenant);
+}
+
+std::string Node::tenant_of(const ProcessSubject& subject) const {
+    if (!policy_) return tenants_.empty() ? std::string(default_tenant) : tenants_.begin()->first;
+    auto key = policy_->find(subject.view()).tenant;
     return tenants_.contains(key) ? key : std::string(default_tenant);
 }
 

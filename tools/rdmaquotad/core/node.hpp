@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "shm/policy/node_policy.hpp"
+#include "tools/common/subject.hpp"
 #include "tools/rdmaquotad/core/look_schedule.hpp"
 #include "tools/rdmaquotad/core/tenant.hpp"
 
@@ -59,6 +60,7 @@ public:
     // The tenant of a process by the node's matches; that of the directory where there are none. `default` for one that
     // is gone or in a tenant that is not there.
     std::string tenant_of(std::uint32_t pid) const;
+    std::string tenant_of(const ProcessSubject& subject) const;
     // Whether this daemon may change limits.
     bool writable() const noexcept { return writable_; }
 

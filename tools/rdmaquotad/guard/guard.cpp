@@ -16,15 +16,24 @@ namespace {
 constexpr auto between_same = std::chrono::seconds(1);
 constexpr std::size_t most_told = 4096;
 
-SidecarKind kind_of(u32 what) {
-    if (what == told_refused) return "refused";
-    return what == told_killed ? SidecarKind("killed") : SidecarKind("exceeded");
+bool is_refusal(const guard_event& event) { return event.what == told_refused || event.what == told_early; }
+
+SidecarKind kind_of(const guard_event& event) {
+    if (is_refusal(event)) return "refused";
+    return event.what == told_killed ? SidecarKind("killed") : SidecarKind("exceeded");
 }
 
 std::string comm_of(const guard_event& event) { return {event.comm, strnlen(event.comm, sizeof event.comm)}; }
 
 Json whose(const guard_event& event, const GuardRows::Meaning& meaning) {
     return Json{{"tenant", meaning.tenant}, {"pid", event.pid}, {"uid", event.uid}, {"comm", comm_of(event)}, {"device", meaning.device}};
+}
+
+std::string reason(const guard_event& event, const GuardRows::Meaning& meaning, Resource resource) {
+    if (event.what == told_early) return "its tenant is not known yet, and its user has made enough meanwhile";
+    return fmt::format("{} uses {} of {} by the kernel's count",
+                       meaning.scope == Scope::process ? "the process" : "tenant " + meaning.tenant,
+                       format_amount(resource, event.used), format_amount(resource, event.limit));
 }
 
 Json cell_json(const guard_row& row, u32 place) {
@@ -61,7 +70,7 @@ void Guard::follow(GuardProgram* program) {
     if (program == nullptr) return;
     parts_.emplace(node_, *program);
     program->rows()[0].process = directory_mark(node_.directory());
-    parts_->ready = loop_.watch(program->fd(), EPOLLIN, [this](std::uint32_t) { take_events(); }, Urgency::first);
+    parts_->ready = loop_.watch(program->fd(), EPOLLIN, [this](std::uint32_t) { take_events(); });
     began_ = program->was_kept() ? Clock::time_point::min() : Clock::now();
     log(Priority::notice, fmt::format("the guard is on: {}", name(mode_)));
 }
@@ -80,6 +89,7 @@ void Guard::apply_mode() {
     turned_off_ = before == guard_off || !__atomic_compare_exchange_n(&mode, &before, wanted, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     const bool judges = began_ == Clock::time_point::min() || Clock::now() - began_ >= spares_for;
     __atomic_store_n(parts_->program.words().judges, judges ? 1 : 0, __ATOMIC_RELEASE);
+    __atomic_store_n(parts_->program.words().settles, judges ? 1 : 0, __ATOMIC_RELEASE);
 }
 
 // This one refuses before another version's ends; whatever kills this process in between leaves one that does.
@@ -97,7 +107,8 @@ void Guard::keep() {
 void Guard::update(const std::vector<std::string>& devices) {
     if (!parts_ || !node_.usable()) return;
     const auto policy = node_.policy() != nullptr ? node_.policy()->id() : 0;
-    if (parts_->rows.update(limited_tenants(node_), devices) || std::exchange(policy_, policy) != policy)
+    const bool others = parts_->rows.update(limited_tenants(node_), devices);
+    if (std::exchange(policy_, policy) != policy || others || parts_->owners.is_crowded())
         parts_->owners.introduce_all(devices);
     parts_->owners.settle();
     parts_->audit.pass(parts_->program.rows(), parts_->program.files());
@@ -108,15 +119,14 @@ void Guard::update(const std::vector<std::string>& devices) {
 }
 
 void Guard::take_events() {
-    bool pending = false;
     for (const auto& event : parts_->program.events())
-        if (event.what == told_pending) pending = true;
-        else tell(event);
-    if (pending && node_.usable()) parts_->owners.settle();
+        if (event.what != told_pending) tell(event);
+    const auto waited = __atomic_load_n(parts_->program.words().waited, __ATOMIC_ACQUIRE);
+    if (std::exchange(parts_->waited, waited) != waited && node_.usable()) parts_->owners.settle();
 }
 
 void Guard::tell(const guard_event& event) {
-    auto& count = event.what == told_refused ? counts_.refused : event.what == told_killed ? counts_.killed : counts_.exceeded;
+    auto& count = is_refusal(event) ? counts_.refused : event.what == told_killed ? counts_.killed : counts_.exceeded;
     ++count;
     if (told_.size() > most_told) told_.clear();
     auto& told = told_[{event.what, event.pid, event.row, event.resource}];
@@ -134,11 +144,9 @@ void Guard::tell(const guard_event& event) {
     auto json = whose(event, *meaning);
     json.update({{"resource", info(*resource).name}, {"scope", name(meaning->scope)}, {"requested", amount},
                  {"used", event.used}, {"limit", event.limit}, {"times", times}});
-    events_.emit(Priority::warning, kind_of(event.what), std::move(json),
-                 fmt::format("pid {} ({}), {} more {} on {}: {} uses {} of {} by the kernel's count{}", event.pid, comm_of(event),
-                             format_amount(*resource, amount), info(*resource).name, meaning->device,
-                             meaning->scope == Scope::process ? "the process" : "tenant " + meaning->tenant,
-                             format_amount(*resource, event.used), format_amount(*resource, event.limit),
+    events_.emit(Priority::warning, kind_of(event), std::move(json),
+                 fmt::format("pid {} ({}), {} more {} on {}: {}{}", event.pid, comm_of(event), format_amount(*resource, amount),
+                             info(*resource).name, meaning->device, reason(event, *meaning, *resource),
                              times == 1 ? "" : fmt::format(", {} times", times)));
 }
 

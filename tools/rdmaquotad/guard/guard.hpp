@@ -62,6 +62,7 @@ public:
 private:
     struct Parts {
         GuardProgram& program;
+        std::uint32_t waited = 0;  // how many files had waited when it was last looked whose they are
         GuardRows rows;
         GuardOwners owners;
         GuardAudit audit;

@@ -8,8 +8,6 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "policy/subject_text.hpp"
-#include "tools/common/file_text.hpp"
 #include "tools/common/guard/guard_who.hpp"
 #include "tools/rdmaquotad/bypass/process_info.hpp"
 
@@ -17,7 +15,7 @@ namespace rdmaquota {
 namespace {
 
 // As the program computes it.
-u64 hash_of(const ProcessIds& ids) {
+u64 hash_of(const Subject& ids) {
     if (!ids.user || !ids.group || ids.groups.size() > most_hashed_groups) return 0;
     u64 hash = GUARD_HASH_BEGIN;
     hash = GUARD_HASH_NEXT(hash, *ids.user);
@@ -27,14 +25,18 @@ u64 hash_of(const ProcessIds& ids) {
     return GUARD_HASH_END(hash);
 }
 
-ProcessIds ids_of(std::uint32_t pid) { return process_ids(file_text(fmt::format("/proc/{}/status", pid))); }
-
 // Still whoever opened the file, not root after an exec of a program that is set-user-ID or set-group-ID. Root itself may become
 // a user.
-bool is_user(const guard_file& file) {
-    if (file.uid == 0) return true;
-    const auto ids = ids_of(file.pid);
-    return ids.user == file.uid && ids.group == file.gid;
+bool is_user(const guard_file& file, const Subject& now) {
+    return file.uid == 0 || (now.user == file.uid && now.group == file.gid);
+}
+
+// Asked after `now` was read, this process was there then. A process that is gone, whose pid another one has, or that has become
+// another user meanwhile, is in `default`.
+bool is_opener(const guard_file& file, const Subject& now) {
+    const auto info = process_info(file.pid);
+    if (!info || !is_user(file, now)) return false;
+    return info->start_time == file.since / (1'000'000'000ULL / static_cast<u64>(::sysconf(_SC_CLK_TCK)));
 }
 
 }  // namespace
@@ -52,15 +54,19 @@ bool GuardOwners::knows_ids() const { return node_.policy() != nullptr && node_.
 
 namespace {
 
-// Whom the program sees when this process opens a device now; nothing for one that has too many groups, or is gone.
-std::optional<guard_who> who_is(std::uint32_t pid, bool by_cgroup, bool by_ids) {
+// A thread that had begun to count before it was known whose the file is moves in a moment what waited.
+void await_moved(const guard_file& file, u64 id) {
+    for (int i = 0; i < 100 && file.id == id && (file.waits & waits_moved) == 0; ++i) ::usleep(10);
+}
+
+// Whom the program sees when such a process opens a device; nothing for one that has too many groups, or is gone.
+std::optional<guard_who> who_is(const Subject& subject, bool by_cgroup, bool by_ids) {
     guard_who who{guard_any, guard_any, 0, 0};
     if (by_ids) {
-        const auto ids = ids_of(pid);
-        who.ids = hash_of(ids);
-        who.uid = ids.user.value_or(0);
+        who.ids = hash_of(subject);
+        who.uid = subject.user.value_or(0);
     }
-    if (by_cgroup) who.cgroup = cgroup_id(std::string(cgroup_path(file_text(fmt::format("/proc/{}/cgroup", pid)))));
+    if (by_cgroup) who.cgroup = cgroup_id(std::string(subject.cgroup));
     if (who.ids == 0 || who.cgroup == 0) return std::nullopt;
     return who;
 }
@@ -68,6 +74,7 @@ std::optional<guard_who> who_is(std::uint32_t pid, bool by_cgroup, bool by_ids) 
 }  // namespace
 
 void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
+    introduced_ = std::chrono::steady_clock::now();
     const auto& words = program_.words();
     __atomic_store_n(words.asks_cgroup, knows_cgroups(), __ATOMIC_RELAXED);
     __atomic_store_n(words.asks_ids, knows_ids(), __ATOMIC_RELAXED);
@@ -78,8 +85,9 @@ void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
         const auto name = entry.path().filename().string();
-        if (name.find_first_not_of("0123456789") == name.npos)
-            introduce(static_cast<std::uint32_t>(std::stoul(name)), devices);
+        if (name.find_first_not_of("0123456789") != name.npos) continue;
+        if (const auto subject = ProcessSubject::of(static_cast<pid_t>(std::stoul(name)))) introduce(*subject, devices);
+        program_.settle(0, {});  // of many processes this takes long, and the sidecar is there all the time
     }
     program_.know_only(told_);
 }
@@ -92,54 +100,65 @@ void GuardOwners::introduce_bound(const std::vector<std::string>& devices) {
 }
 
 void GuardOwners::know(const guard_who& who, const guard_stamp& stamp) {
-    program_.know(who, stamp);
-    told_.insert(GuardProgram::bytes_of(who));
+    if (program_.know(who, stamp)) told_.insert(GuardProgram::bytes_of(who));
 }
 
-// Who is another one by the end of this was looked at in the middle of a change.
-void GuardOwners::introduce(std::uint32_t pid, const std::vector<std::string>& devices) {
-    const auto before = who_is(pid, knows_cgroups(), knows_ids());
-    if (!before) return;
-    const auto tenant = node_.tenant_of(pid);
-    const auto after = who_is(pid, knows_cgroups(), knows_ids());
-    if (!after || after->ids != before->ids || after->uid != before->uid || after->cgroup != before->cgroup) return;
+bool GuardOwners::is_crowded() const {
+    return told_.size() > most_told && std::chrono::steady_clock::now() - introduced_ >= between_introductions;
+}
+
+// Both its tenant and how the program knows it are found by what was read once: it may become another one at any moment.
+void GuardOwners::introduce(const ProcessSubject& subject, const std::vector<std::string>& devices) {
+    const auto who = who_is(subject.view(), knows_cgroups(), knows_ids());
+    if (!who) return;
+    const auto tenant = node_.tenant_of(subject);
     for (const auto& device : devices)
-        if (const auto stamp = rows_.stamp(tenant, device))
-            know({before->cgroup, before->ids, device_hash(device), before->uid}, *stamp);
+        if (const auto stamp = rows_.stamp(tenant, device)) know({who->cgroup, who->ids, device_hash(device), who->uid}, *stamp);
 }
 
 void GuardOwners::settle() {
     program_.settle(0, {});
     const auto* files = program_.files();
-    for (std::uint32_t i = 0; i < opener_slots; ++i)
-        if (files[i].id != 0 && files[i].stamped == 0) settle(files[i], program_.words().openers[i]);
+    std::vector<const guard_file*> makers;
+    for (std::uint32_t i = 0; i < opener_slots; ++i) {
+        if (files[i].unstamped != 0) settle(files[i], program_.words().openers[i]);
+        if (files[i].meanwhile != 0) makers.push_back(&files[i]);
+    }
+    for (const auto* file : makers)  // once all count where they belong
+        if (const auto id = file->id; is_within(*file) && file->id == id) program_.forgive(id);
 }
 
-// A process that is gone, whose pid another one has, or that has become another user meanwhile, is in `default`.
-bool GuardOwners::is_opener(const guard_file& file) {
-    const auto now = process_info(file.pid);
-    if (!now || !is_user(file)) return false;
-    return now->start_time == file.since / (1'000'000'000ULL / static_cast<u64>(::sysconf(_SC_CLK_TCK)));
+// Nothing of it waits any more, and it exceeds no limit.
+bool GuardOwners::is_within(const guard_file& file) const {
+    return (file.waits & waits_moved) != 0 && !is_exceeded(file);
+}
+
+// A limit of something that was made by the file, too.
+bool GuardOwners::is_exceeded(const guard_file& file) const {
+    GuardAmounts made;
+    for (u32 place = 0; place < guard_resources; ++place) made[place] = file.waited[place] + file.held[place];
+    const auto& stamp = file.stamp;
+    return std::any_of(stamp.rows, stamp.rows + stamp.count, [&](u32 row) { return rows_.is_exceeded(row, made); });
 }
 
 // Who made too much while it was not known makes nothing the next time until it is known: else whoever makes cgroups could do
 // so again and again.
 void GuardOwners::settle(const guard_file& file, const kernel_use& opener) {
-    const auto id = file.id;
+    const auto id = file.unstamped;
     const guard_who user{0, file.ids, file.who.device, 0};
-    const auto pid = file.pid;
     const std::string device(opener.device, strnlen(opener.device, sizeof opener.device));
-    const auto tenant = node_.tenant_of(pid);
-    const bool there = is_opener(file);  // asked after that: then it was there all the time
-    const auto stamp = rows_.stamp(there ? tenant : default_tenant, device);
-    if (!stamp || file.id != id) return;
+    const auto subject = ProcessSubject::of(static_cast<pid_t>(file.pid));
+    const bool there = subject && is_opener(file, subject->view());
+    const auto stamp = rows_.stamp(there ? node_.tenant_of(*subject) : std::string(default_tenant), device);
+    if (!stamp) program_.forgive(id);  // what has no row, no limit holds for
+    if (!stamp || id == 0 || file.id != id) return;
     if (!program_.settle(id, *stamp)) return;
-    const bool exceeded = std::any_of(stamp->rows, stamp->rows + stamp->count, [&](u32 row) { return rows_.is_exceeded(row); });
-    if (user.ids != 0 && exceeded && greedy_.size() < most_greedy) {
+    await_moved(file, id);
+    if (user.ids != 0 && is_exceeded(file) && greedy_.size() < most_greedy) {
         know(user, *stamp);  // at once, since it may open another device meanwhile
         greedy_.insert(GuardProgram::bytes_of(user));
     }
-    if (there) introduce(pid, {device});
+    if (there) introduce(*subject, {device});
 }
 
 }  // namespace rdmaquota

@@ -2,12 +2,14 @@
 // for others it asks. One thread.
 #pragma once
 
+#include <chrono>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "tools/rdmaquotad/core/node.hpp"
 #include "tools/common/guard/guard_rows.hpp"
+#include "tools/common/subject.hpp"
+#include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/kernel/guard_program.hpp"
 
 namespace rdmaquota {
@@ -18,16 +20,20 @@ public:
 
     // Matches, tenants or devices are others: tells anew whose all are that run now.
     void introduce_all(const std::vector<std::string>& devices);
+    // So many are known that it is time to forget those who are gone. Whoever makes cgroups or has many ids could fill the table.
+    bool is_crowded() const;
     // Settles all that wait. One on a device that has no rows yet waits for the next call.
     void settle();
 
 private:
-    static constexpr std::size_t most_greedy = 4096;
+    static constexpr std::size_t most_greedy = 4096, most_told = 48 << 10;  // of 64 Ki that the program can know
+    static constexpr std::chrono::seconds between_introductions{10};
 
-    void introduce(std::uint32_t pid, const std::vector<std::string>& devices);
+    void introduce(const ProcessSubject& subject, const std::vector<std::string>& devices);
     void introduce_bound(const std::vector<std::string>& devices);
     void settle(const guard_file& file, const kernel_use& opener);
-    static bool is_opener(const guard_file& file);
+    bool is_within(const guard_file& file) const;
+    bool is_exceeded(const guard_file& file) const;
     void know(const guard_who& who, const guard_stamp& stamp);
     bool knows_cgroups() const;
     bool knows_ids() const;
@@ -35,7 +41,8 @@ private:
     const Node& node_;
     GuardProgram& program_;
     const GuardRows& rows_;
-    std::set<std::string> told_;    // of the last introduction
+    std::chrono::steady_clock::time_point introduced_;
+    std::set<std::string> told_;    // since the last introduction
     std::set<std::string> greedy_;  // users who made too much while they were not known
 };
 

@@ -29,6 +29,7 @@ struct Look {
 const Look looks[] = {
     {"ib_uverbs_rereg_mr", "on_rereg_end", If::always, false},
     {"ib_uverbs_ioctl", "on_ioctl_end", If::always, false},
+    {"ib_uverbs_write", "on_write_end", If::always, false},
     {"bpf_lsm_file_ioctl_compat", "on_ioctl_compat", If::hooks, false},
     {"bpf_lsm_file_permission", "on_write", If::hooks, false},
     {"bpf_lsm_file_ioctl", "on_ioctl", If::hooks, true},
@@ -63,6 +64,8 @@ Result<void> list_files(int program) {
     return {};
 }
 
+constexpr std::size_t most_events = 1024;  // at once: whoever is refused again and again must not keep the sidecar from all else
+
 // The kernel runs a program for a security hook also where another thread is in it. Older ones do not, where a thread that
 // waits for memory would keep it from looking at others; they have no such function.
 constexpr const char* looks_always = "__bpf_prog_enter_sleepable_recur";
@@ -86,6 +89,7 @@ struct GuardProgram::Parts {
         : object(of), words(its), version(its_version), run(runs) {}
     Parts(const Parts&) = delete;
     ~Parts() {
+        *words.settles = 0;
         ring_buffer__free(ring);
         if (kept) run.close();
         if (mode) munmap(mode, sizeof *mode);
@@ -101,10 +105,19 @@ struct GuardProgram::Parts {
         return into != nullptr;
     }
 
+    bool run_settle(settle_request request) const {
+        bpf_test_run_opts options{};
+        options.sz = sizeof options;
+        options.ctx_in = &request;
+        options.ctx_size_in = sizeof request;
+        return bpf_prog_test_run_opts(run.settle, &options) == 0;
+    }
+
     Result<void> open() {
         const auto take = [](void* parts, void* data, std::size_t) {
-            static_cast<Parts*>(parts)->events.push_back(*static_cast<const guard_event*>(data));
-            return 0;
+            auto& events = static_cast<Parts*>(parts)->events;
+            events.push_back(*static_cast<const guard_event*>(data));
+            return events.size() < most_events ? 0 : -EAGAIN;  // the rest at the next call
         };
         ring = ring_buffer__new(bpf_map__fd(table(object, "guard_events")), take, this, nullptr);
         if (!ring || !map("rows", rows, guard_rows) || !map("files", files, opener_slots) ||
@@ -181,17 +194,16 @@ std::vector<guard_event> GuardProgram::events() {
     return std::exchange(parts_->events, {});
 }
 
-bool GuardProgram::settle(u64 file, const guard_stamp& stamp) {
-    settle_request request{file, stamp};
-    bpf_test_run_opts options{};
-    options.sz = sizeof options;
-    options.ctx_in = &request;
-    options.ctx_size_in = sizeof request;
-    return bpf_prog_test_run_opts(parts_->run.settle, &options) == 0;
-}
+bool GuardProgram::settle(u64 file, const guard_stamp& stamp) { return parts_->run_settle({file, 0, stamp}); }
+void GuardProgram::forgive(u64 file) { parts_->run_settle({file, 1, {}}); }
 
-void GuardProgram::know(const guard_who& who, const guard_stamp& stamp) {
-    bpf_map__update_elem(table(parts_->object, "stamps"), &who, sizeof who, &stamp, sizeof stamp, BPF_ANY);
+// What is the same is left alone: the kernel gives a value that was replaced to others while a program may still read it.
+bool GuardProgram::know(const guard_who& who, const guard_stamp& stamp) {
+    auto* stamps = table(parts_->object, "stamps");
+    guard_stamp before;
+    const bool there = bpf_map__lookup_elem(stamps, &who, sizeof who, &before, sizeof before, 0) == 0;
+    if (there && std::memcmp(&before, &stamp, sizeof stamp) == 0) return true;
+    return bpf_map__update_elem(stamps, &who, sizeof who, &stamp, sizeof stamp, BPF_ANY) == 0;
 }
 
 std::vector<guard_who> GuardProgram::known() const {

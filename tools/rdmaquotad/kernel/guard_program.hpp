@@ -21,6 +21,8 @@ public:
     // Words of the program, which it changes or reads at any time.
     struct Words {
         const kernel_use* openers;  // [opener_slots]: of the files
+        u32* settles;               // not 0: settle() is called as soon as a file waits
+        const u32* waited;          // how many files have waited for that
         u32* judges;                // not 0: who makes too much by a way that is not looked at is killed
         u32 *asks_cgroup, *asks_ids;  // what the policy's matches look at
         u32* lists_all;               // not 0: the list of what was made goes through files that were seen being opened, too
@@ -55,8 +57,10 @@ public:
 
     // Says whose a file is that waits for it. False when it waits no more.
     bool settle(u64 file, const guard_stamp& stamp);
+    // Says of a file that was settled that what was made meanwhile was not too much.
+    void forgive(u64 file);
     // The same for all that are opened from now on.
-    void know(const guard_who& who, const guard_stamp& stamp);
+    bool know(const guard_who& who, const guard_stamp& stamp);  // false: there is no room
     std::vector<guard_who> known() const;
     // Takes back what was known of others than these.
     void know_only(const std::set<std::string>& kept);  // by `bytes_of`

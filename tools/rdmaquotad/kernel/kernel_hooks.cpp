@@ -3,7 +3,7 @@
 namespace rdmaquota {
 namespace {
 
-constexpr std::uint8_t fentry = 1, preempted = 2, kprobe = 4;
+constexpr std::uint8_t fentry = 1, preempted = 2, kprobe = 4, directly = 8, mixed = preempted | directly;
 
 constexpr const char* all_old =
     "no process is seen to open a device: all figures are taken from netlink where it has them";
@@ -26,17 +26,18 @@ const Hook hooks[] = {
     {fentry, "ib_uverbs_rereg_mr", {"on_rereg_mr"}, other_lengths},
     {fentry, "proc_exit_connector", {"on_exit"}, late_return},
     {fentry, "alloc_commit_idr_uobject", {"on_commit"}, nullptr},
-    {preempted | kprobe, "ib_rdmacg_uncharge", {"probe_uncharge"}, nullptr},
-    {preempted, "uverbs_destroy_ufile_hw", {"probe_close"}, nullptr},
-    {preempted, "alloc_abort_idr_uobject", {"probe_abort"}, failed_on_demand},
-    {preempted, "ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG", {"probe_device_memory"}, device_memory},
-    {preempted, "ib_umem_odp_get", {"probe_demand"}, on_demand},
-    {preempted, "ib_umem_odp_alloc_implicit", {"probe_demand_implicit"}, implicit_on_demand},
-    {preempted, "ib_uverbs_open_qp", {"on_open_qp_end", "probe_open_qp"}, second_handles},
-    {preempted, "ib_uverbs_rereg_mr", {"probe_rereg_mr"}, other_lengths},
-    {preempted | kprobe, "proc_exit_connector", {"probe_exit"}, late_return},
+    {mixed | kprobe, "ib_rdmacg_uncharge", {"probe_uncharge"}, nullptr},
+    {mixed, "uverbs_destroy_ufile_hw", {"probe_close"}, nullptr},
+    {mixed, "alloc_abort_idr_uobject", {"probe_abort"}, failed_on_demand},
+    {mixed, "ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG", {"probe_device_memory"}, device_memory},
+    {mixed, "ib_umem_odp_get", {"probe_demand"}, on_demand},
+    {mixed, "ib_umem_odp_alloc_implicit", {"probe_demand_implicit"}, implicit_on_demand},
+    {mixed, "ib_uverbs_open_qp", {"on_open_qp_end", "probe_open_qp"}, second_handles},
+    {mixed, "ib_uverbs_rereg_mr", {"probe_rereg_mr"}, other_lengths},
+    {mixed | kprobe, "proc_exit_connector", {"probe_exit"}, late_return},
     {preempted | kprobe, "alloc_commit_idr_uobject", {"probe_commit"}, nullptr},
-    {fentry | preempted, "ib_init_ucontext", {"on_open"}, all_old},
+    {directly, "alloc_commit_idr_uobject", {"probe_commit_directly"}, nullptr},
+    {fentry | mixed, "ib_init_ucontext", {"on_open"}, all_old},
     {kprobe, "ib_init_ucontext", {"probe_opened", "probe_opening"}, all_old},
 };
 

@@ -9,8 +9,11 @@
 namespace rdmaquota {
 
 // How to watch: by fentry and fexit; the same with kprobes where another thread could be preempted in an fentry program,
-// which the kernel then skips; by kprobes alone (bpf/probes.bpf.h).
-enum class Way : std::uint8_t { fentry = 1, preempted = 2, kprobe = 4 };
+// which the kernel then skips; the same where kprobes read memory as directly as fentry programs; by kprobes alone
+// (bpf/probes.bpf.h).
+enum class Way : std::uint8_t { fentry = 1, preempted = 2, kprobe = 4, directly = 8 };
+
+inline bool is_mixed(Way way) { return way == Way::preempted || way == Way::directly; }
 
 struct Hook {
     std::uint8_t ways;

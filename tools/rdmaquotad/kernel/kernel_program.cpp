@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -29,14 +30,29 @@
 namespace rdmaquota {
 namespace {
 
+constexpr std::size_t most_events = 4096;  // at once
+
 constexpr const char* unknown_to_kprobes =
     "fentry cannot be used here, kprobes are: mr_bytes counts on-demand and device memory and does not follow "
     "ibv_rereg_mr, qp counts second handles of shared XRC QPs";
 
-// The kernel counts how often it skips a program by kprobe or fprobe since Linux 6.7, as this function is in it.
-bool counts_skipped_probes() {
-    static const bool counts = KernelFunctions().has("bpf_iter_task_new");
-    return counts;
+// What the running kernel can, by functions that came to it at the same time: count how often it skips a program by kprobe or
+// fprobe (Linux 6.7), and take memory of no type in bpf_rdonly_cast() (6.17).
+struct Abilities {
+    bool counts_skipped_probes, reads_directly;
+};
+const Abilities& abilities() {
+    static const auto found = [] {
+        const KernelFunctions functions;
+        return Abilities{functions.has("bpf_iter_task_new"), functions.has("bpf_strlen")};
+    }();
+    return found;
+}
+
+constexpr Way ways[] = {Way::directly, Way::preempted, Way::fentry, Way::kprobe};  // the best first
+
+Way best_way(bool preempts) {
+    return !preempts ? Way::fentry : abilities().reads_directly ? Way::directly : Way::preempted;
 }
 
 constexpr const char* skipped_by_preemption =
@@ -88,7 +104,7 @@ struct KernelProgram::Parts {
     std::string version() const {
         std::size_t bytes = 0;
         const auto* object = kernel_counts::elf_bytes(&bytes);
-        return program_version(object, bytes) + (way == Way::preempted ? "-preempted" : "");
+        return program_version(object, bytes) + (way == Way::preempted ? "-preempted" : way == Way::directly ? "-directly" : "");
     }
 
     Result<void> open() {
@@ -125,7 +141,7 @@ struct KernelProgram::Parts {
     }
 
     Result<void> load(const KernelFunctions& types, bool guarded) {
-        light_probes = way == Way::preempted && types.has("register_fprobe_syms");
+        light_probes = is_mixed(way) && types.has("register_fprobe_syms");
         if (auto opened = open(); !opened) return opened;
         bpf_program* any = nullptr;
         bpf_object__for_each_program(any, skeleton->obj) bpf_program__set_autoload(any, false);
@@ -140,7 +156,7 @@ struct KernelProgram::Parts {
     }
 
     void depend_on(const Hook& hook, const char* name, int program) {
-        const bool late = hook.unknown == late_return || (way == Way::preempted && !is_probe(name));
+        const bool late = hook.unknown == late_return || (is_mixed(way) && !is_probe(name));
         (late ? made_up : counting).push_back(program);
     }
 
@@ -170,7 +186,8 @@ struct KernelProgram::Parts {
     }
 
     GuardProgram::Words guard_words() const {
-        return {memory->openers, &memory->guard_judges, &memory->guard_asks_cgroup, &memory->guard_asks_ids, &memory->lists_all};
+        return {memory->openers, &memory->guard_settles, &memory->guard_waited, &memory->guard_judges, &memory->guard_asks_cgroup,
+                &memory->guard_asks_ids, &memory->lists_all};
     }
 
     Result<void> attach_guard() {
@@ -227,8 +244,9 @@ struct KernelProgram::Parts {
 
     Result<void> listen() {
         const auto take = [](void* parts, void* data, std::size_t) {
-            static_cast<Parts*>(parts)->events.push_back(*static_cast<const kernel_event*>(data));
-            return 0;
+            auto& events = static_cast<Parts*>(parts)->events;
+            events.push_back(*static_cast<const kernel_event*>(data));
+            return events.size() < most_events ? 0 : -EAGAIN;  // the rest at the next call
         };
         ring = ring_buffer__new(bpf_map__fd(skeleton->maps.events), take, this, nullptr);
         if (!ring) return Error{fmt::format("the BPF program's events cannot be read: {}", reason(errno))};
@@ -246,9 +264,10 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
         return Error{"the kernel would tell pids of the node's pid namespace, and this one has its own"};
     keep_verifier_words();
     const bool preempts = guarded && preempts_threads();
+    const auto best = best_way(preempts);
     if (guarded) {
         auto parts = std::make_unique<Parts>();
-        parts->way = preempts ? Way::preempted : Way::fentry;
+        parts->way = best;
         if (std::vector<std::string> unseen; parts->take_over(unseen)) {
             blind.insert(blind.end(), unseen.begin(), unseen.end());
             return KernelProgram(std::move(parts));
@@ -258,8 +277,7 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
     if (!types.any()) return Error{"the kernel has no type information (/sys/kernel/btf/vmlinux)"};
     if (is_locked_down()) return Error{std::string(locked_down)};
     std::string why;
-    for (const auto way : {Way::preempted, Way::fentry, Way::kprobe}) {
-        if (way == Way::preempted && !preempts) continue;
+    for (const auto way : std::span(std::find(std::begin(ways), std::end(ways), best), std::end(ways))) {
         if (way == Way::kprobe && guarded) break;  // the caller tries again without the guard
         auto parts = std::make_unique<Parts>();
         parts->way = way;
@@ -288,7 +306,7 @@ KernelTables& KernelProgram::tables() noexcept { return parts_->tables; }
 u64 KernelProgram::lost() const noexcept { return parts_->memory->lost; }
 u64 KernelProgram::missed() const noexcept { return Parts::misses(parts_->counting); }
 u64 KernelProgram::late() const noexcept { return Parts::misses(parts_->made_up); }
-bool KernelProgram::tells_misses() const noexcept { return parts_->way != Way::preempted || counts_skipped_probes(); }
+bool KernelProgram::tells_misses() const noexcept { return !is_mixed(parts_->way) || abilities().counts_skipped_probes; }
 GuardProgram* KernelProgram::guard() noexcept { return parts_->guard ? &*parts_->guard : nullptr; }
 
 }  // namespace rdmaquota

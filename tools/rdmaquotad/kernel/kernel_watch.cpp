@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "tools/common/boot_clock.hpp"
+#include "tools/rdmaquotad/core/loop.hpp"
 #include "tools/rdmaquotad/kernel/kernel_program.hpp"
 
 namespace rdmaquota {
@@ -183,9 +184,12 @@ struct KernelWatch::State {
     }
 
     void attach_what_is_missing() {
-        const auto waited = std::time(nullptr) - tried;
-        if (!program && waited >= seconds_between_tries) attach();
-        else if (program && guarded && !program->guard() && waited >= seconds_between_guard_tries) attach_guard();
+        const bool lacks_guard = program && guarded && !program->guard();
+        if (program && !lacks_guard) return;
+        if (std::time(nullptr) - tried < (lacks_guard ? seconds_between_guard_tries : seconds_between_tries)) return;
+        const LongStep step;
+        if (lacks_guard) attach_guard();
+        else attach();
     }
 
     // From the next listing on, netlink's figures are used for every process in it.

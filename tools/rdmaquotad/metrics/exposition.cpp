@@ -5,19 +5,6 @@
 #include "policy/printable.hpp"
 
 namespace rdmaquota {
-namespace {
-
-// Tenants can write any device name into the ledger.
-std::string escaped(std::string_view text) {
-    std::string result;
-    for (const char c : printable(text)) {
-        if (c == '"' || c == '\\') result += '\\';
-        result += c;
-    }
-    return result;
-}
-
-}  // namespace
 
 void Exposition::begin(std::string_view name, std::string_view type, std::string_view help) {
     name_ = name;
@@ -27,7 +14,8 @@ void Exposition::begin(std::string_view name, std::string_view type, std::string
 void Exposition::sample(Labels labels, std::uint64_t value) {
     text_ += std::exchange(head_, {}) + name_;
     for (const char* before = "{"; const auto& [label, content] : labels) {
-        text_ += fmt::format("{}{}=\"{}\"", before, label, escaped(content));
+        // Tenants can write any device name into the ledger.
+        text_ += fmt::format("{}{}={}", before, label, in_quotes(printable(content)));
         before = ",";
     }
     text_ += fmt::format("{} {}\n", labels.size() == 0 ? "" : "}", value);

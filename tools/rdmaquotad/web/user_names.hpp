@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include <sys/types.h>
+
 #include "tools/common/names.hpp"
 
 namespace rdmaquota {

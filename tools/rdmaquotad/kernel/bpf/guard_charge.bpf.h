@@ -1,9 +1,9 @@
-// Charging: what an object takes from each row of its file, whether there is room, and who exceeds a limit anyhow.
+// Charging: what an object takes from each row of its file, and whether there is room.
 #pragma once
 
 #include "guard_waiting.bpf.h"
 
-enum { object_place = guard_object * sizeof(u64), looks_at_excess = 64 };
+enum { object_place = guard_object * sizeof(u64) };
 
 // What an object of a kind changes in each row, and by how much. Found once for all rows; a figure's place is in bytes.
 struct amounts {
@@ -29,10 +29,27 @@ static __always_inline u64 *used_of(u64 *limit) {
 }
 static __always_inline u32 named(u64 place) { return place / sizeof(u64) + 1; }
 
+// Most things have no bytes: so they get a loop of their own.
+static __always_inline struct amounts without_bytes(struct amounts it) {
+    it.bytes = 0;
+    return it;
+}
+
 static __always_inline void add(u64 *figures, const struct amounts *it, u64 sign) {
     if (it->counted) __sync_fetch_and_add(figure(figures, it->place), sign);
     if (it->object) __sync_fetch_and_add(&figures[guard_object], sign);
     if (it->bytes) __sync_fetch_and_add(figure(figures, it->bytes_place), sign * it->bytes);
+}
+
+// The same to what a row uses. The place of `used` becomes a part of each instruction.
+static __always_inline void add_to_row(struct guard_row *of, const struct amounts *it, u64 sign) {
+    u64 *of_kind = figure(of->limit, it->place), *of_bytes = figure(of->limit, it->bytes_place);
+    asm volatile("" : "+r"(of_kind));
+    if (it->counted) __sync_fetch_and_add(used_of(of_kind), sign);
+    if (it->object) __sync_fetch_and_add(&of->used[guard_object], sign);
+    if (!it->bytes) return;
+    asm volatile("" : "+r"(of_bytes));
+    __sync_fetch_and_add(used_of(of_bytes), sign * it->bytes);
 }
 
 static __always_inline bool has_place(struct guard_row *of, u64 place, u64 amount) {
@@ -74,47 +91,59 @@ static __always_inline void put_figure(struct guard_row *of, u64 place, u64 amou
     __sync_fetch_and_add(used_of(figure(of->limit, place)), -amount);
 }
 
-// All or nothing: 0, or the resource without room, + 1.
-static __always_inline u32 take(struct guard_row *of, const struct amounts *it) {
-    u32 lacking;
-    if (it->counted && !take_figure(of, it->place, 1)) {
-        lacking = named(it->place);
-        goto no_kind;
-    }
-    if (it->object && !take_figure(of, object_place, 1)) {
-        lacking = guard_object + 1;
-        goto no_object;
-    }
-    if (!it->bytes || take_figure(of, it->bytes_place, it->bytes)) return 0;
-    lacking = named(it->bytes_place);
+// All or nothing. False: there is no room for something. It does not say for what, which would cost each creation a sixth of this.
+static __always_inline bool take(struct guard_row *of, const struct amounts *it) {
+    if (it->counted && !take_figure(of, it->place, 1)) goto no_kind;
+    if (it->object && !take_figure(of, object_place, 1)) goto no_object;
+    if (!it->bytes || take_figure(of, it->bytes_place, it->bytes)) return true;
     put_figure(of, it->bytes_place, it->bytes);
 no_object:
     if (it->object) put_figure(of, object_place, 1);
 no_kind:
     if (it->counted) put_figure(of, it->place, 1);
-    return lacking;
+    return false;
 }
 
-__attribute__((noinline)) int refuse(u32 file, u32 row, u32 resource, u64 bytes) {
+__attribute__((noinline)) int refuse_as(u32 what, u32 file, u32 row, u32 resource, u64 bytes) {
     struct guard_file *it = file_at(file);
     struct guard_row *of = row_at(row);
     if (of && resource < guard_resources) __sync_fetch_and_add(&of->refused[resource], 1);
-    tell_guard(told_refused, file, row, resource, bytes);
+    tell_guard(what, file, row, resource, bytes);
     return it ? stamp_in_force(it)->deny_errno : 0;
+}
+
+static __always_inline int refuse(u32 file, u32 row, u32 resource, u64 bytes) {
+    return refuse_as(told_refused, file, row, resource, bytes);
+}
+
+// A row of a stamp, of which `mask` gives the number.
+static __always_inline struct guard_row *masked_row(struct guard_row *all, u64 number, u64 mask) {
+    struct guard_row *of;
+    asm volatile("%0 &= %1" : "+r"(number) : "r"(mask));
+    of = &all[number];
+    asm volatile("" : "+r"(of));  // so that it is found once
+    return of;
 }
 
 // In a loop that calls nothing, and is unrolled where the compiler can do that, which makes it fast.
 static __always_inline void add_to_rows(struct guard_row *all, const struct guard_stamp *stamp, const struct amounts *amounts,
                                         u64 sign) {
     u64 mask = row_mask();
-    u32 count = stamp->count;
 #pragma clang loop unroll(full)
     for (u32 i = 0; i < guard_depth; ++i) {
-        if (i >= opaque(count)) break;  // else the compiler makes one bound of both, and unrolls nothing
-        struct guard_row *of = &all[stamp->rows[i] & mask];
-        asm volatile("" : "+r"(of));  // so that it is found once
-        add(of->used, amounts, sign);
+        u32 number = stamp->rows[i];
+        if (number == 0) break;
+        add_to_row(masked_row(all, number, mask), amounts, sign);
     }
+}
+
+// To a file and its rows. What the file holds is raised first and lowered last: so a thread that stops in between makes the rows
+// seem too low to the sidecar's audit, never too high, and nobody gets room that is not there.
+static __always_inline void add_to_all(struct guard_row *all, const struct guard_stamp *stamp, u64 *held,
+                                       const struct amounts *amounts, u64 sign) {
+    if (sign == 1) add(held, amounts, sign);
+    add_to_rows(all, stamp, amounts, sign);
+    if (sign != 1) add(held, amounts, sign);
 }
 
 // shift() of a file that waits, or waited just now.
@@ -124,9 +153,9 @@ __attribute__((noinline)) int shift_waiting(u64 id, u32 kind, u64 bytes, u64 sig
     struct guard_file *it = file_at((u32)id);
     bool waits;
     if (!all || !it) return 0;
+    note_return(it);
     waits = begin_waiting(it, (u32)id);
-    add_to_rows(all, waiting_or_not(it, waits), &amounts, sign);
-    add(held_by(it, waits), &amounts, sign);
+    add_to_all(all, waiting_or_not(it, waits), held_by(it, waits), &amounts, sign);
     if (waits) leave_waiting(it, (u32)id);
     return 0;
 }
@@ -139,14 +168,18 @@ __attribute__((noinline)) int shift(u64 id, u32 kind, u64 bytes, u64 sign) {
     if (!all || !it || it->id != id) return 0;  // closed: all was given back
     asm volatile("" : "+r"(it));  // so that it is found once
     if (!has_moved(it)) return shift_waiting(id, kind, bytes, sign);
+    note_return(it);
     if (!amounts.object) {
-        add_to_rows(all, &it->stamp, &amounts, sign);
-        add(it->held, &amounts, sign);
+        add_to_all(all, &it->stamp, it->held, &amounts, sign);
         return 0;
     }
     amounts.counted = amounts.object = true;  // which makes a loop of its own for most
-    add_to_rows(all, &it->stamp, &amounts, sign);
-    add(it->held, &amounts, sign);
+    if (bytes) {
+        add_to_all(all, &it->stamp, it->held, &amounts, sign);
+        return 0;
+    }
+    amounts = without_bytes(amounts);
+    add_to_all(all, &it->stamp, it->held, &amounts, sign);
     return 0;
 }
 
@@ -168,12 +201,12 @@ __attribute__((noinline)) int look_closely(u32 file, u32 kind, u64 bytes, bool w
 __attribute__((noinline)) int row_takes(u32 row, u32 kind, u64 bytes) {
     struct amounts amounts = amounts_of(kind, bytes);
     struct guard_row *of = row_at(row);
-    u32 lacking, resource;
+    u32 lacking = 0, resource;
     bool taken;
     if (!of) return 0;
-    lacking = take(of, &amounts);
-    taken = !lacking;
-    if (taken && of->total) lacking = total_lacks(row, kind, bytes, 0);
+    taken = take(of, &amounts);
+    if (!taken) lacking = own_lacks(of, &amounts, 1) ?: named(amounts.place);  // by now there may be room again
+    else if (of->total) lacking = total_lacks(row, kind, bytes, 0);
     if (!lacking) return 0;
     if (of->enforced && guard_mode == guard_deny) {
         if (taken) add(of->used, &amounts, -1ULL);
@@ -185,16 +218,18 @@ __attribute__((noinline)) int row_takes(u32 row, u32 kind, u64 bytes) {
     return 0;
 }
 
-// What the first rows of a file have given.
-__attribute__((noinline)) int give_back(u32 file, u32 kind, u64 bytes, u32 rows, bool waits) {
+// What a file holds and its rows before the one that refused have given.
+__attribute__((noinline)) int give_back(u32 file, u32 kind, u64 bytes, u32 refusing, bool waits) {
     struct amounts amounts = amounts_of(kind, bytes);
     struct guard_file *it = file_at(file);
     const struct guard_stamp *stamp = waiting_or_not(it, waits);
+    if (it) note_return(it);
     for (u32 i = 0; stamp && i < guard_depth; ++i) {
-        if (i >= rows) break;
+        if (i >= stamp->count || stamp->rows[i] == refusing) break;
         struct guard_row *of = row_at(stamp->rows[i]);
         if (of) add(of->used, &amounts, -1ULL);
     }
+    if (it) add(held_by(it, waits), &amounts, -1ULL);
     return 0;
 }
 
@@ -203,15 +238,29 @@ __attribute__((noinline)) int take_closely(u32 file, u32 kind, u64 bytes, bool w
     struct amounts amounts = amounts_of(kind, bytes);
     struct guard_file *it = file_at(file);
     const struct guard_stamp *stamp = waiting_or_not(it, waits);
+    if (it) add(held_by(it, waits), &amounts, 1);
     for (u32 i = 0; stamp && i < guard_depth; ++i) {
         if (i >= stamp->count) break;
         u32 row = stamp->rows[i], lacking = row_takes(row, kind, bytes);
         if (!lacking) continue;
-        give_back(file, kind, bytes, i, waits);
+        give_back(file, kind, bytes, row, waits);
         return refuse(file, row, lacking - 1, bytes);
     }
-    if (it) add(held_by(it, waits), &amounts, 1);
     return 0;
+}
+
+// While it is not known whose the file is. What counts it is the node's row, the last one.
+__attribute__((noinline)) int refuse_early(u32 file, u32 kind, u64 bytes) {
+    struct guard_file *it = file_at(file);
+    u32 last = it ? it->waiting.count - 1 : guard_depth;
+    return it && last < guard_depth ? refuse_as(told_early, file, it->waiting.rows[last], place_of(kind), bytes) : uncountable();
+}
+
+// 0, or the errno to refuse with.
+__attribute__((noinline)) int look_meanwhile(u32 file, u32 kind, u64 bytes) {
+    struct guard_file *it = file_at(file);
+    if (!it || guard_mode != guard_deny || makes_meanwhile(it, kind == kind_handle)) return 0;
+    return refuse_early(file, kind, bytes);
 }
 
 // Looks first and raises then, so that others do not meet what is refused anyway.
@@ -223,136 +272,60 @@ static __always_inline int charge_closely(u32 file, u32 kind, u64 bytes) {
     if (it->stamp.exempt) return shift(it->id, kind, bytes, 1);  // 0
     waits = begin_waiting(it, file);
     refused = guard_mode == guard_deny ? look_closely(file, kind, bytes, waits) : 0;
+    if (!refused && waits) refused = look_meanwhile(file, kind, bytes);
     if (!refused) refused = take_closely(file, kind, bytes, waits);
     if (waits) leave_waiting(it, file);
     return refused;
 }
 
+// False, and which row refused, whose figures are as before. The loop calls nothing, and is unrolled where the compiler can do
+// that (-Wno-pass-failed: elsewhere without a word), which makes it fast.
+static __always_inline bool take_from_rows(struct guard_row *all, const struct guard_stamp *stamp, const struct amounts *amounts,
+                                           struct guard_row **refusing) {
+    u64 mask = row_mask();
+#pragma clang loop unroll(full)
+    for (u32 i = 0; i < guard_depth; ++i) {
+        struct guard_row *of;
+        u32 number = stamp->rows[i];
+        if (number == 0) break;
+        of = masked_row(all, number, mask);
+        if (!of->total && take(of, amounts)) continue;
+        *refusing = of;
+        return false;
+    }
+    return true;
+}
+
+// The same of what the file holds, and its rows.
+static __always_inline bool take_at_once(struct guard_row *all, struct guard_file *it, struct amounts amounts,
+                                         struct guard_row **refusing) {
+    amounts.counted = amounts.object = true;  // which makes a loop of its own for most
+    if (amounts.bytes) {
+        add(it->held, &amounts, 1);
+        return take_from_rows(all, &it->stamp, &amounts, refusing);
+    }
+    amounts = without_bytes(amounts);
+    add(it->held, &amounts, 1);
+    return take_from_rows(all, &it->stamp, &amounts, refusing);
+}
+
 // Takes from all rows of the file, or from none. 0, or the errno to refuse with. Does what charge_closely() does for most
 // requests, and leaves to it what is not simple: a file without a context, a context, one that is exempt, limits for the sum
 // over devices, a row without room. A file that met one of the last two goes on so: what is refused again and again must not be
-// raised before. The loop calls nothing, and is unrolled where the compiler can do that (-Wno-pass-failed: elsewhere without a
-// word), which makes it fast.
+// raised before.
 __attribute__((noinline)) int charge(u32 file, u32 kind, u64 bytes) {
     struct amounts amounts = amounts_of(kind, bytes);
-    struct guard_row *all = all_rows(), *of;
+    struct guard_row *all = all_rows(), *refusing;
     struct guard_file *it = file_at(file);
-    u64 mask = row_mask();
-    u32 count, taken;
     if (!it || !all) return 0;
-    if (it->closely || it->stamp.exempt || !amounts.object) return charge_closely(file, kind, bytes);
-    amounts.counted = amounts.object = true;
-    asm volatile("" : "+r"(it));  // so that it is found once
-    count = it->stamp.count;
-#pragma clang loop unroll(full)
-    for (taken = 0; taken < guard_depth; ++taken) {
-        if (taken >= count) {
-            add(it->held, &amounts, 1);
-            return 0;
-        }
-        of = &all[it->stamp.rows[taken] & mask];
-        asm volatile("" : "+r"(of));  // so that it is found once
-        if (of->total || take(of, &amounts)) break;
+    if (!it->closely && amounts.object) {
+        asm volatile("" : "+r"(it));  // so that it is found once
+        if (take_at_once(all, it, amounts, &refusing)) return 0;
+        it->closely = 1;
+        all = all_rows();  // again, so that it is not kept until here
+        if (all) give_back(file, kind, bytes, (u32)((char *)refusing - (char *)all) / sizeof *all, false);
     }
-    if (taken == guard_depth) {
-        add(it->held, &amounts, 1);
-        return 0;
-    }
-    it->closely = 1;
-    give_back(file, kind, bytes, taken, false);
     return charge_closely(file, kind, bytes);
 }
 
 static __always_inline void uncharge(u64 id, u32 kind, u64 bytes) { shift(id, kind, bytes, -1ULL); }
-
-// The row of the tenant that a file belongs to; none while that is not known.
-static __always_inline struct guard_row *own_row(const struct guard_file *it) {
-    return is_owner_known(it) ? row_at(it->stamp.rows[it->process_row ? 1 : 0]) : 0;
-}
-
-__attribute__((noinline)) int row_lacks(u32 row, u32 kind, u64 bytes) {
-    struct guard_row *of = row_at(row);
-    return of ? lacks(of, row, kind, bytes, 0) : 0;
-}
-
-// Of what was made anyhow: what the row has too much of, + 1; 0: nothing. Looks more than once, since another's request may
-// have raised the row for a moment, to be refused.
-__attribute__((noinline)) int row_excess(u32 row, u32 kind, u64 bytes) {
-    u32 lacking = 0;
-    for (u32 i = 0; i < looks_at_excess; ++i)
-        if ((lacking = row_lacks(row, kind, bytes)) == 0) return 0;
-    return lacking;
-}
-
-// 1: the limit is enforced, and the tenant's row names from now on what was exceeded.
-__attribute__((noinline)) int blame(u32 file, u32 row, u32 lacking) {
-    const struct guard_row *of = row_at(row);
-    struct guard_file *it = file_at(file);
-    struct guard_row *own = it ? own_row(it) : 0;
-    if (!of || !of->enforced) return 0;
-    if (own && row >= process_rows) __sync_fetch_and_or(&own->exceeded, 1U << (lacking - 1) % guard_resources);
-    return 1;
-}
-
-__attribute__((noinline)) int row_exceeds(u32 file, u32 row, u32 kind, u64 bytes) {
-    u32 lacking = row_excess(row, kind, bytes);
-    if (!lacking) return 0;
-    tell_guard(told_exceeded, file, row, lacking - 1, bytes);
-    return blame(file, row, lacking);
-}
-
-// The same of what was made unseen: nobody is told, since it is not known who did.
-__attribute__((noinline)) int note_excess(u32 file, u32 kind, u64 bytes) {
-    struct guard_file *it = file_at(file);
-    const struct guard_stamp *stamp = it ? stamp_in_force(it) : 0;
-    for (u32 i = 0; stamp && i < guard_depth; ++i) {
-        u32 lacking;
-        if (stamp->exempt || i >= stamp->count) break;
-        lacking = row_excess(stamp->rows[i], kind, bytes);
-        if (lacking) blame(file, stamp->rows[i], lacking);
-    }
-    return 0;
-}
-
-__attribute__((noinline)) int exceeds(u32 file, u32 kind, u64 bytes) {
-    struct guard_file *it = file_at(file);
-    const struct guard_stamp *stamp = it ? stamp_in_force(it) : 0;
-    int exceeded = 0;
-    if (!stamp || stamp->exempt) return 0;
-    for (u32 i = 0; i < guard_depth; ++i) {
-        if (i >= stamp->count) break;
-        exceeded |= row_exceeds(file, stamp->rows[i], kind, bytes);
-    }
-    return exceeded;
-}
-
-// Takes what was made anyhow. 1: an enforced limit is exceeded.
-static __always_inline int charge_made(u64 id, u32 kind, u64 bytes) {
-    shift(id, kind, bytes, 1);
-    return exceeds((u32)id, kind, bytes);
-}
-
-// The first of these resources that the row has too much of, + 1; 0: none.
-__attribute__((noinline)) u32 excess_of(u32 row, u32 resources) {
-    const struct guard_row *of = row_at(row);
-    if (!of || !of->enforced) return 0;
-    for (u32 resource = 0; resource < guard_resources; ++resource)
-        if (resources & 1U << resource && !has_room(of, row, resource, 0)) return resource + 1;
-    return 0;
-}
-
-// While there is more than the file's tenant or those above it may have of what it once exceeded: the errno to refuse with;
-// else it could do so again by each new file. A process that has too much is judged itself.
-__attribute__((noinline)) int refuses_more(u32 file) {
-    struct guard_file *it = file_at(file);
-    struct guard_row *own = it ? own_row(it) : 0;
-    u32 exceeded = own ? own->exceeded : 0, excess;
-    if (!exceeded || guard_mode != guard_deny) return 0;
-    for (u32 i = 0; i < guard_depth; ++i) {
-        if (i >= it->stamp.count) break;
-        u32 row = it->stamp.rows[i];
-        if (row >= process_rows && (excess = excess_of(row, exceeded)) != 0) return refuse(file, row, excess - 1, 0);
-    }
-    __sync_val_compare_and_swap(&own->exceeded, exceeded, 0);
-    return 0;
-}

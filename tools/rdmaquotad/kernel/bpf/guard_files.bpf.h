@@ -14,7 +14,6 @@ struct {
 } stamps SEC(".maps");
 
 u32 guard_asks_cgroup, guard_asks_ids;  // what the policy's matches look at
-u64 guard_seen_ns;                      // when the sidecar last did what it does each second, by the monotonic clock
 
 __attribute__((noinline)) u64 guard_ids(void) {
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
@@ -55,38 +54,53 @@ static __always_inline u64 process_word(u32 pid, u64 since, u32 device) {
     return GUARD_HASH_END(hash) << files_bits;
 }
 
-// Counts one more file. 0 when the row is another's.
-__attribute__((noinline)) int share_row(u32 at, u64 process) {
+// Counts one more file. 0 when the row is another's, or is free and not to be begun.
+__attribute__((noinline)) int share_row(u32 at, u64 process, u32 begins) {
     struct guard_row *row = row_at(at);
     if (at == 0 || at >= process_rows || !row) return 0;
     for (u32 i = 0; i < most_attempts; ++i) {
         u64 before = row->process;
-        if (before != 0 && before >> files_bits != process >> files_bits) return 0;
-        if (__sync_val_compare_and_swap(&row->process, before, (before ? before : process) + 1) == before) return 1;
+        if (before == 0 ? !begins : before >> files_bits != process >> files_bits) return 0;
+        if (__sync_val_compare_and_swap(&row->process, before, (before ? before : process) + 1) != before) continue;
+        __sync_fetch_and_add(&row->entered, 1);
+        return 1;
     }
     return 0;
 }
 
-// Finds or makes the row of a process on a device, and counts one more file. 0, and lost, when there is no room. Threads that
-// come at once have the same row, and write the same to it.
-__attribute__((noinline)) u32 enter_process(u32 pid, u64 since, u32 device, u32 process_class) {
-    u32 first = slot_of(pid, 0, process_rows, 0);
-    u64 word = process_word(pid, since, device);
-    struct guard_row *limits = row_at(process_class), *row;
-    if (!limits || process_class == 0) return 0;
+// Counts one more file in the first row that is the process's own, or, if it `begins` one, that is free. 0: there is none. Said
+// before it is done, so that the sidecar's audit does not free the row in between.
+__attribute__((noinline)) u32 share_first(u32 file, u64 process, u32 begins) {
+    struct guard_file *it = file_at(file);
+    if (!it) return 0;
+    u32 first = process_slot(it->pid, it->since);
     for (u32 probe = 0; probe < process_probes; ++probe) {
         u32 at = modulo(first + probe, process_rows);
-        if (!share_row(at, word) || !(row = row_at(at))) continue;
-        row->pid = pid;
-        row->since = since;
-        row->process_class = process_class;
-        __builtin_memcpy(row->limit, limits->limit, sizeof row->limit);
-        row->total = limits->total;
-        row->enforced = limits->enforced;
-        return at;
+        it->enters_row = at;
+        if (share_row(at, process, begins)) return at;
     }
-    lose();
     return 0;
+}
+
+// Finds or makes the row of the file's process on its device, and counts one more file. 0, and lost, when there is no room. One
+// that it has already comes first, since one before that may have become free. Threads that come at once write the same to it.
+__attribute__((noinline)) u32 enter_process(u32 file, u32 process_class) {
+    struct guard_file *it = file_at(file);
+    struct guard_row *limits = row_at(process_class), *row;
+    if (!it || !limits || process_class == 0) return 0;
+    u64 process = process_word(it->pid, it->since, it->who.device);
+    u32 at = share_first(file, process, 0);
+    if (!at) at = share_first(file, process, 1);
+    if (!at) lose();
+    row = row_at(at);
+    if (!at || !row) return 0;
+    row->pid = it->pid;
+    row->since = it->since;
+    row->process_class = process_class;
+    __builtin_memcpy(row->limit, limits->limit, sizeof row->limit);
+    row->total = limits->total;
+    row->enforced = limits->enforced;
+    return at;
 }
 
 __attribute__((noinline)) int leave_process(u32 row) {
@@ -98,7 +112,7 @@ __attribute__((noinline)) int leave_process(u32 row) {
         if ((after & ((1 << files_bits) - 1)) == 0) after = row_clears;
         if (__sync_val_compare_and_swap(&of->process, before, after) != before) continue;
         if (after != row_clears) return 0;
-        of->since = of->pid = of->enforced = 0;
+        of->since = of->pid = of->enforced = of->exceeded = 0;
         for (u32 at = 0; at < guard_resources; ++at) of->used[at] = of->refused[at] = 0;
         of->process = 0;
         return 0;
@@ -106,24 +120,23 @@ __attribute__((noinline)) int leave_process(u32 row) {
     return 0;
 }
 
-// From now on it counts in these rows.
-static __always_inline void adopt_stamp(struct guard_file *it, u32 file, const struct guard_stamp *stamp) {
-    u32 first = 0;
-    if (__sync_val_compare_and_swap(&it->stamped, 0, 1) != 0) return;
-    it->process_row = enter_process(it->pid, it->since, it->who.device, stamp->process_class);
+// From now on it counts in these rows. False: it does in others, or is another file.
+static __always_inline bool adopt_stamp(struct guard_file *it, u64 id, const struct guard_stamp *stamp) {
+    u32 file = id, first = 0;
+    if (__sync_val_compare_and_swap(&it->unstamped, id, 0) != id) return false;
+    it->process_row = enter_process(file, stamp->process_class);
     if (it->process_row) it->stamp.rows[first++] = it->process_row;
     else if (stamp->process_class && guard_mode == guard_deny)
         openers[file % opener_slots].forbidden = forbidden_forever;  // no room to count the process
-    for (u32 i = 0; i < guard_depth - 1; ++i) {
-        if (i >= stamp->count) break;
-        it->stamp.rows[(first + i) % guard_depth] = stamp->rows[i];
-    }
+    for (u32 i = 0; i < guard_depth - 1; ++i)
+        it->stamp.rows[(first + i) % guard_depth] = i < stamp->count ? stamp->rows[i] : 0;
     it->stamp.process_class = stamp->process_class;
     it->stamp.deny_errno = stamp->deny_errno;
     it->stamp.exempt = stamp->exempt;
     it->stamp.count = stamp->count + first;
     now_known(it, file);
     __sync_val_compare_and_swap(&openers[file % opener_slots].forbidden, forbidden_unknown, 0);
+    return true;
 }
 
 static __always_inline struct guard_stamp *stamp_of(u64 cgroup, u64 ids, u32 device, u32 uid) {
@@ -136,7 +149,7 @@ static __always_inline struct guard_stamp *stamp_of(u64 cgroup, u64 ids, u32 dev
 static __always_inline void await_stamp(struct guard_file *it, u32 file) {
     struct guard_stamp *of_default = stamp_of(0, 0, it->who.device, 0);
     u32 count = of_default ? of_default->count : 0, first = 0, *forbidden = &openers[file % opener_slots].forbidden;
-    if (bpf_ktime_get_ns() - guard_seen_ns < guard_alone_ns && count) first = count - 1;
+    if (count && !is_alone()) first = count - 1;
     for (u32 i = 0; i < guard_depth; ++i) {
         u32 at = first + i;
         asm volatile("" : "+r"(at));  // so that the verifier sees the bound in the register that is used
@@ -147,8 +160,9 @@ static __always_inline void await_stamp(struct guard_file *it, u32 file) {
     }
     if (it->ids && stamp_of(0, it->ids, it->who.device, 0)) {
         __sync_val_compare_and_swap(forbidden, 0, forbidden_unknown);
-        if (it->stamped) __sync_val_compare_and_swap(forbidden, forbidden_unknown, 0);  // meanwhile
+        if (!it->unstamped) __sync_val_compare_and_swap(forbidden, forbidden_unknown, 0);  // meanwhile
     }
+    __sync_fetch_and_add(&guard_waited, 1);
     tell_guard(told_pending, file, 0, 0, 0);
 }
 
@@ -175,10 +189,20 @@ __attribute__((noinline)) u64 guard_maker(void) {
     return GUARD_HASH_END(GUARD_HASH_NEXT(GUARD_HASH_NEXT(GUARD_HASH_BEGIN, user), number));
 }
 
+// The sidecar may still be writing whose an earlier file was that had this place: for a microsecond, unless it is preempted.
+enum { most_waits = 4096 };
+static __always_inline void await_settled(const struct guard_file *it) {
+    for (u32 i = 0; i < most_waits; ++i)
+        if (!*(const volatile u64 *)&it->settling) break;
+}
+
+static __always_inline void forget(struct guard_file *it) { __builtin_memset(it, 0, offsetof(struct guard_file, settling)); }
+
 // Begins the guard's part of a file that was entered just now, for the process that has it.
 static __always_inline struct guard_file *begin_file(u64 id, struct task_struct *task, u64 ids) {
     struct guard_file *it = file_at((u32)id);
     if (!it || it->id == id) return 0;
+    await_settled(it);
     it->pid = BPF_CORE_READ(task, tgid);
     it->since = BPF_CORE_READ(task, group_leader, start_boottime);
     it->uid = BPF_CORE_READ(task, cred, euid.val);
@@ -190,6 +214,7 @@ static __always_inline struct guard_file *begin_file(u64 id, struct task_struct 
     it->who.device = device_hash((u32)id);
     it->waiting.deny_errno = 122;  // EDQUOT
     it->closely = 1;             // until it has a context, since without one it is forgotten after each refusal
+    it->unstamped = id;
     it->id = id;
     return it;
 }
@@ -200,7 +225,7 @@ __attribute__((noinline)) int stamp_current(u64 id) {
     if (!it) return 0;
     if (it->who.ids) stamp = stamp_of(it->who.cgroup, it->who.ids, it->who.device, it->who.uid);
     if (!stamp && it->who.ids != guard_any) stamp = stamp_of(it->who.cgroup, guard_any, it->who.device, 0);
-    if (stamp) adopt_stamp(it, (u32)id, stamp);
+    if (stamp) adopt_stamp(it, id, stamp);
     else await_stamp(it, (u32)id);
     return 0;
 }
@@ -208,18 +233,26 @@ __attribute__((noinline)) int stamp_current(u64 id) {
 static __always_inline void settle_file(const struct settle_request *request) {
     struct guard_file *it = file_at((u32)request->id);
     struct guard_stamp stamp = request->stamp;
+    bool adopted = false;
     guard_seen_ns = bpf_ktime_get_ns();
-    if (!it || it->id != request->id || !request->id) return;
-    adopt_stamp(it, (u32)request->id, &stamp);
-    if (!it->id) __builtin_memset(it, 0, sizeof *it);  // closed meanwhile; the audit frees the process's row
+    if (!it || !request->id) return;
+    __sync_fetch_and_add(&it->settling, 1);
+    if (!request->forgives)
+        adopted = adopt_stamp(it, request->id, &stamp);
+    else if (it->id == request->id)
+        forgive_meanwhile(it);
+    if (adopted && !it->id) forget(it);  // closed meanwhile; the audit frees the process's row
+    __sync_fetch_and_add(&it->settling, -1ULL);
 }
 
 // The file is closed: what it still counts, because an end was missed, is given back.
 __attribute__((noinline)) int forget_file(u64 id) {
     struct guard_file *it = file_at((u32)id);
     if (!it || it->id != id) return 0;
+    __sync_lock_test_and_set(&it->unstamped, 0);  // from now on the sidecar says nothing of it
+    await_settled(it);  // else what waited would move to rows after it was given back there
     give_all_back(it, (u32)id);
     if (it->process_row) leave_process(it->process_row);
-    __builtin_memset(it, 0, sizeof *it);
+    forget(it);
     return 0;
 }

@@ -15,7 +15,8 @@
 enum { no_kind = ~0U, by_write = ~1U };  // by_write: the command in the request tells
 // With its first two attributes a request is shorter than 64 bytes, which the kernel copies in words, not byte by byte.
 enum { looked_attributes = 12, first_attributes = 2 };
-enum { rereg_translation = 1 };  // IB_MR_REREG_TRANS (include/rdma/ib_verbs.h); the same as IBV_REREG_MR_CHANGE_TRANSLATION
+// IB_MR_REREG_TRANS and IB_MR_REREG_ACCESS (include/rdma/ib_verbs.h); the same as IBV_REREG_MR_CHANGE_TRANSLATION and _ACCESS
+enum { rereg_translation = 1, rereg_access = 4 };
 
 // Of newer kernels than the headers (ib_user_ioctl_cmds.h, mlx5_user_ioctl_cmds.h).
 enum { object_dmah = UVERBS_OBJECT_ASYNC_EVENT + 1, method_dmah_alloc = 0 };
@@ -138,11 +139,13 @@ static __always_inline void look_at_memory(struct made_by *it, u64 input, bool s
     else if (!(memory.access_flags & IB_UVERBS_ACCESS_ON_DEMAND)) it->bytes = memory.length;
 }
 
-// Of a re-registration, which may need room for both lengths for a moment; how many bytes are unknown where it keeps them.
+// Of a re-registration, which may need room for both lengths for a moment; how many bytes are unknown where it keeps them. With
+// other access what was mapped on demand may be pinned, by mlx5 with the length in the request.
 static __always_inline void look_at_length_change(struct made_by *it, u64 input, bool sleeps) {
     struct ib_uverbs_rereg_mr memory;
     if (read_user(&memory, sizeof memory, input, sleeps) != 0) it->kind = unreadable_kind;
     else if (memory.flags & rereg_translation) it->bytes = memory.length;
+    else if (memory.flags & rereg_access && !(memory.access_flags & IB_UVERBS_ACCESS_ON_DEMAND)) it->bytes = memory.length;
 }
 
 // Of a write command: attributes in any order, of which one is the command and another its input; the kernel takes none twice.
@@ -166,6 +169,12 @@ static __always_inline struct write_command find_command(const struct ib_uverbs_
 // No program asks with so many attributes but to hide what is sought behind them.
 static __always_inline bool hides(struct asked *it) { return header_of(it)->num_attrs > looked_attributes; }
 
+static __always_inline void look_at_input(struct made_by *it, u32 command, u64 input, bool sleeps) {
+    it->kind = kind_of_command(command);
+    if (it->kind == kind_mr) look_at_memory(it, input, sleeps);
+    if (it->kind == another_length) look_at_length_change(it, input, sleeps);
+}
+
 static __always_inline void look_at_command(struct made_by *it, struct asked *asked, u64 from, u32 have, bool sleeps) {
     struct write_command found = find_command(asked->attributes, have, first_attributes);
     if (found.command == no_command || !found.has_input) {
@@ -173,9 +182,8 @@ static __always_inline void look_at_command(struct made_by *it, struct asked *as
         if (count == unreadable) return;
         found = find_command(asked->attributes, count, looked_attributes);
     }
-    it->kind = found.command == no_command && hides(asked) ? hidden_kind : kind_of_command(found.command);
-    if (it->kind == kind_mr) look_at_memory(it, found.input, sleeps);
-    if (it->kind == another_length) look_at_length_change(it, found.input, sleeps);
+    if (found.command == no_command && hides(asked)) it->kind = hidden_kind;
+    else look_at_input(it, found.command, found.input, sleeps);
 }
 
 static __always_inline void look_at_length(struct made_by *it, struct asked *asked, u32 count, const struct request *what) {
@@ -207,16 +215,26 @@ static __always_inline struct made_by read_request(u64 argument, bool sleeps) {
         return it;
     }
     it.kind = what.kind;
+    if (it.kind == unknown_kind) it.bytes = METHOD(header_of(&asked)->object_id, header_of(&asked)->method_id);
     return it;
 }
 
 // In functions of their own, which give their stack back before the charge.
+static const u64 nothing_made = ~0ULL;
 static __always_inline u64 packed(struct made_by it) {
-    if (it.kind == no_kind || it.bytes >> largest_bits) return ~0ULL;
+    if (it.kind == no_kind || it.bytes >> largest_bits) return nothing_made;
     return (u64)it.kind << bytes_bits | it.bytes;
 }
 __attribute__((noinline)) u64 read_asleep(u64 argument) { return packed(read_request(argument, true)); }
 __attribute__((noinline)) u64 read_awake(u64 argument) { return packed(read_request(argument, false)); }
+
+// Of write(2): a header, and right behind it what a command is about.
+__attribute__((noinline)) u64 read_written(u64 from) {
+    struct ib_uverbs_cmd_hdr header;
+    struct made_by it = {unreadable_kind, 0, 0};
+    if (read_user(&header, sizeof header, from, false) == 0) look_at_input(&it, header.command, from + sizeof header, false);
+    return packed(it);
+}
 
 // What a security hook may return, as constants that the compiler cannot compute from each other, since the verifier does not
 // follow a negation. The policy knows no other.
@@ -236,10 +254,14 @@ static __always_inline int open_context(struct kernel_use *use) {
     return refused ? refused : reserve(use->id, kind_handle, 0);
 }
 
-// What it makes is not known: nothing, while the tenant has too much of something by such a way.
-static __always_inline int make_unknown(struct kernel_use *use, u32 kind) {
+// What it makes is not known: nothing, while the tenant has too much of something by such a way, or while it is not known whose it
+// is and enough was made.
+static __always_inline int make_unknown(struct kernel_use *use, u32 kind, u64 method) {
+    const struct guard_file *it = file_at((u32)use->id);
     int refused = refuses_more((u32)use->id);
-    return refused ? refused : reserve(use->id, kind, 0);
+    if (!refused && it && !is_owner_known(it) && guard_mode == guard_deny && has_made_enough(it))
+        refused = refuse_early((u32)use->id, kind, 0);
+    return refused ? refused : reserve(use->id, kind, method);
 }
 
 // One that waits is opened: else nobody would find out whose it is. A guard that only watches refuses neither.
@@ -256,10 +278,11 @@ static __always_inline int errno_of(u32 file) {
 
 static __always_inline int try_request(struct kernel_use *use, u64 request) {
     u32 kind = request >> bytes_bits;
+    u64 bytes = request & ((1ULL << bytes_bits) - 1);
     if (kind == kind_handle) return open_context(use);
     if (kind == hidden_kind) return guard_mode == guard_deny ? errno_of((u32)use->id) : 0;
-    if (kind >= unknown_kind) return make_unknown(use, kind);
-    return reserve(use->id, kind, request & ((1ULL << bytes_bits) - 1));
+    if (kind >= unknown_kind) return make_unknown(use, kind, bytes);
+    return reserve(use->id, kind, bytes);
 }
 
 // 0, or the errno to refuse with.
@@ -275,7 +298,8 @@ static __always_inline int look_at_forbidden(struct kernel_use *use, u64 request
     return makes_nothing(use, request >> bytes_bits) ? errno_of((u32)use->id) : look_at_request(use, request);
 }
 
-// By a file without a context, one that was in flight when the guard began, or that may make nothing.
+// By a file without a context, one that was in flight when the guard began, or that may make nothing. Without a context the kernel
+// takes no other request than for one: whatever it seems to be, it may be that when the kernel reads it.
 static __always_inline int look_at_opening(struct file *file, u64 request) {
     u64 ufile = (u64)BPF_CORE_READ(file, private_data), id;  // read so it is a number, as newer verifiers want
     struct kernel_use *use;
@@ -284,8 +308,9 @@ static __always_inline int look_at_opening(struct file *file, u64 request) {
     if (!is_uverbs(file)) return 0;
     settle_reservation(current_thread());  // of an ioctl that another module refused; which may forget this file
     open = BPF_CORE_READ((struct ib_uverbs_file *)ufile, ucontext) != 0;
-    if (!open && request >> bytes_bits != kind_handle) return 0;  // the kernel refuses all else; it shall cost nothing here
+    if (open && request == nothing_made) return 0;
     if (!open && !begin_opening(ufile)) return uncountable();
+    if (!open) request = (u64)kind_handle << bytes_bits;
     use = opener_of(ufile);
     id = use ? use->id : enter_file(ufile);
     use = &openers[(u32)id % opener_slots];
@@ -296,19 +321,20 @@ static __always_inline int look_at_opening(struct file *file, u64 request) {
     return refused;
 }
 
+enum way { asleep, awake, written };
+
 // In the order that costs most requests least: by an open file that may make something.
-static __always_inline int look(u64 ufile, struct file *file, u64 argument, bool sleeps) {
+static __always_inline int look(u64 ufile, struct file *file, u64 argument, enum way way) {
     struct kernel_use *use;
     u64 request;
     if (guard_mode == guard_off) return 0;
     drop_mark();
-    request = sleeps ? read_asleep(argument) : read_awake(argument);
+    request = way == asleep ? read_asleep(argument) : way == awake ? read_awake(argument) : read_written(argument);
     use = opener_of(ufile);  // after the sleep: in which an entry of a file without a context may have become another file's
     if (use && !use->forbidden && use->created[kind_handle] && request >> bytes_bits != kind_handle)
-        return request == ~0ULL ? 0 : refusal(look_at_request(use, request));
+        return request == nothing_made ? 0 : refusal(look_at_request(use, request));
     if (use && retire_stale(use, ufile)) use = 0;
     if (use && makes_nothing(use, kind_handle)) return refusal(errno_of((u32)use->id));  // whatever it seems to ask for
-    if (request == ~0ULL) return 0;
     return refusal(look_at_opening(file, request));
 }
 
@@ -321,7 +347,7 @@ static __always_inline void opened_guarded(struct kernel_use *use, bool counted)
     struct guard_file *it;
     stamp_current(use->id);
     it = file_at((u32)use->id);
-    if (it && has_moved(it)) it->closely = 0;
+    if (it && has_moved(it)) now_simple(it);
     if (counted) give_up_reservation(thread);
     else made(use->id, kind_handle, 0, thread, 0);
     if (opening_count) end_opening(use->file, false);

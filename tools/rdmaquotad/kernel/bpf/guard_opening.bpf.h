@@ -11,9 +11,19 @@ static __always_inline struct opening *opening_at(u64 file, u32 probe) {
     return &being_opened[slot_of(lower_half(file), 6, opening_slots, probe)];
 }
 
+static __always_inline struct opening *find_opening(u64 file) {
+    for (u32 probe = 0; probe < opening_probes; ++probe) {
+        struct opening *it = opening_at(file, probe);
+        if (it->file == file) return it;
+    }
+    return 0;
+}
+
 // False when another thread is opening it, or, and lost, when there is no room.
 __attribute__((noinline)) int begin_opening(u64 file) {
     u64 thread = current_thread();
+    struct opening *begun = find_opening(file);
+    if (begun) return begun->thread == thread;
     for (u32 probe = 0; probe < opening_probes; ++probe) {
         struct opening *it = opening_at(file, probe);
         u64 before = __sync_val_compare_and_swap(&it->file, 0, file);
@@ -35,11 +45,6 @@ static __always_inline void free_opening(struct opening *it, u64 thread) {
 
 // By this thread, or by whichever where the file is closed (`always`).
 static __always_inline void end_opening(u64 file, bool always) {
-    u64 thread = current_thread();
-    for (u32 probe = 0; probe < opening_probes; ++probe) {
-        struct opening *it = opening_at(file, probe);
-        if (it->file != file) continue;
-        if (always || it->thread == thread) free_opening(it, it->thread);
-        return;
-    }
+    struct opening *it = find_opening(file);
+    if (it && (always || it->thread == current_thread())) free_opening(it, it->thread);
 }

@@ -2,16 +2,16 @@
 // tell which it was: 131,072 slots, half a millisecond for a call that programs seldom make.
 #pragma once
 
-#include "guard_charge.bpf.h"
+#include "guard_excess.bpf.h"
 #include "objects.bpf.h"
 
 // Whether the file's rows have too many bytes, apart from `twice` of them that may be counted twice. Else, if that is so by
 // these only, it is left to whoever had reserved nothing.
 __attribute__((noinline)) int exceeds_bytes(u32 file, u64 more, u64 twice) {
     struct guard_file *it = file_at(file);
-    const struct guard_stamp *stamp = it ? stamp_in_force(it) : 0;
+    const struct guard_stamp *stamp = judging_stamp(it);
     int exceeded = 0;
-    if (!stamp || stamp->exempt) return 0;
+    if (!it || !stamp) return 0;
     for (u32 i = 0; i < guard_depth; ++i) {
         if (i >= stamp->count) break;
         struct guard_row *of = row_at(stamp->rows[i]);
@@ -62,7 +62,8 @@ static long recount_overflow(void *map, u64 *object, struct counted_object *coun
 
 // What was reserved becomes what was counted, in one step, so that nobody meets both. What others have reserved by the same file
 // may be counted already, if they have changed their MRs; but for a thread that had reserved nothing, since it wrote its request:
-// no program does both at once but to exceed a limit.
+// no program does both at once but to exceed a limit. Where there was too much but for these, whoever makes an MR longer is judged
+// again, since one of them may have been in flight for another's sake.
 __attribute__((noinline)) int recount_memory(u64 id) {
     struct reservation *reserved = find_reservation(current_thread());
     struct kernel_use *use = &openers[(u32)id % opener_slots];
@@ -81,7 +82,7 @@ __attribute__((noinline)) int recount_memory(u64 id) {
     }
     shift(id, another_length, of.more - room, 1);
     if (room || replaced) end_reservation(reserved);
-    judged = replaced || (__s64)of.more > (__s64)room || (!own && it->doubtful);
+    judged = replaced || (__s64)of.more > (__s64)room || (it->doubtful && (!own || (__s64)of.more > 0));
     if (judged && exceeds_bytes((u32)id, of.more, own ? it->changing : 0)) judge((u32)id);
     return room || replaced;
 }

@@ -14,8 +14,8 @@ u32 guard_judges;  // 1: whoever makes more than is allowed, by a way that is no
 static __always_inline int uncountable(void) { return guard_mode == guard_deny ? 122 : 0; }
 
 // Instead of a kind: bytes that an MR may have more; what is made by a method that is not known, or by a request that could not
-// be read; a context by write(2), of which only the commit knows; a request that hides what it asks for.
-enum { another_length = kind_count, unknown_kind, unreadable_kind, written_context, hidden_kind };
+// be read; a request that hides what it asks for.
+enum { another_length = kind_count, unknown_kind, unreadable_kind, hidden_kind };
 
 // Each table is one value, so that a program finds an entry by arithmetic. Without the guard it has one entry only, as the
 // verifier sees.
@@ -103,12 +103,15 @@ __attribute__((noinline)) int tell_guard(u32 what, u32 file, u32 row, u32 resour
 
 static __always_inline bool fits(u64 used, u64 amount, u64 limit) { return used + amount <= limit; }
 
+// Where the rows of a process begin. Pids can be chosen so that many meet in one place, but not the nanosecond of a start.
+static __always_inline u32 process_slot(u32 pid, u64 since) { return slot_of(pid ^ (u32)since, 0, process_rows, 0); }
+
 // The sum over the devices of a process: its rows lie together.
 __attribute__((noinline)) u64 process_sum(u32 row, u32 resource) {
     struct guard_row *own = row_at(row), *other;
     u64 sum = 0;
     if (!own || resource >= guard_resources) return 0;
-    u32 first = slot_of(own->pid, 0, process_rows, 0);
+    u32 first = process_slot(own->pid, own->since);
     for (u32 probe = 0; probe < process_probes; ++probe) {
         other = row_at(modulo(first + probe, process_rows));
         if (other && other->since == own->since && other->pid == own->pid) sum += other->used[resource];

@@ -17,7 +17,8 @@
 //                                the MR being created pins nothing.
 //   ib_uverbs_open_qp            the QP being created is another handle of an existing one.
 //   ib_uverbs_rereg_mr           an MR may have changed its length in place.
-//   ib_uverbs_ioctl              the guard's: its end gives back what the request did not use.
+//   ib_uverbs_ioctl, ib_uverbs_write
+//                                the guard's: their end gives back what the request did not use.
 //   file_ioctl, file_permission  the guard's security hooks: a request is refused before it begins.
 //   proc_exit_connector          a thread is gone, and with a process's last thread its files and mappings. Earlier
 //                                places in do_exit run before the kernel has closed them.
@@ -88,7 +89,7 @@ static __always_inline struct object trusted_object(struct ib_uobject *uobject) 
 SEC("fentry/alloc_commit_idr_uobject")
 int BPF_PROG(on_commit, struct ib_uobject *uobject) {
     struct object it = trusted_object(uobject);
-    created(&it);
+    created(&it, false);
     return 0;
 }
 
@@ -164,14 +165,14 @@ int BPF_PROG(on_exit, struct task_struct *task) {
 
 SEC("lsm.s/file_ioctl")
 int BPF_PROG(on_ioctl, struct file *file, unsigned int command, unsigned long argument) {
-    return command == RDMA_VERBS_IOCTL ? look((u64)file->private_data, file, argument, true) : 0;
+    return command == RDMA_VERBS_IOCTL ? look((u64)file->private_data, file, argument, asleep) : 0;
 }
 
 // What 32-bit programs call, where it is a hook of its own. It may not sleep, and so cannot read a page that is not there:
 // then the commit decides.
 SEC("lsm/file_ioctl_compat")
 int BPF_PROG(on_ioctl_compat, struct file *file, unsigned int command, unsigned long argument) {
-    return command == RDMA_VERBS_IOCTL ? look((u64)file->private_data, file, argument, false) : 0;
+    return command == RDMA_VERBS_IOCTL ? look((u64)file->private_data, file, argument, awake) : 0;
 }
 
 SEC("lsm/file_permission")
@@ -188,10 +189,20 @@ int BPF_PROG(on_rereg_end, struct uverbs_attr_bundle *attributes) {
     return 0;
 }
 
+static __always_inline void request_ends(bool succeeded) {
+    if (succeeded) settle_reservation(current_thread());
+    else give_up_reservation(current_thread());
+}
+
 SEC("fexit/ib_uverbs_ioctl")
 int BPF_PROG(on_ioctl_end, struct file *file, unsigned int command, unsigned long argument, long status) {
-    if (status == 0) settle_reservation(current_thread());
-    else give_up_reservation(current_thread());
+    request_ends(status == 0);
+    return 0;
+}
+
+SEC("fexit/ib_uverbs_write")
+int BPF_PROG(on_write_end, struct file *file, const char *from, unsigned long bytes, void *at, long status) {
+    request_ends(status >= 0);
     return 0;
 }
 
@@ -199,13 +210,13 @@ int BPF_PROG(on_ioctl_end, struct file *file, unsigned int command, unsigned lon
 SEC("fmod_ret/security_file_ioctl")
 int BPF_PROG(on_ioctl_modify, struct file *file, unsigned int command, unsigned long argument, int refused) {
     if (refused || command != RDMA_VERBS_IOCTL) return refused;
-    return look((u64)file->private_data, file, argument, false);
+    return look((u64)file->private_data, file, argument, awake);
 }
 
 SEC("fmod_ret/security_file_ioctl_compat")
 int BPF_PROG(on_ioctl_compat_modify, struct file *file, unsigned int command, unsigned long argument, int refused) {
     if (refused || command != RDMA_VERBS_IOCTL) return refused;
-    return look((u64)file->private_data, file, argument, false);
+    return look((u64)file->private_data, file, argument, awake);
 }
 
 SEC("fmod_ret/security_file_permission")

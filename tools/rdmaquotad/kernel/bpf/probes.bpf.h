@@ -3,7 +3,8 @@
 //
 //   - where threads are never preempted in the kernel: none of these;
 //   - where they are: these in place of the fentry programs and of on_destroy and on_close. The other fexit programs stay.
-//     What one that was skipped had to do is done later: give_up() (reservations.bpf.h), look() (guard_look.bpf.h);
+//     What one that was skipped had to do is done later: give_up() (reservations.bpf.h), look() (guard_look.bpf.h). Since
+//     Linux 6.17 the probe for commits reads as directly as an fentry program;
 //   - on kernels that cannot attach fentry to functions of modules: those that need no fexit, and no guard.
 //
 // A kprobe at the beginning of a destruction does not know whether it succeeds, so the kprobe for an end is at
@@ -19,7 +20,15 @@ static __always_inline struct object read_object(struct ib_uobject *uobject) {
 SEC("kprobe/alloc_commit_idr_uobject")
 int BPF_KPROBE(probe_commit, struct ib_uobject *uobject) {
     struct object it = read_object(uobject);
-    created(&it);
+    created(&it, false);
+    return 0;
+}
+
+SEC("kprobe/alloc_commit_idr_uobject")
+int BPF_KPROBE(probe_commit_directly, struct ib_uobject *uobject) {
+    struct object it = trusted_object(bpf_rdonly_cast(uobject, 0));
+    it.address = (u64)uobject;
+    created(&it, true);
     return 0;
 }
 

@@ -3,7 +3,7 @@
 // it may have been made unseen, because the kernel skipped a program, that is found out first.
 #pragma once
 
-#include "guard_charge.bpf.h"
+#include "guard_excess.bpf.h"
 #include "guard_opening.bpf.h"
 #include "uses.bpf.h"
 
@@ -23,6 +23,12 @@ static __always_inline struct reservation *find_reservation(u64 thread) {
         if (it->thread == thread) return it;
     }
     return 0;
+}
+
+// What this thread has reserved for an object of this kind.
+static __always_inline u64 reserved_bytes(u64 id, u32 kind) {
+    const struct reservation *it = find_reservation(current_thread());
+    return it && it->opener == id && it->kind == kind ? it->bytes : 0;
 }
 
 static __always_inline void note_change(u64 id, u64 bytes) {
@@ -57,7 +63,7 @@ __attribute__((noinline)) int opened_unseen(u64 id) {
     if (!it || use->id != id || use->created[kind_handle] || !has_context(use->file)) return 0;
     use->whole = 1;
     use->created[kind_handle] = 1;
-    if (has_moved(it)) it->closely = 0;
+    if (has_moved(it)) now_simple(it);
     tell(0, use->pid);
     return 1;
 }
@@ -68,8 +74,7 @@ static __always_inline void give_up(struct reservation *it) {
     bool opened = kind == kind_handle && opened_unseen(id);
     if (kind < unknown_kind && !it->replaced && !opened) uncharge(id, kind, it->bytes);
     end_reservation(it);
-    if (kind == written_context) end_opening(it->bytes, false);
-    else abandon(id);
+    abandon(id);
 }
 
 // Counts the file's objects whose beginning was not seen (guard_stock.bpf.h). `judges`: who exceeds a limit by them is noted.
@@ -81,8 +86,7 @@ int recount_memory(u64 id);
 static __always_inline void settle_reservation(u64 thread) {
     struct reservation *it = find_reservation(thread);
     if (!it || (it->kind == another_length && recount_memory(it->opener))) return;
-    if (it->kind != kind_handle && it->kind != another_length && it->kind != written_context)
-        count_unseen(it->opener, it->kind >= unknown_kind);
+    if (it->kind != kind_handle && it->kind != another_length) count_unseen(it->opener, it->kind >= unknown_kind);
     give_up(it);
 }
 
@@ -91,19 +95,26 @@ static __always_inline void give_up_reservation(u64 thread) {
     if (it) give_up(it);
 }
 
-// What a method makes that is not known is learnt when it exceeds a limit; from then on the file's next one needs room for that.
-static __always_inline u32 kind_to_charge(u32 file, u32 kind) {
+// What a method makes that is not known is learnt from the file's first object by it; the next needs room for that.
+static __always_inline u32 learnt_kind(u32 file, u32 kind, u64 method) {
     const struct guard_file *it;
     if (kind != unknown_kind) return kind;
     it = file_at(file);
-    return it && it->learnt ? it->learnt - 1 : kind;
+    return it && it->learnt && it->learnt_by == (u32)method ? it->learnt - 1 : kind;
+}
+
+static __always_inline void learn(u64 id, u32 kind, u64 method) {
+    struct guard_file *it = file_at((u32)id);
+    if (!it || it->id != id) return;
+    it->learnt_by = method;
+    it->learnt = kind + 1;
 }
 
 static __always_inline void fill(struct reservation *it, u64 id, u32 kind, u64 bytes) {
     it->opener = id;
     it->bytes = bytes;
     it->kind = kind;
-    it->displaced = it->unknown = it->replaced = it->zero = 0;
+    it->displaced = it->replaced = it->zero[0] = it->zero[1] = 0;
 }
 
 enum { left_over = -1 };  // the thread has a reservation, which must be settled first
@@ -111,8 +122,9 @@ enum { left_over = -1 };  // the thread has a reservation, which must be settled
 // What reserve() does, for every kind and in any slot.
 __attribute__((noinline)) int reserve_anywhere(u64 id, u32 asked, u64 bytes) {
     u64 thread = current_thread();
-    u32 kind = kind_to_charge((u32)id, asked);
+    u32 kind = learnt_kind((u32)id, asked, bytes);
     int refused;
+    if (kind != asked) bytes = 0;
     if (find_reservation(thread)) return left_over;
     if (kind < unknown_kind && (refused = charge((u32)id, kind, bytes)) != 0) return refused;
     for (u32 probe = 0; probe < reservation_probes; ++probe) {
@@ -121,7 +133,6 @@ __attribute__((noinline)) int reserve_anywhere(u64 id, u32 asked, u64 bytes) {
         fill(it, id, kind, bytes);
         it->displaced = probe != 0;
         if (probe != 0) __sync_fetch_and_add(&displaced, 1);
-        it->unknown = asked == unknown_kind;
         if (kind == another_length) note_change(id, bytes);
         return 0;
     }
@@ -136,8 +147,8 @@ __attribute__((noinline)) int reserve(u64 id, u32 kind, u64 bytes) {
     u64 thread = current_thread();
     struct reservation *it = reservation_at(thread, 0);
     int refused;
-    if (kind >= kind_count || displaced || __sync_val_compare_and_swap(&it->thread, 0, thread) != 0)
-        return reserve_anywhere(id, kind, bytes);
+    if (kind >= kind_count || displaced) return reserve_anywhere(id, kind, bytes);
+    if (__sync_val_compare_and_swap(&it->thread, 0, thread) != 0) return reserve_anywhere(id, kind, bytes);
     refused = charge((u32)id, kind, bytes);
     fill(it, id, kind, bytes);
     if (refused) it->thread = 0;
@@ -177,8 +188,6 @@ static __always_inline bool replaces(struct reservation *it, u64 id, u64 bytes) 
 // The object is made, by just what was reserved for it or by another way.
 __attribute__((noinline)) int made_otherwise(u64 id, u32 kind, u64 bytes, u64 thread, u32 mark) {
     struct reservation *it = find_reservation(thread);
-    struct guard_file *file;
-    bool unknown;
     if (it && it->opener == id && it->kind == kind && it->bytes >= bytes) {
         u64 more = it->bytes - bytes;
         end_reservation(it);
@@ -189,12 +198,9 @@ __attribute__((noinline)) int made_otherwise(u64 id, u32 kind, u64 bytes, u64 th
         return 0;
     }
     if (mark & mark_rereg && kind == kind_mr && replaces(it, id, bytes)) return 0;
-    unknown = it && it->opener == id && it->unknown;
+    if (it && it->opener == id && it->kind == unknown_kind) learn(id, kind, it->bytes);
     if (it) give_up(it);
-    if (!charge_made(id, kind, bytes) || kind > kind_second_handle) return 0;
-    file = file_at((u32)id);
-    if (!unknown) judge((u32)id);
-    else if (file) file->learnt = kind + 1;
+    if (charge_made(id, kind, bytes) && kind <= kind_second_handle) judge((u32)id);
     return 0;
 }
 
