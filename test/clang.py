@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """clang.py BUILD: whether clang has a warning for a source of the product. BUILD becomes a build by clang."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,13 +12,18 @@ REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def said_by(command, **more):
     """What a command prints that fails, and its status; nothing when it succeeds."""
     run = subprocess.run(command, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True, check=False, **more)
-    return f"{run.stdout}{command[0]} ended with status {run.returncode}\n" if run.returncode else ""
+    if not run.returncode:
+        return ""
+    steps = re.compile(r"\[\d+/\d+\] ")
+    rest = "".join(line for line in run.stdout.splitlines(keepends=True) if not steps.match(line))
+    return f"{rest}{command[0]} ended with status {run.returncode}\n"
 
 
 def check(build):
     """All sources, and the BPF program for this machine."""
     if not os.path.exists(f"{build}/build.ninja"):
-        setup = ["meson", "setup", build, REPO, "-Dtests=false", "-Doptimization=0", "-Ddebug=false", "--werror"]
+        setup = ["meson", "setup", build, REPO, "-Dtests=false", "-Doptimization=0", "-Ddebug=false",
+                 "-Db_pch=false", "--werror"]  # clang's precompiled headers name the tree that they are of
         cache = "ccache " if shutil.which("ccache") else ""
         said = said_by(setup, env={**os.environ, "CC": f"{cache}clang", "CXX": f"{cache}clang++"})
         if said:

@@ -444,7 +444,7 @@ show_failures() {
         read -r _ failed _ < "$work/$suite.result"
         [ "$failed" = 0 ] && continue
         echo "# $suite: $failed failed"
-        [ ! -e "$work/$suite" ] || awk '/^not ok/ { print "#   " $0; more = 5; next } /^    #/ && more-- > 0 { print "#   " $0; next } { more = 0 }' "$work/$suite"
+        [ ! -e "$work/$suite" ] || awk '/^not ok/ { print "#   " $0; more = 20; next } /^    #/ && more-- > 0 { print "#   " $0; next } { more = 0 }' "$work/$suite"
     done
 }
 

@@ -15,12 +15,17 @@ guard_is() {
     for _ in $(seq 300); do [ "$(state)" != "$1" ] || break; sleep 0.2; done
     is "the guard's state becomes $1" "$(state)" "$1"
 }
-# followed [SECONDS]: until the sidecar, which looks each second, has seen what was set: it answers after its turn, however late
-# that is
+# followed [SECONDS]: until the sidecar, which looks each second, has seen what was set. It answers such a request, which the
+# commands make, too, once it has.
 followed() {
     sleep "${1:-1}"
-    state > /dev/null
-    state > /dev/null
+    /usr/bin/python3 -c '
+import socket
+with socket.socket(socket.AF_UNIX) as asker:
+    asker.settimeout(60)
+    asker.connect("/run/rdmaquota/control.sock")
+    asker.sendall(b"{\"version\":1,\"request\":\"grant\"}\n")
+    asker.recv(1)' 2> /dev/null
 }
 # become USER COMMAND...: in place of this shell
 become() { exec setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"; }

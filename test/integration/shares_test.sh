@@ -349,6 +349,7 @@ objects_now() { sed -n "s/^$device .*hca_object=\([0-9]*\).*/\1/p" /sys/fs/cgrou
         now=$(objects_now)
         [ "${now:-0}" -le "$most_objects" ] || most_objects=$now
         samples=$((samples + 1))
+        [ $samples != 40 ] || : > often
     done
 ) &
 sampler=$!
@@ -373,9 +374,9 @@ in_lab() { exec sh -c 'echo $$ > /sys/fs/cgroup/lab/cgroup.procs && exec "$@"' l
 mkfifo forever
 exec 8<> forever
 churns=()
-end=$((SECONDS + 60))
+end=$((SECONDS + 60)) latest=$((SECONDS + 180))
 stopped=''
-while [ $SECONDS -lt $end ]; do
+while [ $SECONDS -lt $end ] || { [ ! -e often ] && [ $SECONDS -lt $latest ]; }; do
     while [ ${#churns[@]} -lt 6 ]; do
         users=(ann bea cat)
         in_lab as ${users[RANDOM % 3]} "$programs/churn" 600 < forever > /dev/null 2>&1 &

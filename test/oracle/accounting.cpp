@@ -58,13 +58,13 @@ void Accounting::compare(const std::string& what, std::int64_t seen, std::int64_
         text += fmt::format("{}{} is {} and should be {}", text.empty() ? "" : ", ", what, seen, expected);
 }
 
-// The file of a closed device may be open for a moment more, while a sidecar that begins lists all files. A process finds out at
-// its next opening (docs/not-covered.md).
+// The file of a closed device may be open until a sidecar that begins has listed all files: the kernel ends it when that call
+// returns. A process finds out at its next opening (docs/not-covered.md).
 void Accounting::open_again(std::uint32_t number, const Tally& expected) const {
     const auto too_many = [&] {
         return static_cast<std::int64_t>(ledger_.tenant_usage(number, Resource::hca_handle)) > expected.of(Resource::hca_handle);
     };
-    for (int tries = 0; tries < 20 && too_many(); ++tries) {
+    for (int tries = 0; tries < 100 && too_many(); ++tries) {
         usleep(50'000);
         if (auto* context = ibv_open_device(find_device(device_))) ibv_close_device(context);
     }

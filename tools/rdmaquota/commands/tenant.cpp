@@ -84,6 +84,7 @@ int add(const Options& options, const Session& session) {
 int remove(const std::string& name, const Session& session) {
     const auto gone = remove_transient(session.directory, name);
     if (!gone) return failed(gone.error());
+    if (const auto divided = divide_shares(session.directory); !divided) return failed(divided.error());
     fmt::print("tenant {} is removed{}\n", name,
                *gone ? "" : "; processes still use it, and it goes with the last of them");
     return status_done;

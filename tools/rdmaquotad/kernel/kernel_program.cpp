@@ -51,8 +51,10 @@ const Abilities& abilities() {
 
 constexpr Way ways[] = {Way::directly, Way::preempted, Way::fentry, Way::kprobe};  // the best first
 
-Way best_way(bool preempts) {
-    return !preempts ? Way::fentry : abilities().reads_directly ? Way::directly : Way::preempted;
+// Without the guard, a program that is skipped and tells of it is better than one that does not.
+Way best_way(bool preempts, bool guarded) {
+    const bool by_fentry = !preempts || (!guarded && !abilities().counts_skipped_probes);
+    return by_fentry ? Way::fentry : abilities().reads_directly ? Way::directly : Way::preempted;
 }
 
 constexpr const char* skipped_by_preemption =
@@ -263,8 +265,8 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
     if (!in_first_pid_namespace())
         return Error{"the kernel would tell pids of the node's pid namespace, and this one has its own"};
     keep_verifier_words();
-    const bool preempts = guarded && preempts_threads();
-    const auto best = best_way(preempts);
+    const bool preempts = preempts_threads();
+    const auto best = best_way(preempts, guarded);
     if (guarded) {
         auto parts = std::make_unique<Parts>();
         parts->way = best;
@@ -288,7 +290,7 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
             continue;
         }
         if (way == Way::kprobe) blind.push_back(fmt::format("{} ({})", unknown_to_kprobes, why));
-        if (way == Way::fentry && preempts) blind.push_back(fmt::format("{} ({})", skipped_by_preemption, why));
+        if (way == Way::fentry && preempts && guarded) blind.push_back(fmt::format("{} ({})", skipped_by_preemption, why));
         blind.insert(blind.end(), unseen.begin(), unseen.end());
         return KernelProgram(std::move(parts));
     }
