@@ -85,6 +85,23 @@ followed
 known become 1
 is "when it is removed, its user has another's" "$(ask_as 1 8)" "pd: 5 of 8 EDQUOT"
 
+# --- the tenant of a job, which is made while nobody runs in it
+{ guard_policy deny 5; printf '[slurm.job."*"]\npd = 1\n'; } > policy.toml
+rdmaquota reload policy.toml > /dev/null
+followed
+job=/sys/fs/cgroup/test.slice/slurmstepd.scope/job_7/step_0
+mkdir -p $job
+# shellcheck disable=SC2016 # expanded by the inner shell
+in_job() { exec sh -c 'echo $$ > "$0/cgroup.procs" && exec setpriv --reuid=1 --regid=1 --clear-groups "$@"' $job "$@"; }
+rdmaquota slurm begin 7 --user daemon --account physics > /dev/null
+in_job "$work/raw_uverbs" ioctl 0 < <(sleep 600) > known 2>&1 &
+opener=$!
+until grep -q waiting known; do sleep 0.05; done
+followed
+is "a job's first process is in its tenant at once" "$(counted slurm/physics/job-7 hca_handle), $(counted default hca_handle)" "1, 0"
+kill $opener
+wait $opener 2> /dev/null
+
 # --- whom it spares
 cat > policy.toml << 'END'
 version = 1
@@ -101,6 +118,12 @@ rdmaquota reload policy.toml > /dev/null
 for _ in $(seq 20); do [ "$(ask_as 65534 8)" != "pd: 8 of 8" ] || break; sleep 0.5; done
 is "a tenant whose mode is off is exempt, also from the node's limit" "$(ask_as 65534 8)" "pd: 8 of 8"
 is "others are not" "$(ask_for 8)" "pd: 2 of 8 EDQUOT"
+rdmaquota guard off > /dev/null
+rdmaquota tenant add job8 --user daemon > /dev/null
+followed
+is "a guard that was taken out stays out when a tenant is made" "$(state)" off
+rdmaquota reload policy.toml > /dev/null
+guard_is deny
 stop_sidecar
 rdmaquota guard off > /dev/null
 echo 'version = 1' > policy.toml

@@ -50,6 +50,7 @@ refused=$(counted default pd refused)
 kept=$(ls $pins)
 die
 is "without a sidecar a tenant above its limit opens nothing more" "$(ask_for 10)" "raw_uverbs: Disk quota exceeded"
+has "an ordinary user is not told that it is off" "$( (become 65534 rdmaquota guard) 2>&1)" "only root sees whether the kernel keeps the guard"
 succeeds "without a sidecar a limit can be set" rdmaquota set "$device" pd=8
 is "and holds" "$(ask_for 10)" "pd: 2 of 10 EDQUOT"
 mkdir -p /sys/fs/cgroup/job1

@@ -1,7 +1,7 @@
 #!/bin/bash
 # capsule.sh COMMAND [ARGUMENT...]: runs COMMAND, as root in the guest, on a file system of its own: an overlay over the
-# guest's, with empty /run, /tmp and /dev/shm, and the installed policy in force. What COMMAND changes in files or mounts
-# is gone when it has ended. /proc, /sys, /dev, processes and the network are the guest's.
+# guest's, with empty /run, /tmp and /dev/shm, and the installed policy in force, without tenants that were added to it. What
+# COMMAND changes in files or mounts is gone when it has ended. /proc, /sys, /dev, processes and the network are the guest's.
 # Exit status: COMMAND's own; 125 when its file system could not be made.
 set -eu
 layer=/run/rdmaquota-vm/capsule
@@ -48,5 +48,9 @@ cd "$root"
 pivot_root . .
 umount -l .
 cd "$directory" || exit 125
-! command -v rdmaquota > /dev/null || rdmaquota reload > /dev/null || exit 125
+if command -v rdmaquota > /dev/null; then
+    rdmaquota reload > /dev/null || exit 125
+    # What an earlier one has added stays in the quota directory, which is the guest's.
+    rdmaquota tenant list | awk '$4 == "transient" { print $1 }' | xargs -r -n 1 rdmaquota tenant remove > /dev/null
+fi
 exec "$@"

@@ -18,6 +18,7 @@
 #include "shm/policy/node_policy.hpp"
 #include "tools/common/config.hpp"
 #include "tools/common/container.hpp"
+#include "tools/common/guard/guard_off.hpp"
 #include "tools/common/ledger_mount.hpp"
 #include "tools/common/names.hpp"
 #include "tools/common/node_checks.hpp"
@@ -213,6 +214,7 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     for (auto& warning : warnings_of_node(*policy)) policy->warnings.push_back(std::move(warning));
     keep_transient(directory, *policy);
     keep_bindings(directory, *policy);
+    ::unlink(guard_off_path(directory).c_str());
     const auto aside = publish_policy(*lock, directory, *policy);
     if (!aside) return Error{aside.error()};
     if (const auto put = put_slurm(directory, policy->slurm); !put) return Error{put.error()};

@@ -17,6 +17,7 @@
 #include "policy/file/slurm_tables.hpp"
 #include "tools/common/event_text.hpp"
 #include "tools/common/file_text.hpp"
+#include "tools/common/guard/kept_guard.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/shares/divide.hpp"
 #include "tools/common/tenant_files.hpp"
@@ -74,7 +75,9 @@ bool is_bounded_above(const Policy& policy, std::string_view tenant) {
 Result<void> divide(const std::string& directory, const std::string& tenant, Clock::time_point end) {
     const auto policy = running_policy(directory);
     if (!policy) return Error{policy.error()};
-    return is_bounded_above(*policy, tenant) ? divide_shares(directory, until(end)) : Result<void>();
+    if (is_bounded_above(*policy, tenant)) return divide_shares(directory, until(end));
+    if (policy->sidecar.guard != GuardMode::off) tell_guard(directory);
+    return {};
 }
 
 Result<void> remove_tenants(const std::string& directory, std::uint32_t job, Clock::time_point end) {

@@ -81,11 +81,40 @@ TEST_CASE("a row stays while something counts in it, or a process is held to its
     tenants.rows[tenant].used[kind_pd] = 1;
     rows.update(tenants.list, one_device);
     CHECK(rows.meaning(process) == nullptr);
-    CHECK(rows.meaning(total) == nullptr);
+    CHECK(rows.meaning(tenants.rows[tenant].total) != nullptr);
     CHECK(rows.meaning(tenant) != nullptr);
     tenants.rows[tenant].used[kind_pd] = 0;
     rows.update(tenants.list, one_device);
     CHECK(rows.meaning(tenant) == nullptr);
+    rows.update(tenants.list, one_device);
+    CHECK(rows.meaning(total) == nullptr);
+}
+
+TEST_CASE("a row that is another's now has nothing of the one before") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames());
+    tenants.add("physics", 3);  // with a limit of the sum over devices
+    rows.update(tenants.list, one_device);
+    rows.update(tenants.list, {});
+    rows.update(tenants.list, one_device);
+    const auto& node = tenants.row(rows, std::string(node_tenant));
+    CHECK(node.total == 0);
+    CHECK(node.enforced == 0);
+    CHECK(node.limit[kind_pd] == unlimited);
+}
+
+TEST_CASE("what a tenant that is gone still has on one device is not added to another tenant's") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames());
+    const std::vector<std::string> devices{"rxe0", "rxe1"};
+    tenants.add("job", 3);
+    rows.update(tenants.list, devices);
+    const auto first = rows.stamp("job", "rxe0")->rows[0];
+    tenants.rows[first].used[kind_pd] = 1;
+    tenants.remove_last();
+    rows.update(tenants.list, devices);
+    CHECK(rows.meaning(first) != nullptr);
+    CHECK(tenants.rows[first].next == first);
 }
 
 TEST_CASE("who only follows changes limits, and adds no row") {

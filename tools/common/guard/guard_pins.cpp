@@ -54,6 +54,8 @@ std::vector<std::string> GuardPins::all() {
     return found;
 }
 
+bool GuardPins::visible() { return ::access(kept, R_OK | X_OK) == 0 || errno == ENOENT; }
+
 std::string GuardPins::of_version(const std::string& version) { return fmt::format("{}/{}", kept, version); }
 
 Result<std::string> GuardPins::fresh() {

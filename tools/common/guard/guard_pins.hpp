@@ -12,6 +12,8 @@ namespace rdmaquota {
 struct GuardPins {
     // The directories that there are; empty: the kernel keeps nothing.
     static std::vector<std::string> all();
+    // False: this process may not see whether there are any.
+    static bool visible();
     static std::string of_version(const std::string& version);
     // Makes an empty directory to pin into, "new". Mounts the file system of BPF where the node has none.
     static Result<std::string> fresh();

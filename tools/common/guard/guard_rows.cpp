@@ -26,6 +26,14 @@ bool bounds_anything(const guard_row& row) {
     return std::any_of(std::begin(row.limit), std::end(row.limit), [](u64 limit) { return limit != unlimited; });
 }
 
+// What it had when it was another's.
+void begin(guard_row& row, std::uint32_t number) {
+    std::fill(std::begin(row.limit), std::end(row.limit), unlimited);
+    std::fill(std::begin(row.refused), std::end(row.refused), 0);
+    row.enforced = row.total = row.exceeded = 0;
+    row.next = number;
+}
+
 bool counts_nothing(const guard_row& row) {
     return std::all_of(std::begin(row.used), std::end(row.used), [](u64 used) { return used == 0; });
 }
@@ -114,9 +122,7 @@ std::uint32_t GuardRows::have(const Key& key, std::string_view name) {
         ++without_;
         return 0;
     }
-    auto& row = rows_[number];
-    std::fill(std::begin(row.limit), std::end(row.limit), unlimited);
-    row.next = number;
+    begin(rows_[number], number);
     enter(key, std::string(name), number);
     return number;
 }
@@ -202,9 +208,8 @@ void GuardRows::refresh_processes() {
 void GuardRows::drop_unused(const Members& tenants, const std::vector<std::string>& devices) {
     std::set<std::string_view> there{node_tenant};
     for (const auto& tenant : tenants) there.insert(tenant.key);
-    std::set<std::uint32_t> in_use;
-    for (std::uint32_t number = 1; number < process_rows; ++number)
-        if (rows_[number].process != 0) in_use.insert({rows_[number].process_class, rows_[number].total});
+    const auto in_use = referred_to();
+    const auto before = numbers_.size();
     for (auto entry = numbers_.begin(); entry != numbers_.end();) {
         const auto& [tenant, device, scope] = entry->first;
         const auto number = entry->second;
@@ -222,6 +227,25 @@ void GuardRows::drop_unused(const Members& tenants, const std::vector<std::strin
         free_.push_back(number);
         entry = numbers_.erase(entry);
     }
+    if (numbers_.size() != before) link_rest(there);
+}
+
+// By processes that are there, and by rows that count something.
+std::set<std::uint32_t> GuardRows::referred_to() const {
+    std::set<std::uint32_t> numbers;
+    for (std::uint32_t number = 1; number < process_rows; ++number)
+        if (rows_[number].process != 0) numbers.insert({rows_[number].process_class, rows_[number].total});
+    for (const auto& [key, number] : numbers_)
+        if (!counts_nothing(rows_[number])) numbers.insert(rows_[number].total);
+    return numbers;
+}
+
+// The rings of tenants that are gone.
+void GuardRows::link_rest(const std::set<std::string_view>& there) {
+    std::map<std::string, std::vector<std::string>> devices;
+    for (const auto& [place, number] : tenants_)
+        if (!there.contains(place.first)) devices[place.first].push_back(place.second);
+    for (const auto& [tenant, its] : devices) link(tenant, its);
 }
 
 std::optional<guard_stamp> GuardRows::waiting_stamp(std::string_view device) const {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -81,6 +82,8 @@ private:
     void link(const std::string& tenant, const std::vector<std::string>& devices);
     void refresh_processes();
     void drop_unused(const Members& tenants, const std::vector<std::string>& devices);
+    std::set<std::uint32_t> referred_to() const;
+    void link_rest(const std::set<std::string_view>& there);
 
     guard_row* rows_;
     GuardNames names_;

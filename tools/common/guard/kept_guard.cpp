@@ -19,6 +19,7 @@
 #include "tools/common/guard/guard_pins.hpp"
 #include "tools/common/guard/guard_rows.hpp"
 #include "tools/common/guard/guard_who.hpp"
+#include "tools/common/json.hpp"
 #include "tools/common/limited_tenants.hpp"
 
 namespace rdmaquota {
@@ -113,6 +114,10 @@ u64 directory_mark(const std::string& directory) {
     u64 mark = GUARD_HASH_BEGIN;
     for (const char letter : path.string()) mark = GUARD_HASH_NEXT(mark, static_cast<unsigned char>(letter));
     return GUARD_HASH_END(mark);
+}
+
+void tell_guard(const std::string& directory) {
+    if (!ask_sidecar(directory, Json{{"request", "grant"}}, std::chrono::seconds(1))) (void)lead_kept_guard(directory);
 }
 
 Result<void> lead_kept_guard(const std::string& directory) {

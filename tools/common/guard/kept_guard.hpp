@@ -16,4 +16,8 @@ u64 directory_mark(const std::string& directory);
 // answer: its rows are its own. Fails where tenants find no room; without the rights for BPF.
 Result<void> lead_kept_guard(const std::string& directory);
 
+// For who has made a tenant for processes that begin soon: returns when the guard knows of it, or after a second. By the sidecar,
+// else by lead_kept_guard().
+void tell_guard(const std::string& directory);
+
 }  // namespace rdmaquota

@@ -37,6 +37,7 @@ enum {
 enum { opener_slots = 1 << 14, opener_probes = 32, object_slots = 1 << 17, object_probes = 8, known_kinds = 16 };
 
 enum { forbidden_unknown = 1, forbidden_forever = 2 };
+enum { whole_seen = 1, whole_unseen = 2 };
 
 // What one process made through one open device file. The entry of the process that opened the file is in `openers`,
 // those of others are in `guests`. Fields marked (opener) are used in `openers` only.
@@ -47,7 +48,8 @@ struct kernel_use {
     u32 pid;           // 0: not filled in yet
     u32 opener;
     u32 device_index;
-    u32 whole;         // (opener) the program saw the file being opened: nothing was made by it before
+    u32 whole;         // (opener) whole_seen: the program saw the file being opened, or whole_unseen: soon after; nothing was made
+                       // by it before
     u32 reregistered;  // (opener) MRs may have changed their length: mr_bytes is what they had at first
     u32 forbidden;     // (opener) to make anything, by the guard: forbidden_forever, or while it is unknown whose it is
     u32 has_ended;     // (opener) objects that have ended are counted still

@@ -45,7 +45,9 @@ void print_tenants(const Json& guard) {
 }
 
 std::string unanswered(const std::string& directory, const std::string& error) {
-    if (!sidecar_listens(directory)) return fmt::format("the guard is off: {}", error);
+    if (!sidecar_listens(directory))
+        return GuardPins::visible() ? fmt::format("the guard is off: {}", error)
+                                    : fmt::format("only root sees whether the kernel keeps the guard: {}", error);
     return fmt::format("it is not known whether the guard is on: {}; while it starts, ask again", error);
 }
 

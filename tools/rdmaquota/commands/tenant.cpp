@@ -11,10 +11,8 @@
 #include "shm/paths.hpp"
 #include "shm/policy/limits_segment.hpp"
 #include "tools/common/container.hpp"
-#include "tools/common/control_client.hpp"
 #include "tools/common/file_text.hpp"
 #include "tools/common/guard/kept_guard.hpp"
-#include "tools/common/json.hpp"
 #include "tools/common/shares/divide.hpp"
 #include "tools/common/tenant_files.hpp"
 #include "tools/common/tenants.hpp"
@@ -24,8 +22,6 @@
 
 namespace rdmaquota {
 namespace {
-
-constexpr std::chrono::milliseconds time_for_guard{1000};  // while a container waits for its start
 
 struct Options {
     std::vector<std::string> words;  // add NAME, remove NAME, bind NAME, list
@@ -103,8 +99,7 @@ int bind(const std::string& name, const Session& session) {
     if (!cgroup) return failed(cgroup.error());
     const auto bound = bind_cgroup(session.directory, name, *cgroup);
     if (!bound) return failed(bound.error());
-    // Then the guard knows the cgroup.
-    if (!ask_sidecar(session.directory, Json{{"request", "grant"}}, time_for_guard)) (void)lead_kept_guard(session.directory);
+    tell_guard(session.directory);
     return status_done;
 }
 

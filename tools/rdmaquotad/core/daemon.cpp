@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <systemd/sd-daemon.h>
 
@@ -10,6 +11,8 @@
 
 #include "tools/common/control_client.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/file_text.hpp"
+#include "tools/common/guard/guard_off.hpp"
 #include "tools/common/guard/guard_pins.hpp"
 #include "tools/common/reload.hpp"
 #include "tools/common/upgrade/balance.hpp"
@@ -125,6 +128,7 @@ void Daemon::start() {
     relay_ = loop_.every(100ms, [this] { relay_events_.send_new(); });
     shares_ = loop_.every(100ms, [this] { grants_.go_on(); });
     log(Priority::info, fmt::format("runs for {}", node_.directory()));
+    ::unlink(guard_off_path(node_.directory()).c_str());
     if (const auto loaded = history_.load(); !loaded) log(Priority::warning, loaded.error());
     capacity_file_.load(capacity_);
     tick();
@@ -155,15 +159,16 @@ void Daemon::tick() {
 }
 
 void Daemon::refresh() {
-    policy_is_new_ = node_.refresh() || policy_is_new_;
+    node_.refresh();
     if (node_.missing() != said_missing_.value_or("")) {
         const bool waits = !node_.missing().empty();
         events_.emit(waits ? Priority::warning : Priority::info, waits ? SidecarKind("waiting") : SidecarKind("found"),
                      Json{{"missing", node_.missing()}}, waits ? node_.missing() : "policy and ledgers are there");
     }
     said_missing_ = node_.missing();
-    if (!policy_is_new_ || !node_.usable()) return;
-    policy_is_new_ = false;
+    const auto policy = node_.policy() != nullptr ? node_.policy()->id() : 0;
+    if (!node_.usable() || policy_ == policy) return;
+    policy_ = policy;
     new_policy();
 }
 
@@ -175,7 +180,7 @@ void Daemon::new_policy() {
     listen(metrics_, asked_.metrics_port);
     listen(web_, asked_.web_port);
     guard_.set_mode(policy.sidecar.guard);
-    kernel_.new_policy(policy.sidecar);
+    kernel_.new_policy(::access(guard_off_path(node_.directory()).c_str(), F_OK) == 0 ? without_guard() : policy.sidecar);
     if (!node_.writable()) log(Priority::warning, "limits can be watched but not changed: not run as root");
 }
 
@@ -248,11 +253,16 @@ Result<void> Daemon::divide() {
     return grants_.pass_at_once();
 }
 
-// Until the policy is put in force again, or the sidecar starts again.
-Result<std::string> Daemon::guard_off() {
+Sidecar Daemon::without_guard() const {
     auto asked = node_.decompiled().sidecar;
     asked.guard = GuardMode::off;
-    kernel_.new_policy(asked);
+    return asked;
+}
+
+// Until the policy is put in force again, or the sidecar starts again.
+Result<std::string> Daemon::guard_off() {
+    if (const auto noted = replace_file(guard_off_path(node_.directory()), ""); !noted) log(Priority::error, noted.error());
+    kernel_.new_policy(without_guard());
     if (const auto done = GuardPins::remove_all(); !done) return Error{done.error()};
     log(Priority::notice, "the guard was taken out of the kernel");
     return std::string("off");

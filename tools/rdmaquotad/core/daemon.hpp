@@ -47,6 +47,7 @@ private:
     void tell_of_ledgers();
     void look_after_tenants();
     Result<std::string> guard_off();
+    Sidecar without_guard() const;
     Json guard_status(const Answers::Sees& sees) const;
     Result<std::function<bool()>> grant(const std::string& tenant);
     void serve_askers();
@@ -64,7 +65,7 @@ private:
     Guard guard_;
     BypassMonitor kernel_;
     Sidecar asked_;  // as the policy has it
-    bool policy_is_new_ = false;
+    std::optional<std::uint64_t> policy_;  // id of the one that is followed; 0: none, in a directory of a tenant's own
     std::optional<std::string> said_missing_;          // so that it is said once
     std::map<std::string, std::string> said_unusable_;  // the same of ledgers, by their tenants' names
     std::string said_status_, said_uncompiled_, said_unbalanced_, said_unheard_;

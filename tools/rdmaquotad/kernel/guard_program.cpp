@@ -51,16 +51,24 @@ std::string words_of(int error) { return error == EPERM || error == EACCES ? "no
 bpf_map* table(bpf_object* object, const char* name) { return bpf_object__find_map_by_name(object, name); }
 bpf_program* program(bpf_object* object, const char* name) { return bpf_object__find_program_by_name(object, name); }
 
+// 0, or the errno. The kernel lists a million files at a time, then wants to be asked again (MAX_ITER_OBJECTS in its bpf_iter.c).
+int read_to_end(int fd) {
+    char none[64];
+    for (;;) {
+        const auto got = read(fd, none, sizeof none);
+        if (got == 0) return 0;
+        if (got < 0 && errno != EAGAIN && errno != EINTR) return errno;
+    }
+}
+
 // Runs the program that lists what was made before: reading an iterator runs it.
 Result<void> list_files(int program) {
     const int link = bpf_link_create(program, 0, BPF_TRACE_ITER, nullptr);
     const int fd = link < 0 ? -1 : bpf_iter_create(link), error = errno;
-    char none[64];
-    while (fd >= 0 && read(fd, none, sizeof none) > 0) {
-    }
+    const int failed = fd < 0 ? error : read_to_end(fd);
     if (fd >= 0) close(fd);
     if (link >= 0) close(link);
-    if (fd < 0) return Error{fmt::format("open files cannot be listed: {}", words_of(error))};
+    if (failed != 0) return Error{fmt::format("open files cannot be listed: {}", words_of(failed))};
     return {};
 }
 

@@ -20,7 +20,7 @@ KernelFunctions::~KernelFunctions() {
 // A module's types include the kernel's own.
 bool KernelFunctions::has(const char* function) const {
     const auto in = [function](const btf* types) { return btf__find_by_name_kind(types, function, BTF_KIND_FUNC) > 0; };
-    return in(kernel_) || std::any_of(modules_.begin(), modules_.end(), in);
+    return (any() && in(kernel_)) || std::any_of(modules_.begin(), modules_.end(), in);
 }
 
 }  // namespace rdmaquota

@@ -82,6 +82,7 @@ struct KernelProgram::Parts {
     decltype(kernel_counts::bss) memory = nullptr;  // the program's own
     std::vector<ProgramLink> links;
     Way way = Way::fentry;
+    bool guarded = false;
     bool light_probes = false;  // by fprobes, where the kernel has them, which cost half of what kprobes do
     std::vector<int> counting;  // the attached programs on which figures depend
     std::vector<int> made_up;   // those without which they come late: where one was skipped, that is found out
@@ -142,7 +143,7 @@ struct KernelProgram::Parts {
         return bpf_program__attach_kprobe_multi_opts(program(name), nullptr, &options);
     }
 
-    Result<void> load(const KernelFunctions& types, bool guarded) {
+    Result<void> load(const KernelFunctions& types) {
         light_probes = is_mixed(way) && types.has("register_fprobe_syms");
         if (auto opened = open(); !opened) return opened;
         bpf_program* any = nullptr;
@@ -158,7 +159,7 @@ struct KernelProgram::Parts {
     }
 
     void depend_on(const Hook& hook, const char* name, int program) {
-        const bool late = hook.unknown == late_return || (is_mixed(way) && !is_probe(name));
+        const bool late = hook.unknown == late_return || (guarded && is_mixed(way) && !is_probe(name));
         (late ? made_up : counting).push_back(program);
     }
 
@@ -174,8 +175,8 @@ struct KernelProgram::Parts {
         return {};
     }
 
-    Result<void> attach(const KernelFunctions& types, std::vector<std::string>& blind, bool guarded) {
-        if (auto loaded = load(types, guarded); !loaded) return loaded;
+    Result<void> attach(const KernelFunctions& types, std::vector<std::string>& blind) {
+        if (auto loaded = load(types); !loaded) return loaded;
         for (const auto& hook : kernel_hooks()) {
             if (!hook.is_for(way)) continue;
             const auto done = attach(hook, types);
@@ -270,6 +271,7 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
     if (guarded) {
         auto parts = std::make_unique<Parts>();
         parts->way = best;
+        parts->guarded = true;
         if (std::vector<std::string> unseen; parts->take_over(unseen)) {
             blind.insert(blind.end(), unseen.begin(), unseen.end());
             return KernelProgram(std::move(parts));
@@ -283,8 +285,9 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
         if (way == Way::kprobe && guarded) break;  // the caller tries again without the guard
         auto parts = std::make_unique<Parts>();
         parts->way = way;
+        parts->guarded = guarded;
         std::vector<std::string> unseen;
-        const auto attached = parts->attach(types, unseen, guarded);
+        const auto attached = parts->attach(types, unseen);
         if (!attached) {
             why += (why.empty() ? "" : "; ") + attached.error();
             continue;

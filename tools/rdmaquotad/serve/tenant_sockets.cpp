@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include <unistd.h>
+
 #include "tools/common/control_client.hpp"
 
 namespace rdmaquota {
@@ -21,11 +23,11 @@ Result<void> TenantSockets::follow() {
         if (!keys.contains(key)) control_.stop_listening(key);
     std::erase_if(have_, [&](const auto& key) { return !keys.contains(key); });
     for (const auto& key : keys) {
-        const auto path = control_path(node_.find(key)->place().here);
+        const auto& here = node_.find(key)->place().here;
         if (have_.contains(key) && control_.listens(key)) continue;
-        const auto listening = control_.listen(path, key);
+        const auto listening = control_.listen(control_path(here), key);
         if (listening) have_.insert(key);
-        else if (result) result = listening;
+        else if (result && ::access(here.c_str(), F_OK) == 0) result = listening;  // not a tenant that was removed just now
     }
     return result;
 }

@@ -182,7 +182,7 @@ static __always_inline void look_at_command(struct made_by *it, struct asked *as
         if (count == unreadable) return;
         found = find_command(asked->attributes, count, looked_attributes);
     }
-    if (found.command == no_command && hides(asked)) it->kind = hidden_kind;
+    if ((found.command == no_command || !found.has_input) && hides(asked)) it->kind = hidden_kind;
     else look_at_input(it, found.command, found.input, sleeps);
 }
 

@@ -40,7 +40,7 @@ static __always_inline void list_object(struct ib_uobject *uobject, struct kerne
     if (guarded) shift(opener->id, counted.kind, counted.bytes, 1);
     count(opener->created, counted.kind);
     add_bytes(opener, counted.kind, counted.bytes);
-    if (!remember(it.address, &counted)) subtract(&counted);
+    if (remember(it.address, &counted) != remembered) subtract(&counted);
     if (!BPF_CORE_READ(uobject, object)) ended(it.address);
     if (guarded && judges) note_excess((u32)opener->id, counted.kind, counted.bytes);
 }
@@ -95,7 +95,7 @@ static __always_inline bool is_kept(u64 opener, u64 open_file) {
 static long drop_object(u32 number, u64 *open_file) {
     struct object_slot *slot = &objects[number % object_slots];
     u64 object = slot->object, opener = slot->counted.opener;
-    if (object <= slot_ends || is_there(object, opener) || is_kept(opener, *open_file) || !begin_end(slot, object)) return 0;
+    if (object <= slot_ends || opener == 0 || is_there(object, opener) || is_kept(opener, *open_file) || !begin_end(slot, object)) return 0;
     if (is_there(object, slot->counted.opener)) slot->object = object;  // by now another one, at the same address
     else end_slot(slot);
     return 0;

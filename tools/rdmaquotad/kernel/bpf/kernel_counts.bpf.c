@@ -50,19 +50,20 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 // A file is opened once. An entry that was there already is one that a faster thread's first object has made, or, when
-// it was whole before, one of a file at the same address whose end was missed.
+// it was whole before, one of a file at the same address whose end was missed; not if another thread's request has found out just
+// now that the file is open.
 static __always_inline void opened(u64 file, struct ib_device *device) {
     u32 pid = current_pid();
     struct kernel_use *use = opener_of(file);
-    if (use && use->whole) {
+    if (use && use->whole == whole_seen) {
         closed(file);
         use = 0;
     }
     if (!use) use = enter_opener(file, device, pid, bpf_get_current_cgroup_id(), 0);
     if (!use) return judge_uncounted();
-    use->whole = 1;
-    if (guarded) opened_guarded(use, use->created[kind_handle] != 0);
-    use->created[kind_handle] = 1;
+    use->whole = whole_seen;
+    bool counted = __sync_val_compare_and_swap(&use->created[kind_handle], 0, 1) != 0;
+    if (guarded) opened_guarded(use, counted);
     tell(0, pid);
 }
 

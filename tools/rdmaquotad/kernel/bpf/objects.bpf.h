@@ -34,24 +34,38 @@ static __always_inline struct object_slot *slot_at(u32 object, u32 probe) {
     return &objects[slot_of(object, 5, object_slots, probe)];
 }
 
-// False, and lost, when there is no room. A slot that has the same address is of an object whose end was missed.
-static __always_inline bool remember(u64 object, const struct counted_object *counted) {
+enum { remembered, met, not_remembered };
+
+// Until the opener is there, which comes last, the slot says nothing.
+static __always_inline void fill_slot(struct object_slot *slot, const struct counted_object *counted) {
+    slot->counted.bytes = counted->bytes;
+    slot->counted.pid = counted->pid;
+    slot->counted.kind = counted->kind;
+    slot->counted.unpinned = counted->unpinned;
+    asm volatile("" ::: "memory");
+    *(volatile u64 *)&slot->counted.opener = counted->opener;
+}
+
+// `not_remembered`, and lost, when there is no room. A slot that has the same address is of an object whose end was missed; or
+// `met`: another thread is just remembering the same one.
+static __always_inline int remember(u64 object, const struct counted_object *counted) {
     u32 half = lower_half(object);
     for (u32 probe = 0; probe < object_probes; ++probe) {
         struct object_slot *slot = slot_at(half, probe);
         u64 before = slot->object;
         if (before == 0) before = __sync_val_compare_and_swap(&slot->object, 0, object);
+        if (before == object && slot->counted.opener == 0) return met;
         if (before == object)
             subtract(&slot->counted);
         else if (before != 0)
             continue;
-        slot->counted = *counted;
-        return true;
+        fill_slot(slot, counted);
+        return remembered;
     }
     any_overflow = 1;
-    if (bpf_map_update_elem(&overflow, &object, counted, BPF_ANY) == 0) return true;
+    if (bpf_map_update_elem(&overflow, &object, counted, BPF_ANY) == 0) return remembered;
     lose();
-    return false;
+    return not_remembered;
 }
 
 // True for one thread, which ends it.
@@ -62,6 +76,7 @@ static __always_inline bool begin_end(struct object_slot *slot, u64 object) {
 static __always_inline void end_slot(struct object_slot *slot) {
     struct counted_object counted = slot->counted;
     if (counted.bytes) counted.bytes = __sync_lock_test_and_set(&slot->counted.bytes, 0);  // see recount_slot
+    *(volatile u64 *)&slot->counted.opener = 0;
     slot->object = 0;
     subtract(&counted);
 }
@@ -176,7 +191,9 @@ static __always_inline void created(const struct object *it, bool directly) {
     if (mark & mark_second_handle && counted.kind == kind_qp) counted.kind = kind_second_handle;
     if (guarded && counted.kind != kind_driver) made(counted.opener, counted.kind, counted.bytes, current_thread(), mark);
     use = maker(opener, pid, it);
-    if (!remember(it->address, &counted) || !use) return;
+    int kept = remember(it->address, &counted);
+    if (kept == met && guarded && counted.kind != kind_driver) uncharge(counted.opener, counted.kind, counted.bytes);
+    if (kept != remembered || !use) return;
     count(use->created, counted.kind);
     add_bytes(use, counted.kind, counted.bytes);
 }

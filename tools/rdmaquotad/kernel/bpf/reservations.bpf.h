@@ -61,8 +61,8 @@ __attribute__((noinline)) int opened_unseen(u64 id) {
     struct kernel_use *use = &openers[(u32)id % opener_slots];
     struct guard_file *it = file_at((u32)id);
     if (!it || use->id != id || use->created[kind_handle] || !has_context(use->file)) return 0;
-    use->whole = 1;
-    use->created[kind_handle] = 1;
+    use->whole = whole_unseen;  // before it is counted, which opened() may be about to do
+    if (__sync_val_compare_and_swap(&use->created[kind_handle], 0, 1) != 0) return 0;
     if (has_moved(it)) now_simple(it);
     tell(0, use->pid);
     return 1;
@@ -90,9 +90,11 @@ static __always_inline void settle_reservation(u64 thread) {
     give_up(it);
 }
 
+// What failed may have changed an MR before it did.
 static __always_inline void give_up_reservation(u64 thread) {
     struct reservation *it = find_reservation(thread);
-    if (it) give_up(it);
+    if (!it || (it->kind == another_length && recount_memory(it->opener))) return;
+    give_up(it);
 }
 
 // What a method makes that is not known is learnt from the file's first object by it; the next needs room for that.
