@@ -44,6 +44,8 @@ until_counted default pd 0
 # --- requests
 try bare "$programs/requests" rxe0 reversed=10
 is "attributes in another order" "$out" "reversed: 4 of 10 EDQUOT"
+try bare "$programs/requests" rxe0 hidden_mr=1:2000000
+is "an input behind many attributes" "$out" "hidden_mr: 0 of 1 EDQUOT"
 
 # --- what another security module refuses afterwards
 try "$programs/around" refused 10

@@ -8,6 +8,7 @@
  *   rereg=BYTES        re-register the last MR         rewrite=BYTES   the same by write(2)
  *   unread=BYTES       the same by write(2) of a page that is not in memory
  *   written_mr=N:BYTES written_qp=N   register N MRs, create N QPs of rxe's, by write(2)
+ *   hidden_mr=N:BYTES  register N MRs by requests with the input behind many attributes
  *   unanswered=BYTES   the same with an answer that can be written nowhere
  *   access=BYTES       the same with another access; 0: the access alone
  *   both=BYTES         the last two MRs, at once       mixed=BYTES     the same, one of them as `unread`
@@ -75,7 +76,7 @@ static int rereg(struct ibv_mr *mr, way *call, int flags, long bytes, void *answ
 	return call(context->cmd_fd, IB_USER_VERBS_CMD_REREG_MR, &in, sizeof in, answer, sizeof(struct ib_uverbs_rereg_mr_resp));
 }
 
-static int written_mr(long bytes)
+static int mr_by(way *call, long bytes)
 {
 	struct ib_uverbs_reg_mr in = {
 		.start = (__u64)buffer,
@@ -86,7 +87,25 @@ static int written_mr(long bytes)
 	};
 	struct ib_uverbs_reg_mr_resp out;
 
-	return by_write(context->cmd_fd, IB_USER_VERBS_CMD_REG_MR, &in, sizeof in, &out, sizeof out);
+	return call(context->cmd_fd, IB_USER_VERBS_CMD_REG_MR, &in, sizeof in, &out, sizeof out);
+}
+
+static int by_hidden_input(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
+{
+	enum { others = 20 };
+	struct invocation seen = invocation(command, in, in_bytes, out, out_bytes);
+	struct {
+		struct ib_uverbs_ioctl_hdr head;
+		struct ib_uverbs_attr attrs[others + 3];
+	} call = { .head = seen.head };
+
+	call.head.length = sizeof call;
+	call.head.num_attrs = others + 3;
+	call.attrs[0] = seen.attrs[0];
+	for (int i = 0; i < others; i++) /* nobody knows these, and nobody must */
+		call.attrs[1 + i].attr_id = 0x3f0 + i;
+	memcpy(call.attrs + 1 + others, seen.attrs + 1, 2 * sizeof *seen.attrs);
+	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
 }
 
 static int written_qp(void)
@@ -182,7 +201,8 @@ static int once(const char *step, long value, long bytes)
 	if (!strcmp(step, "open_qp")) return open_qp();
 	if (!strcmp(step, "unknown")) return unknown(bytes);
 	if (!strcmp(step, "reversed")) return reversed();
-	if (!strcmp(step, "written_mr")) return written_mr(bytes);
+	if (!strcmp(step, "written_mr")) return mr_by(by_write, bytes);
+	if (!strcmp(step, "hidden_mr")) return mr_by(by_hidden_input, bytes);
 	if (!strcmp(step, "written_qp")) return written_qp();
 	if (!strcmp(step, "rereg")) return rereg(last(0), by_ioctl, translation, value, buffer);
 	if (!strcmp(step, "rewrite")) return rereg(last(0), by_write, translation, value, buffer);
@@ -204,7 +224,7 @@ static int run(char *step)
 	}
 	*text++ = '\0';
 	value = strtol(text, &second, 0);
-	wanted = strstr("rc mr open_qp unknown reversed written_mr written_qp", step) ? value : 1;
+	wanted = strstr("rc mr open_qp unknown reversed written_mr hidden_mr written_qp", step) ? value : 1;
 	errno = 0;
 	while (made < wanted && !once(step, value, *second ? atol(second + 1) : 0))
 		made++;
