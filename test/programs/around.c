@@ -193,19 +193,9 @@ static void by_child(void)
 
 static int by_many(int file, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
-	enum { others = 20 };
-	struct invocation last = invocation(command, in, in_bytes, out, out_bytes);
-	struct {
-		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr attrs[others + 3];
-	} call = { .head = last.head };
+	struct invocation call = invocation(command, in, in_bytes, out, out_bytes);
 
-	call.head.length = sizeof call;
-	call.head.num_attrs = others + 3;
-	for (int i = 0; i < others; i++) /* nobody knows these, and nobody must */
-		call.attrs[i].attr_id = 0x3f0 + i;
-	memcpy(call.attrs + others, last.attrs, sizeof last.attrs);
-	return ioctl(file, RDMA_VERBS_IOCTL, &call);
+	return with_many_attributes(file, &call, 0);
 }
 
 static void by_victims(void)

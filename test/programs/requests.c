@@ -92,20 +92,9 @@ static int mr_by(way *call, long bytes)
 
 static int by_hidden_input(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
-	enum { others = 20 };
-	struct invocation seen = invocation(command, in, in_bytes, out, out_bytes);
-	struct {
-		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr attrs[others + 3];
-	} call = { .head = seen.head };
+	struct invocation call = invocation(command, in, in_bytes, out, out_bytes);
 
-	call.head.length = sizeof call;
-	call.head.num_attrs = others + 3;
-	call.attrs[0] = seen.attrs[0];
-	for (int i = 0; i < others; i++) /* nobody knows these, and nobody must */
-		call.attrs[1 + i].attr_id = 0x3f0 + i;
-	memcpy(call.attrs + 1 + others, seen.attrs + 1, 2 * sizeof *seen.attrs);
-	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
+	return with_many_attributes(fd, &call, 1);
 }
 
 static int written_qp(void)

@@ -1,5 +1,8 @@
 #include "tools/common/guard/bpf_map.hpp"
 
+#include <cstring>
+#include <vector>
+
 #include <linux/bpf.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -47,6 +50,11 @@ bool get(int map, const void* key, void* value) {
 bool put(int map, const void* key, const void* value) {
     auto attributes = element(map, key, value);
     return call(BPF_MAP_UPDATE_ELEM, attributes) == 0;
+}
+
+bool put_other(int map, const void* key, const void* value, std::size_t bytes) {
+    std::vector<char> before(bytes);
+    return (get(map, key, before.data()) && std::memcmp(before.data(), value, bytes) == 0) || put(map, key, value);
 }
 
 bool erase(int map, const void* key) {

@@ -56,11 +56,8 @@ struct KeptMaps {
     guard_row* rows = nullptr;
 };
 
-// What is the same is left alone: the kernel gives a value that was replaced to others while a program may still read it.
 void know(const KeptMaps& maps, const guard_who& who, const std::optional<guard_stamp>& stamp) {
-    guard_stamp before;
-    if (!stamp || (bpf::get(maps.stamps, &who, &before) && std::memcmp(&before, &*stamp, sizeof before) == 0)) return;
-    bpf::put(maps.stamps, &who, &*stamp);
+    if (stamp) bpf::put_other(maps.stamps, &who, &*stamp, sizeof *stamp);
 }
 
 // A bound cgroup is known before anybody runs in it. Who is not known counts as `default` once the sidecar is gone for a while.

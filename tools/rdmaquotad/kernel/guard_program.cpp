@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tools/common/guard/bpf_map.hpp"
 #include "tools/common/guard/guard_pins.hpp"
 #include "tools/rdmaquotad/kernel/kernel_functions.hpp"
 
@@ -205,13 +206,8 @@ std::vector<guard_event> GuardProgram::events() {
 bool GuardProgram::settle(u64 file, const guard_stamp& stamp) { return parts_->run_settle({file, 0, stamp}); }
 void GuardProgram::forgive(u64 file) { parts_->run_settle({file, 1, {}}); }
 
-// What is the same is left alone: the kernel gives a value that was replaced to others while a program may still read it.
 bool GuardProgram::know(const guard_who& who, const guard_stamp& stamp) {
-    auto* stamps = table(parts_->object, "stamps");
-    guard_stamp before;
-    const bool there = bpf_map__lookup_elem(stamps, &who, sizeof who, &before, sizeof before, 0) == 0;
-    if (there && std::memcmp(&before, &stamp, sizeof stamp) == 0) return true;
-    return bpf_map__update_elem(stamps, &who, sizeof who, &stamp, sizeof stamp, BPF_ANY) == 0;
+    return bpf::put_other(bpf_map__fd(table(parts_->object, "stamps")), &who, &stamp, sizeof stamp);
 }
 
 std::vector<guard_who> GuardProgram::known() const {
