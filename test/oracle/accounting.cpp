@@ -32,10 +32,10 @@ std::string directory() {
     return rdmaquota::here_path(own ? own : rdmaquota::system_directory);
 }
 
-// What `rdma resource show` counts, and the resource that is the same.
+// What `rdma resource show` counts on the node, and the resource that is the same. Not ctx: a sidecar that begins opens the
+// device for a moment, to ask for its maxima. The kernel's hca_handle counts the contexts of this cgroup.
 constexpr std::pair<const char*, Resource> listed[] = {
-    {"qp", Resource::qp}, {"cq", Resource::cq},   {"pd", Resource::pd},
-    {"mr", Resource::mr}, {"srq", Resource::srq}, {"ctx", Resource::hca_handle},
+    {"qp", Resource::qp}, {"cq", Resource::cq}, {"pd", Resource::pd}, {"mr", Resource::mr}, {"srq", Resource::srq},
 };
 
 }  // namespace

@@ -73,7 +73,9 @@ echo /other/architecture >> $conf
 "$libraries/rdmaquota/adopt" && "$libraries/rdmaquota/adopt" --remove
 is "what another architecture has registered stays" "$(cat $driver $conf 2> /dev/null)" "driver rdmaquota
 /other/architecture"
-sed -i /other/d $conf
+sed -i 's/^.other.*/# a comment, which an installation from source has/' $conf
+"$libraries/rdmaquota/adopt" && "$libraries/rdmaquota/adopt" --remove
+is "and nothing when there is no other" "$(ls $driver $conf 2> /dev/null)" ""
 "$libraries/rdmaquota/adopt"
 
 # libibverbs of another architecture. (There is no compiler for one on others.)
