@@ -9,7 +9,6 @@
 //
 // DIR/slurm/job-ID is there from prolog to epilog, for slurmstepd: "rdma TEXT" where the job has that option, then what
 // `rdmaquota slurm begin` printed.
-#include <strings.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -38,6 +37,7 @@ extern "C" {
 #include "policy/printable.hpp"
 #include "policy/slurm.hpp"
 #include "tools/slurm/bounded.hpp"
+#include "tools/slurm/slurm_conf.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -142,26 +142,13 @@ std::string search_path() {
     return beside + "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 }
 
-// PrologEpilogTimeout of slurm.conf, after which Slurm ends a prolog, and drains the node; 0: there is none.
-int slurms_timeout() {
-    constexpr std::string_view key = "PrologEpilogTimeout";
-    const char* named = std::getenv("SLURM_CONF");
-    std::ifstream file(named == nullptr ? "/etc/slurm/slurm.conf" : named);
-    int seconds = 0;
-    for (std::string line; std::getline(file, line);) {
-        const auto begin = line.find_first_not_of(" \t"), equals = line.find('=');
-        if (begin == line.npos || equals == line.npos || ::strncasecmp(line.c_str() + begin, key.data(), key.size()) != 0) continue;
-        seconds = std::atoi(line.c_str() + equals + 1);
-    }
-    return seconds;
-}
-
-int timeout_of(int count, char** words) {
+int timeout_of(Stage stage, int count, char** words) {
     int timeout = longest_s;
     for (int i = 0; i < count; ++i)
         if (const std::string_view word(words[i]); word.starts_with("timeout="))
             if (const int seconds = std::atoi(words[i] + 8); seconds > 0) timeout = seconds;
-    const int most = slurms_timeout();
+    const char* conf = std::getenv("SLURM_CONF");
+    const int most = slurms_timeout(conf == nullptr ? "/etc/slurm/slurm.conf" : conf, stage);
     return most > 0 ? std::min(timeout, std::max(most - spare_s, 1)) : timeout;
 }
 
@@ -286,11 +273,11 @@ RDMAQUOTA_EXPORT int slurm_spank_init(spank_t spank, int, char**) {
 }
 
 RDMAQUOTA_EXPORT int slurm_spank_job_prolog(spank_t spank, int count, char** words) {
-    return rdmaquota::softly([&] { rdmaquota::begin(spank, rdmaquota::timeout_of(count, words)); });
+    return rdmaquota::softly([&] { rdmaquota::begin(spank, rdmaquota::timeout_of(rdmaquota::Stage::prolog, count, words)); });
 }
 
 RDMAQUOTA_EXPORT int slurm_spank_job_epilog(spank_t spank, int count, char** words) {
-    return rdmaquota::softly([&] { rdmaquota::end(spank, rdmaquota::timeout_of(count, words)); });
+    return rdmaquota::softly([&] { rdmaquota::end(spank, rdmaquota::timeout_of(rdmaquota::Stage::epilog, count, words)); });
 }
 
 RDMAQUOTA_EXPORT int slurm_spank_user_init(spank_t spank, int, char**) {

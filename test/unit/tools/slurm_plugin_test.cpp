@@ -1,0 +1,62 @@
+// The parts of Slurm's plugin that need no Slurm.
+#include <filesystem>
+#include <fstream>
+
+#include <catch2/catch.hpp>
+
+#include "test/unit/temporary_directory.hpp"
+#include "tools/slurm/slurm_conf.hpp"
+
+using namespace rdmaquota;
+
+namespace {
+
+struct Conf : TemporaryDirectory {
+    void write(const std::string& name, const std::string& text) const {
+        std::filesystem::create_directories((std::filesystem::path(path()) / name).parent_path());
+        std::ofstream(*this / name) << text;
+    }
+    int prolog(const std::string& text) const { return of(text, Stage::prolog); }
+    int epilog(const std::string& text) const { return of(text, Stage::epilog); }
+
+private:
+    int of(const std::string& text, Stage stage) const {
+        write("slurm.conf", text);
+        return slurms_timeout(*this / "slurm.conf", stage);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a prolog and an epilog have each what slurm.conf gives them, the smallest") {
+    const Conf conf;
+    CHECK(conf.prolog("ClusterName=a\n") == 0);
+    CHECK(slurms_timeout("/nowhere/slurm.conf", Stage::prolog) == 0);
+    CHECK(conf.prolog("PrologEpilogTimeout=40\n") == 40);
+    CHECK(conf.epilog("PrologEpilogTimeout=40\n") == 40);
+    const std::string each = "PrologTimeout=20\nEpilogTimeout=30\n";
+    CHECK(conf.prolog(each) == 20);
+    CHECK(conf.epilog(each) == 30);
+    CHECK(conf.prolog("PrologEpilogTimeout=10\n" + each) == 10);
+    CHECK(conf.epilog(each + "PrologEpilogTimeout=25\n") == 25);
+    CHECK(conf.prolog("PrologEpilogTimeout=65534\nPrologTimeout=50\n") == 50);
+}
+
+TEST_CASE("slurm.conf is read as Slurm reads it") {
+    const Conf conf;
+    CHECK(conf.prolog("  prologTIMEOUT = 20  # why\n") == 20);
+    CHECK(conf.prolog("Prolog=/x/y PrologTimeout=\"20\" Epilog=/z\n") == 20);
+    CHECK(conf.prolog("Prolog=/x/y \\\nPrologTimeout=20\n") == 20);
+    CHECK(conf.prolog("PrologTimeout=20\nPrologTimeout=30\n") == 30);
+    CHECK(conf.prolog("#PrologTimeout=20\nMyPrologTimeout=5\nPrologTimeouts=5\n") == 0);
+}
+
+TEST_CASE("files that slurm.conf includes count, from their own directories") {
+    const Conf conf;
+    conf.write("more/times.conf", "PrologTimeout=20\ninclude deeper.conf\n");
+    conf.write("more/deeper.conf", "EpilogTimeout=30\n");
+    CHECK(conf.prolog("Include more/times.conf\n") == 20);
+    CHECK(conf.epilog("INCLUDE\tmore/times.conf\n") == 30);
+    CHECK(conf.prolog("Include " + (conf / "more/times.conf") + "\n") == 20);
+    CHECK(conf.prolog("Include more/nowhere.conf\nPrologTimeout=7\nInclude slurm.conf\n") == 7);
+}

@@ -1,0 +1,69 @@
+#include "tools/slurm/slurm_conf.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+namespace rdmaquota {
+namespace {
+
+constexpr int deepest = 8;  // a file may include itself
+
+using Values = std::map<std::string, int>;  // by key in lower case
+
+std::string lower_case(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+    return text;
+}
+
+// {"Key", "=", "Value", ...}; of "Include FILE" the two.
+std::vector<std::string> words_of(const std::string& line) {
+    std::string spaced;
+    for (const char c : line.substr(0, line.find('#'))) {
+        if (c == '=') spaced += " = ";
+        else if (c != '"') spaced += c;
+    }
+    std::istringstream text(spaced);
+    std::vector<std::string> words;
+    for (std::string word; text >> word;) words.push_back(std::move(word));
+    return words;
+}
+
+// A line that ends with '\' goes on in the next.
+bool take_line(std::istream& file, std::string& line) {
+    if (!std::getline(file, line)) return false;
+    for (std::string next; line.ends_with('\\') && std::getline(file, next);) line.replace(line.size() - 1, 1, next);
+    return true;
+}
+
+void read(const std::filesystem::path& path, int depth, Values& values) {
+    std::ifstream file(path);
+    for (std::string line; take_line(file, line);) {
+        const auto words = words_of(line);
+        if (words.size() > 1 && lower_case(words[0]) == "include" && words[1] != "=") {
+            if (depth < deepest) read(path.parent_path() / words[1], depth + 1, values);
+            continue;
+        }
+        for (std::size_t i = 0; i + 2 < words.size(); ++i)
+            if (words[i + 1] == "=") values[lower_case(words[i])] = std::atoi(words[i + 2].c_str());
+    }
+}
+
+}  // namespace
+
+int slurms_timeout(const std::string& conf, Stage stage) {
+    Values values;
+    read(conf, 0, values);
+    const auto both = values["prologepilogtimeout"];
+    const auto own = values[stage == Stage::prolog ? "prologtimeout" : "epilogtimeout"];
+    if (both <= 0 || own <= 0) return std::max({both, own, 0});
+    return std::min(both, own);
+}
+
+}  // namespace rdmaquota
