@@ -63,11 +63,13 @@ bool read_all(int input, std::string& output, Clock::time_point end) {
     }
 }
 
-int wait_for(pid_t child) {
+// What it had written to both streams is kept where it ended by itself.
+void wait_for(pid_t child, const std::string& name, Ended& ended) {
     int status = 0;
     while (::waitpid(child, &status, 0) < 0)
-        if (errno != EINTR) return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        if (errno != EINTR) return;
+    if (WIFEXITED(status)) ended.status = WEXITSTATUS(status);
+    else if (WIFSIGNALED(status)) ended.output = fmt::format("{} was killed by signal {}", name, WTERMSIG(status));
 }
 
 }  // namespace
@@ -84,7 +86,7 @@ Ended run_bounded(const std::vector<std::string>& arguments, const std::string& 
     } else {
         const bool in_time = read_all(ends[0], ended.output, Clock::now() + std::chrono::seconds(seconds));
         if (!in_time) ::kill(child, SIGKILL);
-        ended.status = wait_for(child);
+        wait_for(child, arguments[0], ended);
         if (!in_time) ended = {-1, fmt::format("{} took longer than {} s", arguments[0], seconds)};
     }
     ::close(ends[0]);

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "test/unit/temporary_directory.hpp"
+#include "tools/slurm/bounded.hpp"
 #include "tools/slurm/slurm_conf.hpp"
 
 using namespace rdmaquota;
@@ -59,4 +60,17 @@ TEST_CASE("files that slurm.conf includes count, from their own directories") {
     CHECK(conf.epilog("INCLUDE\tmore/times.conf\n") == 30);
     CHECK(conf.prolog("Include " + (conf / "more/times.conf") + "\n") == 20);
     CHECK(conf.prolog("Include more/nowhere.conf\nPrologTimeout=7\nInclude slurm.conf\n") == 7);
+}
+
+TEST_CASE("a command ends with its status, a signal, or when its time is over") {
+    const auto run = [](const std::string& script) { return run_bounded({"/bin/sh", "-c", script}, "/usr/bin:/bin", 2); };
+    const auto done = run("echo said; exit 3");
+    CHECK(done.status == 3);
+    CHECK(done.output == "said\n");
+    const auto killed = run("echo said; kill -9 $$");
+    CHECK(killed.status == -1);
+    CHECK_THAT(killed.output, Catch::Contains("killed by signal 9"));
+    const auto late = run("exec sleep 60");
+    CHECK(late.status == -1);
+    CHECK_THAT(late.output, Catch::Contains("took longer than 2 s"));
 }
