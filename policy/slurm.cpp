@@ -87,16 +87,16 @@ Result<std::vector<DeviceSetting>> parse_job_request(std::string_view text) {
 
 std::vector<std::string> apply_job_request(const std::vector<DeviceSetting>& request, ScopeLimits& limits) {
     std::vector<std::string> remarks;
+    const auto policys = limits;
     for (const auto& [device, setting] : request) {
-        const auto allowed = value_for(limits, device, setting.resource);
+        const auto allowed = value_for(policys, device, setting.resource);
         const bool too_much = allowed != unset && setting.limit > allowed;
         if (too_much)
             remarks.push_back(fmt::format(
                 "{} cannot be {}: the policy of this node gives a job {}", cell_name(device, setting.resource),
                 format_limit(setting.resource, setting.limit), format_limit(setting.resource, allowed)));
-        const auto limit = too_much ? allowed : setting.limit;
-        if (device == any_device) lower_named_devices(setting.resource, limit, limits);
-        row_for(limits, device)[index(setting.resource)] = limit;
+        if (device == any_device) lower_named_devices(setting.resource, setting.limit, limits);
+        row_for(limits, device)[index(setting.resource)] = too_much ? allowed : setting.limit;
     }
     return remarks;
 }

@@ -116,6 +116,25 @@ TEST_CASE("a request for each device lowers those that the policy names") {
     CHECK(qp_of(applied("rxe1:qp=30").limits, "rxe1") == 10);
 }
 
+TEST_CASE("a request above the policy's limit lowers no device that the policy gives more") {
+    const auto cut = applied("qp=400", job("atlas"));
+    CHECK(qp_of(cut.limits) == 30);
+    CHECK(qp_of(cut.limits, "rxe0") == 31);
+    REQUIRE(cut.remarks.size() == 1);
+    CHECK(cut.remarks[0] == "qp cannot be 400: the policy of this node gives a job 30");
+}
+
+TEST_CASE("what may be asked for is what the policy gives, whatever was asked for before") {
+    const auto within = applied("qp=5,rxe0:qp=20", job("atlas"));
+    CHECK(within.remarks.empty());
+    CHECK(qp_of(within.limits) == 5);
+    CHECK(qp_of(within.limits, "rxe0") == 20);
+    const auto above = applied("qp=5,rxe0:qp=40", job("atlas"));
+    REQUIRE(above.remarks.size() == 1);
+    CHECK(above.remarks[0] == "qp of rxe0 cannot be 40: the policy of this node gives a job 31");
+    CHECK(qp_of(above.limits, "rxe0") == 31);
+}
+
 TEST_CASE("a request that is wrong is refused as a whole") {
     for (const auto* text : {"", "qp", "qp=1,", "qpx=1", "qp=-1", "no device:qp=1", "qp=1 mr=2"}) {
         INFO(text);
