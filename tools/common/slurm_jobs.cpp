@@ -15,6 +15,7 @@
 
 #include "policy/file/policy_file.hpp"
 #include "policy/file/slurm_tables.hpp"
+#include "shm/paths.hpp"
 #include "tools/common/event_text.hpp"
 #include "tools/common/file_text.hpp"
 #include "tools/common/guard/kept_guard.hpp"
@@ -31,6 +32,8 @@ using Clock = std::chrono::steady_clock;
 
 // Many jobs may begin and end at once. Slurm waits for each, so this is well below the plugin's limit, all together.
 constexpr std::chrono::seconds patience{50};
+constexpr std::chrono::seconds for_division{10};  // of these, whatever has taken long before
+constexpr std::chrono::seconds for_undoing{5};    // on top of them
 
 std::chrono::milliseconds until(Clock::time_point end) {
     return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()), std::chrono::milliseconds(1));
@@ -109,8 +112,8 @@ Result<std::optional<SlurmPolicy>> running_slurm(const std::string& directory) {
 }
 
 Result<void> begin_job(const std::string& directory, const SlurmJob& job, ScopeLimits limits) {
-    const auto end = Clock::now() + patience;
-    if (const auto ended = remove_tenants(directory, job.id, end); !ended) return ended;
+    const auto end = Clock::now() + patience, division = end - for_division;
+    if (const auto ended = remove_tenants(directory, job.id, division); !ended) return ended;
     TenantPolicy tenant;
     tenant.name = tenant_of(job);
     Match match;
@@ -118,12 +121,16 @@ Result<void> begin_job(const std::string& directory, const SlurmJob& job, ScopeL
     match.members = {std::to_string(job.uid)};
     tenant.matches.push_back(std::move(match));
     tenant.limits[index(Scope::tenant)] = std::move(limits);
-    if (const auto added = add_transient(directory, std::move(tenant), until(end)); !added) return added;
-    return divide(directory, tenant_of(job), end);
+    if (const auto added = add_transient(directory, std::move(tenant), until(division)); !added) return added;
+    const auto divided = divide(directory, tenant_of(job), end);
+    // It would be held to the nothing that it began with, while the caller says that it has no quota of its own.
+    if (!divided) (void)remove_transient(directory, tenant_of(job), for_undoing);
+    return divided;
 }
 
 Result<void> end_job(const std::string& directory, std::uint32_t job) {
-    return remove_tenants(directory, job, Clock::now() + patience);
+    const bool in_force = ::access(node_policy_path(directory).c_str(), F_OK) == 0 || errno != ENOENT;
+    return in_force ? remove_tenants(directory, job, Clock::now() + patience) : Result<void>();
 }
 
 void record_job_event(const std::string& directory, const SlurmJob& job, const std::string& text) {

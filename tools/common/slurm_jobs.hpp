@@ -24,10 +24,11 @@ Result<void> put_slurm(const std::string& directory, const std::optional<SlurmPo
 // None where the policy has no [slurm].
 Result<std::optional<SlurmPolicy>> running_slurm(const std::string& directory);
 
-// Makes the job's tenant, in the place of one that an earlier job with this number left. For root.
+// Makes the job's tenant, in the place of one that an earlier job with this number left. After an error there is none, as
+// far as it could be removed again. For root.
 Result<void> begin_job(const std::string& directory, const SlurmJob& job, ScopeLimits limits);
 
-// Removes the tenants of the job; there may be none. For root.
+// Removes the tenants of the job; there may be none, and no policy in force. For root.
 Result<void> end_job(const std::string& directory, std::uint32_t job);
 
 // Best effort. The oldest go when there are too many.

@@ -45,6 +45,7 @@ namespace {
 // That a prolog or an epilog may take; or what plugstack.conf says after the path: timeout=N.
 constexpr int longest_s = 120;
 constexpr int spare_s = 5;  // that it ends before Slurm would end it
+constexpr int longest_end_s = 3;  // of these, to take away what a prolog that took too long may have left
 constexpr std::size_t longest_request = 1024;
 constexpr off_t most_event_bytes = 512 * 1024;  // the command begins another file before that
 constexpr const char* program = RDMAQUOTA_PROGRAM;
@@ -179,6 +180,8 @@ void begin(spank_t spank, int timeout_s) {
     auto ended = run_program(std::move(arguments), timeout_s);
     while (!ended.output.empty() && ended.output.back() == '\n') ended.output.pop_back();
     if (ended.status < 0) {
+        // It may have been killed between making the tenant and giving it its share.
+        (void)run_program({"end", std::to_string(job)}, std::min(timeout_s, longest_end_s));
         const auto text = fmt::format("job {} has no RDMA quota of its own: {}", job, ended.output);
         ended.output = "rdmaquota: " + text + "\n";
         record(job, text);
