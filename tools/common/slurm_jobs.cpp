@@ -59,10 +59,29 @@ void append(const std::string& path, const std::string& line) {
     ::close(file);
 }
 
-void add_events(const std::string& path, std::vector<Json>& events) {
-    std::istringstream lines(file_text(path));
+struct OpenFile {
+    explicit OpenFile(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) {
+        if (fd >= 0 && ::fstat(fd, &status) != 0) status = {};
+    }
+    OpenFile(const OpenFile&) = delete;
+    ~OpenFile() {
+        if (fd >= 0) ::close(fd);
+    }
+    int fd;
+    struct stat status {};
+};
+
+// Whole lines from `offset` on; returns where the next begins.
+off_t add_events(const OpenFile& file, off_t offset, std::vector<Json>& events) {
+    if (offset > file.status.st_size) offset = 0;
+    std::string text(static_cast<std::size_t>(file.status.st_size - offset), '\0');
+    const auto count = text.empty() ? 0 : ::pread(file.fd, text.data(), text.size(), offset);
+    text.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+    text.resize(text.rfind('\n') + 1);
+    std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);)
         if (auto event = Json::parse(line, nullptr, false); event.is_object()) events.push_back(std::move(event));
+    return offset + static_cast<off_t>(text.size());
 }
 
 // Whether something is divided among the tenant and others. With many jobs that takes long, so it is left out
@@ -144,9 +163,21 @@ void record_job_event(const std::string& directory, const SlurmJob& job, const s
 }
 
 std::vector<Json> job_events(const std::string& directory) {
+    JobEventCursor first;
+    return job_events(directory, first);
+}
+
+// The newer file is opened first: it is the older one where another has taken its name since.
+std::vector<Json> job_events(const std::string& directory, JobEventCursor& next) {
     std::vector<Json> events;
-    add_events(events_path(directory) + ".old", events);
-    add_events(events_path(directory), events);
+    const OpenFile newer(events_path(directory)), older(events_path(directory) + ".old");
+    if (newer.fd < 0 && next.file != 0) return events;
+    if (newer.fd < 0 || newer.status.st_ino != next.file) {
+        const bool known = older.status.st_ino == next.file;
+        if (older.fd >= 0) (void)add_events(older, known ? next.offset : 0, events);
+        next = {newer.status.st_ino, 0};
+    }
+    if (newer.fd >= 0) next.offset = add_events(newer, next.offset, events);
     return events;
 }
 

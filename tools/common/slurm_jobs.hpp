@@ -5,6 +5,8 @@
 //   DIR/slurm/events        why jobs have no tenant, or not the limits that were asked for; JSON, one event a line
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,5 +36,13 @@ Result<void> end_job(const std::string& directory, std::uint32_t job);
 // Best effort. The oldest go when there are too many.
 void record_job_event(const std::string& directory, const SlurmJob& job, const std::string& text);
 std::vector<Json> job_events(const std::string& directory);
+
+// How far a reader has come.
+struct JobEventCursor {
+    ino_t file = 0;
+    off_t offset = 0;
+};
+// Those since `next`, which it moves on. Begins again where the file was replaced or shortened.
+std::vector<Json> job_events(const std::string& directory, JobEventCursor& next);
 
 }  // namespace rdmaquota

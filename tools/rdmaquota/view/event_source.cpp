@@ -12,7 +12,6 @@
 #include "tools/common/event_journal.hpp"
 #include "tools/common/event_text.hpp"
 #include "tools/common/names.hpp"
-#include "tools/common/slurm_jobs.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -135,10 +134,8 @@ EventsByTime EventSource::take() {
 }
 
 void EventSource::add_jobs(EventsByTime& events) {
-    for (auto& event : job_events(directory_)) {
+    for (auto& event : job_events(directory_, next_of_jobs_)) {
         auto time = event.value("time", "");
-        if (time <= last_of_jobs_) continue;
-        last_of_jobs_ = time;
         events.emplace(std::move(time), std::move(event));
     }
 }

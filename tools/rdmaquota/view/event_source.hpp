@@ -12,6 +12,7 @@
 #include "policy/result.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "tools/common/json.hpp"
+#include "tools/common/slurm_jobs.hpp"
 #include "tools/common/tenants.hpp"
 
 namespace rdmaquota {
@@ -62,7 +63,7 @@ private:
 
     std::string directory_;
     std::vector<LedgerEvents> ledgers_;
-    std::string last_of_jobs_;  // the time of the last one
+    JobEventCursor next_of_jobs_;
     std::uint64_t next_of_sidecar_ = 0;
     std::time_t asked_ = 0;
 };
