@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "policy/tenant.hpp"
 #include "provider/host/keep_errno.hpp"
 
 namespace rdmaquota::provider {
@@ -53,18 +54,31 @@ void ask_sidecar(const std::string& directory, std::string_view request, int pat
     close(fd);
 }
 
+using Escaped = char[2 * tenant_name_bytes];  // with the 0 at its end
+
+// As JSON has it; a name has no other character that it would escape. False when it is longer than a tenant's.
+bool escape(std::string_view name, Escaped& escaped) noexcept {
+    if (name.size() >= tenant_name_bytes) return false;
+    std::size_t length = 0;
+    for (const char c : name) {
+        if (c == '\\' || c == '"') escaped[length++] = '\\';
+        escaped[length++] = c;
+    }
+    escaped[length] = '\0';
+    return true;
+}
+
 }  // namespace
 
 void ask_for_tenant(const std::string& directory) noexcept {
     ask_sidecar(directory, "{\"version\":1,\"request\":\"instance\"}\n", instance_patience_ms);
 }
 
-// A tenant's name has no character that JSON would escape but '\\'; with one, the sidecar looks at all tenants.
 void ask_for_grant(const std::string& directory, const std::string& tenant, int patience_ms) noexcept {
-    char request[256];
-    const bool plain = tenant.find_first_of("\"\\") == tenant.npos;
-    const int length = std::snprintf(request, sizeof request, "{\"version\":1,\"request\":\"grant\",\"tenant\":\"%s\"}\n",
-                                     plain ? tenant.c_str() : "");
+    Escaped name{};
+    if (!escape(tenant, name)) return;
+    char request[sizeof name + 64];
+    const int length = std::snprintf(request, sizeof request, "{\"version\":1,\"request\":\"grant\",\"tenant\":\"%s\"}\n", name);
     if (length > 0 && length < static_cast<int>(sizeof request))
         ask_sidecar(directory, {request, static_cast<std::size_t>(length)}, patience_ms);
 }
