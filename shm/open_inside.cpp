@@ -1,5 +1,6 @@
 #include "shm/open_inside.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 
@@ -42,7 +43,31 @@ int open_without_links(const std::string& path, int flags) {
     return static_cast<int>(fd);
 }
 
+constexpr int directory_flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+
+// Closes `from`.
+int enter(int from, const std::string& name) noexcept {
+    const int fd = openat(from, name.c_str(), directory_flags | O_NOFOLLOW);
+    const int error = errno;
+    close(from);
+    errno = error;
+    return fd;
+}
+
 }  // namespace
+
+int open_directory_inside(const std::string& root, const std::string& path) noexcept try {
+    if (("/" + path + "/").find("/../") != path.npos) return errno = EINVAL, -1;
+    int fd = open(root.c_str(), directory_flags);
+    for (std::size_t begin = 0, end = 0; fd >= 0 && begin < path.size(); begin = end + 1) {
+        end = std::min(path.find('/', begin), path.size());
+        if (end != begin) fd = enter(fd, path.substr(begin, end - begin));
+    }
+    return fd;
+} catch (...) {  // no memory
+    errno = ENOMEM;
+    return -1;
+}
 
 int open_inside(const std::string& path, int flags) noexcept try {
     int fd = open_without_links(path, flags);

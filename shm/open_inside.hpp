@@ -13,4 +13,8 @@ namespace rdmaquota {
 // anything else. Never waits.
 int open_inside(const std::string& path, int flags) noexcept;
 
+// Opens the directory `path` below `root`, for its name only (O_PATH), and follows no link in `path`: below another
+// process's root, one would be followed from this process's. `root` may be /proc/PID/root. -1 with errno on failure.
+int open_directory_inside(const std::string& root, const std::string& path) noexcept;
+
 }  // namespace rdmaquota

@@ -13,6 +13,7 @@
 
 #include "policy/environment.hpp"
 #include "shm/ledger/ledger.hpp"
+#include "shm/open_inside.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/node_policy.hpp"
 #include "shm/same_file.hpp"
@@ -40,11 +41,28 @@ struct Found {
     std::vector<std::string> notes;
 };
 
+// A name of the directory that the process sees by that name; empty where there is none.
+class Seen {
+public:
+    Seen(int pid, const std::string& directory)
+        : fd_(open_directory_inside(fmt::format("/proc/{}/root", pid), directory)) {}
+    Seen(const Seen&) = delete;
+    ~Seen() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    std::string name() const { return fd_ < 0 ? "" : fmt::format("/proc/self/fd/{}", fd_); }
+
+private:
+    int fd_;
+};
+
 // In a container, the quota directory that the process sees may be one tenant's own. What it shows is the process's word:
 // only which of this node's directories it is counts, and that one is read.
 std::optional<Result<Found>> find_mounted(int pid, const std::string& directory) {
-    const auto seen = fmt::format("/proc/{}/root{}", pid, directory);
-    if (!directory.starts_with('/') || !is_own_directory(seen) || same_file(seen, directory)) return std::nullopt;
+    if (!directory.starts_with('/')) return std::nullopt;
+    const Seen mounted(pid, directory);
+    const auto seen = mounted.name();
+    if (seen.empty() || !is_own_directory(seen) || same_file(seen, directory)) return std::nullopt;
     for (const auto& place : tenant_places(directory))
         if (same_file(place.here, seen)) return Found{place, "its directory is mounted there", {}};
     return Error{fmt::format("the process sees a {} of its own, which belongs to no tenant of this node", directory)};
