@@ -71,7 +71,9 @@ Result<Json> mounts(const std::string& here) {
     if (auto added = add(driver, "/etc/libibverbs.d/rdmaquota.driver"); !added)
         return Error{added.error()};
     const std::string seen = system_directory;
-    if (!TenantPlace{"", here}.has_ledger()) return Error{fmt::format("{} has no ledger; run 'rdmaquota reload'", here)};
+    const TenantPlace place{"", here};
+    if (place.is_hidden()) return Error{fmt::format("only root sees {}; run as root", here)};
+    if (!place.has_ledger()) return Error{fmt::format("{} has no ledger; run 'rdmaquota reload'", here)};
     list.push_back(mount(here, seen, {"bind", "ro", "nosuid", "nodev", "noexec"}));
     list.push_back(mount(here + "/ledgers", seen + "/ledgers", {"bind", "rw", "nosuid", "nodev", "noexec"}));
     return list;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include <fmt/core.h>
@@ -31,6 +32,8 @@ Error unknown(std::string_view name, const std::vector<TenantPlace>& places) {
 }  // namespace
 
 bool TenantPlace::has_ledger() const { return exists(ledger_path(here)); }
+
+bool TenantPlace::is_hidden() const { return !exists(ledger_path(here)) && errno == EACCES; }
 
 bool is_own_directory(const std::string& directory) { return exists(limits_path(directory)); }
 

@@ -22,6 +22,8 @@ struct TenantPlace {
 
     // A template and an inner tenant have limits, but no ledger, since no process is in them.
     bool has_ledger() const;
+    // Whether this user may not even see whether it has one. Containers' tenants are root's to see.
+    bool is_hidden() const;
 };
 
 // Whether the directory is one tenant's own: what a container has mounted, or `rdmaquota run` has made.

@@ -5,10 +5,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 
+#include "shm/paths.hpp"
+#include "test/processes.hpp"
+#include "tools/common/tenants.hpp"
 #include "tools/rdmaquota/doctor/containers.hpp"
 #include "tools/rdmaquota/doctor/elf_file.hpp"
 #include "test/unit/temporary_directory.hpp"
@@ -137,6 +141,40 @@ TEST_CASE("how Slurm tracks processes is read from its configuration") {
     CHECK(process_tracking("/nowhere/slurm.conf").empty());
 }
 
+TEST_CASE("jobs' cgroups are found in each slice, as jobs' tenants match them") {
+    const TemporaryDirectory root;
+    for (const auto* path : {"system.slice/slurmstepd.scope/job_1/step_0", "system.slice/slurmstepd.scope/system",
+                             "hpc.slice/node1_slurmstepd.scope/job_2", "user.slice/user-1.slice/slurmstepd.scope/job_3",
+                             "init.scope/slurmstepd.scope/job_4"})
+        std::filesystem::create_directories(root / path);
+    auto found = job_cgroups(root.path());
+    std::sort(found.jobs.begin(), found.jobs.end());
+    CHECK(found.jobs == std::vector<std::uint32_t>{1, 2});
+    CHECK(found.unnumbered.empty());
+    std::filesystem::create_directories(root / "hpc.slice/node1_slurmstepd.scope/jabc");
+    CHECK(job_cgroups(root.path()).unnumbered == "jabc");
+}
+
+TEST_CASE("what only root sees is no problem for others") {
+    const TemporaryDirectory directory;
+    const TenantPlace place{"blue", here_path(directory.path(), "blue")};
+    std::filesystem::create_directories(place.here);
+    std::filesystem::permissions(tenant_directory(directory.path(), "blue"), std::filesystem::perms::none);
+    CHECK(place.is_hidden() == (::geteuid() != 0));
+    const auto seen_by_nobody = [&] {
+        constexpr uid_t nobody = 65534;
+        if (::geteuid() == 0 && ::setresuid(nobody, nobody, nobody) != 0) throw std::runtime_error("setresuid");
+        Findings findings;
+        examine_slurmd(findings, 1);
+        const bool told = findings.size() == 1 && findings[0].level == Level::warning &&
+                          findings[0].text.find("only root sees") != std::string::npos;
+        if (!told || !place.is_hidden()) throw std::runtime_error("a problem");
+    };
+    std::filesystem::permissions(directory.path(), std::filesystem::perms::all);
+    ChildProcess child(seen_by_nobody);
+    CHECK(child.wait() == 0);
+}
+
 TEST_CASE("a specification for containers is whole when it is what would be written now") {
     const TemporaryDirectory directory;
     const auto written = [](const std::string& links) {
@@ -163,6 +201,11 @@ TEST_CASE("a specification for containers is whole when it is what would be writ
     CHECK(found(R"({"kind": "other.io/gpu", "devices": 7})").empty());
     CHECK(found("no JSON").empty());
     CHECK(found(R"({"kind": "rdmaquota.io/tenant", "devices": [7]})")[0].level == Level::problem);
+
+    now = Json();
+    const auto hidden = found(written(links))[0];
+    CHECK(hidden.level == Level::warning);
+    CHECK_THAT(hidden.text, Catch::Contains("only root sees"));
 
     now = Error{"the running policy has no tenant 'a/b'"};
     const auto gone = found(written(links))[0];

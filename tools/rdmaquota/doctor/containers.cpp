@@ -35,6 +35,8 @@ Finding finding_of(const std::string& file, const Json& device, const Specificat
                 fmt::format("{}: {}; containers of tenant {} do not start: remove the file, or see that 'rdmaquota cdi {} "
                             "--output {}' can write it",
                             file, now.error(), tenant, tenant, file)};
+    if (now->is_null())
+        return {Level::warning, subject, fmt::format("only root sees whether {} is whole, for tenant {}", file, tenant)};
     if (has_device(*now, device)) return {Level::ok, subject, fmt::format("{} is whole, for tenant {}", file, tenant)};
     return {Level::problem, subject,
             fmt::format("{} is from another version or was changed, so containers of tenant {} may not start, or not be "

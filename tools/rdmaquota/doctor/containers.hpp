@@ -10,7 +10,7 @@
 
 namespace rdmaquota {
 
-// What `rdmaquota cdi TENANT` would write now.
+// What `rdmaquota cdi TENANT` would write now; null where only root sees it.
 using SpecificationOf = std::function<Result<Json>(const std::string& tenant)>;
 
 // Whether the CDI specifications in these directories that are ours still fit the node. Finds nothing where there are

@@ -348,7 +348,10 @@ Findings examine_node(const std::string& directory) {
     examine_kernel(findings);
     examine_guard(findings, directory);
     examine_units(findings, directory);
-    examine_containers(findings, [&](const auto& tenant) { return container_specification(tenant, directory); });
+    examine_containers(findings, [&](const std::string& tenant) -> Result<Json> {
+        if (TenantPlace{tenant, here_path(directory, tenant)}.is_hidden()) return Json();
+        return container_specification(tenant, directory);
+    });
     examine_slurm(findings, directory);
     return findings;
 }

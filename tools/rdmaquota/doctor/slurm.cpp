@@ -1,10 +1,12 @@
 // What the doctor examines where Slurm is.
 #include "tools/rdmaquota/doctor/slurm.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <optional>
@@ -30,6 +32,14 @@ constexpr const char* plugin_name = "spank_rdmaquota.so";
 void say(Findings& findings, Level level, std::string text) { findings.push_back({level, subject, std::move(text)}); }
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+// By opening it: access(2) knows nothing of what /proc refuses.
+bool may_not_read(const std::string& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return errno == EACCES || errno == EPERM;
+    ::close(file);
+    return false;
+}
 
 std::string plugin_path() { return fmt::format("{}/{}", config::slurm_plugin_dir, plugin_name); }
 
@@ -59,25 +69,6 @@ std::string slurm_conf(int pid) {
     return "/etc/slurm/slurm.conf";
 }
 
-void examine_slurmd(Findings& findings, int pid) {
-    const auto maps = file_text(fmt::format("/proc/{}/maps", pid));
-    if (maps.find(fmt::format("{} (deleted)", plugin_name)) != std::string::npos)
-        say(findings, Level::warning,
-            fmt::format("slurmd (pid {}) has loaded the plugin of an earlier version: restart slurmd; jobs go on", pid));
-    else if (maps.find(plugin_name) == std::string::npos)
-        say(findings, Level::problem,
-            fmt::format("slurmd (pid {}) has not loaded the plugin, so jobs get no tenant: see that plugstack.conf has "
-                        "'optional {}', then restart slurmd; jobs go on",
-                        pid, plugin_path()));
-    else
-        say(findings, Level::ok, fmt::format("slurmd (pid {}) has loaded the plugin", pid));
-    const auto conf = slurm_conf(pid);
-    if (const auto tracking = process_tracking(conf); !tracking.empty() && tracking != "proctrack/cgroup")
-        say(findings, Level::problem,
-            fmt::format("{} has ProctrackType={}, so jobs have no cgroup to know them by; set proctrack/cgroup", conf,
-                        tracking));
-}
-
 void examine_cgroups(Findings& findings) {
     if (!exists("/sys/fs/cgroup/cgroup.controllers"))
         say(findings, Level::problem,
@@ -86,11 +77,6 @@ void examine_cgroups(Findings& findings) {
 }
 
 // --- jobs ------------------------------------------------------------------------------------------
-
-struct JobCgroups {
-    std::vector<std::uint32_t> jobs;  // by number
-    std::string unnumbered;           // one that has another name; empty: none
-};
 
 void add_jobs(const fs::path& scope, JobCgroups& found) {
     std::error_code error;
@@ -101,14 +87,6 @@ void add_jobs(const fs::path& scope, JobCgroups& found) {
         if (number) found.jobs.push_back(*number);
         else found.unnumbered = name;
     }
-}
-
-JobCgroups job_cgroups() {
-    JobCgroups found;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator("/sys/fs/cgroup/system.slice", error))
-        if (entry.path().filename().string().ends_with("slurmstepd.scope")) add_jobs(entry.path(), found);
-    return found;
 }
 
 std::optional<std::uint32_t> job_of(const std::string& tenant) {
@@ -165,6 +143,38 @@ void examine_jobs(Findings& findings, const std::string& directory) {
 }
 
 }  // namespace
+
+void examine_slurmd(Findings& findings, int pid) {
+    if (may_not_read(fmt::format("/proc/{}/maps", pid)))
+        return say(findings, Level::warning,
+                   fmt::format("only root sees whether slurmd (pid {}) has loaded the plugin, and which slurm.conf it reads", pid));
+    const auto maps = file_text(fmt::format("/proc/{}/maps", pid));
+    if (maps.find(fmt::format("{} (deleted)", plugin_name)) != std::string::npos)
+        say(findings, Level::warning,
+            fmt::format("slurmd (pid {}) has loaded the plugin of an earlier version: restart slurmd; jobs go on", pid));
+    else if (maps.find(plugin_name) == std::string::npos)
+        say(findings, Level::problem,
+            fmt::format("slurmd (pid {}) has not loaded the plugin, so jobs get no tenant: see that plugstack.conf has "
+                        "'optional {}', then restart slurmd; jobs go on",
+                        pid, plugin_path()));
+    else
+        say(findings, Level::ok, fmt::format("slurmd (pid {}) has loaded the plugin", pid));
+    const auto conf = slurm_conf(pid);
+    if (const auto tracking = process_tracking(conf); !tracking.empty() && tracking != "proctrack/cgroup")
+        say(findings, Level::problem,
+            fmt::format("{} has ProctrackType={}, so jobs have no cgroup to know them by; set proctrack/cgroup", conf,
+                        tracking));
+}
+
+JobCgroups job_cgroups(const std::string& root) {
+    JobCgroups found;
+    std::error_code error;
+    for (const auto& slice : fs::directory_iterator(root, error))
+        if (slice.path().extension() == ".slice")
+            for (const auto& entry : fs::directory_iterator(slice.path(), error))
+                if (entry.path().filename().string().ends_with("slurmstepd.scope")) add_jobs(entry.path(), found);
+    return found;
+}
 
 std::string process_tracking(const std::string& slurm_conf) {
     std::istringstream lines(file_text(slurm_conf));

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tools/rdmaquota/doctor/findings.hpp"
 
@@ -8,6 +10,16 @@ namespace rdmaquota {
 
 // Whether Slurm jobs get tenants on this node. Finds nothing where neither Slurm nor a policy for it is there.
 void examine_slurm(Findings& findings, const std::string& directory);
+
+// Its part about slurmd, which has this pid.
+void examine_slurmd(Findings& findings, int pid);
+
+struct JobCgroups {
+    std::vector<std::uint32_t> jobs;  // by number
+    std::string unnumbered;           // one that has another name; empty: none
+};
+// Those that slurmd has made, where jobs' tenants look for them (cgroup_of in policy/slurm.hpp).
+JobCgroups job_cgroups(const std::string& root = "/sys/fs/cgroup");
 
 // "proctrack/linuxproc", as slurm.conf has it; empty where it says nothing.
 std::string process_tracking(const std::string& slurm_conf);
