@@ -86,6 +86,13 @@ done
 is "64 threads with a file each have their process's limit together" $most 2
 rdmaquota unset "$device" pd --process > /dev/null
 
+# A limit for the sum over devices: nobody is refused because of what others have raised for a moment, to be refused.
+{ guard_policy deny 1000; printf '[tenant.default.total]\npd = 20\n'; } > policy.toml
+rdmaquota reload policy.toml > /dev/null
+followed
+for _ in $(seq "$rounds"); do "$programs/around" threads 1000 < /dev/null | grep pd:; done > summed
+is "64 threads have just the limit of the sum" "$(sort -u summed)" "pd: 20 of 1000 EDQUOT"
+
 guard_policy deny 16 > policy.toml
 rdmaquota reload policy.toml > /dev/null
 followed

@@ -100,7 +100,7 @@ TEST_CASE("a row that is another's now has nothing of the one before") {
     const auto& node = tenants.row(rows, std::string(node_tenant));
     CHECK(node.total == 0);
     CHECK(node.enforced == 0);
-    CHECK(node.limit[kind_pd] == unlimited);
+    CHECK(node.limit[kind_pd] == guard_no_limit);
 }
 
 TEST_CASE("what a tenant that is gone still has on one device is not added to another tenant's") {
@@ -134,7 +134,7 @@ TEST_CASE("a tenant whose mode is off is never refused, one in audit by what is 
     rows.update(tenants.list, one_device);
     CHECK(rows.stamp("daemons", "rxe0")->exempt == 1);
     CHECK(rows.stamp("trial", "rxe0")->exempt == 0);
-    CHECK(tenants.row(rows, "daemons").limit[kind_pd] == unlimited);
+    CHECK(tenants.row(rows, "daemons").limit[kind_pd] == guard_no_limit);
 }
 
 TEST_CASE("an enforced limit is exceeded by who has some of what is too much, on one device or on all") {
@@ -156,6 +156,42 @@ TEST_CASE("an enforced limit is exceeded by who has some of what is too much, on
     CHECK(rows.is_exceeded(own, pds));
     CHECK_FALSE(rows.is_exceeded(own, cqs));
     CHECK_FALSE(rows.is_exceeded(audited, pds));
+}
+
+TEST_CASE("what a process has on other devices counts where its limit is for the sum") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames());
+    tenants.add("job", 3);
+    rows.update(tenants.list, {"rxe0", "rxe1"});
+    const auto process = rows.stamp("job", "rxe0")->process_class;
+    const auto enter = [&](u32 number, u64 since) -> guard_row& {
+        auto& row = tenants.rows[number] = tenants.rows[process];
+        row.process = number;
+        row.process_class = process;
+        row.pid = 7;
+        row.since = since;
+        return row;
+    };
+    GuardAmounts pds{};
+    pds[kind_pd] = 2;
+    enter(10, 1).used[kind_pd] = 2;
+    enter(11, 2).used[kind_pd] = 2;  // an earlier process of the same pid
+    CHECK_FALSE(rows.is_exceeded(10, pds));
+    enter(12, 1).used[kind_pd] = 2;
+    CHECK(rows.is_exceeded(10, pds));
+    CHECK_FALSE(rows.is_exceeded(11, pds));
+}
+
+TEST_CASE("a figure that is below zero for a moment exceeds nothing") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames());
+    tenants.add("job", 3);
+    rows.update(tenants.list, one_device);
+    const auto own = rows.tenants().at({"job", "rxe0"});
+    GuardAmounts pds{};
+    pds[kind_pd] = 1;
+    tenants.rows[own].used[kind_pd] = static_cast<u64>(-2);
+    CHECK_FALSE(rows.is_exceeded(own, pds));
 }
 
 TEST_CASE("all levels that a tenant may have are in its stamp, the node last") {

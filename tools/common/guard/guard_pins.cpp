@@ -76,6 +76,9 @@ Result<void> GuardPins::publish(const std::string& version) {
     return {};
 }
 
+// As it is: its mode is that of the guard which this process leads.
+void GuardPins::discard_fresh() { (void)forget(fresh_directory()); }
+
 // The file system of BPF allows no dot in a name.
 std::string GuardPins::map(std::string name) {
     std::replace(name.begin(), name.end(), '.', '_');

@@ -20,6 +20,9 @@ struct GuardPins {
     // Gives it its name, at once. What had that name before is "old" then.
     static Result<void> publish(const std::string& version);
 
+    // What could not be pinned whole: gone, without a change to what the guard does.
+    static void discard_fresh();
+
     // The names in a directory of a map, and of a program's link.
     static std::string map(std::string name);
     static std::string link(const std::string& program);

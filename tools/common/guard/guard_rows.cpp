@@ -17,18 +17,18 @@ template <typename Limit>
 void store_limits(guard_row& row, Limit&& limit) {
     for (std::uint32_t place = 0; place < guard_resources; ++place) {
         const auto resource = guarded_resource(place);
-        const auto value = resource ? limit(*resource) : unlimited;
+        const u64 value = std::min<u64>(resource ? limit(*resource) : unlimited, guard_no_limit);
         if (row.limit[place] != value) store(row.limit[place], value);
     }
 }
 
 bool bounds_anything(const guard_row& row) {
-    return std::any_of(std::begin(row.limit), std::end(row.limit), [](u64 limit) { return limit != unlimited; });
+    return std::any_of(std::begin(row.limit), std::end(row.limit), [](u64 limit) { return limit != guard_no_limit; });
 }
 
 // What it had when it was another's.
 void begin(guard_row& row, std::uint32_t number) {
-    std::fill(std::begin(row.limit), std::end(row.limit), unlimited);
+    std::fill(std::begin(row.limit), std::end(row.limit), guard_no_limit);
     std::fill(std::begin(row.refused), std::end(row.refused), 0);
     row.enforced = row.total = row.exceeded = 0;
     row.next = number;
@@ -37,6 +37,9 @@ void begin(guard_row& row, std::uint32_t number) {
 bool counts_nothing(const guard_row& row) {
     return std::all_of(std::begin(row.used), std::end(row.used), [](u64 used) { return used == 0; });
 }
+
+// Of sums that may be below zero for a moment.
+bool exceeds(u64 used, u64 limit) { return static_cast<std::int64_t>(used) > static_cast<std::int64_t>(limit); }
 
 // The provider charges objects, address handles and bytes too that some drivers make without the kernel, or in their own way.
 bool counts_all_of(Resource resource) {
@@ -272,13 +275,21 @@ void GuardRows::add_uses(std::string_view tenant, std::vector<CountedUse>& uses)
 }
 
 // On all devices.
-std::uint64_t GuardRows::used_by(std::uint32_t tenant, std::uint32_t place) const noexcept {
-    std::uint64_t sum = rows_[tenant].used[place];
-    auto number = rows_[tenant].next;
-    for (int device = 1; device < most_guarded_devices && number != tenant; ++device) {
+std::uint64_t GuardRows::used_by(std::uint32_t row, std::uint32_t place) const noexcept {
+    if (row < process_rows) return used_by_process(rows_[row], place);
+    std::uint64_t sum = rows_[row].used[place];
+    auto number = rows_[row].next;
+    for (int device = 1; device < most_guarded_devices && number != row; ++device) {
         sum += rows_[number].used[place];
         number = rows_[number].next;
     }
+    return sum;
+}
+
+std::uint64_t GuardRows::used_by_process(const guard_row& own, std::uint32_t place) const noexcept {
+    std::uint64_t sum = 0;
+    for (std::uint32_t number = 1; number < process_rows; ++number)
+        if (rows_[number].pid == own.pid && rows_[number].since == own.since) sum += rows_[number].used[place];
     return sum;
 }
 
@@ -287,8 +298,8 @@ bool GuardRows::is_exceeded(std::uint32_t number, const GuardAmounts& by) const 
     if (row.enforced == 0) return false;
     for (std::uint32_t place = 0; place < guard_resources; ++place) {
         if (by[place] == 0) continue;
-        if (row.used[place] > row.limit[place]) return true;
-        if (number >= process_rows && row.total != 0 && used_by(number, place) > rows_[row.total].limit[place]) return true;
+        if (exceeds(row.used[place], row.limit[place])) return true;
+        if (row.total != 0 && exceeds(used_by(number, place), rows_[row.total].limit[place])) return true;
     }
     return false;
 }

@@ -49,7 +49,7 @@ public:
 
     // The same for one who is not known: that of `default`, or of the node where there is no such tenant.
     std::optional<guard_stamp> waiting_stamp(std::string_view device) const;
-    // An enforced limit of the row, of what there is something in `by`; a tenant's also over all devices.
+    // An enforced limit of the row, of what there is something in `by`; also over all devices.
     bool is_exceeded(std::uint32_t row, const GuardAmounts& by) const noexcept;
 
     struct Meaning {
@@ -70,7 +70,8 @@ public:
     std::size_t without() const noexcept { return without_; }
 
 private:
-    std::uint64_t used_by(std::uint32_t tenant, std::uint32_t place) const noexcept;
+    std::uint64_t used_by(std::uint32_t row, std::uint32_t place) const noexcept;
+    std::uint64_t used_by_process(const guard_row& own, std::uint32_t place) const noexcept;
     using Key = std::tuple<std::string, std::string, Scope>;  // tenant, device or "total", scope
     void enter(const Key& key, const std::string& name, std::uint32_t number);
     std::uint32_t have(const Key& key, std::string_view name);

@@ -5,9 +5,7 @@
 #include <filesystem>
 #include <memory>
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 #include "tools/common/guard/bpf_map.hpp"
 #include "tools/common/guard/guard_pins.hpp"
 #include "tools/common/guard/guard_rows.hpp"
+#include "tools/common/guard/guard_turn.hpp"
 #include "tools/common/guard/guard_who.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/limited_tenants.hpp"
@@ -71,30 +70,16 @@ void introduce(const KeptMaps& maps, const GuardRows& rows, const std::string& d
     }
 }
 
-// One command at a time: two would give one row to two tenants.
-class Turn {
-public:
-    explicit Turn(const std::string& directory) : fd_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-        while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
-        }
-    }
-    Turn(const Turn&) = delete;
-    ~Turn() {
-        if (fd_ >= 0) close(fd_);
-    }
-
-private:
-    int fd_;
-};
-
-Result<void> lead(const std::string& pins, const std::string& directory, GuardRows::May may) {
+// Whether a sidecar leads it is asked once nobody else has its turn: one that begins waits for that.
+Result<void> lead(const std::string& pins, const std::string& directory) {
     const KeptMaps maps(pins);
     if (!maps.rows) {
         if (maps.rows_fd < 0 && maps.error != ENOENT) return Error{fmt::format("{}: {}", pins, std::strerror(maps.error))};
         return {};
     }
     if (maps.rows[0].process != directory_mark(directory)) return {};
-    const Turn turn(pins);
+    const GuardTurn turn(pins);
+    const auto may = sidecar_listens(directory) ? GuardRows::May::follow : GuardRows::May::add;
     GuardRows rows(maps.rows, GuardNames(maps.names), may);
     const auto devices = machine_devices();
     rows.update(LimitedTenants(directory).list(), devices);
@@ -118,9 +103,8 @@ void tell_guard(const std::string& directory) {
 }
 
 Result<void> lead_kept_guard(const std::string& directory) {
-    const auto may = sidecar_listens(directory) ? GuardRows::May::follow : GuardRows::May::add;
     for (const auto& pins : GuardPins::all())
-        if (auto done = lead(pins, directory, may); !done) return done;
+        if (auto done = lead(pins, directory); !done) return done;
     return {};
 }
 

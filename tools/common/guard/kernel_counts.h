@@ -53,6 +53,7 @@ struct kernel_use {
     u32 reregistered;  // (opener) MRs may have changed their length: mr_bytes is what they had at first
     u32 forbidden;     // (opener) to make anything, by the guard: forbidden_forever, or while it is unknown whose it is
     u32 has_ended;     // (opener) objects that have ended are counted still
+    u32 begun;         // (opener) the guard knows the file, or there is no guard: before, nobody counts in it
     u8 kinds[known_kinds];  // (opener) of the `apis`; 0: not known yet
     u64 apis[known_kinds];  // (opener) addresses of struct uverbs_api_object that were seen
     u64 mr_bytes;
@@ -87,6 +88,9 @@ struct guest_key {
 // What it limits, by kind; then objects of every kind, and bytes. Kinds without a limit of their own share the last.
 enum { guard_object = 16, guard_mr_bytes = 17, guard_dm_bytes = 18, guard_other = 19, guard_resources = 20 };
 
+// Behind it no sum is larger, since each amount is below 2^52: a figure may be below zero for a moment.
+#define guard_no_limit 0x7fffffffffffffffULL
+
 // The first rows are those of processes, entered by the program; then come the sidecar's.
 enum { guard_rows = 1 << 15, process_rows = 1 << 13, process_probes = 64, guard_depth = 12, most_guarded_devices = 64 };
 enum { reservation_slots = 1 << 17, reservation_probes = 32, opening_slots = 1 << 14, opening_probes = 32 };
@@ -95,7 +99,7 @@ enum { row_clears = 1 };  // no process's
 
 // What a process or a tenant uses of one device, and may use of it.
 struct guard_row {
-    u64 limit[guard_resources];  // all ones: none
+    u64 limit[guard_resources];  // guard_no_limit at most
     u64 used[guard_resources];
     u64 refused[guard_resources];
     u32 enforced;  // 0: what exceeds the limits is counted as refused, and made

@@ -1,11 +1,15 @@
 #include "tools/rdmaquotad/guard/guard.hpp"
 
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include <sys/epoll.h>
 
 #include <fmt/core.h>
 
+#include "tools/common/guard/guard_pins.hpp"
+#include "tools/common/guard/guard_turn.hpp"
 #include "tools/common/guard/kept_guard.hpp"
 #include "tools/common/json.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
@@ -38,8 +42,15 @@ std::string reason(const guard_event& event, const GuardRows::Meaning& meaning, 
 
 Json cell_json(const guard_row& row, u32 place) {
     Json cell{{"used", row.used[place]}, {"refused", row.refused[place]}, {"limit", nullptr}};
-    if (row.limit[place] != unlimited) cell["limit"] = row.limit[place];
+    if (row.limit[place] != guard_no_limit) cell["limit"] = row.limit[place];
     return cell;
+}
+
+// No command gives a row to a tenant behind our back: those that come later find the sidecar.
+std::vector<std::unique_ptr<GuardTurn>> take_turns() {
+    std::vector<std::unique_ptr<GuardTurn>> turns;
+    for (const auto& pins : GuardPins::all()) turns.push_back(std::make_unique<GuardTurn>(pins, std::chrono::seconds(2)));
+    return turns;
 }
 
 GuardRows::Members limited_tenants(Node& node) {
@@ -54,7 +65,7 @@ Json row_json(const guard_row& row) {
     Json cells = Json::object();
     for (u32 place = 0; place < guard_resources; ++place)
         if (const auto resource = guarded_resource(place))
-            if (row.used[place] != 0 || row.refused[place] != 0 || row.limit[place] != unlimited)
+            if (row.used[place] != 0 || row.refused[place] != 0 || row.limit[place] != guard_no_limit)
                 cells[std::string(info(*resource).name)] = cell_json(row, place);
     return cells;
 }
@@ -68,7 +79,10 @@ void Guard::follow(GuardProgram* program) {
     told_.clear();
     kept_ = turned_off_ = false;
     if (program == nullptr) return;
-    parts_.emplace(node_, *program);
+    {
+        const auto turns = take_turns();
+        parts_.emplace(node_, *program);
+    }
     program->rows()[0].process = directory_mark(node_.directory());
     parts_->ready = loop_.watch(program->fd(), EPOLLIN, [this](std::uint32_t) { take_events(); });
     began_ = program->was_kept() ? Clock::time_point::min() : Clock::now();
@@ -168,7 +182,7 @@ std::vector<Guard::Usage> Guard::usage() const {
         const auto& row = parts_->rows.row(number);
         for (u32 at = 0; at < guard_resources; ++at)
             if (const auto resource = guarded_resource(at);
-                resource && (row.used[at] != 0 || row.refused[at] != 0 || row.limit[at] != unlimited))
+                resource && (row.used[at] != 0 || row.refused[at] != 0 || row.limit[at] != guard_no_limit))
                 all.push_back({meaning->tenant, meaning->device, *resource, row.used[at], row.refused[at]});
     }
     return all;
@@ -186,7 +200,7 @@ std::vector<std::string> Guard::problems() const {
 }
 
 Json Guard::status(const std::function<bool(const std::string&)>& sees) const {
-    const auto* state = !parts_ ? "off" : mode_ == GuardMode::deny && !*parts_->program.words().judges ? "starting" : name(mode_).data();
+    const auto* state = !parts_ ? (GuardPins::all().empty() ? "off" : "kept") : mode_ == GuardMode::deny && !*parts_->program.words().judges ? "starting" : name(mode_).data();
     Json json{{"state", state}, {"tenants", Json::array()}, {"problems", problems()}};
     if (!parts_) return json;
     json["refused"] = counts_.refused;

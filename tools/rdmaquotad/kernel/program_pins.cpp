@@ -54,6 +54,19 @@ Result<void> open_links(const std::string& directory, std::vector<ProgramLink>& 
     return {};
 }
 
+Result<void> pin_all(bpf_object* object, const std::vector<ProgramLink>& links, const RunPrograms& run, const std::string& directory) {
+    bpf_map* map = nullptr;
+    bpf_object__for_each_map(map, object) {
+        if (auto pinned = pin_map(map, directory); !pinned) return pinned;
+    }
+    if (auto pinned = pin(run.settle, fmt::format("{}/{}", directory, settle_name)); !pinned) return pinned;
+    if (auto pinned = pin(run.take_stock, fmt::format("{}/{}", directory, stock_name)); !pinned) return pinned;
+    for (const auto& [program, link] : links)
+        if (auto pinned = pin(bpf_link__fd(link), fmt::format("{}/{}", directory, GuardPins::link(program))); !pinned)
+            return pinned;
+    return {};
+}
+
 }  // namespace
 
 void RunPrograms::close() {
@@ -72,16 +85,10 @@ Result<void> pin_program(bpf_object* object, const std::vector<ProgramLink>& lin
                          const std::string& version) {
     const auto directory = GuardPins::fresh();
     if (!directory) return Error{directory.error()};
-    bpf_map* map = nullptr;
-    bpf_object__for_each_map(map, object) {
-        if (auto pinned = pin_map(map, *directory); !pinned) return pinned;
-    }
-    if (auto pinned = pin(run.settle, fmt::format("{}/{}", *directory, settle_name)); !pinned) return pinned;
-    if (auto pinned = pin(run.take_stock, fmt::format("{}/{}", *directory, stock_name)); !pinned) return pinned;
-    for (const auto& [program, link] : links)
-        if (auto pinned = pin(bpf_link__fd(link), fmt::format("{}/{}", *directory, GuardPins::link(program))); !pinned)
-            return pinned;
-    return GuardPins::publish(version);
+    auto done = pin_all(object, links, run, *directory);
+    if (done) done = GuardPins::publish(version);
+    if (!done) GuardPins::discard_fresh();  // else a part of it would refuse, and kill, once this process has ended
+    return done;
 }
 
 Result<PinnedProgram> take_pinned(bpf_object* object, const std::string& version) {

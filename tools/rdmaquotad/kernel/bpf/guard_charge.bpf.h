@@ -65,6 +65,10 @@ static __always_inline u32 own_lacks(struct guard_row *of, const struct amounts 
     return 0;
 }
 
+// Of many who raise a sum at once, each sees what the others have raised, and puts back its own. So who finds no room looks again,
+// and who has put back begins again.
+enum { most_looks = 64, most_tries = 16, others_took = -1 };
+
 // The same of the sum over devices.
 __attribute__((noinline)) int total_lacks(u32 row, u32 kind, u64 bytes, u64 more) {
     struct amounts it = amounts_of(kind, bytes);
@@ -95,7 +99,9 @@ static __always_inline void put_figure(struct guard_row *of, u64 place, u64 amou
 static __always_inline bool take(struct guard_row *of, const struct amounts *it) {
     if (it->counted && !take_figure(of, it->place, 1)) goto no_kind;
     if (it->object && !take_figure(of, object_place, 1)) goto no_object;
-    if (!it->bytes || take_figure(of, it->bytes_place, it->bytes)) return true;
+    if (!it->bytes) return true;
+    if (!has_place(of, it->bytes_place, it->bytes)) goto no_object;  // else others would meet, for a moment, what can never be
+    if (take_figure(of, it->bytes_place, it->bytes)) return true;
     put_figure(of, it->bytes_place, it->bytes);
 no_object:
     if (it->object) put_figure(of, object_place, 1);
@@ -183,15 +189,25 @@ __attribute__((noinline)) int shift(u64 id, u32 kind, u64 bytes, u64 sign) {
     return 0;
 }
 
+// What a row that is enforced lacks, + 1: of a sum, while it lasts. 0: nothing.
+__attribute__((noinline)) int row_lacks_more(u32 row, u32 kind, u64 bytes) {
+    struct guard_row *of = row_at(row);
+    int lacking = 0;
+    for (u32 i = 0; of && of->enforced && i < most_looks; ++i) {
+        lacking = lacks(of, row, kind, bytes, 1);
+        if (!lacking || !of->total) break;
+    }
+    return lacking;
+}
+
 // Whether a row lacks room, and which: 0, or the errno to refuse with.
 __attribute__((noinline)) int look_closely(u32 file, u32 kind, u64 bytes, bool waits) {
     struct guard_file *it = file_at(file);
     const struct guard_stamp *stamp = waiting_or_not(it, waits);
     for (u32 i = 0; stamp && i < guard_depth; ++i) {
         if (i >= stamp->count) break;
-        u32 row = stamp->rows[i], lacking;
-        struct guard_row *of = row_at(row);
-        if (of && of->enforced && (lacking = lacks(of, row, kind, bytes, 1)) != 0) return refuse(file, row, lacking - 1, bytes);
+        u32 row = stamp->rows[i], lacking = row_lacks_more(row, kind, bytes);
+        if (lacking) return refuse(file, row, lacking - 1, bytes);
     }
     return 0;
 }
@@ -233,8 +249,8 @@ __attribute__((noinline)) int give_back(u32 file, u32 kind, u64 bytes, u32 refus
     return 0;
 }
 
-// Gives all back when one refuses.
-__attribute__((noinline)) int take_closely(u32 file, u32 kind, u64 bytes, bool waits) {
+// Gives all back when one refuses: `others_took`, or, at the `last` try, the errno.
+__attribute__((noinline)) int take_closely(u32 file, u32 kind, u64 bytes, bool waits, bool last) {
     struct amounts amounts = amounts_of(kind, bytes);
     struct guard_file *it = file_at(file);
     const struct guard_stamp *stamp = waiting_or_not(it, waits);
@@ -244,6 +260,7 @@ __attribute__((noinline)) int take_closely(u32 file, u32 kind, u64 bytes, bool w
         u32 row = stamp->rows[i], lacking = row_takes(row, kind, bytes);
         if (!lacking) continue;
         give_back(file, kind, bytes, row, waits);
+        if (!last) return others_took;
         return refuse(file, row, lacking - 1, bytes);
     }
     return 0;
@@ -266,14 +283,17 @@ __attribute__((noinline)) int look_meanwhile(u32 file, u32 kind, u64 bytes) {
 // Looks first and raises then, so that others do not meet what is refused anyway.
 static __always_inline int charge_closely(u32 file, u32 kind, u64 bytes) {
     struct guard_file *it = file_at(file);
-    u32 refused;
+    int refused = 0;
     bool waits;
     if (!it) return 0;
     if (it->stamp.exempt) return shift(it->id, kind, bytes, 1);  // 0
     waits = begin_waiting(it, file);
-    refused = guard_mode == guard_deny ? look_closely(file, kind, bytes, waits) : 0;
-    if (!refused && waits) refused = look_meanwhile(file, kind, bytes);
-    if (!refused) refused = take_closely(file, kind, bytes, waits);
+    for (u32 i = 0; i < most_tries; ++i) {
+        refused = guard_mode == guard_deny ? look_closely(file, kind, bytes, waits) : 0;
+        if (!refused && waits && i == 0) refused = look_meanwhile(file, kind, bytes);
+        if (!refused) refused = take_closely(file, kind, bytes, waits, i + 1 == most_tries);
+        if (refused != others_took) break;
+    }
     if (waits) leave_waiting(it, file);
     return refused;
 }

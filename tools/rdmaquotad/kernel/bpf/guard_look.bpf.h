@@ -314,7 +314,7 @@ static __always_inline int look_at_opening(struct file *file, u64 request) {
     use = opener_of(ufile);
     id = use ? use->id : enter_file(ufile);
     use = &openers[(u32)id % opener_slots];
-    refused = id ? look_at_forbidden(use, request) : uncountable();
+    refused = id && has_begun(use) ? look_at_forbidden(use, request) : uncountable();
     if (!refused || open) return refused;
     if (id) abandon(id);
     else end_opening(ufile, false);
@@ -344,9 +344,7 @@ static __always_inline void opened_guarded(struct kernel_use *use, bool counted)
     u64 thread = current_thread();
     const struct reservation *reserved = find_reservation(thread);
     bool looked = reserved && reserved->opener == use->id;
-    struct guard_file *it;
-    stamp_current(use->id);
-    it = file_at((u32)use->id);
+    struct guard_file *it = file_at((u32)use->id);
     if (it && has_moved(it)) now_simple(it);
     if (counted) give_up_reservation(thread);
     else made(use->id, kind_handle, 0, thread, 0);

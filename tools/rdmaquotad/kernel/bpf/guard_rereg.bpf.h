@@ -74,7 +74,7 @@ __attribute__((noinline)) int recount_memory(u64 id) {
     if (use->id != id || !it) return 0;
     use->reregistered = 1;
     bpf_loop(object_slots, recount_slot, &of, 0);
-    if (any_overflow) bpf_for_each_map_elem(&overflow, recount_overflow, &of, 0);
+    if (overflowing) bpf_for_each_map_elem(&overflow, recount_overflow, &of, 0);
     if (reserved && reserved->opener == id && reserved->kind == another_length) {
         own = true;
         replaced = reserved->replaced;

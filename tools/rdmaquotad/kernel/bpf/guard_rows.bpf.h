@@ -101,7 +101,8 @@ __attribute__((noinline)) int tell_guard(u32 what, u32 file, u32 row, u32 resour
     return 0;
 }
 
-static __always_inline bool fits(u64 used, u64 amount, u64 limit) { return used + amount <= limit; }
+// Signed: what is subtracted before it has moved to its rows makes them seem to be below zero, which is room.
+static __always_inline bool fits(u64 used, u64 amount, u64 limit) { return (long long)(used + amount) <= (long long)limit; }
 
 // Where the rows of a process begin. Pids can be chosen so that many meet in one place, but not the nanosecond of a start.
 static __always_inline u32 process_slot(u32 pid, u64 since) { return slot_of(pid ^ (u32)since, 0, process_rows, 0); }
@@ -138,7 +139,7 @@ static __always_inline bool total_has_room(u32 row, u32 resource, u64 amount) {
     struct guard_row *of = row_at(row), *total;
     if (!of || resource >= guard_resources) return 1;
     total = row_at(of->total);
-    if (!total || total->limit[resource] == ~0ULL) return 1;
+    if (!total || total->limit[resource] == guard_no_limit) return 1;
     u64 sum = row < process_rows ? process_sum(row, resource) : tenant_sum(row, resource);
     return fits(sum, amount, total->limit[resource]);
 }

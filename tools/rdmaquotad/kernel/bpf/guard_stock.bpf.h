@@ -27,7 +27,7 @@ static __always_inline bool is_known(u64 object) {
     u32 half = lower_half(object);
     for (u32 probe = 0; probe < object_probes; ++probe)
         if (slot_at(half, probe)->object == object) return true;
-    return any_overflow && bpf_map_lookup_elem(&overflow, &object);
+    return overflowing && bpf_map_lookup_elem(&overflow, &object);
 }
 
 static __always_inline void list_object(struct ib_uobject *uobject, struct kernel_use *opener, bool judges) {
@@ -60,9 +60,17 @@ static long list_next(u32 number, struct listing *at) {
 // The sidecar finds out whose it is.
 static __always_inline void list_guarded(u64 id, struct task_struct *task) {
     struct guard_file *it = begin_file(id, task, 0);
-    if (!it) return;
-    await_stamp(it, (u32)id);
-    shift(id, kind_handle, 0, 1);
+    if (it) await_stamp(it, (u32)id);
+}
+
+static __always_inline struct kernel_use *list_opener(struct task_struct *task, struct ib_uverbs_file *ufile, struct ib_device *device) {
+    bool begins = false;
+    u32 pid = BPF_CORE_READ(task, tgid);
+    struct kernel_use *use = enter_opener((u64)ufile, device, pid, BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id), &begins);
+    if (!use || !begins) return use;
+    if (guarded) list_guarded(use->id, task);
+    now_begun(use, true);
+    return use;
 }
 
 static __always_inline void list_objects(struct ib_uverbs_file *ufile, const struct kernel_use *use, bool judges) {
@@ -109,7 +117,7 @@ static long drop_overflow(void *map, u64 *object, struct counted_object *counted
 // Of an open file, that cannot end meanwhile; 0: what is of no file, and which open files have some is noted.
 static __always_inline void drop_objects(u64 open_file) {
     bpf_loop(object_slots, drop_object, &open_file, 0);
-    if (any_overflow) bpf_for_each_map_elem(&overflow, drop_overflow, &open_file, 0);
+    if (overflowing) bpf_for_each_map_elem(&overflow, drop_overflow, &open_file, 0);
 }
 
 static __always_inline bool has_exited(u64 thread) { return BPF_CORE_READ((struct task_struct *)thread, exit_state) != 0; }
@@ -160,11 +168,8 @@ static __always_inline void list_file(struct task_struct *task, struct file *fil
     use = opener_of((u64)ufile);
     seen = use && use->whole;
     if (seen && !lists_all) return;
-    if (!use) {
-        use = enter_opener((u64)ufile, device, BPF_CORE_READ(task, tgid), BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id), 1);
-        if (!use) return;
-        if (guarded) list_guarded(use->id, task);
-    }
+    if (!use) use = list_opener(task, ufile, device);
+    if (!use || !has_begun(use)) return;  // then the next round finds what it has
     list_objects(ufile, use, seen);
     if (!use->has_ended) return;
     use->has_ended = 0;
@@ -183,12 +188,12 @@ int count_unseen(u64 id, u32 judges) {
 __attribute__((noinline)) u64 enter_file(u64 address) {
     struct ib_uverbs_file *ufile = (void *)address;
     struct ib_device *device = BPF_CORE_READ(ufile, device, ib_dev);
-    u32 open = BPF_CORE_READ(ufile, ucontext) != 0;
-    struct kernel_use *use = device ? enter_opener(address, device, current_pid(), bpf_get_current_cgroup_id(), open) : 0;
+    bool open = BPF_CORE_READ(ufile, ucontext) != 0, begins = false;
+    struct kernel_use *use = device ? enter_opener(address, device, current_pid(), bpf_get_current_cgroup_id(), &begins) : 0;
     if (!use) return 0;
+    if (!begins) return use->id;
     stamp_current(use->id);
-    if (!open) return use->id;
-    shift(use->id, kind_handle, 0, 1);
-    list_objects(ufile, use, false);
+    now_begun(use, open);
+    if (open) list_objects(ufile, use, false);
     return use->id;
 }

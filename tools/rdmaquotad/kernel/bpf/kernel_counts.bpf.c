@@ -54,14 +54,18 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 // now that the file is open.
 static __always_inline void opened(u64 file, struct ib_device *device) {
     u32 pid = current_pid();
+    bool begins = false;
     struct kernel_use *use = opener_of(file);
     if (use && use->whole == whole_seen) {
         closed(file);
         use = 0;
     }
-    if (!use) use = enter_opener(file, device, pid, bpf_get_current_cgroup_id(), 0);
+    if (!use) use = enter_opener(file, device, pid, bpf_get_current_cgroup_id(), &begins);
     if (!use) return judge_uncounted();
     use->whole = whole_seen;
+    if (begins && guarded) stamp_current(use->id);
+    if (begins) now_begun(use, false);
+    else if (!has_begun(use)) return lose();  // another thread counts it, which has found it open
     bool counted = __sync_val_compare_and_swap(&use->created[kind_handle], 0, 1) != 0;
     if (guarded) opened_guarded(use, counted);
     tell(0, pid);

@@ -4,12 +4,13 @@
 #include "memory.bpf.h"
 
 // What the object that a thread is creating turned out to be; mark_rereg: what it replaces ends with the same call. Taken
-// at the commit, and where the function ends that sets it or the thread, so that none meets another object.
+// at the commit, and where the function ends that sets it or the thread, so that none meets another object. There is room for as
+// many threads as may have reserved something.
 enum { mark_unpinned = 1, mark_second_handle = 2, mark_rereg = 4 };
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);
-    __uint(max_entries, 16384);
+    __uint(max_entries, reservation_slots);
     __type(key, u64);  // thread
     __type(value, u32);
 } marks SEC(".maps");

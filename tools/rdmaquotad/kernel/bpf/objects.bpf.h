@@ -14,13 +14,12 @@ struct object_slot objects[object_slots];
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);
-    __uint(max_entries, 1 << 20);
+    __uint(max_entries, overflow_entries);
     __type(key, u64);  // address of the struct ib_uobject
     __type(value, struct counted_object);
 } overflow SEC(".maps");
 
 enum { slot_ends = 1 };  // in place of an address: its end is being counted
-u64 any_overflow;  // not 0: there was ever an object in `overflow`
 
 static __always_inline void subtract(const struct counted_object *counted) {
     if (guarded && counted->kind != kind_driver) uncharge(counted->opener, counted->kind, counted->bytes);
@@ -46,6 +45,24 @@ static __always_inline void fill_slot(struct object_slot *slot, const struct cou
     *(volatile u64 *)&slot->counted.opener = counted->opener;
 }
 
+static __always_inline void end_elsewhere(u64 object) {
+    struct counted_object counted, *found = overflowing ? bpf_map_lookup_elem(&overflow, &object) : 0;
+    if (!found) return;
+    counted = *found;
+    if (bpf_map_delete_elem(&overflow, &object) != 0) return;
+    __sync_fetch_and_add(&overflowing, -1);
+    subtract(&counted);
+}
+
+static __always_inline int remember_elsewhere(u64 object, const struct counted_object *counted) {
+    end_elsewhere(object);  // one whose end was missed
+    if (__sync_fetch_and_add(&overflowing, 1) >= most_overflowing) unusual.crowded = 1;
+    if (bpf_map_update_elem(&overflow, &object, counted, BPF_NOEXIST) == 0) return remembered;
+    __sync_fetch_and_add(&overflowing, -1);
+    lose();
+    return not_remembered;
+}
+
 // `not_remembered`, and lost, when there is no room. A slot that has the same address is of an object whose end was missed; or
 // `met`: another thread is just remembering the same one.
 static __always_inline int remember(u64 object, const struct counted_object *counted) {
@@ -62,10 +79,7 @@ static __always_inline int remember(u64 object, const struct counted_object *cou
         fill_slot(slot, counted);
         return remembered;
     }
-    any_overflow = 1;
-    if (bpf_map_update_elem(&overflow, &object, counted, BPF_ANY) == 0) return remembered;
-    lose();
-    return not_remembered;
+    return remember_elsewhere(object, counted);
 }
 
 // True for one thread, which ends it.
@@ -84,18 +98,13 @@ static __always_inline void end_slot(struct object_slot *slot) {
 // An object has ended. Whoever removes it from here subtracts it; one that was never counted is not here.
 static __always_inline void ended(u64 object) {
     u32 half = lower_half(object);
-    struct counted_object counted, *found;
     for (u32 probe = 0; probe < object_probes; ++probe) {
         struct object_slot *slot = slot_at(half, probe);
         if (slot->object != object) continue;
         if (begin_end(slot, object)) end_slot(slot);
         return;
     }
-    if (!any_overflow) return;
-    found = bpf_map_lookup_elem(&overflow, &object);
-    if (!found) return;
-    counted = *found;
-    if (bpf_map_delete_elem(&overflow, &object) == 0) subtract(&counted);
+    end_elsewhere(object);
 }
 
 // An object as read from its struct ib_uobject.
@@ -166,10 +175,11 @@ static __always_inline struct kernel_use *maker(struct kernel_use *opener, u32 p
 
 // One that was opened before this program ran.
 static __always_inline struct kernel_use *enter_old(u64 file, struct ib_device *device, u32 pid) {
-    struct kernel_use *opener = enter_opener(file, device, pid, bpf_get_current_cgroup_id(), 1);
-    if (!guarded || !opener) return opener;
-    stamp_current(opener->id);
-    shift(opener->id, kind_handle, 0, 1);
+    bool begins = false;
+    struct kernel_use *opener = enter_opener(file, device, pid, bpf_get_current_cgroup_id(), &begins);
+    if (!opener || !begins) return opener;
+    if (guarded) stamp_current(opener->id);
+    now_begun(opener, true);
     return opener;
 }
 
@@ -181,6 +191,7 @@ static __always_inline void created(const struct object *it, bool directly) {
     struct counted_object counted = {};
     if (!opener) opener = enter_old(it->file, device_of(it), pid);
     if (!opener) return judge_uncounted();
+    if (!has_begun(opener)) return lose();
     counted.opener = opener->id;
     counted.pid = pid == opener->pid ? 0 : pid;
     counted.kind = kind_of(opener, it);
@@ -192,7 +203,7 @@ static __always_inline void created(const struct object *it, bool directly) {
     if (guarded && counted.kind != kind_driver) made(counted.opener, counted.kind, counted.bytes, current_thread(), mark);
     use = maker(opener, pid, it);
     int kept = remember(it->address, &counted);
-    if (kept == met && guarded && counted.kind != kind_driver) uncharge(counted.opener, counted.kind, counted.bytes);
+    if (kept != remembered && guarded && counted.kind != kind_driver) uncharge(counted.opener, counted.kind, counted.bytes);
     if (kept != remembered || !use) return;
     count(use->created, counted.kind);
     add_bytes(use, counted.kind, counted.bytes);

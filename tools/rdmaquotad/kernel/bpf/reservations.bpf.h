@@ -8,7 +8,22 @@
 #include "uses.bpf.h"
 
 struct reservation reservations[reservation_slots];
-u32 displaced;  // how many are not in the first slot of their thread
+
+// More objects than have room in `overflow` (objects.bpf.h), less one for each thread that may be making one, cannot be counted.
+enum { overflow_entries = 1 << 20, most_overflowing = overflow_entries - reservation_slots };
+u64 overflowing;  // how many are there, or about to be
+
+// What is seldom so.
+struct {
+    u32 displaced;  // how many reservations are not in the first slot of their thread
+    u32 crowded;    // there were once too many objects
+} unusual __attribute__((aligned(sizeof(u64))));
+
+static __always_inline bool is_usual(void) {
+    u64 both;
+    __builtin_memcpy(&both, &unusual, sizeof both);  // one read
+    return both == 0;
+}
 
 static __always_inline struct reservation *reservation_at(u64 thread, u32 probe) {
     return &reservations[slot_of(lower_half(thread), 6, reservation_slots, probe)];
@@ -17,7 +32,7 @@ static __always_inline struct reservation *reservation_at(u64 thread, u32 probe)
 static __always_inline struct reservation *find_reservation(u64 thread) {
     struct reservation *it = reservation_at(thread, 0);
     if (it->thread == thread) return it;
-    if (!displaced) return 0;
+    if (!unusual.displaced) return 0;
     for (u32 probe = 1; probe < reservation_probes; ++probe) {
         it = reservation_at(thread, probe);
         if (it->thread == thread) return it;
@@ -38,7 +53,7 @@ static __always_inline void note_change(u64 id, u64 bytes) {
 
 static __always_inline void end_reservation(struct reservation *it) {
     if (it->kind == another_length) note_change(it->opener, -it->bytes);
-    if (it->displaced) __sync_fetch_and_add(&displaced, -1);
+    if (it->displaced) __sync_fetch_and_add(&unusual.displaced, -1);
     it->thread = 0;
 }
 
@@ -121,6 +136,11 @@ static __always_inline void fill(struct reservation *it, u64 id, u32 kind, u64 b
 
 enum { left_over = -1 };  // the thread has a reservation, which must be settled first
 
+static __always_inline int refuse_crowded(void) {
+    lose();
+    return uncountable();
+}
+
 // What reserve() does, for every kind and in any slot.
 __attribute__((noinline)) int reserve_anywhere(u64 id, u32 asked, u64 bytes) {
     u64 thread = current_thread();
@@ -128,13 +148,14 @@ __attribute__((noinline)) int reserve_anywhere(u64 id, u32 asked, u64 bytes) {
     int refused;
     if (kind != asked) bytes = 0;
     if (find_reservation(thread)) return left_over;
+    if (unusual.crowded && kind != kind_handle && overflowing >= most_overflowing) return refuse_crowded();
     if (kind < unknown_kind && (refused = charge((u32)id, kind, bytes)) != 0) return refused;
     for (u32 probe = 0; probe < reservation_probes; ++probe) {
         struct reservation *it = reservation_at(thread, probe);
         if (__sync_val_compare_and_swap(&it->thread, 0, thread) != 0) continue;
         fill(it, id, kind, bytes);
         it->displaced = probe != 0;
-        if (probe != 0) __sync_fetch_and_add(&displaced, 1);
+        if (probe != 0) __sync_fetch_and_add(&unusual.displaced, 1);
         if (kind == another_length) note_change(id, bytes);
         return 0;
     }
@@ -149,7 +170,7 @@ __attribute__((noinline)) int reserve(u64 id, u32 kind, u64 bytes) {
     u64 thread = current_thread();
     struct reservation *it = reservation_at(thread, 0);
     int refused;
-    if (kind >= kind_count || displaced) return reserve_anywhere(id, kind, bytes);
+    if (kind >= kind_count || !is_usual()) return reserve_anywhere(id, kind, bytes);
     if (__sync_val_compare_and_swap(&it->thread, 0, thread) != 0) return reserve_anywhere(id, kind, bytes);
     refused = charge((u32)id, kind, bytes);
     fill(it, id, kind, bytes);

@@ -63,8 +63,9 @@ static __always_inline struct kernel_use *opener_of(u64 file) {
     return 0;
 }
 
-// Finds or makes the entry of a file. A new one counts `handles`. Null, and lost, when there is no room.
-static struct kernel_use *enter_opener(u64 file, struct ib_device *device, u32 pid, u64 cgroup, u32 handles) {
+// Finds or makes the entry of a file. `begins`: it is new, and this thread says when it has begun. Null, and lost, when there is no
+// room.
+static struct kernel_use *enter_opener(u64 file, struct ib_device *device, u32 pid, u64 cgroup, bool *begins) {
     u32 half = lower_half(file);
     for (u32 probe = 0; probe < opener_probes; ++probe) {
         struct kernel_use *use = opener_at(half, probe);
@@ -72,12 +73,28 @@ static struct kernel_use *enter_opener(u64 file, struct ib_device *device, u32 p
         if (before == file && !is_ending(use->id)) return use;  // another thread was faster
         if (before != 0) continue;
         introduce(use, device, pid, pid, cgroup);
-        use->created[kind_handle] = handles;
+        *begins = true;
         return use;
     }
     lose();
     return 0;
 }
+
+// A new entry has begun; `open`: it counts the context that the file has.
+static __always_inline void now_begun(struct kernel_use *use, bool open) {
+    __sync_lock_test_and_set(&use->begun, 1);
+    if (!open || __sync_val_compare_and_swap(&use->created[kind_handle], 0, 1) != 0) return;  // another thread has
+    if (guarded) shift(use->id, kind_handle, 0, 1);
+}
+
+// Another thread is about to begin it: for a microsecond, unless it is preempted.
+__attribute__((noinline)) int await_begun(u32 file) {
+    const struct kernel_use *use = &openers[file % opener_slots];
+    for (u32 i = 0; i < most_waits; ++i)
+        if (*(const volatile u32 *)&use->begun) return 1;
+    return 0;
+}
+static __always_inline bool has_begun(const struct kernel_use *use) { return !guarded || use->begun || await_begun((u32)use->id); }
 
 static __always_inline struct kernel_use *enter_guest(u64 opener, u32 pid) {
     struct guest_key key = {.opener = opener, .pid = pid};
