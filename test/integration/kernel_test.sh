@@ -79,9 +79,10 @@ check "fentry"
 
 # users: whom the watch named in its last complete look as users of what the program opened
 users() { tac watch.log | awk '/^looked/ { if (n++) exit } n' | grep -o "^pid [0-9]* opener $program " | sort -u; }
-# users_become NAME WANTED: within 20 seconds
+# users_become NAME WANTED: within a minute; what was looked at then is told where it fails
 users_become() {
-    for _ in $(seq 100); do [ "$(users)" != "$2" ] || break; sleep 0.2; done
+    for _ in $(seq 300); do [ "$(users)" != "$2" ] || break; sleep 0.2; done
+    [ "$(users)" = "$2" ] || tail -n 40 watch.log | sed 's/^/# /'
     is "$1" "$(users)" "$2"
 }
 start_watch
