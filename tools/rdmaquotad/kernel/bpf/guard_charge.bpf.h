@@ -65,8 +65,7 @@ static __always_inline u32 own_lacks(struct guard_row *of, const struct amounts 
     return 0;
 }
 
-// Of many who raise a sum at once, each sees what the others have raised, and puts back its own. So who finds no room looks again,
-// and who has put back begins again.
+// Of many who raise a sum at once, each sees what the others have raised, and puts back its own: then it begins again.
 enum { most_looks = 64, most_tries = 16, others_took = -1 };
 
 // The same of the sum over devices.
@@ -189,25 +188,15 @@ __attribute__((noinline)) int shift(u64 id, u32 kind, u64 bytes, u64 sign) {
     return 0;
 }
 
-// What a row that is enforced lacks, + 1: of a sum, while it lasts. 0: nothing.
-__attribute__((noinline)) int row_lacks_more(u32 row, u32 kind, u64 bytes) {
-    struct guard_row *of = row_at(row);
-    int lacking = 0;
-    for (u32 i = 0; of && of->enforced && i < most_looks; ++i) {
-        lacking = lacks(of, row, kind, bytes, 1);
-        if (!lacking || !of->total) break;
-    }
-    return lacking;
-}
-
 // Whether a row lacks room, and which: 0, or the errno to refuse with.
 __attribute__((noinline)) int look_closely(u32 file, u32 kind, u64 bytes, bool waits) {
     struct guard_file *it = file_at(file);
     const struct guard_stamp *stamp = waiting_or_not(it, waits);
     for (u32 i = 0; stamp && i < guard_depth; ++i) {
         if (i >= stamp->count) break;
-        u32 row = stamp->rows[i], lacking = row_lacks_more(row, kind, bytes);
-        if (lacking) return refuse(file, row, lacking - 1, bytes);
+        u32 row = stamp->rows[i], lacking;
+        struct guard_row *of = row_at(row);
+        if (of && of->enforced && (lacking = lacks(of, row, kind, bytes, 1)) != 0) return refuse(file, row, lacking - 1, bytes);
     }
     return 0;
 }
