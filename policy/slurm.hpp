@@ -37,8 +37,7 @@ inline constexpr std::size_t most_requested_devices = 16;
 Result<std::vector<DeviceSetting>> parse_job_request(std::string_view text);
 
 // Lowers `limits`, which the policy gives, to what was asked for, and never raises one above that. Of a device that is named
-// after "*", what is asked for it counts. Returns a sentence for each part that is not as it was
-// asked.
+// after "*", what is asked for it counts. Returns a sentence for each part that is not as it was asked.
 std::vector<std::string> apply_job_request(const std::vector<DeviceSetting>& request, ScopeLimits& limits);
 
 }  // namespace rdmaquota

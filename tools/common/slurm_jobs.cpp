@@ -19,6 +19,7 @@
 #include "tools/common/event_text.hpp"
 #include "tools/common/file_text.hpp"
 #include "tools/common/guard/kept_guard.hpp"
+#include "tools/common/open_file.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/shares/divide.hpp"
 #include "tools/common/tenant_files.hpp"
@@ -59,23 +60,19 @@ void append(const std::string& path, const std::string& line) {
     ::close(file);
 }
 
-struct OpenFile {
-    explicit OpenFile(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) {
-        if (fd >= 0 && ::fstat(fd, &status) != 0) status = {};
+struct EventFile {
+    explicit EventFile(const std::string& path) : file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) {
+        if (file && ::fstat(file.fd(), &status) != 0) status = {};
     }
-    OpenFile(const OpenFile&) = delete;
-    ~OpenFile() {
-        if (fd >= 0) ::close(fd);
-    }
-    int fd;
+    OpenFile file;
     struct stat status {};
 };
 
 // Whole lines from `offset` on; returns where the next begins.
-off_t add_events(const OpenFile& file, off_t offset, std::vector<Json>& events) {
-    if (offset > file.status.st_size) offset = 0;
-    std::string text(static_cast<std::size_t>(file.status.st_size - offset), '\0');
-    const auto count = text.empty() ? 0 : ::pread(file.fd, text.data(), text.size(), offset);
+off_t add_events(const EventFile& from, off_t offset, std::vector<Json>& events) {
+    if (offset > from.status.st_size) offset = 0;
+    std::string text(static_cast<std::size_t>(from.status.st_size - offset), '\0');
+    const auto count = text.empty() ? 0 : ::pread(from.file.fd(), text.data(), text.size(), offset);
     text.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
     text.resize(text.rfind('\n') + 1);
     std::istringstream lines(text);
@@ -170,14 +167,14 @@ std::vector<Json> job_events(const std::string& directory) {
 // The newer file is opened first: it is the older one where another has taken its name since.
 std::vector<Json> job_events(const std::string& directory, JobEventCursor& next) {
     std::vector<Json> events;
-    const OpenFile newer(events_path(directory)), older(events_path(directory) + ".old");
-    if (newer.fd < 0 && next.file != 0) return events;
-    if (newer.fd < 0 || newer.status.st_ino != next.file) {
+    const EventFile newer(events_path(directory)), older(events_path(directory) + ".old");
+    if (!newer.file && next.file != 0) return events;
+    if (!newer.file || newer.status.st_ino != next.file) {
         const bool known = older.status.st_ino == next.file;
-        if (older.fd >= 0) (void)add_events(older, known ? next.offset : 0, events);
+        if (older.file) (void)add_events(older, known ? next.offset : 0, events);
         next = {newer.status.st_ino, 0};
     }
-    if (newer.fd >= 0) next.offset = add_events(newer, next.offset, events);
+    if (newer.file) next.offset = add_events(newer, next.offset, events);
     return events;
 }
 

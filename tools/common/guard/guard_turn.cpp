@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 namespace rdmaquota {
 namespace {
@@ -23,15 +22,11 @@ void wait_for(int fd, std::chrono::milliseconds patience) {
 
 }  // namespace
 
-GuardTurn::GuardTurn(const std::string& pins, std::optional<std::chrono::milliseconds> patience)
-    : fd_(::open(pins.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (fd_ < 0) return;
-    if (patience) wait_for(fd_, *patience);
-    else wait_for(fd_);
-}
-
-GuardTurn::~GuardTurn() {
-    if (fd_ >= 0) ::close(fd_);
+OpenFile take_turn(const std::string& pins, std::optional<std::chrono::milliseconds> patience) {
+    OpenFile directory(::open(pins.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (directory && patience) wait_for(directory.fd(), *patience);
+    else if (directory) wait_for(directory.fd());
+    return directory;
 }
 
 }  // namespace rdmaquota

@@ -78,7 +78,7 @@ Result<void> lead(const std::string& pins, const std::string& directory) {
         return {};
     }
     if (maps.rows[0].process != directory_mark(directory)) return {};
-    const GuardTurn turn(pins);
+    const auto turn = take_turn(pins);
     const auto may = sidecar_listens(directory) ? GuardRows::May::follow : GuardRows::May::add;
     GuardRows rows(maps.rows, GuardNames(maps.names), may);
     const auto devices = machine_devices();

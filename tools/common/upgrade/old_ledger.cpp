@@ -67,10 +67,6 @@ bool may_be_charged(std::string_view name) noexcept {
 
 }  // namespace
 
-OpenFile::~OpenFile() {
-    if (fd_ >= 0) close(fd_);
-}
-
 Result<OldLedger> OldLedger::open(const std::string& directory) {
     const auto path = old_data_path(directory);
     OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));

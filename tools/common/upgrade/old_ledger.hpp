@@ -16,27 +16,10 @@
 
 #include "policy/policy.hpp"
 #include "policy/result.hpp"
+#include "tools/common/open_file.hpp"
 #include "tools/common/upgrade/old_layout.hpp"
 
 namespace rdmaquota::upgrade {
-
-// A descriptor; move-only. Closing it drops the locks that were taken through it.
-class OpenFile {
-public:
-    explicit OpenFile(int fd = -1) noexcept : fd_(fd) {}
-    OpenFile(OpenFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    OpenFile& operator=(OpenFile&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    OpenFile(const OpenFile&) = delete;
-    ~OpenFile();
-    int fd() const noexcept { return fd_; }
-    explicit operator bool() const noexcept { return fd_ >= 0; }
-
-private:
-    int fd_;
-};
 
 using Amounts = std::array<std::uint64_t, resource_count>;
 using UsageByDevice = std::map<std::string, Amounts, std::less<>>;

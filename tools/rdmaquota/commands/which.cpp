@@ -20,6 +20,7 @@
 #include "tools/common/json.hpp"
 #include "tools/common/match_text.hpp"
 #include "tools/common/memory_lock.hpp"
+#include "tools/common/open_file.hpp"
 #include "tools/common/read_tenants.hpp"
 #include "tools/common/room.hpp"
 #include "tools/common/subject.hpp"
@@ -41,28 +42,13 @@ struct Found {
     std::vector<std::string> notes;
 };
 
-// A name of the directory that the process sees by that name; empty where there is none.
-class Seen {
-public:
-    Seen(int pid, const std::string& directory)
-        : fd_(open_directory_inside(fmt::format("/proc/{}/root", pid), directory)) {}
-    Seen(const Seen&) = delete;
-    ~Seen() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    std::string name() const { return fd_ < 0 ? "" : fmt::format("/proc/self/fd/{}", fd_); }
-
-private:
-    int fd_;
-};
-
 // In a container, the quota directory that the process sees may be one tenant's own. What it shows is the process's word:
 // only which of this node's directories it is counts, and that one is read.
 std::optional<Result<Found>> find_mounted(int pid, const std::string& directory) {
     if (!directory.starts_with('/')) return std::nullopt;
-    const Seen mounted(pid, directory);
-    const auto seen = mounted.name();
-    if (seen.empty() || !is_own_directory(seen) || same_file(seen, directory)) return std::nullopt;
+    const OpenFile mounted(open_directory_inside(fmt::format("/proc/{}/root", pid), directory));
+    const auto seen = fmt::format("/proc/self/fd/{}", mounted.fd());
+    if (!mounted || !is_own_directory(seen) || same_file(seen, directory)) return std::nullopt;
     for (const auto& place : tenant_places(directory))
         if (same_file(place.here, seen)) return Found{place, "its directory is mounted there", {}};
     return Error{fmt::format("the process sees a {} of its own, which belongs to no tenant of this node", directory)};

@@ -1,7 +1,6 @@
 #include "tools/rdmaquotad/guard/guard.hpp"
 
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include <sys/epoll.h>
@@ -47,9 +46,9 @@ Json cell_json(const guard_row& row, u32 place) {
 }
 
 // No command gives a row to a tenant behind our back: those that come later find the sidecar.
-std::vector<std::unique_ptr<GuardTurn>> take_turns() {
-    std::vector<std::unique_ptr<GuardTurn>> turns;
-    for (const auto& pins : GuardPins::all()) turns.push_back(std::make_unique<GuardTurn>(pins, std::chrono::seconds(2)));
+std::vector<OpenFile> take_turns() {
+    std::vector<OpenFile> turns;
+    for (const auto& pins : GuardPins::all()) turns.push_back(take_turn(pins, std::chrono::seconds(2)));
     return turns;
 }
 
@@ -199,9 +198,14 @@ std::vector<std::string> Guard::problems() const {
     return lines;
 }
 
+// Without a program of its own, there may be one of another version that the kernel keeps.
+std::string_view Guard::state() const {
+    if (!parts_) return GuardPins::all().empty() ? "off" : "kept";
+    return mode_ == GuardMode::deny && !*parts_->program.words().judges ? "starting" : name(mode_);
+}
+
 Json Guard::status(const std::function<bool(const std::string&)>& sees) const {
-    const auto* state = !parts_ ? (GuardPins::all().empty() ? "off" : "kept") : mode_ == GuardMode::deny && !*parts_->program.words().judges ? "starting" : name(mode_).data();
-    Json json{{"state", state}, {"tenants", Json::array()}, {"problems", problems()}};
+    Json json{{"state", state()}, {"tenants", Json::array()}, {"problems", problems()}};
     if (!parts_) return json;
     json["refused"] = counts_.refused;
     json["exceeded"] = counts_.exceeded;

@@ -71,6 +71,7 @@ private:
             : program(its), rows(its.rows(), GuardNames(its.names())), owners(node, its, rows) {}
     };
     using Clock = std::chrono::steady_clock;
+    std::string_view state() const;
     std::vector<std::string> problems() const;
     void keep();
     void take_events();

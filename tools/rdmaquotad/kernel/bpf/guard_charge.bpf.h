@@ -66,7 +66,7 @@ static __always_inline u32 own_lacks(struct guard_row *of, const struct amounts 
 }
 
 // Of many who raise a sum at once, each sees what the others have raised, and puts back its own: then it begins again.
-enum { most_looks = 64, most_tries = 16, others_took = -1 };
+enum { most_tries = 16, others_took = -1 };
 
 // The same of the sum over devices.
 __attribute__((noinline)) int total_lacks(u32 row, u32 kind, u64 bytes, u64 more) {

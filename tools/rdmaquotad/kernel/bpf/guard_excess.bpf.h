@@ -3,6 +3,8 @@
 
 #include "guard_charge.bpf.h"
 
+enum { looks_at_excess = 64 };
+
 // The row of the tenant that a file belongs to; none while that is not known.
 static __always_inline struct guard_row *own_row(const struct guard_file *it) {
     return is_owner_known(it) ? row_at(it->stamp.rows[it->process_row ? 1 : 0]) : 0;
@@ -23,7 +25,7 @@ __attribute__((noinline)) int row_lacks(u32 row, u32 kind, u64 bytes) {
 // have raised the row for a moment, to be refused.
 __attribute__((noinline)) int row_excess(u32 row, u32 kind, u64 bytes) {
     u32 lacking = 0;
-    for (u32 i = 0; i < most_looks; ++i)
+    for (u32 i = 0; i < looks_at_excess; ++i)
         if ((lacking = row_lacks(row, kind, bytes)) == 0) return 0;
     return lacking;
 }
