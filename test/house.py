@@ -21,7 +21,7 @@ MAY_INCLUDE = {
     "shm": ("policy",),
     "provider": ("shm", "policy"),
     "tools/common": ("policy/file", "shm", "policy"),
-    "tools/rdmaquota": ("tools/common", "policy/file", "shm", "policy"),
+    "tools/rdmaquota": ("tools/common", "tools/slurm", "policy/file", "shm", "policy"),
     "tools/rdmaquotad": ("tools/common", "policy/file", "shm", "policy"),
     "tools/slurm": ("policy",),
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int deepest = 8;  // a file may include itself
 
-using Values = std::map<std::string, int>;  // by key in lower case
+using Values = std::map<std::string, std::string>;  // by key in lower case
 
 std::string lower_case(std::string text) {
     std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -51,19 +51,26 @@ void read(const std::filesystem::path& path, int depth, Values& values) {
             continue;
         }
         for (std::size_t i = 0; i + 2 < words.size(); ++i)
-            if (words[i + 1] == "=") values[lower_case(words[i])] = std::atoi(words[i + 2].c_str());
+            if (words[i + 1] == "=") values[lower_case(words[i])] = words[i + 2];
     }
+}
+
+Values read(const std::string& path) {
+    Values values;
+    read(path, 0, values);
+    return values;
 }
 
 }  // namespace
 
 int slurms_timeout(const std::string& conf, Stage stage) {
-    Values values;
-    read(conf, 0, values);
-    const auto both = values["prologepilogtimeout"];
-    const auto own = values[stage == Stage::prolog ? "prologtimeout" : "epilogtimeout"];
+    auto values = read(conf);
+    const auto both = std::atoi(values["prologepilogtimeout"].c_str());
+    const auto own = std::atoi(values[stage == Stage::prolog ? "prologtimeout" : "epilogtimeout"].c_str());
     if (both <= 0 || own <= 0) return std::max({both, own, 0});
     return std::min(both, own);
 }
+
+std::string slurms_tracking(const std::string& conf) { return read(conf)["proctracktype"]; }
 
 }  // namespace rdmaquota

@@ -127,20 +127,6 @@ TEST_CASE("allocated memory is found behind reservations of any size") {
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
 }
 
-TEST_CASE("how Slurm tracks processes is read from its configuration") {
-    const TemporaryDirectory directory;
-    const auto tracking = [&](const std::string& text) {
-        const auto path = directory.path() + "/slurm.conf";
-        std::ofstream(path) << text;
-        return process_tracking(path);
-    };
-    CHECK(tracking("ClusterName=a\nProctrackType=proctrack/cgroup\n") == "proctrack/cgroup");
-    CHECK(tracking("  proctracktype = proctrack/linuxproc   # why\n") == "proctrack/linuxproc");
-    CHECK(tracking("ProctrackType=proctrack/cgroup#as ever\n") == "proctrack/cgroup");
-    CHECK(tracking("#ProctrackType=proctrack/pgid\nProctrackTypes=x\n").empty());
-    CHECK(process_tracking("/nowhere/slurm.conf").empty());
-}
-
 TEST_CASE("jobs' cgroups are found in each slice, as jobs' tenants match them") {
     const TemporaryDirectory root;
     for (const auto* path : {"system.slice/slurmstepd.scope/job_1/step_0", "system.slice/slurmstepd.scope/system",

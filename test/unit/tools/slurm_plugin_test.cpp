@@ -1,4 +1,4 @@
-// The parts of Slurm's plugin that need no Slurm.
+// The parts of Slurm's plugin that need no Slurm; what slurm.conf says is for the doctor, too.
 #include <filesystem>
 #include <fstream>
 
@@ -60,6 +60,20 @@ TEST_CASE("files that slurm.conf includes count, from their own directories") {
     CHECK(conf.epilog("INCLUDE\tmore/times.conf\n") == 30);
     CHECK(conf.prolog("Include " + (conf / "more/times.conf") + "\n") == 20);
     CHECK(conf.prolog("Include more/nowhere.conf\nPrologTimeout=7\nInclude slurm.conf\n") == 7);
+}
+
+TEST_CASE("how Slurm tracks processes is read from its configuration") {
+    const Conf conf;
+    const auto tracking = [&](const std::string& text) {
+        conf.write("slurm.conf", text);
+        return slurms_tracking(conf / "slurm.conf");
+    };
+    conf.write("track.conf", "ProctrackType=proctrack/pgid\n");
+    CHECK(tracking("ClusterName=a\nProctrackType=proctrack/cgroup#as ever\n") == "proctrack/cgroup");
+    CHECK(tracking("  proctracktype = proctrack/linuxproc   # why\n") == "proctrack/linuxproc");
+    CHECK(tracking("Include track.conf\n") == "proctrack/pgid");
+    CHECK(tracking("#ProctrackType=proctrack/pgid\nProctrackTypes=x\n").empty());
+    CHECK(slurms_tracking("/nowhere/slurm.conf").empty());
 }
 
 TEST_CASE("a command ends with its status, a signal, or when its time is over") {

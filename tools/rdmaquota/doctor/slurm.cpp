@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
@@ -20,6 +19,7 @@
 #include "tools/common/json.hpp"
 #include "tools/common/slurm_jobs.hpp"
 #include "tools/common/tenants.hpp"
+#include "tools/slurm/slurm_conf.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -160,7 +160,7 @@ void examine_slurmd(Findings& findings, int pid) {
     else
         say(findings, Level::ok, fmt::format("slurmd (pid {}) has loaded the plugin", pid));
     const auto conf = slurm_conf(pid);
-    if (const auto tracking = process_tracking(conf); !tracking.empty() && tracking != "proctrack/cgroup")
+    if (const auto tracking = slurms_tracking(conf); !tracking.empty() && tracking != "proctrack/cgroup")
         say(findings, Level::problem,
             fmt::format("{} has ProctrackType={}, so jobs have no cgroup to know them by; set proctrack/cgroup", conf,
                         tracking));
@@ -173,22 +173,6 @@ JobCgroups job_cgroups(const std::string& root) {
         if (slice.path().extension() == ".slice")
             for (const auto& entry : fs::directory_iterator(slice.path(), error))
                 if (entry.path().filename().string().ends_with("slurmstepd.scope")) add_jobs(entry.path(), found);
-    return found;
-}
-
-std::string process_tracking(const std::string& slurm_conf) {
-    std::istringstream lines(file_text(slurm_conf));
-    std::string found;
-    for (std::string line; std::getline(lines, line);) {
-        line.erase(std::min(line.find('#'), line.size()));
-        const auto equals = line.find('=');
-        if (equals == line.npos) continue;
-        std::string key, value;
-        std::istringstream(line.substr(0, equals)) >> key;
-        std::istringstream(line.substr(equals + 1)) >> value;
-        std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return std::tolower(c); });
-        if (key == "proctracktype") found = value;
-    }
     return found;
 }
 

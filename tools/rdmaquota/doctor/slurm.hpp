@@ -21,7 +21,4 @@ struct JobCgroups {
 // Those that slurmd has made, where jobs' tenants look for them (cgroup_of in policy/slurm.hpp).
 JobCgroups job_cgroups(const std::string& root = "/sys/fs/cgroup");
 
-// "proctrack/linuxproc", as slurm.conf has it; empty where it says nothing.
-std::string process_tracking(const std::string& slurm_conf);
-
 }  // namespace rdmaquota
