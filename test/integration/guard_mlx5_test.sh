@@ -12,13 +12,13 @@ guard_policy deny 100 > policy.toml
 rdmaquota reload policy.toml > /dev/null
 start_sidecar
 guard_is deny
-# around STEP...: a program from which the provider is hidden, until it waits; what it printed is in $out
+# around STEP...: a program (verbs_objects, or $around_with) from which the provider is hidden, until it waits; what it printed is in $out
 around() {
     rm -f keys
     mkfifo keys
     # shellcheck disable=SC2016 # expanded by the inner shell
     unshare -m sh -c 'mount -t tmpfs tmpfs /etc/libibverbs.d && echo "driver mlx5" > /etc/libibverbs.d/mlx5.driver && exec "$@"' \
-        sh "$programs/verbs_objects" -d "$device" "$@" wait < keys > tried 2>&1 &
+        sh "$programs/${around_with:-verbs_objects}" -d "$device" "$@" wait < keys > tried 2>&1 &
     program=$!
     exec 8<> keys
     for _ in $(seq 300); do
@@ -86,6 +86,18 @@ rdmaquota unset "$device" dm > /dev/null
 followed
 around dm=4:3200
 is "and its bytes" "$out, $(counted default dm_bytes)" "dm: 2 of 4, then EDQUOT, 6400"
+leave
+
+rdmaquota set "$device" pd=5 > /dev/null
+followed
+around import=3 ipd=3 theirs=6
+is "what is imported is no object more, and what is made by an imported device counts with the file's" \
+    "$out, $(counted default hca_handle) $(counted default pd)" "import: 3 of 3 ipd: 3 of 3 theirs: 4 of 6, then EDQUOT, 1 5"
+leave
+rdmaquota unset "$device" pd > /dev/null
+followed
+around_with=dv_objects around devx=5:0x912 umem=3
+is "objects of a driver's own are none" "$out, $(counted default hca_object)" "devx: 5 of 5 umem: 3 of 3, $have"
 leave
 
 # request STEP...: requests of a program from which the provider is hidden, until it waits or has ended

@@ -11,6 +11,7 @@
  *   odp=N[:BYTES]     register N on-demand MRs      dm=N[:BYTES]    allocate N pieces of device memory
  *   xrcd=N wq=N counters=N   that many of each; table=N (of the first WQ), flow=N (to the first UD QP)
  *   xrc=N second=N    N XRC QPs that receive, of the first XRCD; N more handles of the first of them
+ *   import=N ipd=N    import the device, or the first PD by the last of these devices; theirs=N: PDs by that device
  *   unseen=N          destroy N of the PDs by the kernel's own command, past libibverbs
  *   faulty=N          allocate N PDs by the kernel's own command, each of which it takes back since it cannot answer
  *   busy=N            try N times to destroy the PD in which all else is
@@ -191,6 +192,32 @@ static void *make_flow(long unused)
 
 static void *make_context(long unused) { (void)unused; return ibv_open_device(device); }
 
+static void *last_of(const char *kind);
+
+static void *make_import(long unused)
+{
+	int fd = dup(context->cmd_fd);
+	struct ibv_context *imported = fd < 0 ? NULL : ibv_import_device(fd);
+	(void)unused;
+	if (fd >= 0 && !imported)
+		close(fd);
+	return imported;
+}
+
+static void *make_imported_pd(long unused)
+{
+	struct ibv_context *imported = last_of("import");
+	(void)unused;
+	return imported ? ibv_import_pd(imported, pd->handle) : NULL;
+}
+
+static void *make_theirs(long unused)
+{
+	struct ibv_context *imported = last_of("import");
+	(void)unused;
+	return imported ? ibv_alloc_pd(imported) : NULL;
+}
+
 static int end_qp(void *object) { return ibv_destroy_qp(object); }
 static int end_pd(void *object) { return ibv_dealloc_pd(object); }
 static int end_cq(void *object) { return ibv_destroy_cq(object); }
@@ -205,6 +232,8 @@ static int end_table(void *object) { return ibv_destroy_rwq_ind_table(object); }
 static int end_flow(void *object) { return ibv_destroy_flow(object); }
 static int end_counters(void *object) { return ibv_destroy_counters(object); }
 static int end_context(void *object) { return ibv_close_device(object); }
+
+static int end_imported_pd(void *object) { ibv_unimport_pd(object); return 0; }
 
 #ifdef DV_CALLS
 #include "dv_kinds.h"
@@ -234,6 +263,9 @@ static struct pool pools[] = {
 	{ .kind = "table", .make = make_table, .end = end_table },
 	{ .kind = "flow", .make = make_flow, .end = end_flow },
 	{ .kind = "counters", .make = make_counters, .end = end_counters },
+	{ .kind = "theirs", .make = make_theirs, .end = end_pd },
+	{ .kind = "ipd", .make = make_imported_pd, .end = end_imported_pd },
+	{ .kind = "import", .make = make_import, .end = end_context },
 	{ .kind = "ctx", .make = make_context, .end = end_context },
 };
 
@@ -250,6 +282,13 @@ static void *first_of(const char *kind)
 	struct pool *pool = find_pool(kind);
 
 	return pool->count ? pool->object[0] : NULL;
+}
+
+static void *last_of(const char *kind)
+{
+	struct pool *pool = find_pool(kind);
+
+	return pool->count ? pool->object[pool->count - 1] : NULL;
 }
 
 static int create(struct pool *pool, int wanted, long argument)
