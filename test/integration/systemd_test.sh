@@ -117,6 +117,15 @@ has "which goes on" "$("$programs/raw_uverbs" ioctl 10 < /dev/null)" "pd: 5 of 1
 succeeds "another one starts" systemctl start rdmaquotad
 guard_is deny
 is "and replaces it" "$(find /sys/fs/bpf/rdmaquota -mindepth 1 -maxdepth 1 | wc -l)" 1
+# As one whose policy could not be put in force at boot, and was later, by hand.
+systemctl stop rdmaquota
+rdmaquota set rxe0 cq=77 > /dev/null
+succeeds "a sidecar that is restarted leaves the policy's unit as it is" systemctl restart rdmaquotad
+is "which stays stopped" "$(systemctl is-active rdmaquota)" inactive
+has "and what was set stays" "$(rdmaquota show --limits)" 77
+rdmaquota unset rxe0 cq > /dev/null
+systemctl start rdmaquota
+guard_is deny
 has "its memory is bounded" "$(awk -v most=$((200 << 20)) '$1 < most { print "yes" }' "/sys/fs/cgroup/system.slice/rdmaquotad.service/memory.current")" yes
 is "it comes before what starts jobs" "$(shown Before | tr ' ' '\n' | grep -c -e slurmd -e kubelet -e containerd)" 3
 

@@ -94,8 +94,15 @@ bool is_bounded_above(const Policy& policy, std::string_view tenant) {
 Result<void> divide(const std::string& directory, const std::string& tenant, Clock::time_point end) {
     const auto policy = running_policy(directory);
     if (!policy) return Error{policy.error()};
-    if (is_bounded_above(*policy, tenant)) return divide_shares(directory, until(end));
-    if (policy->sidecar.guard != GuardMode::off) tell_guard(directory);
+    const bool guarded = policy->sidecar.guard != GuardMode::off;
+    if (!is_bounded_above(*policy, tenant)) {
+        if (guarded) tell_guard(directory);
+        return {};
+    }
+    const auto divided = divide_grants(directory, until(end));
+    if (!divided) return Error{divided.error()};
+    // Where it has no room for the job, the provider still holds it to its share.
+    if (*divided == Divided::here && guarded) (void)lead_kept_guard(directory);
     return {};
 }
 

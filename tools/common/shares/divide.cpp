@@ -47,12 +47,18 @@ std::vector<OlderUse> older_uses(const std::string& directory) {
     return uses;
 }
 
+Result<Divided> divide_grants(const std::string& directory, std::chrono::milliseconds patience) {
+    if (ask_sidecar(directory, Json{{"request", "grant"}})) return Divided::by_sidecar;
+    ShareMover mover;
+    if (const auto divided = divide_by_weight(directory, mover, patience); !divided) return Error{divided.error()};
+    return Divided::here;
+}
+
 Result<void> divide_shares(const std::string& directory, std::chrono::milliseconds patience) {
     if (is_own_directory(directory)) return {};
-    if (ask_sidecar(directory, Json{{"request", "grant"}})) return {};
-    ShareMover mover;
-    if (auto divided = divide_by_weight(directory, mover, patience); !divided) return divided;
-    return lead_kept_guard(directory);
+    const auto divided = divide_grants(directory, patience);
+    if (!divided) return Error{divided.error()};
+    return *divided == Divided::here ? lead_kept_guard(directory) : Result<void>();
 }
 
 ScopeLimits first_grants(const std::string& directory, std::string_view key, const TenantLimits& limits) {

@@ -19,7 +19,11 @@ namespace rdmaquota {
 Result<void> divide_shares(const std::string& directory,
                            std::chrono::milliseconds patience = PolicyLock::default_patience);
 
-// The second of these, without asking. One mover at a time: waits for another, at most `patience`.
+// The same without the guard, which a sidecar has been told by its part.
+enum class Divided { by_sidecar, here };
+Result<Divided> divide_grants(const std::string& directory, std::chrono::milliseconds patience);
+
+// By weight, without asking. One mover at a time: waits for another, at most `patience`.
 Result<void> divide_by_weight(const std::string& directory, ShareMover& mover,
                               std::chrono::milliseconds patience = PolicyLock::default_patience);
 

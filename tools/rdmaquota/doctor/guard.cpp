@@ -42,10 +42,13 @@ std::string lacking() {
     return "";
 }
 
+const Finding kept{Level::warning, "guard", "kept by the kernel with the limits that it had; no sidecar leads it"};
+
 Finding of_state(const std::string& state, const std::vector<std::string>& problems) {
     if (state == "deny" || state == "starting") return {Level::ok, "guard", "the kernel refuses what exceeds a limit"};
     if (state == "watch")
         return {Level::ok, "guard", "the kernel counts what exceeds a limit, and refuses nothing (guard = \"watch\")"};
+    if (state == "kept") return kept;
     auto why = lacking();
     for (const auto& problem : problems) why += (why.empty() ? "" : "; ") + problem;
     return {Level::problem, "guard",
@@ -56,7 +59,7 @@ Finding of_state(const std::string& state, const std::vector<std::string>& probl
 void add_answer(Findings& findings, const Json& guard) {
     const auto problems = guard.value("problems", std::vector<std::string>());
     findings.push_back(of_state(guard.value("state", "off"), problems));
-    if (findings.back().level == Level::ok)
+    if (findings.back().level != Level::problem)
         for (const auto& problem : problems) findings.push_back({Level::warning, "guard", problem});
 }
 
@@ -74,8 +77,7 @@ void examine_guard(Findings& findings, const std::string& directory) {
     }
     const auto answer = ask_sidecar(directory, Json{{"request", "guard"}});
     if (answer) return add_answer(findings, (*answer)["guard"]);
-    if (!GuardPins::all().empty())
-        return findings.push_back({Level::warning, "guard", "kept by the kernel with the limits that it had; no sidecar leads it"});
+    if (!GuardPins::all().empty()) return findings.push_back(kept);
     findings.push_back({Level::problem, "guard", "the policy asks for it, but " + answer.error()});
 }
 

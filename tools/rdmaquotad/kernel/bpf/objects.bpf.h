@@ -183,7 +183,8 @@ static __always_inline struct kernel_use *enter_old(u64 file, struct ib_device *
     return opener;
 }
 
-// The guard counts before all else, so that it counts also what finds no room elsewhere.
+// The guard counts before all else, so that it counts also what finds no room elsewhere: until its file is closed, since it is
+// not known when it ends.
 static __always_inline void created(const struct object *it, bool directly) {
     u64 ids = bpf_get_current_pid_tgid();
     u32 pid = ids >> 32, mark = take_mark(ids);
@@ -203,7 +204,7 @@ static __always_inline void created(const struct object *it, bool directly) {
     if (guarded && counted.kind != kind_driver) made(counted.opener, counted.kind, counted.bytes, current_thread(), mark);
     use = maker(opener, pid, it);
     int kept = remember(it->address, &counted);
-    if (kept != remembered && guarded && counted.kind != kind_driver) uncharge(counted.opener, counted.kind, counted.bytes);
+    if (kept == met && guarded && counted.kind != kind_driver) uncharge(counted.opener, counted.kind, counted.bytes);
     if (kept != remembered || !use) return;
     count(use->created, counted.kind);
     add_bytes(use, counted.kind, counted.bytes);
