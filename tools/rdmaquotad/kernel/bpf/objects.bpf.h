@@ -173,6 +173,15 @@ static __always_inline struct kernel_use *maker(struct kernel_use *opener, u32 p
     return use;
 }
 
+// The bytes that an object counts; most kinds have none.
+static __always_inline void count_bytes(struct counted_object *counted, void *object, u32 mark, bool directly) {
+    if (counted->kind != kind_mr && counted->kind != kind_dm) return;
+    counted->unpinned = mark & mark_unpinned && counted->kind == kind_mr;
+    if (!counted->unpinned) counted->bytes = read_bytes(counted->kind, object, directly);
+    if (guarded && counted->kind == kind_mr && !counted->unpinned && !counted->bytes)  // some drivers set none for dma-buf (irdma)
+        counted->bytes = reserved_bytes(counted->opener, kind_mr);
+}
+
 // One that was opened before this program ran.
 static __always_inline struct kernel_use *enter_old(u64 file, struct ib_device *device, u32 pid) {
     bool begins = false;
@@ -196,10 +205,7 @@ static __always_inline void created(const struct object *it, bool directly) {
     counted.opener = opener->id;
     counted.pid = pid == opener->pid ? 0 : pid;
     counted.kind = kind_of(opener, it);
-    counted.unpinned = mark & mark_unpinned && counted.kind == kind_mr;
-    if (!counted.unpinned) counted.bytes = read_bytes(counted.kind, it->object, directly);
-    if (guarded && counted.kind == kind_mr && !counted.unpinned && !counted.bytes)  // some drivers set none for dma-buf (irdma)
-        counted.bytes = reserved_bytes(counted.opener, kind_mr);
+    count_bytes(&counted, it->object, mark, directly);
     if (mark & mark_second_handle && counted.kind == kind_qp) counted.kind = kind_second_handle;
     if (guarded && counted.kind != kind_driver) made(counted.opener, counted.kind, counted.bytes, current_thread(), mark);
     use = maker(opener, pid, it);

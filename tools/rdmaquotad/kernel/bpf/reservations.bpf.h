@@ -229,6 +229,7 @@ __attribute__((noinline)) int made_otherwise(u64 id, u32 kind, u64 bytes, u64 th
 
 static __always_inline void made(u64 id, u32 kind, u64 bytes, u64 thread, u32 mark) {
     struct reservation *it = reservation_at(thread, 0);
-    if (it->thread == thread && it->opener == id && it->kind == kind && it->bytes == bytes && !it->displaced) it->thread = 0;
+    // In a thread's first slot, none of its own is displaced.
+    if (it->thread == thread && it->opener == id && it->kind == kind && it->bytes == bytes) it->thread = 0;
     else made_otherwise(id, kind, bytes, thread, mark);
 }
