@@ -42,13 +42,15 @@ std::string lacking() {
     return "";
 }
 
-const Finding kept{Level::warning, "guard", "kept by the kernel with the limits that it had; no sidecar leads it"};
+Finding kept() {
+    return {Level::warning, "guard", "kept by the kernel with the limits that it had; no sidecar leads it"};
+}
 
 Finding of_state(const std::string& state, const std::vector<std::string>& problems) {
     if (state == "deny" || state == "starting") return {Level::ok, "guard", "the kernel refuses what exceeds a limit"};
     if (state == "watch")
         return {Level::ok, "guard", "the kernel counts what exceeds a limit, and refuses nothing (guard = \"watch\")"};
-    if (state == "kept") return kept;
+    if (state == "kept") return kept();
     auto why = lacking();
     for (const auto& problem : problems) why += (why.empty() ? "" : "; ") + problem;
     return {Level::problem, "guard",
@@ -77,7 +79,7 @@ void examine_guard(Findings& findings, const std::string& directory) {
     }
     const auto answer = ask_sidecar(directory, Json{{"request", "guard"}});
     if (answer) return add_answer(findings, (*answer)["guard"]);
-    if (!GuardPins::all().empty()) return findings.push_back(kept);
+    if (!GuardPins::all().empty()) return findings.push_back(kept());
     findings.push_back({Level::problem, "guard", "the policy asks for it, but " + answer.error()});
 }
 
