@@ -47,6 +47,16 @@ all_rounds
 "$programs/map_reader" &
 reader=$!
 all_rounds
+"$programs/verbs_objects" odp=200:65536 wait < <(sleep 600) > held 2>&1 &
+holder=$!
+for _ in $(seq 600); do
+    { grep -q waiting held || ! kill -0 $holder 2> /dev/null; } && break
+    sleep 0.1
+done
+has "on-demand MRs that are made meanwhile are as many as asked for" "$(cat held)" "odp: 200 of 200"
+is "they pin nothing" "$(counted default mr) $(counted default mr_bytes)" "200 0"
+kill $holder
+wait $holder 2> /dev/null
 kill $reader
 wait $reader 2> /dev/null
 try "$programs/raw_uverbs" ioctl 65

@@ -434,16 +434,17 @@ static int step(char *text)
 	if (!strcmp(text, "drop"))
 		return (pool = find_pool(value)) ? drop(pool) : 2;
 	if (!strcmp(text, "resize")) {
-		pool = find_pool("cq");
-		return pool->count ? report("resize", ibv_resize_cq(pool->object[pool->count - 1], atoi(value))) : 2;
+		struct ibv_cq *last = last_of("cq");
+
+		return last ? report("resize", ibv_resize_cq(last, atoi(value))) : 2;
 	}
 	if (!strcmp(text, "rereg")) {
-		pool = find_pool("mr");
-		if (!pool->count)
+		struct ibv_mr *last = last_of("mr");
+
+		if (!last)
 			return 2;
 		errno = 0;
-		int failed = ibv_rereg_mr(pool->object[pool->count - 1], IBV_REREG_MR_CHANGE_TRANSLATION, NULL, buffer,
-					  (size_t)atol(value), 0);
+		int failed = ibv_rereg_mr(last, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, buffer, (size_t)atol(value), 0);
 		return report("rereg", failed ? (errno ? errno : EIO) : 0);
 	}
 	pool = find_pool(text);

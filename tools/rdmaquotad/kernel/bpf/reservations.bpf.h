@@ -5,6 +5,7 @@
 
 #include "guard_excess.bpf.h"
 #include "guard_opening.bpf.h"
+#include "marks.bpf.h"
 #include "uses.bpf.h"
 
 struct reservation reservations[reservation_slots];
@@ -93,7 +94,8 @@ static __always_inline void give_up(struct reservation *it) {
 }
 
 // Counts the file's objects whose beginning was not seen (guard_stock.bpf.h). `judges`: who exceeds a limit by them is noted.
-int count_unseen(u64 id, u32 judges);
+// Of MRs of the length `unpinned`, one has no bytes.
+int count_unseen(u64 id, u32 judges, u64 unpinned);
 // Counts what a re-registration has changed of the file's MRs, and ends its reservation: then 1 (guard_rereg.bpf.h).
 int recount_memory(u64 id);
 
@@ -101,7 +103,8 @@ int recount_memory(u64 id);
 static __always_inline void settle_reservation(u64 thread) {
     struct reservation *it = find_reservation(thread);
     if (!it || (it->kind == another_length && recount_memory(it->opener))) return;
-    if (it->kind != kind_handle && it->kind != another_length) count_unseen(it->opener, it->kind >= unknown_kind);
+    if (it->kind != kind_handle && it->kind != another_length)
+        count_unseen(it->opener, it->kind >= unknown_kind, take_unpinned_length());
     give_up(it);
 }
 
