@@ -42,8 +42,8 @@
 #   guard_oracle the oracle under the guard, also while programs and the sidecar are killed; RDMAQUOTA_ORACLE_SEED and
 #                RDMAQUOTA_ORACLE_STEPS
 #   guard_races  the guard when things happen at once, on two CPUs; RDMAQUOTA_ROUNDS
-#                guard_ways, guard_takeover, guard_oracle and guard_races also run in the other kernels, as guard_NAME_trixie
-#                and guard_NAME_sid, only when named
+#                All of these but guard_mlx5 also run in the other kernels, as guard_NAME_trixie and guard_NAME_sid, only when
+#                named
 #   guard_preempted_sid  threads that are preempted in the middle of requests, in sid's kernel; RDMAQUOTA_SECONDS;
 #                guard_preempted and guard_preempted_trixie are the same elsewhere, only when named
 #   sidecar      rdmaquotad sees what the kernel makes
@@ -80,7 +80,7 @@ export CCACHE_BASEDIR=$repo CCACHE_NOHASHDIR=yes CCACHE_SLOPPINESS=pch_defines,t
 by_default=(
     "guard_takeover guard_seen guard_oracle guard_shares guard_degraded"
     "oracle_kills kills kernel"
-    "guard guard_ways"
+    "guard_ways guard"
     "uninstalled guest tenants objects sidecar powers"
     shares
     "programs pyverbs"
@@ -110,7 +110,7 @@ by_default=(
     house
 )
 when_named=(packages containers slurm guard_preempted guard_preempted_trixie)
-for suite in ways takeover oracle races; do when_named+=("guard_${suite}_trixie" "guard_${suite}_sid"); done
+for suite in ways takeover oracle races seen shares degraded; do when_named+=("guard_${suite}_trixie" "guard_${suite}_sid"); done
 long='' allow_skip=''
 while true; do
     case ${1:-} in

@@ -52,6 +52,17 @@ own_mrs=$(summary mr)
 sampler=$!
 unruly_sidecar "$seed"
 play "$1" "and while the sidecar is killed" threads processes
+# Programs that go around the library are in the oracle's way; so they have a while of their own.
+ways=("raw_uverbs ioctl 10" "raw_uverbs write 10" "around threads 10" "around child 10" "verbs_objects_static pd=9" "verbs_objects mr=9 pd=9")
+begin=$SECONDS
+until [ $((SECONDS - begin)) -ge 60 ]; do
+    read -ra words <<< "${ways[RANDOM % ${#ways[@]}]}"
+    "$programs/${words[0]}" "${words[@]:1}" < <(sleep 0.$((RANDOM % 10))) > way 2>&1 &
+    victim=$!
+    sleep 0.$((RANDOM % 10))
+    kill -9 $victim 2> /dev/null
+    wait $victim 2> /dev/null
+done
 kill $sampler
 wait $sampler
 calm_sidecar
@@ -61,6 +72,9 @@ echo "# of $samples samples, the kernel had $pds PDs and $mrs MRs at most"
 is "at no moment the kernel had more than the node may have" "$([ "$pds" -le 5 ] && [ "$mrs" -le 6 ] && echo yes || echo "$pds $mrs")" yes
 is "and it had nearly as many" "$([ "$pds" -ge 4 ] && echo yes || echo "$pds")" yes
 is "nobody was taken for one that goes around the quota, or killed" "$(grep -e ' bypass: ' -e ' killed: ' lives.log)" ""
+is "the guard refused some that went around the library" "$([ "$(counted node pd refused)" -gt 0 ] && echo yes)" yes
+until_counted node pd 0
+is "and nothing of them is left" "$(counted node pd) $(counted node mr) $(counted node hca_handle)" "0 0 0"
 is "one guard is left" "$(find /sys/fs/bpf/rdmaquota -mindepth 1 -maxdepth 1 | wc -l)" 1
 stop_sidecar
 rdmaquota guard off > /dev/null

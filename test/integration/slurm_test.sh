@@ -197,7 +197,8 @@ mv "$command" "$command.away" && cp slow "$command"
 ran -A atlas -- "exec $objects rc=9"
 mv "$command.away" "$command"
 has "a prolog ends before Slurm would end it" "$out" "took longer than 5 s"
-is "the node was never drained" "$(sinfo --noheader --list-reasons; grep -i drain slurmctld.log)" ""
+never_drained() { is "the node was never drained" "$(sinfo --noheader --list-reasons; grep -i drain slurmctld.log)" ""; }
+never_drained
 
 # --- an account that bounds its jobs together -----------------------------------------------------------------
 policy <<< "$limits
@@ -256,5 +257,6 @@ if dpkg -s rdmaquota-slurm > /dev/null 2>&1; then
     ran -- "exec $objects rc=9"
     is "jobs run without a word of it" "$out" "rc: 9 of 9"
 fi
+never_drained
 stop_slurm
 finish

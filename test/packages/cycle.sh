@@ -63,6 +63,9 @@ sed -i "s/IBVERBS_PRIVATE_99/IBVERBS_PRIVATE_57/" "$real"
 lacks "one that is known, and was not there before, is taken without a word" "$(changed "$libraries/libibverbs.so.1")" "private ABI"
 is "libibverbs is told of the provider then" "$(cat $driver 2> /dev/null)" "driver rdmaquota"
 is "which has that private ABI" "$(readlink -e "$libraries/libibverbs/librdmaquota-rdmav57.so")" "$libraries/libibverbs/librdmaquota.so"
+sed -i "s/IBVERBS_PRIVATE_57/IBVERBS_PRIVATE_99/" "$real"
+changed "$libraries/libibverbs.so.1" > /dev/null
+is "until one comes that is not" "$(ls $driver 2> /dev/null)" ""
 succeeds "a new libibverbs package" apt-get install -y --reinstall libibverbs1
 is "brings the provider back" "$(cat $driver)" "driver rdmaquota"
 is "and the shadow" "$(loaded libmlx5.so.1)" "$libraries/rdmaquota/shadow/libmlx5.so.1"

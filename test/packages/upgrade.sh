@@ -22,32 +22,39 @@ rm -f /var/lib/man-db/auto-update
 kept=(rdmaquotad rdmaquota librdmaquota-provider)
 
 install() { dpkg --force-confold -i "$1"/librdmaquota-provider_*.deb "$1"/rdmaquota_*.deb "$1"/rdmaquotad_*.deb > dpkg.log 2>&1; }
-# The kernel's own count of user programs' QPs.
-qps() { rdma resource show qp | grep -c ' pid '; }
-# sample: from now on, the highest count that is seen
+# Programs on rxe0 want what there is room for, and none may be denied it. Those on rxe1 want more, and must not get it.
+ip link add dummy1 type dummy && ip link set dummy1 up && rdma link add rxe1 type rxe netdev dummy1
+
+# The kernel's own count of user programs' QPs on rxe0, or DEVICE.
+qps() { rdma resource show qp | grep -F " ${1:-rxe0}/" | grep -c ' pid '; }
+# sample: from now on, the highest counts that are seen
 sample() {
-    rm -f sampled calm
+    rm -f sampled.* calm
     (
         without_inputs
-        highest=0
+        declare -A highest=([rxe0]=0 [rxe1]=0)
         until [ -e calm ]; do
-            now=$(qps)
-            [ "$now" -le "$highest" ] || { highest=$now; echo "$highest" > sampled; }
+            for name in rxe0 rxe1; do
+                now=$(qps $name)
+                [ "$now" -le "${highest[$name]}" ] || { highest[$name]=$now; echo "$now" > sampled.$name; }
+            done
             sleep 0.05
         done
     ) &
     sampler=$!
 }
-# held_to LIMIT WHAT: ends it; at most LIMIT was seen, and something
+# held_to LIMIT LIMIT1 WHAT: ends it; at most LIMIT were seen on rxe0, and some, and just LIMIT1 on rxe1
 held_to() {
-    local highest
+    local highest highest1
     touch calm
     wait "$sampler"
-    read -r highest < sampled
+    read -r highest < sampled.rxe0
+    read -r highest1 < sampled.rxe1
     [ "$highest" -le "$1" ] && [ "$highest" -gt 4 ]
-    is "$2: at most $1 QPs at any time" "$? of $highest" "0 of $highest"
+    is "$3: at most $1 QPs at any time" "$? of $highest" "0 of $highest"
+    is "$3: where more are wanted, there are $2" "$highest1" "$2"
 }
-denials() { rdmaquota events | grep -c -w denied; }  # version 0.1 knows no --kind
+denials() { rdmaquota events | grep -w denied | grep -c -w rxe0; }  # version 0.1 knows no --kind
 finished() { close_input "$1"; wait "${pids[$1]}" || not_ok "$1 ends as it should" "$?: $(cat "out.$1")"; }
 # gets NAME N: a new program asks for nine QPs
 gets() {
@@ -65,13 +72,15 @@ rdmaquota set rxe0 qp=$limit > /dev/null
 launch four "$objects" rc=4 wait rc=3 wait rc=3 wait
 launch churn1 "$programs/churn" -d rxe0 2
 launch churn2 "$programs/churn" -d rxe0 2
+for greedy in greedy1 greedy2; do launch $greedy "$programs/churn" -d rxe1 8; done
 denied=$(denials)
 sample
 succeeds "the packages are installed over version 0.1" install "$packages"
 launch churn3 "$programs/churn" -d rxe0 2
+launch greedy3 "$programs/churn" -d rxe1 8
 sleep 3
-for churn in churn1 churn2 churn3; do finished $churn; done
-held_to $limit "over old and new programs"
+for churn in churn1 churn2 churn3 greedy1 greedy2 greedy3; do finished $churn; done
+held_to $limit 8 "over old and new programs"
 is "nobody is denied where there is room" "$(denials)" "$denied"
 tail -qn 1 out.churn? | sed 's/^/# /'
 is "the sidecar is the new one" "$(running_sidecar)" /usr/sbin/rdmaquotad
@@ -79,6 +88,7 @@ is "and works" "$(rdmaquota guard > /dev/null 2>&1 && systemctl is-active rdmaqu
 has "doctor says that it runs, and will" "$(rdmaquota doctor)" "sidecar: it runs, and will after the next boot"
 has "what was set stays" "$(rdmaquota show default --json)" "\"qp\":{\"usage\":4,\"limit\":$limit"
 gets new 6
+is "which is told" "$(($(denials) > denied))" 1
 rdmaquota set rxe0 qp=12 > /dev/null
 go_on four
 until_step four 2
@@ -88,34 +98,43 @@ end new
 go_on four
 until_step four 3
 has "it sees the policy that is put in force since, too" "$(tail -n 2 out.four)" "rc: 2 of 3, then EDQUOT"
-end four
-for _ in $(seq 100); do [ "$(usage_of qp)" != 0 ] || break; sleep 0.1; done
-is "all is back at the end" "$(usage_of qp)" 0
+has "and has eight" "$(usage_of qp)" 8
+limit=18
 
 # --- to a newer version, with the guard ------------------------------------------------------------
 printf 'version = 1\n[sidecar]\nguard = "deny"\n[tenant.default."*"]\nqp = %d\n' $limit > /etc/rdmaquota/rdmaquota.toml
 rdmaquota reload > /dev/null
 guard_is deny
+is "what version 0.1's program holds counts" "$(counted default qp)" 8
 launch library "$objects" rc=2 wait rc=1 wait
 launch raw "$programs/verbs_objects_static" rc=2 wait rc=1 wait
 launch churn4 "$programs/churn" -d rxe0 2
 launch churn5 "$programs/churn" -d rxe0 2
+for greedy in greedy4 greedy5; do launch $greedy "$programs/churn" -d rxe1 $limit; done
 denied=$(denials)
 sample
 succeeds "a newer version is installed over them" install "$newer"
 launch churn6 "$programs/churn" -d rxe0 2
 guard_is deny
 sleep 3
-for churn in churn4 churn5 churn6; do finished $churn; done
-held_to $limit "with the guard"
+pinned() { find /sys/fs/bpf/rdmaquota -mindepth 1 -maxdepth 1 | wc -l; }
+is "one guard is in the kernel" "$(pinned)" 1
+succeeds "and this version over the newer one" install "$packages"
+guard_is deny
+sleep 3
+is "one guard is in the kernel then, too" "$(pinned)" 1
+for churn in churn4 churn5 churn6 greedy4 greedy5; do finished $churn; done
+held_to $limit $limit "with the guard"
 is "nobody is denied where there is room" "$(denials) $(counted default qp refused)" "$denied 0"
 tail -qn 1 out.churn? | sed 's/^/# /'
-is "one guard is in the kernel" "$(find /sys/fs/bpf/rdmaquota -mindepth 1 -maxdepth 1 | wc -l)" 1
-is "nobody died" "$(alive library) $(alive raw)" "alive alive"
+is "nobody died" "$(alive four) $(alive library) $(alive raw)" "alive alive alive"
 launch static "$programs/verbs_objects_static" rc=9 wait
 has "a static program gets what is left, by the kernel's count" "$(cat out.static)" "rc: 6 of 9, then"
 is "which is the limit" "$(qps)" $limit
 end static
+end four
+for _ in $(seq 100); do [ "$(usage_of qp)" != 2 ] || break; sleep 0.1; done
+is "what version 0.1's program held is back at its end" "$(usage_of qp)" 2
 
 # --- removal -------------------------------------------------------------------------------------------
 launch churn7 "$programs/churn" -d rxe0 2

@@ -6,6 +6,7 @@
  *   around racer COUNT       a thread that changes requests for something harmless into such for PDs while the kernel reads
  *                            them
  *   around disguise COUNT    the same, of a method that there is not into such for PDs
+ *   around racers COUNT      COUNT children at once, each of which is such a racer, by the descriptor of their parent
  *   around child COUNT       a child, by the descriptor of its parent
  *   around orphan COUNT      the same, after the parent's end
  *   around victims COUNT     children, each of which makes one by the same descriptor and the call of 32-bit programs, by a
@@ -212,6 +213,18 @@ static void by_victims(void)
 	}
 }
 
+static void by_racers(void)
+{
+	for (int i = 0; i < wanted; i++)
+		if (fork() == 0) {
+			wanted = most_tries;
+			by_racing(of_command());
+			_exit(0);
+		}
+	while (wait(NULL) > 0)
+		;
+}
+
 /* In a page that is not there yet. */
 static int from_missing(int file, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
@@ -380,6 +393,8 @@ int main(int argc, char **argv)
 		by_racing(of_command());
 	} else if (!strcmp(how, "disguise")) {
 		by_racing(of_method());
+	} else if (!strcmp(how, "racers")) {
+		by_racers();
 	} else if (!strcmp(how, "child")) {
 		by_child();
 	} else if (!strcmp(how, "victims")) {

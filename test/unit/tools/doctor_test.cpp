@@ -15,6 +15,7 @@
 #include "tools/common/tenants.hpp"
 #include "tools/rdmaquota/doctor/containers.hpp"
 #include "tools/rdmaquota/doctor/elf_file.hpp"
+#include "tools/rdmaquota/doctor/guard.hpp"
 #include "test/unit/temporary_directory.hpp"
 #include "tools/rdmaquota/doctor/heap_scan.hpp"
 #include "tools/rdmaquota/doctor/slurm.hpp"
@@ -197,6 +198,15 @@ TEST_CASE("a specification for containers is whole when it is what would be writ
     const auto gone = found(written(links))[0];
     CHECK(gone.level == Level::problem);
     CHECK_THAT(gone.text, Catch::Contains("has no tenant 'a/b'; containers of tenant a/b do not start"));
+}
+
+TEST_CASE("which kernels are too old for the guard") {
+    CHECK(too_old_for_guard("x86_64", "6.1.0-56-amd64").empty());
+    CHECK(too_old_for_guard("x86_64", "5.18.0").empty());
+    CHECK(too_old_for_guard("x86_64", "5.17.9") == "the kernel is 5.17.9, and it needs 5.18 or newer on x86_64");
+    CHECK(too_old_for_guard("aarch64", "6.4.0-arm64").empty());
+    CHECK(too_old_for_guard("aarch64", "6.1.0-56-arm64") == "the kernel is 6.1.0-56-arm64, and it needs 6.4 or newer on aarch64");
+    CHECK(too_old_for_guard("riscv64", "6.12.1") == "it is not known to work on riscv64");
 }
 
 TEST_CASE("doctor says which unit will not run after the next boot") {

@@ -24,15 +24,7 @@ bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0;
 std::string lacking() {
     utsname system{};
     uname(&system);
-    int major = 0, minor = 0;
-    std::sscanf(system.release, "%d.%d", &major, &minor);
-    const bool arm = std::string_view(system.machine) == "aarch64";
-    if (!arm && std::string_view(system.machine) != "x86_64")
-        return fmt::format("it is not known to work on {}", system.machine);
-    const int needed = arm ? 604 : 518;
-    if (major * 100 + minor < needed)
-        return fmt::format("the kernel is {}, and it needs {}.{} or newer on {}", system.release, needed / 100, needed % 100,
-                           system.machine);
+    if (auto why = too_old_for_guard(system.machine, system.release); !why.empty()) return why;
     if (!exists("/sys/kernel/btf/vmlinux")) return "the kernel has no type information (CONFIG_DEBUG_INFO_BTF)";
     if (is_locked_down()) return std::string(locked_down);
     constexpr ino_t first_pid_namespace = 0xEFFFFFFC;
@@ -66,6 +58,16 @@ void add_answer(Findings& findings, const Json& guard) {
 }
 
 }  // namespace
+
+std::string too_old_for_guard(const std::string& machine, const std::string& release) {
+    int major = 0, minor = 0;
+    std::sscanf(release.c_str(), "%d.%d", &major, &minor);
+    const bool arm = machine == "aarch64";
+    if (!arm && machine != "x86_64") return fmt::format("it is not known to work on {}", machine);
+    const int needed = arm ? 604 : 518;
+    if (major * 100 + minor >= needed) return "";
+    return fmt::format("the kernel is {}, and it needs {}.{} or newer on {}", release, needed / 100, needed % 100, machine);
+}
 
 void examine_guard(Findings& findings, const std::string& directory) {
     const auto policy = NodePolicy::read(node_policy_path(directory));

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "tools/common/boot_clock.hpp"
 #include "tools/common/guard/guard_pins.hpp"
 #include "tools/common/guard/guard_turn.hpp"
 #include "tools/common/guard/kept_guard.hpp"
@@ -69,6 +70,8 @@ Json row_json(const guard_row& row) {
     return cells;
 }
 
+constexpr u64 judges_nobody = 0, judges_all = 1;
+
 }  // namespace
 
 void Guard::follow(GuardProgram* program) {
@@ -100,9 +103,10 @@ void Guard::apply_mode() {
     const u32 wanted = mode_ == GuardMode::deny ? guard_deny : guard_watch;
     u32 before = __atomic_load_n(&mode, __ATOMIC_ACQUIRE);
     turned_off_ = before == guard_off || !__atomic_compare_exchange_n(&mode, &before, wanted, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-    const bool judges = began_ == Clock::time_point::min() || Clock::now() - began_ >= spares_for;
-    __atomic_store_n(parts_->program.words().judges, judges ? 1 : 0, __ATOMIC_RELEASE);
-    __atomic_store_n(parts_->program.words().settles, judges ? 1 : 0, __ATOMIC_RELEASE);
+    const bool all = began_ == Clock::time_point::min() || Clock::now() - began_ >= spares_for;
+    u64& judges = *parts_->program.words().judges;
+    if (all || judges == judges_nobody) __atomic_store_n(&judges, all ? judges_all : boot_ns(), __ATOMIC_RELEASE);
+    __atomic_store_n(parts_->program.words().settles, all ? 1 : 0, __ATOMIC_RELEASE);
 }
 
 // This one refuses before another version's ends; whatever kills this process in between leaves one that does.
@@ -201,7 +205,7 @@ std::vector<std::string> Guard::problems() const {
 // Without a program of its own, there may be one of another version that the kernel keeps.
 std::string_view Guard::state() const {
     if (!parts_) return GuardPins::all().empty() ? "off" : "kept";
-    return mode_ == GuardMode::deny && !*parts_->program.words().judges ? "starting" : name(mode_);
+    return mode_ == GuardMode::deny && *parts_->program.words().judges != judges_all ? "starting" : name(mode_);
 }
 
 Json Guard::status(const std::function<bool(const std::string&)>& sees) const {

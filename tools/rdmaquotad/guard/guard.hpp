@@ -27,7 +27,7 @@ namespace rdmaquota {
 
 class Guard {
 public:
-    // A creation that began before the guard did was not looked at: nobody is killed for one so early.
+    // A creation that began before the guard did was not looked at: so early, no thread from before is killed for its first.
     static constexpr std::chrono::seconds spares_for{10};
 
     Guard(Loop& loop, Node& node, NodeEvents& events) noexcept : loop_(loop), node_(node), events_(events) {}

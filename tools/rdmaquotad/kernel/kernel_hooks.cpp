@@ -15,7 +15,6 @@ constexpr const char* implicit_on_demand = "mr_bytes counts implicit on-demand m
 constexpr const char* second_handles = "qp counts second handles of shared XRC QPs";
 constexpr const char* other_lengths = "mr_bytes does not follow ibv_rereg_mr";
 
-// In `mixed`, what is made on demand is watched in both ways: when the kernel skips one, it runs the other.
 const Hook hooks[] = {
     {fentry, "destroy_hw_idr_uobject", {"on_destroy"}, nullptr},
     {fentry, "uverbs_destroy_ufile_hw", {"on_close"}, nullptr},
@@ -31,8 +30,8 @@ const Hook hooks[] = {
     {mixed, "uverbs_destroy_ufile_hw", {"probe_close"}, nullptr},
     {mixed, "alloc_abort_idr_uobject", {"probe_abort"}, failed_on_demand},
     {mixed, "ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG", {"probe_device_memory"}, device_memory},
-    {mixed, "ib_umem_odp_get", {"probe_demand", "on_demand"}, on_demand},
-    {mixed, "ib_umem_odp_alloc_implicit", {"probe_demand_implicit", "on_demand_implicit"}, implicit_on_demand},
+    {mixed, "ib_umem_odp_get", {"probe_demand"}, on_demand},
+    {mixed, "ib_umem_odp_alloc_implicit", {"probe_demand_implicit"}, implicit_on_demand},
     {mixed, "ib_uverbs_open_qp", {"on_open_qp_end", "probe_open_qp"}, second_handles},
     {mixed, "ib_uverbs_rereg_mr", {"probe_rereg_mr"}, other_lengths},
     {mixed | kprobe, "proc_exit_connector", {"probe_exit"}, late_return},

@@ -328,7 +328,7 @@ static __always_inline int look(u64 ufile, struct file *file, u64 argument, enum
     struct kernel_use *use;
     u64 request;
     if (guard_mode == guard_off) return 0;
-    if (marked && !find_reservation(current_thread())) drop_mark();
+    drop_mark();
     request = way == asleep ? read_asleep(argument) : way == awake ? read_awake(argument) : read_written(argument);
     use = opener_of(ufile);  // after the sleep: in which an entry of a file without a context may have become another file's
     if (use && !use->forbidden && use->created[kind_handle] && request >> bytes_bits != kind_handle)

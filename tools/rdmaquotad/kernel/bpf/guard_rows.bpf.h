@@ -8,7 +8,9 @@
 
 const volatile u32 guarded;  // 0: nothing of the guard is loaded
 u32 guard_mode SEC(".data.mode");  // alone in a map, so that a tool of any version can turn the guard off
-u32 guard_judges;  // 1: whoever makes more than is allowed, by a way that is not looked at before, is killed
+// Whoever makes more than is allowed, by a way that is not looked at before, is killed: 0: nobody; 1: everybody; else: threads
+// that began after that many nanoseconds since boot, and others from their second time on.
+u64 guard_judges;
 
 // What to refuse with that cannot be counted: EDQUOT, or 0 where nothing is refused.
 static __always_inline int uncountable(void) { return guard_mode == guard_deny ? 122 : 0; }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "objects.bpf.h"
+#include "unpinned.bpf.h"
 
 enum { most_listed = 1 << 20, no_thread = 1 };
 u32 lists_all;  // 1: also what was made by files that were seen being opened, because some of it was missed
@@ -20,7 +21,6 @@ static __always_inline bool is_uverbs(struct file *file) {
 struct listing {
     u64 next, head;
     u64 opener;
-    u64 unpinned;  // the length of an MR that has no bytes; 0: of none
     u32 judges;
 };
 
@@ -31,28 +31,21 @@ static __always_inline bool is_known(u64 object) {
     return overflowing && bpf_map_lookup_elem(&overflow, &object);
 }
 
-// What it is made of was seen to be pinned nowhere, by the thread that asks for the list; whichever of that length it is.
-static __always_inline void find_unpinned(struct listing *at, struct counted_object *counted) {
-    if (counted->kind != kind_mr || !at->unpinned || counted->bytes != at->unpinned) return;
-    at->unpinned = 0;
-    counted->unpinned = 1;
-    counted->bytes = 0;
-}
-
-static __always_inline void list_object(struct ib_uobject *uobject, struct kernel_use *opener, struct listing *at) {
+static __always_inline void list_object(struct ib_uobject *uobject, struct kernel_use *opener, bool judges) {
+    struct ib_device *device = BPF_CORE_READ(uobject, context, device);
     struct object it = {(u64)uobject, 0, (u64)BPF_CORE_READ(uobject, uapi_object), BPF_CORE_READ(uobject, object)};
     struct counted_object counted = {.opener = opener->id};
     if (!it.object || is_known(it.address)) return;
     counted.kind = kind_of(opener, &it);
     if (counted.kind == kind_driver || counted.kind == UVERBS_OBJECT_COMP_CHANNEL || counted.kind == UVERBS_OBJECT_ASYNC_EVENT) return;
-    counted.bytes = bytes_of(counted.kind, it.object);
-    find_unpinned(at, &counted);
+    counted.unpinned = counted.kind == kind_mr && pins_nothing(it.object, device);
+    if (!counted.unpinned) counted.bytes = bytes_of(counted.kind, it.object);
     if (guarded) shift(opener->id, counted.kind, counted.bytes, 1);
     count(opener->created, counted.kind);
     add_bytes(opener, counted.kind, counted.bytes);
     if (remember(it.address, &counted) != remembered) subtract(&counted);
     if (!BPF_CORE_READ(uobject, object)) ended(it.address);
-    if (guarded && at->judges) note_excess((u32)opener->id, counted.kind, counted.bytes);
+    if (guarded && judges) note_excess((u32)opener->id, counted.kind, counted.bytes);
 }
 
 static long list_next(u32 number, struct listing *at) {
@@ -60,7 +53,7 @@ static long list_next(u32 number, struct listing *at) {
     struct ib_uobject *uobject;
     if (at->next == at->head || at->next == 0) return 1;
     uobject = (void *)(at->next - bpf_core_field_offset(struct ib_uobject, list));
-    list_object(uobject, opener, at);
+    list_object(uobject, opener, at->judges);
     u64 next = (u64)BPF_CORE_READ(uobject, list.next);
     if (next == at->next) return 1;  // was taken off the list: the next round finds the rest
     at->next = next;
@@ -83,10 +76,9 @@ static __always_inline struct kernel_use *list_opener(struct task_struct *task, 
     return use;
 }
 
-static __always_inline void list_objects(struct ib_uverbs_file *ufile, const struct kernel_use *use, bool judges, u64 unpinned) {
+static __always_inline void list_objects(struct ib_uverbs_file *ufile, const struct kernel_use *use, bool judges) {
     struct listing at = {};
     at.opener = use->id;
-    at.unpinned = unpinned;
     at.judges = judges;
     at.head = (u64)ufile + bpf_core_field_offset(struct ib_uverbs_file, uobjects);
     at.next = (u64)BPF_CORE_READ(ufile, uobjects.next);
@@ -181,16 +173,16 @@ static __always_inline void list_file(struct task_struct *task, struct file *fil
     if (seen && !lists_all) return;
     if (!use) use = list_opener(task, ufile, device);
     if (!use || !has_begun(use)) return;  // then the next round finds what it has
-    list_objects(ufile, use, seen, 0);
+    list_objects(ufile, use, seen);
     if (!use->has_ended) return;
     use->has_ended = 0;
     drop_objects(use->id);
 }
 
-int count_unseen(u64 id, u32 judges, u64 unpinned) {
+int count_unseen(u64 id, u32 judges) {
     const struct kernel_use *use = &openers[(u32)id % opener_slots];
     u64 file = use->file;
-    if (use->id == id && file) list_objects((struct ib_uverbs_file *)file, use, judges, unpinned);
+    if (use->id == id && file) list_objects((struct ib_uverbs_file *)file, use, judges);
     return 0;
 }
 
@@ -205,6 +197,6 @@ __attribute__((noinline)) u64 enter_file(u64 address) {
     if (!begins) return use->id;
     stamp_current(use->id);
     now_begun(use, open);
-    if (open) list_objects(ufile, use, false, 0);
+    if (open) list_objects(ufile, use, false);
     return use->id;
 }

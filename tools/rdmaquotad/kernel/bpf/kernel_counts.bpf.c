@@ -35,6 +35,7 @@
 // The fentry programs are the rule; probes.bpf.h has what takes their place on some kernels.
 #include <linux/bpf.h>
 #include <linux/ptrace.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -73,8 +74,8 @@ static __always_inline void opened(u64 file, struct ib_device *device) {
 
 static __always_inline void exiting(struct task_struct *task) {
     u32 pid = BPF_CORE_READ(task, tgid);
-    if (guarded) settle_reservation(current_thread());
     drop_mark();
+    if (guarded) settle_reservation(current_thread());
     if (BPF_CORE_READ(task, signal, live.counter) == 0 && bpf_map_lookup_elem(&holders, &pid)) tell(1, pid);
 }
 
@@ -124,14 +125,14 @@ int BPF_PROG(on_close, struct ib_uverbs_file *file) {
 }
 
 SEC("fentry/ib_umem_odp_get")
-int BPF_PROG(on_demand, struct ib_device *device, unsigned long address, size_t length) {
-    set_marked_length(mark_unpinned, length);
+int BPF_PROG(on_demand) {
+    set_mark(mark_unpinned);
     return 0;
 }
 
 SEC("fentry/ib_umem_odp_alloc_implicit")
 int BPF_PROG(on_demand_implicit) {
-    set_marked_length(mark_unpinned, all_memory);
+    set_mark(mark_unpinned);
     return 0;
 }
 

@@ -98,7 +98,12 @@ struct bpf_iter__task_file {
     struct file *file;
 };
 
+struct ib_device_ops {
+    enum rdma_driver_id driver_id;
+};
+
 struct ib_device {
+    struct ib_device_ops ops;
     char name[64];
     __u32 index;
 };
@@ -141,8 +146,17 @@ struct uverbs_attr_bundle {
     struct ib_ucontext *context;
 };
 
+enum ib_mr_type {
+    IB_MR_TYPE_DM = 2,
+};
+
 struct ib_mr {
     __u64 length;
+    enum ib_mr_type type;
+};
+
+struct ib_umem {
+    __u32 is_odp : 1;
 };
 
 struct ib_dm {

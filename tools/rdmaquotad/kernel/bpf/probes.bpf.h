@@ -67,14 +67,14 @@ int BPF_KPROBE(probe_abort) {
 }
 
 SEC("kprobe/ib_umem_odp_get")
-int BPF_KPROBE(probe_demand, struct ib_device *device, unsigned long address, size_t length) {
-    set_marked_length(mark_unpinned, length);
+int BPF_KPROBE(probe_demand) {
+    set_mark(mark_unpinned);
     return 0;
 }
 
 SEC("kprobe/ib_umem_odp_alloc_implicit")
 int BPF_KPROBE(probe_demand_implicit) {
-    set_marked_length(mark_unpinned, all_memory);
+    set_mark(mark_unpinned);
     return 0;
 }
 

@@ -5,7 +5,6 @@
 
 #include "guard_excess.bpf.h"
 #include "guard_opening.bpf.h"
-#include "marks.bpf.h"
 #include "uses.bpf.h"
 
 struct reservation reservations[reservation_slots];
@@ -94,8 +93,7 @@ static __always_inline void give_up(struct reservation *it) {
 }
 
 // Counts the file's objects whose beginning was not seen (guard_stock.bpf.h). `judges`: who exceeds a limit by them is noted.
-// Of MRs of the length `unpinned`, one has no bytes.
-int count_unseen(u64 id, u32 judges, u64 unpinned);
+int count_unseen(u64 id, u32 judges);
 // Counts what a re-registration has changed of the file's MRs, and ends its reservation: then 1 (guard_rereg.bpf.h).
 int recount_memory(u64 id);
 
@@ -103,8 +101,7 @@ int recount_memory(u64 id);
 static __always_inline void settle_reservation(u64 thread) {
     struct reservation *it = find_reservation(thread);
     if (!it || (it->kind == another_length && recount_memory(it->opener))) return;
-    if (it->kind != kind_handle && it->kind != another_length)
-        count_unseen(it->opener, it->kind >= unknown_kind, take_unpinned_length());
+    if (it->kind != kind_handle && it->kind != another_length) count_unseen(it->opener, it->kind >= unknown_kind);
     give_up(it);
 }
 
@@ -181,10 +178,27 @@ __attribute__((noinline)) int reserve(u64 id, u32 kind, u64 bytes) {
     return refused;
 }
 
+// Threads that made more than they may by what they may have begun before the guard did.
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 16384);
+    __type(key, u64);  // thread
+    __type(value, u32);
+} spared SEC(".maps");
+
+static __always_inline bool is_spared(void) {
+    u64 thread = bpf_get_current_pid_tgid();
+    u32 once = 1;
+    if (guard_judges <= 1) return guard_judges == 0;
+    if (BPF_CORE_READ((struct task_struct *)current_thread(), start_boottime) >= guard_judges) return false;
+    return bpf_map_update_elem(&spared, &thread, &once, BPF_NOEXIST) == 0;
+}
+
 // Who makes more than it may, by a way that was not looked at before, is killed, and its file makes nothing more.
 __attribute__((noinline)) int judge(u32 file) {
     struct guard_file *it = file_at(file);
-    if (!it || guard_mode != guard_deny || !guard_judges) return 0;
+    if (!it || guard_mode != guard_deny || is_spared()) return 0;
     openers[file % opener_slots].forbidden = forbidden_forever;
     bpf_send_signal(9);
     tell_guard(told_killed, file, stamp_in_force(it)->rows[0], 0, 0);
@@ -193,7 +207,7 @@ __attribute__((noinline)) int judge(u32 file) {
 
 // By a file that found no room to be counted.
 static __always_inline void judge_uncounted(void) {
-    if (guarded && guard_mode == guard_deny && guard_judges) bpf_send_signal(9);
+    if (guarded && guard_mode == guard_deny && !is_spared()) bpf_send_signal(9);
 }
 
 // An MR in place of another one, which ends before the call does: then it is judged. Its bytes were reserved, as far as the
