@@ -90,6 +90,7 @@ enum { guard_object = 16, guard_mr_bytes = 17, guard_dm_bytes = 18, guard_other 
 
 // Behind it no sum is larger, since each amount is below 2^52: a figure may be below zero for a moment.
 #define guard_no_limit 0x7fffffffffffffffULL
+#define guard_spares_ns 10000000000ULL  // for so long it spares threads that are older than it, the first time
 
 // The first rows are those of processes, entered by the program; then come the sidecar's.
 enum { guard_rows = 1 << 15, process_rows = 1 << 13, process_probes = 64, guard_depth = 12, most_guarded_devices = 64 };

@@ -70,8 +70,6 @@ Json row_json(const guard_row& row) {
     return cells;
 }
 
-constexpr u64 judges_nobody = 0, judges_all = 1;
-
 }  // namespace
 
 void Guard::follow(GuardProgram* program) {
@@ -103,10 +101,10 @@ void Guard::apply_mode() {
     const u32 wanted = mode_ == GuardMode::deny ? guard_deny : guard_watch;
     u32 before = __atomic_load_n(&mode, __ATOMIC_ACQUIRE);
     turned_off_ = before == guard_off || !__atomic_compare_exchange_n(&mode, &before, wanted, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-    const bool all = began_ == Clock::time_point::min() || Clock::now() - began_ >= spares_for;
+    const bool settles = began_ == Clock::time_point::min() || Clock::now() - began_ >= knows_after;
     u64& judges = *parts_->program.words().judges;
-    if (all || judges == judges_nobody) __atomic_store_n(&judges, all ? judges_all : boot_ns(), __ATOMIC_RELEASE);
-    __atomic_store_n(parts_->program.words().settles, all ? 1 : 0, __ATOMIC_RELEASE);
+    if (judges == 0) __atomic_store_n(&judges, boot_ns(), __ATOMIC_RELEASE);
+    __atomic_store_n(parts_->program.words().settles, settles ? 1 : 0, __ATOMIC_RELEASE);
 }
 
 // This one refuses before another version's ends; whatever kills this process in between leaves one that does.
@@ -205,7 +203,9 @@ std::vector<std::string> Guard::problems() const {
 // Without a program of its own, there may be one of another version that the kernel keeps.
 std::string_view Guard::state() const {
     if (!parts_) return GuardPins::all().empty() ? "off" : "kept";
-    return mode_ == GuardMode::deny && *parts_->program.words().judges != judges_all ? "starting" : name(mode_);
+    const u64 since = *parts_->program.words().judges;
+    const bool spares = since == 0 || boot_ns() - since < guard_spares_ns;
+    return mode_ == GuardMode::deny && spares ? "starting" : name(mode_);
 }
 
 Json Guard::status(const std::function<bool(const std::string&)>& sees) const {

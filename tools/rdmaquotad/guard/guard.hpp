@@ -27,8 +27,8 @@ namespace rdmaquota {
 
 class Guard {
 public:
-    // A creation that began before the guard did was not looked at: so early, no thread from before is killed for its first.
-    static constexpr std::chrono::seconds spares_for{10};
+    // By then it has been told of all users and cgroups that open devices again and again.
+    static constexpr std::chrono::seconds knows_after{10};
 
     Guard(Loop& loop, Node& node, NodeEvents& events) noexcept : loop_(loop), node_(node), events_(events) {}
 

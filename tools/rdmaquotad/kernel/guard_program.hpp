@@ -23,7 +23,7 @@ public:
         const kernel_use* openers;  // [opener_slots]: of the files
         u32* settles;               // not 0: settle() is called as soon as a file waits
         const u32* waited;          // how many files have waited for that
-        u64* judges;                // who is killed that makes too much by a way that is not looked at (bpf/guard_rows.bpf.h)
+        u64* judges;                // since when who makes too much by a way that is not looked at is killed (bpf/guard_rows.bpf.h)
         u32 *asks_cgroup, *asks_ids;  // what the policy's matches look at
         u32* lists_all;               // not 0: the list of what was made goes through files that were seen being opened, too
     };

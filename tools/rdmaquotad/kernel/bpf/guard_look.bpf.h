@@ -347,7 +347,7 @@ static __always_inline void opened_guarded(struct kernel_use *use, bool counted)
     struct guard_file *it = file_at((u32)use->id);
     if (it && has_moved(it)) now_simple(it);
     if (counted) give_up_reservation(thread);
-    else made(use->id, kind_handle, 0, thread, 0);
+    else if (made(use->id, kind_handle, 0, thread, 0)) looked = true;  // it was judged
     if (opening_count) end_opening(use->file, false);
     if (!looked && refuses_more((u32)use->id)) judge((u32)use->id);
 }

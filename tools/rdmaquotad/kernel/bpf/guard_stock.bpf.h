@@ -4,7 +4,6 @@
 #pragma once
 
 #include "objects.bpf.h"
-#include "unpinned.bpf.h"
 
 enum { most_listed = 1 << 20, no_thread = 1 };
 u32 lists_all;  // 1: also what was made by files that were seen being opened, because some of it was missed
@@ -32,13 +31,12 @@ static __always_inline bool is_known(u64 object) {
 }
 
 static __always_inline void list_object(struct ib_uobject *uobject, struct kernel_use *opener, bool judges) {
-    struct ib_device *device = BPF_CORE_READ(uobject, context, device);
     struct object it = {(u64)uobject, 0, (u64)BPF_CORE_READ(uobject, uapi_object), BPF_CORE_READ(uobject, object)};
     struct counted_object counted = {.opener = opener->id};
     if (!it.object || is_known(it.address)) return;
     counted.kind = kind_of(opener, &it);
     if (counted.kind == kind_driver || counted.kind == UVERBS_OBJECT_COMP_CHANNEL || counted.kind == UVERBS_OBJECT_ASYNC_EVENT) return;
-    counted.unpinned = counted.kind == kind_mr && pins_nothing(it.object, device);
+    counted.unpinned = counted.kind == kind_mr && pins_nothing(it.object);
     if (!counted.unpinned) counted.bytes = bytes_of(counted.kind, it.object);
     if (guarded) shift(opener->id, counted.kind, counted.bytes, 1);
     count(opener->created, counted.kind);

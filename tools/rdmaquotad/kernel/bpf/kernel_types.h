@@ -151,6 +151,7 @@ enum ib_mr_type {
 };
 
 struct ib_mr {
+    struct ib_device *device;
     __u64 length;
     enum ib_mr_type type;
 };

@@ -5,6 +5,7 @@
 
 #include "marks.bpf.h"
 #include "reservations.bpf.h"
+#include "unpinned.bpf.h"
 #include "uses.bpf.h"
 
 // Each object is in one of the `object_probes` slots from the one that its address hashes to, else in `overflow`.
@@ -178,6 +179,9 @@ static __always_inline void count_bytes(struct counted_object *counted, void *ob
     if (counted->kind != kind_mr && counted->kind != kind_dm) return;
     counted->unpinned = mark & mark_unpinned && counted->kind == kind_mr;
     if (!counted->unpinned) counted->bytes = read_bytes(counted->kind, object, directly);
+    if (guarded && counted->kind == kind_mr && !counted->unpinned && !is_reserved(counted->opener, kind_mr, counted->bytes))
+        counted->unpinned = pins_nothing(object);  // the kernel may have skipped the program that marks it
+    if (counted->unpinned) counted->bytes = 0;
     if (guarded && counted->kind == kind_mr && !counted->unpinned && !counted->bytes)  // some drivers set none for dma-buf (irdma)
         counted->bytes = reserved_bytes(counted->opener, kind_mr);
 }

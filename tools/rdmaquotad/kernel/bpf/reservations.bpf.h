@@ -40,6 +40,16 @@ static __always_inline struct reservation *find_reservation(u64 thread) {
     return 0;
 }
 
+static __always_inline bool is_just(const struct reservation *it, u64 thread, u64 id, u32 kind, u64 bytes) {
+    return it->thread == thread && it->opener == id && it->kind == kind && it->bytes == bytes;
+}
+
+// In the thread's first slot.
+static __always_inline bool is_reserved(u64 id, u32 kind, u64 bytes) {
+    u64 thread = current_thread();
+    return is_just(reservation_at(thread, 0), thread, id, kind, bytes);
+}
+
 // What this thread has reserved for an object of this kind.
 static __always_inline u64 reserved_bytes(u64 id, u32 kind) {
     const struct reservation *it = find_reservation(current_thread());
@@ -178,7 +188,7 @@ __attribute__((noinline)) int reserve(u64 id, u32 kind, u64 bytes) {
     return refused;
 }
 
-// Threads that made more than they may by what they may have begun before the guard did.
+// Threads from before the guard that were spared once.
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);
@@ -188,10 +198,11 @@ struct {
 } spared SEC(".maps");
 
 static __always_inline bool is_spared(void) {
-    u64 thread = bpf_get_current_pid_tgid();
+    u64 thread = bpf_get_current_pid_tgid(), since = guard_judges;
     u32 once = 1;
-    if (guard_judges <= 1) return guard_judges == 0;
-    if (BPF_CORE_READ((struct task_struct *)current_thread(), start_boottime) >= guard_judges) return false;
+    if (since == 0) return true;
+    if (bpf_ktime_get_boot_ns() - since >= guard_spares_ns) return false;
+    if (BPF_CORE_READ((struct task_struct *)current_thread(), start_boottime) >= since) return false;
     return bpf_map_update_elem(&spared, &thread, &once, BPF_NOEXIST) == 0;
 }
 
@@ -240,13 +251,16 @@ __attribute__((noinline)) int made_otherwise(u64 id, u32 kind, u64 bytes, u64 th
     if (mark & mark_rereg && kind == kind_mr && replaces(it, id, bytes)) return 0;
     if (it && it->opener == id && it->kind == unknown_kind) learn(id, kind, it->bytes);
     if (it) give_up(it);
-    if (charge_made(id, kind, bytes) && kind <= kind_second_handle) judge((u32)id);
-    return 0;
+    if (!charge_made(id, kind, bytes) || kind > kind_second_handle) return 0;
+    judge((u32)id);
+    return 1;
 }
 
-static __always_inline void made(u64 id, u32 kind, u64 bytes, u64 thread, u32 mark) {
+// 1: it was judged.
+static __always_inline int made(u64 id, u32 kind, u64 bytes, u64 thread, u32 mark) {
     struct reservation *it = reservation_at(thread, 0);
     // In a thread's first slot, none of its own is displaced.
-    if (it->thread == thread && it->opener == id && it->kind == kind && it->bytes == bytes) it->thread = 0;
-    else made_otherwise(id, kind, bytes, thread, mark);
+    if (!is_just(it, thread, id, kind, bytes)) return made_otherwise(id, kind, bytes, thread, mark);
+    it->thread = 0;
+    return 0;
 }
