@@ -145,7 +145,9 @@ has "which refuses nothing any more" "$(cat out.free)" "rc: 30 of 30"
 end free
 for name in library raw; do go_on $name; until_step $name 2; done
 is "programs go on" "$(cat out.library out.raw | grep -c 'rc: 1 of 1')" 2
-for name in library raw; do end $name; done
+end raw
+kill -9 "${pids[library]}"  # whose part the limit has again below
+wait "${pids[library]}" 2> /dev/null
 finished churn7
 mkdir -p /var/log/rdmaquota && touch /var/log/rdmaquota/events.json
 succeeds "and purged" dpkg -P "${kept[@]}"

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { twins = 8, most_rounds = 10000 };
@@ -53,6 +54,17 @@ static pid_t begin(int go[2], char **command)
 	_exit(2);
 }
 
+/* Until one begins, since boot. */
+static void await_tick(void)
+{
+	const long tick = 1000000000 / sysconf(_SC_CLK_TCK);
+	struct timespec now;
+
+	do
+		clock_gettime(CLOCK_BOOTTIME, &now);
+	while (now.tv_nsec % tick > tick / 20);
+}
+
 /* How many failed; -1: not in one tick. */
 static int round_of(char **command)
 {
@@ -61,6 +73,7 @@ static int round_of(char **command)
 
 	if (pipe(go))
 		exit(2);
+	await_tick();
 	for (int i = 0; i < twins; i++)
 		all[i] = begin(go, command);
 	for (int i = 1; i < twins; i++)
@@ -82,7 +95,9 @@ int main(int argc, char **argv)
 {
 	int wanted = argc > 2 ? atoi(argv[1]) : 0, done = 0, failed = 0, tried = 0;
 
-	if (wanted < 1)
+	const struct sched_param first = { 1 };
+
+	if (wanted < 1 || sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first))
 		return 2;
 	for (; done < wanted && tried < most_rounds; tried++) {
 		int now = round_of(argv + 2);
