@@ -55,8 +55,10 @@ int main(int argc, char **argv)
 	puts("waiting");
 	fflush(stdout);
 	while (!input_ended()) {
-		struct ibv_qp *qp = count < most && random() % 3 ? ibv_create_qp(pd, &attr) : NULL;
+		int creates = count < most && random() % 3;
+		struct ibv_qp *qp = creates ? ibv_create_qp(pd, &attr) : NULL;
 
+		refused += creates && !qp;
 		if (qp) {
 			qps[count++] = qp;
 			made++;
@@ -65,8 +67,6 @@ int main(int argc, char **argv)
 
 			ibv_destroy_qp(qps[i]);
 			qps[i] = qps[--count];
-		} else {
-			refused++;
 		}
 	}
 	while (count > 0)
