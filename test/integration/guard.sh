@@ -61,6 +61,10 @@ kernel_pds() { rdma resource show "$device" | sed -n 's/.* pd \([0-9]*\) .*/\1/p
 own_pds=$(kernel_pds)
 pds() { echo $(($(kernel_pds) - own_pds)); }
 runs_32_bit() { [ -x "$programs/raw_compat" ] && "$programs/raw_compat" > /dev/null 2>&1; }
+killed_so_far() { rdmaquota guard --json | sed 's/.*"killed":\([0-9]*\).*/\1/'; }
+# unlisted COMMAND...: where libibverbs is told of no provider of ours
+# shellcheck disable=SC2016 # expanded by the inner shell
+unlisted() { unshare --mount sh -c 'mount --bind /dev/null /etc/libibverbs.d/rdmaquota.driver && exec "$@"' unlisted "$@"; }
 guard_policy() { # GUARD PDS
     cat << END
 version = 1

@@ -61,7 +61,7 @@ kill $reader
 wait $reader 2> /dev/null
 try "$programs/raw_uverbs" ioctl 65
 is "who comes afterwards has the limit" "$(grep -o '[0-9]* of 65' <<< "$out")" "64 of 65"
-is "nobody was killed" "$(rdmaquota guard --json | sed 's/.*"killed":\([0-9]*\).*/\1/')" 0
+is "nobody was killed" "$(killed_so_far)" 0
 stop_sidecar
 rdmaquota guard off > /dev/null
 finish

@@ -10,8 +10,6 @@ set -u
 . "$here/guard.sh"
 rounds=${RDMAQUOTA_ROUNDS:-12}
 
-killed_so_far() { rdmaquota guard --json | sed 's/.*"killed":\([0-9]*\).*/\1/'; }
-
 guard_policy deny 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null
 # It begins while programs are in the middle of opening and making something.
@@ -107,17 +105,14 @@ is "eight honest programs that are pid 1 of namespaces, started in the same tick
     "$(tail -n 1 twins), $(killed_so_far)" "rounds: ${RDMAQUOTA_ROUNDS:-200}, failed: 0, $before"
 
 # Who asks again and again for what the tenant has room for and the node has not, takes nothing from others meanwhile.
-unlisted() {
-    unshare --mount sh -c 'mount --bind /dev/null /etc/libibverbs.d/rdmaquota.driver && exec "$@"' unlisted "$programs/registrar" "$@"
-}
 {
     guard_policy deny 16 | sed 's/^mr_bytes.*/mr_bytes = "64MiB"/'
     printf '[node."*"]\nmr_bytes = "8MiB"\n'
 } > policy.toml
 rdmaquota reload policy.toml > /dev/null
 followed
-sleep 10 | unlisted $((64 << 20)) > large 2>&1 &
-sleep 10 | unlisted 65536 > small 2>&1
+sleep 10 | unlisted "$programs/registrar" $((64 << 20)) > large 2>&1 &
+sleep 10 | unlisted "$programs/registrar" 65536 > small 2>&1
 wait $!
 sed 's/^/# /' large small
 has "who asks for too much gets nothing" "$(cat large)" "

@@ -25,9 +25,7 @@ until grep -q mr: bystander; do sleep 0.05; done
 own_pds=$(kernel_pds)  # with its one
 # A program that is older than the guard, and holds two PDs.
 mkfifo early
-# shellcheck disable=SC2016 # expanded by the inner shell
-unlisted=(unshare -m sh -c 'mount --bind /dev/null /etc/libibverbs.d/rdmaquota.driver; exec "$@"' sh)
-"${unlisted[@]}" "$objects" pd=1 wait rc=4 mr=2:900000 pd=10 wait < early > old 2>&1 &
+unlisted "$objects" pd=1 wait rc=4 mr=2:900000 pd=10 wait < early > old 2>&1 &
 older=$!
 exec 7<> early
 until grep -q waiting old; do sleep 0.05; done
@@ -90,9 +88,7 @@ else
 fi
 try "$programs/raw_uverbs" write 10
 is "raw write" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
-# shellcheck disable=SC2016
-try unshare -m sh -c 'mount --bind /dev/null /etc/libibverbs.d/rdmaquota.driver && exec "$@"' sh \
-    "$programs/requests" "$device" written_qp=10 written_mr=10:900000 wait
+try unlisted "$programs/requests" "$device" written_qp=10 written_mr=10:900000 wait
 is "which asks for other things" "$(xargs <<< "$out")" "written_qp: 3 of 10 EDQUOT written_mr: 1 of 10 EDQUOT"
 try "$programs/raw_uverbs" unread 10
 is "by write of a page that is not in memory, it is killed for the first one too many" "$ended, $have" "137, 0"
@@ -111,7 +107,7 @@ is "nobody else is disturbed meanwhile" "$(sort -u bystander | xargs), $(kill $b
     "drop mr: 2 drop rc: 4 mr: 2 of 2 rc: 4 of 4, alive"
 wait $bystander 2> /dev/null
 own_pds=$(kernel_pds)
-is "or killed" "$(rdmaquota guard --json | sed 's/.*"killed":\([0-9]*\).*/\1/')" "$(runs_32_bit && echo 2 || echo 1)"
+is "or killed" "$(killed_so_far)" "$(runs_32_bit && echo 2 || echo 1)"
 try "$objects" pd=4 wait
 is "what is allowed is made" "$out, $have" "pd: 4 of 4, 5"
 try "$objects" ctx=1 rc=3 mr=1:1000000
@@ -144,8 +140,7 @@ rdmaquota unset total pd > /dev/null
 followed
 
 # --- ledgers that say anything, and pids that come again
-total_of() { rdmaquota guard --json | sed "s/.*\"$1\":\([0-9]*\).*/\1/"; }
-killed=$(total_of killed)
+killed=$(killed_so_far)
 for garbage in 'truncate -s 0' 'truncate -s 5000' 'dd if=/dev/urandom bs=4096 count=40 conv=notrunc status=none of='; do
     # shellcheck disable=SC2086 # a command and its words
     case $garbage in *of=) $garbage"$default_ledger/ledger" ;; *) $garbage "$default_ledger/ledger" ;; esac
@@ -153,7 +148,7 @@ for garbage in 'truncate -s 0' 'truncate -s 5000' 'dd if=/dev/urandom bs=4096 co
     is "under '${garbage%% of=*}' of the ledger nobody is refused" "$out, $have" "pd: 4 of 4, 4"
     rdmaquota repair default --new > /dev/null 2>&1
 done
-is "or killed" "$(total_of killed)" "$killed"
+is "or killed" "$(killed_so_far)" "$killed"
 try "$objects" pd=4 wait
 is "with a new ledger all is as before" "$out, $have" "pd: 4 of 4, 5"
 rdmaquota set "$device" pd=2 --process > /dev/null
@@ -213,7 +208,7 @@ if [[ $(uname -r) == 6.1.* ]]; then
         rdma link add rxe_$i type rxe netdev many$i
     done
     followed 2
-    try unshare --mount sh -c "mount --bind /dev/null /etc/libibverbs.d/rdmaquota.driver; exec $objects -d rxe_34 pd=9 wait"
+    try unlisted "$objects" -d rxe_34 pd=9 wait
     has "the limits hold on the 35th device" "$out" "pd: 4 of 9, then EDQUOT"
     is "and the sidecar runs" "$(kill -0 "$sidecar" && echo yes)" yes
     cp policy.toml before.toml
@@ -230,8 +225,7 @@ if [[ $(uname -r) == 6.1.* ]]; then
     rdmaquota reload before.toml > /dev/null
     rdmaquota set total pd=6 > /dev/null
     followed
-    # shellcheck disable=SC2016
-    static_on() { unshare --mount sh -c 'mount --bind /dev/null /etc/libibverbs.d/rdmaquota.driver; exec "$@"' sh "$objects" -d "$@"; }
+    static_on() { unlisted "$objects" -d "$@"; }
     start static_on rxe_1 pd=3 wait
     try static_on rxe_2 pd=9 wait
     has "a limit over all devices is for what is on each of them together" "$out" "pd: 1 of 9, then EDQUOT"
@@ -307,7 +301,6 @@ try from jobs/2 65534 "$work/raw" ioctl 10
 is "and gets nothing in its next cgroup" "$out" "pd: 0 of 10 EDQUOT"
 try from other/1 65533 "$work/raw" ioctl 3
 is "another user in another tenant's new cgroup is not refused for that" "$out" "pd: 3 of 3"
-cp "$objects" "$work/objects"
 try from other/2 65534 "$work/objects" pd=2 wait
 has "nor the same user by the library" "$out" "pd: 2 of 2"
 is "and counts where it belongs" "$(counted jobs pd), $(counted other pd)" "10, 0"

@@ -98,7 +98,7 @@ end new
 go_on four
 until_step four 3
 has "it sees the policy that is put in force since, too" "$(tail -n 2 out.four)" "rc: 2 of 3, then EDQUOT"
-has "and has eight" "$(usage_of qp)" 8
+is "and has eight" "$(usage_of qp)" 8
 limit=18
 
 # --- to a newer version, with the guard ------------------------------------------------------------
