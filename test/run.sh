@@ -59,6 +59,7 @@
 #                named
 #   containers   containers of podman and crun in tenants, with images of three Debian releases; only when named
 #   slurm        jobs of a real Slurm under systemd, each in a tenant of its own; only when named
+#   kubernetes   whom the admission policy of docs/kubernetes.md admits; needs npm; only when named
 #   vm           the guest itself; only when named, for those who change test/vm
 #
 # `containers` and `slurm` install the packages of HEAD in a Debian 12 of their own, which has podman or Slurm; with
@@ -109,7 +110,7 @@ by_default=(
     provider
     house
 )
-when_named=(packages containers slurm guard_preempted guard_preempted_trixie)
+when_named=(packages containers slurm kubernetes guard_preempted guard_preempted_trixie)
 for suite in ways takeover oracle races seen shares degraded; do when_named+=("guard_${suite}_trixie" "guard_${suite}_sid"); done
 long='' allow_skip=''
 while true; do
@@ -227,7 +228,7 @@ in_containers() {
 }
 
 in_slurm() {
-    installed bookworm-slurm rdmaquota-slurm rdmaquota librdmaquota-provider -- --systemd --mem 3G --timeout 2400 -- \
+    installed bookworm-slurm rdmaquota-slurm rdmaquota rdmaquotad librdmaquota-provider -- --systemd --mem 3G --timeout 2400 -- \
         bash "$repo/test/integration/slurm_test.sh" "$build"
 }
 
@@ -270,6 +271,7 @@ run() {
         containers) in_containers ;;
         slurm) in_slurm ;;
         packages) bash "$repo/test/packages/run.sh" ;;
+        kubernetes) bash "$repo/test/kubernetes/run.sh" ;;
         vm) bash "$repo/test/vm/selftest.sh" ;;
     esac
 }

@@ -158,9 +158,10 @@ root=${roots[bookworm]}
 find "$root" -xdev -maxdepth 3 -type d -exec chown 100000:100000 {} +
 chown 100000:100000 "$root"/run/.containerenv "$root"/etc/{hosts,hostname,resolv.conf} "$root"/etc/libibverbs.d/rdmaquota.driver \
     "$root"/usr/lib/rdmaquota/*
+mapped=(--uidmap 0:100000:65536 --gidmap 0:100000:65536)
 has "in a user namespace" \
-    "$(contained blue bookworm --read-only --uidmap 0:100000:65536 --gidmap 0:100000:65536 -- $objects rc=9 2>&1 < /dev/null)" \
-    "rc: 3 of 9, then EDQUOT"
+    "$(contained blue bookworm --read-only "${mapped[@]}" -- $objects rc=9 2>&1 < /dev/null)" "rc: 3 of 9, then EDQUOT"
+has "all of these together" "$(contained blue bookworm "${few[@]}" "${mapped[@]}" -- $objects rc=9 2>&1 < /dev/null)" "rc: 3 of 9, then EDQUOT"
 
 # --- the sidecar takes out what is left -----------------------------------------------------------------
 start_sidecar

@@ -200,6 +200,27 @@ has "a prolog ends before Slurm would end it" "$out" "took longer than 5 s"
 never_drained() { is "the node was never drained" "$(sinfo --noheader --list-reasons; grep -i drain slurmctld.log)" ""; }
 never_drained
 
+# --- beside the sidecar and its guard ---------------------------------------------------------------------
+# shellcheck source=test/integration/guard.sh
+. "$here/guard.sh"
+policy <<< "$limits
+[sidecar]
+guard = \"deny\""
+systemctl start rdmaquotad
+guard_is deny
+objects=${objects}_static holding -A atlas -- rc=9
+has "a job's static program is held by the guard, from its first opening" "$(output_of "$job")" "rc: 3 of 9, then "
+is "in the job's tenant" "$(counted "slurm/atlas/job-$job" qp)" 3
+release "$job"
+holding -A atlas -- rc=2
+out=$(srun_of_alice --jobid="$job" --overlap "${objects}_static" rc=9)
+has "library and guard charge one tenant" "$out" "rc: 1 of 9, then "
+release "$job"
+is "no job leaves a tenant in the guard" "$(rdmaquota guard --json | grep -c slurm/)" 0
+systemctl stop rdmaquotad
+rdmaquota guard off > /dev/null
+policy <<< "$limits"
+
 # --- an account that bounds its jobs together -----------------------------------------------------------------
 policy <<< "$limits
 [tenant.\"slurm/{account}\".\"*\"]

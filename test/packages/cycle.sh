@@ -46,6 +46,9 @@ is "man pages are there" "$(man -w rdmaquota rdmaquotad rdmaquota.toml rdmaquota
 
 is "Slurm is told of the plugin" "$(cat $slurm)" "optional $libraries/slurm-wlm/spank_rdmaquota.so"
 is "which is there" "$(ls "$libraries/slurm-wlm/spank_rdmaquota.so")" "$libraries/slurm-wlm/spank_rdmaquota.so"
+printf '%s\n' ClusterName=test SlurmctldHost=localhost NodeName=localhost 'PartitionName=all Nodes=ALL' \
+    PlugStackConfig=/etc/slurm/plugstack.conf > /tmp/slurm.conf
+has "and loaded by this release's Slurm" "$(SLURM_CONF=/tmp/slurm.conf srun --help 2>&1)" --rdma=
 is "where no system runs, no policy is put in force" "$(ls -d /run/rdmaquota 2> /dev/null)" ""
 
 # A libibverbs that the provider does not know.

@@ -17,7 +17,8 @@ packages=$work
 build=${RDMAQUOTA_BUILD:-$repo/build}
 
 # What the tests need in a release's root besides what the packages are built with.
-needed=(lintian man-db ibverbs-utils ibverbs-providers rdma-core iproute2 init-system-helpers slurm-wlm-basic-plugins)
+needed=(lintian man-db ibverbs-utils ibverbs-providers rdma-core iproute2 init-system-helpers slurm-wlm-basic-plugins
+    slurm-client autopkgtest kmod)
 
 # above ROOT COMMAND...: COMMAND with THROWAWAY, which is ROOT with a tmpfs above it
 above() {

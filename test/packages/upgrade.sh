@@ -65,9 +65,12 @@ alive() { kill -0 "${pids[$1]}" 2> /dev/null && echo alive; }
 running_sidecar() { readlink "/proc/$(systemctl show --value -p MainPID rdmaquotad)/exe"; }
 
 # --- version 0.1 to the packages ---------------------------------------------------------------------
-cp -a --remove-destination "$stage/." / && rm -f /complete && ldconfig && systemctl daemon-reload
-printf 'version = 1\n[tenant.default."*"]\nqp = 8\n' > /etc/rdmaquota/rdmaquota.toml
-systemctl enable --now rdmaquota rdmaquotad > units.log 2>&1 || not_ok "the units of version 0.1" "$(cat units.log)"
+version_0_1() {
+    cp -a --remove-destination "$stage/." / && rm -f /complete && ldconfig && systemctl daemon-reload
+    printf 'version = 1\n[tenant.default."*"]\nqp = 8\n' > /etc/rdmaquota/rdmaquota.toml
+    systemctl enable --now rdmaquota rdmaquotad > units.log 2>&1 || not_ok "the units of version 0.1" "$(cat units.log)"
+}
+version_0_1
 rdmaquota set rxe0 qp=$limit > /dev/null
 launch four "$objects" rc=4 wait rc=3 wait rc=3 wait
 launch churn1 "$programs/churn" -d rxe0 2
@@ -172,4 +175,24 @@ succeeds "the page's command removes them" as_page "$remove"
 is "and programs run as before" "$("$objects" rc=12 2>&1)" "$unlimited"
 succeeds "the same with purge" as_page "${remove/remove/purge}"
 is "leaves nothing" "$(ls -d /run/rdmaquota /etc/rdmaquota /var/log/rdmaquota 2> /dev/null)" ""
+
+# --- version 0.1 to the packages, as docs/packages.md has it ----------------------------------------------
+version_0_1
+launch older "$objects" rc=4 wait rc=4 wait
+cp -a /etc/rdmaquota own
+uninstall=$(block install.md 'with it every' | grep -v -e umount -e 'guard off' | sed 's|\(rm -rf /etc/rdmaquota\) /run/rdmaquota|\1|')
+succeeds "version 0.1 is uninstalled under a program" bash -e -c "ninja() { (cd $stage && find . ! -type d) | (cd / && xargs rm -f); }
+$uninstall"
+is "and nothing of it is left" "$(cd "$stage" && find . ! -type d | while read -r file; do ls "/$file" 2> /dev/null; done)" ""
+is "programs that start then are not limited" "$("$objects" rc=12 2>&1)" "$unlimited"
+succeeds "the packages are installed as the page has it" as_page "$(block packages.md 'In the directory with the packages')"
+cp -a own/. /etc/rdmaquota
+rdmaquota reload > /dev/null
+gets last 4
+end last
+go_on older
+until_step older 2
+has "the older program has the other half" "$(cat out.older)" "rc: 4 of 4"
+is "which the books know" "$(usage_of qp)" 8
+end older
 finish

@@ -1,0 +1,25 @@
+#!/bin/bash
+# run.sh: what the admission policy of docs/kubernetes.md admits (policy.mjs). Its YAML and CEL are read by two packages of
+# npm, which are fetched once and kept in the cache of test/vm: Debian has no CEL. Exit status 77: without npm.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/vm/common.sh
+. "$here/../vm/common.sh"
+packages=(yaml@2.9.0 @marcbachmann/cel-js@8.0.0)
+
+for command in node npm; do command -v $command > /dev/null || skip "$command is not installed (apt install nodejs npm)"; done
+kept=$cache_dir/npm-$(echo "${packages[@]}" | sha256sum | cut -c1-12)
+lock npm
+if [ ! -d "$kept" ]; then
+    partial=$cache_dir/.partial-npm
+    rm -rf "$partial" && mkdir "$partial"
+    npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$partial" "${packages[@]}" > /dev/null ||
+        skip "npm cannot fetch ${packages[*]}"
+    mv -T "$partial" "$kept"
+fi
+# Where node looks for packages.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+ln -s "$kept/node_modules" "$work"
+cp "$here/policy.mjs" "$work"
+node "$work/policy.mjs" "${1:-$here/../../docs/kubernetes.md}"
