@@ -1,7 +1,8 @@
 #!/bin/bash
 # run.sh [RELEASE...]: builds the packages of each release (default: bookworm, trixie and sid) and tests them there: two
 # builds are the same, lintian has nothing against them, cycle.sh (install, upgrade, remove, purge), the main job in the guest
-# from what the packages installed (in_guest.sh), and, for the release of this machine, upgrades under load (upgrade.sh).
+# from what the packages installed (in_guest.sh), the units under the release's systemd and kernel (units.sh), and, for the
+# release of this machine, upgrades under load (upgrade.sh).
 # Root only; the last line is 'N passed, N failed'.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,10 +16,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 packages=$work
 build=${RDMAQUOTA_BUILD:-$repo/build}
+own=$(. /etc/os-release && echo "$VERSION_CODENAME")
 
 # What the tests need in a release's root besides what the packages are built with.
 needed=(lintian man-db ibverbs-utils ibverbs-providers rdma-core iproute2 init-system-helpers slurm-wlm-basic-plugins
-    slurm-client autopkgtest kmod)
+    slurm-client autopkgtest kmod systemd dbus)
 
 # above ROOT COMMAND...: COMMAND with THROWAWAY, which is ROOT with a tmpfs above it
 above() {
@@ -88,6 +90,13 @@ in_guest() {
     "$repo/test/vm/run.sh" --device both --root "$1" -- bash "$here/in_guest.sh" "$build" "$debs/old" "$debs/new"
 }
 
+# in_system ROOT RELEASE
+in_system() {
+    local kernel=()
+    [ "$2" = "$own" ] || kernel=(--kernel "$2")
+    "$repo/test/vm/run.sh" --systemd ${kernel+"${kernel[@]}"} --root "$1" -- bash "$here/units.sh" "$build" "$build/packages-test/old"
+}
+
 # examine DIR ROOT: the packages in DIR, and their debug symbols
 examine() {
     local deb name file id unpacked=$work/unpacked triplet
@@ -137,7 +146,9 @@ test_release() {
     count "$release: cycle.sh"
     in_guest "$root" > "$work/part" 2>&1
     count "$release: in_guest.sh"
-    if [ "$release" = "$(. /etc/os-release && echo "$VERSION_CODENAME")" ]; then
+    in_system "$root" "$release" > "$work/part" 2>&1
+    count "$release: units.sh"
+    if [ "$release" = "$own" ]; then
         upgrade > "$work/part" 2>&1
         count "$release: upgrade.sh"
     fi
