@@ -54,6 +54,15 @@ until_counted default pd 0
 is "nor keeps any" "$(counted default pd)" 0
 kill $refuser
 wait $refuser 2> /dev/null
+fences=(seccomp)
+printf '%s\n' 6.10 "$(uname -r)" | sort -VC && fences+=(landlock)  # which refuses no ioctl before
+for fence in "${fences[@]}"; do
+    try "$programs/fenced" "$fence" "$programs/raw_uverbs" ioctl 10
+    is "what $fence refuses" "$out" "pd: 0 of 10 EACCES"
+    try "$programs/raw_uverbs" ioctl 10
+    is "takes no room either" "$out" "pd: 5 of 10 EDQUOT"
+    until_counted default pd 0
+done
 
 # --- files
 set_limit hca_handle=1
