@@ -122,7 +122,7 @@ has "and is in nobody's way" "$(cat small)" " made, 0 refused"
 # Others' locks of the device file are nobody's use of it.
 "$programs/around" locked 2 < <(sleep 100) > locks 2>&1 &
 keeper=$!
-until grep -q waiting locks; do sleep 0.05; done
+waits locks
 rdmaquota set "$device" hca_handle=2 > /dev/null
 followed
 "$programs/raw_uverbs" ioctl 2 < /dev/null > locked 2>&1
@@ -144,13 +144,13 @@ sh -c 'kill -STOP $$; exec "$0" unread 10' "$programs/raw_uverbs" < <(sleep 600)
 earlier=$!
 "$programs/raw_uverbs" ioctl 8 < <(sleep 600) > many 2>&1 &
 many=$!
-until grep -q waiting many; do sleep 0.05; done
+waits many
 guard_policy deny 10 > policy.toml
 rdmaquota reload policy.toml > /dev/null
 guard_is starting
 before=$(killed_so_far)
 kill -CONT $earlier
-until grep -q waiting earlier; do sleep 0.05; done
+waits earlier
 is "when the guard begins, a thread from before is spared once" "$(grep pd: earlier)" "pd: 3 of 10 EDQUOT"
 kill $earlier
 wait $earlier 2> /dev/null

@@ -16,7 +16,7 @@ ask_as() { (become "$1" "$work/raw_uverbs" ioctl "$2") < /dev/null 2>&1 | head -
 hold() {
     "$work/raw_uverbs" ioctl "$1" < <(sleep 120) > held 2>&1 &
     holder=$!
-    until grep -q waiting held; do sleep 0.05; done
+    waits held
 }
 drop() { kill $holder; wait $holder 2> /dev/null; until_counted default pd 0; }
 settings() { # LINE...: of the policy's top, before [sidecar]
@@ -96,7 +96,7 @@ in_job() { exec sh -c 'echo $$ > "$0/cgroup.procs" && exec setpriv --reuid=1 --r
 rdmaquota slurm begin 7 --user daemon --account physics > /dev/null
 in_job "$work/raw_uverbs" ioctl 0 < <(sleep 600) > known 2>&1 &
 opener=$!
-until grep -q waiting known; do sleep 0.05; done
+waits known
 followed
 is "a job's first process is in its tenant at once" "$(counted slurm/physics/job-7 hca_handle), $(counted default hca_handle)" "1, 0"
 kill $opener

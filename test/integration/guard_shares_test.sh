@@ -48,7 +48,7 @@ forged() {
     (as cat "$objects" rc=10 wait) < hold > held 2>&1 &
     held=$!
     exec {keys}> hold
-    for _ in $(seq 200); do grep -q waiting held && break; sleep 0.05; done
+    waits held
     made cat 240 > /dev/null  # so that its share is 250
     sleep 11                # until that it asked for them is forgotten
     forge "$1"

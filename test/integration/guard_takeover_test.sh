@@ -43,7 +43,7 @@ start_sidecar
 guard_is deny
 "$programs/around" again 10 < <(until [ -e go ]; do sleep 0.1; done; echo; sleep 1; echo) > poisoned 2>&1 &
 poisoned=$!
-until grep -q waiting poisoned; do sleep 0.1; done
+waits poisoned
 is "what was made around it counts" "$(counted default pd)" 6
 ask_for 1 > /dev/null
 refused=$(counted default pd refused)

@@ -28,7 +28,7 @@ mkfifo early
 unlisted "$objects" pd=1 wait rc=4 mr=2:900000 pd=10 wait < early > old 2>&1 &
 older=$!
 exec 7<> early
-until grep -q waiting old; do sleep 0.05; done
+waits old
 begin=${EPOCHREALTIME/./}
 start_sidecar
 echo "# the guard was loaded after $(((${EPOCHREALTIME/./} - begin) / 1000)) ms"
@@ -173,7 +173,7 @@ has "the command tells" "$(rdmaquota guard)" "the guard is on: the kernel refuse
 has "what was refused" "$(rdmaquota guard | grep ' pd ' | xargs)" "default $device pd 0 5"
 "$programs/raw_uverbs" ioctl 3 < <(sleep 60) > held 2>&1 &
 holder=$!
-until grep -q waiting held; do sleep 0.05; done
+waits held
 has "show has the kernel's count beside the ledger's" "$(rdmaquota show | grep ' pd ' | xargs)" "$device pd 0 3 5"
 has "and the state" "$(rdmaquota show --json)" '"guard":{"state":"deny"}'
 kill $holder
@@ -190,7 +190,7 @@ try "$programs/raw_uverbs" ioctl 10
 is "and refuses" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
 "$programs/raw_uverbs" ioctl 3 < <(sleep 60) > held 2>&1 &
 holder=$!
-until grep -q waiting held; do sleep 0.05; done
+waits held
 start_sidecar
 is "a successor takes over what there is" "$(counted default pd)" 3
 is "and is the only one" "$(find /sys/fs/bpf/rdmaquota -mindepth 1 -maxdepth 1 | wc -l)" 1
@@ -267,7 +267,7 @@ hold_from() {
     (from "$@") < keys > held 2>&1 &
     holder=$!
     exec 7<> keys
-    for _ in $(seq 300); do grep -q waiting held && break; sleep 0.05; done
+    waits held
     rm keys
 }
 drop() { echo >&7; exec 7>&-; wait $holder; }
@@ -314,7 +314,7 @@ is "in a cgroup that is known there is room again" "$out" "pd: 3 of 3"
 # --- modes
 "$programs/around" again 10 < <(until [ -e go ]; do sleep 0.1; done; echo; sleep 1; echo) > poisoned 2>&1 &
 poisoned=$!
-until grep -q waiting poisoned; do sleep 0.1; done
+waits poisoned
 guard_policy watch 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null
 guard_is watch

@@ -29,12 +29,12 @@ mkfifo calls
 "$programs/around" flight 10 < calls > flown 2>&1 &
 flying=$!
 exec 7<> calls
-until grep -q waiting flown; do sleep 0.05; done
+waits flown
 start_sidecar
 is "a file in flight is not found" "$(counted default pd)" 0
 guard_is deny
 echo >&7
-until [ "$(grep -c waiting flown)" = 2 ]; do sleep 0.05; done
+waits flown 2
 is "but counts with what was made by it as soon as more is to be made" "$(grep pd: flown), $(counted default pd)" "pd: 3 of 10 EDQUOT, 5"
 echo >&7
 exec 7>&-
@@ -72,7 +72,7 @@ try "$programs/raw_uverbs" ioctl 3
 is "after which one is opened as ever" "$out" "pd: 3 of 3"
 "$programs/sacrifices" contexts 20 < <(sleep 30) > contexts 2>&1 &
 maker=$!
-for _ in $(seq 300); do grep -q waiting contexts && break; sleep 0.1; done
+waits contexts
 is "nor are they opened by requests that cannot be read" "$(head -n 1 contexts), $(counted default hca_handle)" "killed: 0, 1"
 kill $maker
 wait $maker 2> /dev/null
@@ -80,7 +80,7 @@ until_counted default hca_handle 0
 unset_limit hca_handle
 "$programs/around" opens 17000 < <(sleep 600) > opened 2>&1 &
 opener=$!
-for _ in $(seq 1200); do grep -q waiting opened && break; sleep 0.1; done
+waits opened
 opened=$(sed -n 's/^pd: \([0-9]*\) of 17000 EDQUOT$/\1/p' opened)
 is "where the guard has no room for one more, no context is opened" \
     "$([ "${opened:-0}" -gt 8000 ] && [ "$opened" -le 16384 ] && echo yes || cat opened)" yes
@@ -209,7 +209,7 @@ try as 65534 "$work/raw_uverbs" ioctl 10
 is "what the tenant above may have" "$out" "pd: 6 of 10 ENOMEM"
 become 65534 "$work/raw_uverbs" ioctl 4 < <(sleep 60) > held 2>&1 &
 holder=$!
-until grep -q waiting held; do sleep 0.05; done
+waits held
 try as 65533 "$work/raw_uverbs" ioctl 10
 is "is for all below it together" "$out" "pd: 2 of 10 EAGAIN"
 is "and each counts its own" "$(counted a pd) $(counted a/b pd)" "4 4"
@@ -238,7 +238,7 @@ for job in $(seq 2 13); do
     in_job "$job" "$programs/preempted" pds 3 < <(sleep 60) > "made.$job" 2>&1 &
     makers+=($!)
 done
-for job in $(seq 2 13); do until grep -q waiting "made.$job"; do sleep 0.1; done; done
+for job in $(seq 2 13); do waits "made.$job"; done
 is "what is made and destroyed while it is found out whose it is counts once" \
     "$(counted jobs hca_handle): $(counted jobs pd) $(counted node pd), $(counted default pd)" "12: 0 0, 0"
 kill "${makers[@]}"
@@ -251,7 +251,7 @@ try in_job 1 "$work/raw_uverbs" ioctl 10
 is "without the sidecar, who is not known has what default may" "$out" "pd: 5 of 10 EAGAIN"
 in_job 1 "$work/raw_uverbs" ioctl 4 < <(sleep 60) > held 2>&1 &
 holder=$!
-until grep -q waiting held; do sleep 0.05; done
+waits held
 try in_job 1 "$work/raw_uverbs" ioctl 10
 is "all such together" "$out" "pd: 1 of 10 EAGAIN"
 start_sidecar
