@@ -208,12 +208,16 @@ policy <<< "$limits
 guard = \"deny\""
 systemctl start rdmaquotad
 guard_is deny
-objects=${objects}_static holding -A atlas -- rc=9
-has "a job's static program is held by the guard, from its first opening" "$(output_of "$job")" "rc: 3 of 9, then "
+# Until the sidecar knows a new cgroup, the node's limits hold alone; so this opens the device first.
+objects=${objects}_static holding -A atlas -- wait rc=9
+followed
+echo 1<> "$jobs/gate-$job"
+awaits 60 says "$job" '^rc:'
+has "a job's static program is held by the guard" "$(output_of "$job")" "rc: 3 of 9, then "
 is "in the job's tenant" "$(counted "slurm/atlas/job-$job" qp)" 3
 release "$job"
 holding -A atlas -- rc=2
-out=$(srun_of_alice --jobid="$job" --overlap "${objects}_static" rc=9)
+out=$(srun_of_alice --jobid="$job" --overlap sh -c "{ sleep 5; echo; } | ${objects}_static wait rc=9")
 has "library and guard charge one tenant" "$out" "rc: 1 of 9, then "
 release "$job"
 is "no job leaves a tenant in the guard" "$(rdmaquota guard --json | grep -c slurm/)" 0

@@ -7,8 +7,10 @@
 #include <map>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "test/unit/tools/physics.hpp"
+#include "tools/common/tenant_files.hpp"
 
 using namespace rdmaquota;
 
@@ -142,6 +144,18 @@ TEST_CASE_METHOD(Physics, "a tenant that became an inner one keeps what it uses,
     pass(mover, ShareMover::Wants::limit);
     CHECK_FALSE(charge(0, 1));
     CHECK(50 + in_force(1) + in_force(2) + of_x() == total);
+}
+
+TEST_CASE_METHOD(Physics, "a tenant that is removed meanwhile is no problem, and the others get what there is") {
+    pass();
+    bool removed = false;
+    ShareMover next([&](std::string_view) {
+        if (!std::exchange(removed, true)) remove_tenant_files(path, {children[1], here_path(path, children[1])});
+    });
+    pass(next);
+    REQUIRE(removed);
+    pass(next);
+    CHECK(in_force(0) + in_force(2) == total);
 }
 
 TEST_CASE_METHOD(Physics, "the sum holds while children change and the mover is killed anywhere") {

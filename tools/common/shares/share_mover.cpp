@@ -1,7 +1,10 @@
 // The order of moves. What is moved where is in share_plan.cpp.
 #include "tools/common/shares/share_mover.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 
 #include <fmt/core.h>
@@ -78,14 +81,15 @@ bool ShareMover::plan_all(Wants wants, Clock::time_point end) {
     return true;
 }
 
-// What somebody else changes meanwhile is read at the next pass.
+// What somebody else changes meanwhile is read at the next pass; so it is where a tenant was removed.
 template <class Change>
 Result<void> ShareMover::change_limits(Tenant& tenant, Change change) {
     auto writer = LimitsWriter::open(tenant.limits_path, patience);
     const bool as_read = writer && writer->limits().generation() == tenant.generation;
     const auto changed = writer ? change(*writer) : Result<void>(Error{writer.error()});
-    if (!changed) problem_ = changed.error();
-    else if (as_read) tenant.generation = writer->limits().generation();
+    const bool removed = !writer && ::access(tenant.limits_path.c_str(), F_OK) != 0 && errno == ENOENT;
+    if (!changed && !removed) problem_ = changed.error();
+    if (changed && as_read) tenant.generation = writer->limits().generation();
     return changed;
 }
 
