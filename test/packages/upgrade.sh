@@ -87,7 +87,8 @@ held_to $limit 8 "over old and new programs"
 is "nobody is denied where there is room" "$(denials)" "$denied"
 is "or refused" "$(tail -qn 1 out.churn? | grep -v ' made, 0 refused$')" ""
 is "the sidecar is the new one" "$(running_sidecar)" /usr/sbin/rdmaquotad
-is "and works" "$(rdmaquota guard > /dev/null 2>&1 && systemctl is-active rdmaquotad)" active
+is "and works" "$(state) $(systemctl is-active rdmaquotad)" "off active"
+[ "$(systemctl show --value -p NRestarts rdmaquotad)" = 0 ] || journalctl -q --no-pager -u rdmaquotad | tail -n 10
 has "doctor says that it runs, and will" "$(rdmaquota doctor)" "sidecar: it runs, and will after the next boot"
 has "what was set stays" "$(rdmaquota show default --json)" "\"qp\":{\"usage\":4,\"limit\":$limit"
 gets new 6
