@@ -62,16 +62,6 @@ own_pds=$(kernel_pds)
 pds() { echo $(($(kernel_pds) - own_pds)); }
 runs_32_bit() { [ -x "$programs/raw_compat" ] && "$programs/raw_compat" > /dev/null 2>&1; }
 killed_so_far() { rdmaquota guard --json | sed 's/.*"killed":\([0-9]*\).*/\1/'; }
-# waits FILE [N]: until what writes into it waits, or does for the time N; within two minutes
-waits() {
-    local times
-    for _ in $(seq 1200); do
-        times=$(grep -c -s waiting "$1")
-        [ "${times:-0}" -lt "${2:-1}" ] || return 0
-        sleep 0.1
-    done
-    not_ok "what writes '$1' waits" "$(cat "$1")"
-}
 # unlisted COMMAND...: where libibverbs is told of no provider of ours
 # shellcheck disable=SC2016 # expanded by the inner shell
 unlisted() { unshare --mount sh -c 'mount --bind /dev/null /etc/libibverbs.d/rdmaquota.driver && exec "$@"' unlisted "$@"; }

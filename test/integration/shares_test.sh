@@ -451,7 +451,6 @@ mkfifo keys.second
 as ann "$objects" rc=1 wait rc=4 wait < keys.second > out.second 2>&1 &
 second=$!
 exec 8> keys.second
-waits() { for _ in $(seq 200); do [ "$(grep -c waiting "$1")" -lt "$2" ] || return; sleep 0.05; done; }
 waits out.second 1
 eval "echo >&\$fd_ann"
 waits out.ann 2

@@ -7,7 +7,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../vm/common.sh"
 packages=(yaml@2.9.0 @marcbachmann/cel-js@8.0.0)
 
-for command in node npm; do command -v $command > /dev/null || skip "$command is not installed (apt install nodejs npm)"; done
+need node nodejs
+need npm npm
 kept=$cache_dir/npm-$(echo "${packages[@]}" | sha256sum | cut -c1-12)
 lock npm
 if [ ! -d "$kept" ]; then

@@ -88,7 +88,7 @@ is "nobody is denied where there is room" "$(denials)" "$denied"
 is "or refused" "$(tail -qn 1 out.churn? | grep -v ' made, 0 refused$')" ""
 is "the sidecar is the new one" "$(running_sidecar)" /usr/sbin/rdmaquotad
 is "and works" "$(state) $(systemctl is-active rdmaquotad)" "off active"
-[ "$(systemctl show --value -p NRestarts rdmaquotad)" = 0 ] || journalctl -q --no-pager -u rdmaquotad | tail -n 10
+[ "$(systemctl show --value -p NRestarts rdmaquotad)" = 0 ] || journalctl -q --no-pager -u rdmaquotad | tail -n 10 | sed 's/^/    # /'
 has "doctor says that it runs, and will" "$(rdmaquota doctor)" "sidecar: it runs, and will after the next boot"
 has "what was set stays" "$(rdmaquota show default --json)" "\"qp\":{\"usage\":4,\"limit\":$limit"
 gets new 6
