@@ -55,8 +55,8 @@
 #   model        the Promela model of the ledger, searched exhaustively, and its mutants
 #   sanitize     the ledger's tests under ThreadSanitizer and AddressSanitizer
 #   fuzz         random bytes for the parsers and segments, and a ledger that is written over
-#   packages     Debian packages for bookworm, trixie and sid: built, installed, upgraded, removed; half an hour; only when
-#                named
+#   packages     Debian packages for bookworm, trixie and sid: built, installed, upgraded, removed; built for arm64; two
+#                hours; only when named
 #   containers   containers of podman and crun in tenants, with images of three Debian releases; only when named
 #   slurm        jobs of a real Slurm under systemd, each in a tenant of its own; only when named
 #   kubernetes   whom the admission policy of docs/kubernetes.md admits; needs npm; only when named

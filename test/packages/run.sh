@@ -1,8 +1,8 @@
 #!/bin/bash
-# run.sh [RELEASE...]: builds the packages of each release (default: bookworm, trixie and sid) and tests them there: two
+# run.sh [RELEASE...]: builds the packages of each release (default: bookworm, trixie, sid and arm64) and tests them there: two
 # builds are the same, lintian has nothing against them, cycle.sh (install, upgrade, remove, purge), the main job in the guest
 # from what the packages installed (in_guest.sh), the units under the release's systemd and kernel (units.sh), and, for the
-# release of this machine, upgrades under load (upgrade.sh).
+# release of this machine, upgrades under load (upgrade.sh). `arm64` is Debian 12's packages for that architecture (arm64.sh).
 # Root only; the last line is 'N passed, N failed'.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -36,15 +36,25 @@ above() {
 }
 export -f in_root
 
-cycle() {
+# bring SCRIPT DIR...: a script and what it needs, to THROWAWAY
+bring() {
     mkdir -p "$THROWAWAY/test/integration"
     cp "$repo/test/integration/tap.sh" "$THROWAWAY/test/integration/"
-    cp "$repo/test/processes.sh" "$THROWAWAY/test/"
-    cp "$repo/test/packages/cycle.sh" "$THROWAWAY/test/"
-    cp -r "$1" "$2" "$THROWAWAY/"
+    cp "$repo/test/processes.sh" "$repo/test/packages/$1" "$THROWAWAY/test/"
+    cp -r "${@:2}" "$THROWAWAY/"
+}
+
+cycle() {
+    bring cycle.sh "$1" "$2"
     in_root "$THROWAWAY" bash /test/cycle.sh /old /new
 }
-export -f cycle
+
+arm64() {
+    rm -rf "$THROWAWAY/build"
+    bring arm64.sh "$1" "$2"
+    in_root "$THROWAWAY" bash /test/arm64.sh /native
+}
+export -f bring cycle arm64
 export repo
 
 # count NAME: shows the checks of a part, which printed its counts last, and adds them
@@ -160,10 +170,23 @@ test_release() {
         "$(cd "$work/$release" && sha256sum -- *.deb *.dsc *.tar.xz)"
 }
 
+test_arm64() {
+    succeeds "arm64: there are packages of this architecture" take bookworm || return
+    [ -d "$packages/bookworm" ] || return
+    mkdir "$work/build"
+    source_in "$work/build" bookworm > /dev/null
+    mv "$packages/bookworm" "$work/native"
+    lock bookworm
+    above "$(build_root bookworm)" arm64 "$work/native" "$work/build" > "$work/part" 2>&1
+    count "arm64: arm64.sh"
+}
+
 succeeds "packages of this commit are newer than those of version 0.1.0" dpkg --compare-versions "$version" gt 0.1.0
 case $version in
     *~*) succeeds "and older than the release" dpkg --compare-versions "$version" lt "${version%%~*}" ;;
 esac
-[ $# != 0 ] || set -- bookworm trixie sid
-for release in "$@"; do test_release "$release"; done
+[ $# != 0 ] || set -- bookworm trixie sid arm64
+for release in "$@"; do
+    if [ "$release" = arm64 ]; then test_arm64; else test_release "$release"; fi
+done
 finish
