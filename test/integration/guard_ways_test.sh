@@ -47,6 +47,11 @@ is "attributes in another order" "$out" "reversed: 4 of 10 EDQUOT"
 try bare "$programs/requests" rxe0 hidden_mr=1:2000000
 is "an input behind many attributes" "$out" "hidden_mr: 0 of 1 EDQUOT"
 
+if printf '%s\n' 6.18 "$(uname -r)" | sort -VC; then
+    try bare "$programs/requests" rxe0 method_mr=3:500000
+    is "MRs by a method that only newer kernels have" "$out" "method_mr: 2 of 3 EDQUOT"
+fi
+
 # --- what another security module refuses afterwards
 try "$programs/around" refused 10
 is "takes no room from anybody" "$out" "pd: 5 of 10 EDQUOT"

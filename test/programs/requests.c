@@ -13,6 +13,7 @@
  *   access=BYTES       the same with another access; 0: the access alone
  *   both=BYTES         the last two MRs, at once       mixed=BYTES     the same, one of them as `unread`
  *   unknown=N:BYTES    register N MRs by mlx5sim's own method
+ *   method_mr=N:BYTES  the same by the method that kernels newer than 6.12 have
  *   reversed=N         allocate N PDs, with the request's attributes in another order
  *   wait               print "waiting" and read a line
  *
@@ -146,28 +147,59 @@ static int both(long bytes, way *call)
 	return errno ? -1 : 0;
 }
 
-static int unknown(long bytes)
+/* By a method that MRs have, of a driver or of the kernel. */
+static int mr_method(unsigned method, const struct ib_uverbs_attr *attrs, unsigned count)
 {
 	struct {
 		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr attrs[4];
+		struct ib_uverbs_attr attrs[8];
 	} call = {
 		.head = {
-			.length = sizeof call,
+			.length = sizeof call.head + count * sizeof *attrs,
 			.object_id = UVERBS_OBJECT_MR,
-			.method_id = 0x1000,
-			.num_attrs = 4,
+			.method_id = method,
+			.num_attrs = count,
 			.driver_id = driver,
-		},
-		.attrs = {
-			{ .attr_id = 0x1000, .flags = UVERBS_ATTR_F_MANDATORY },
-			{ .attr_id = 0x1001, .flags = UVERBS_ATTR_F_MANDATORY, .data = pd->handle },
-			{ .attr_id = 0x1002, .len = 8, .flags = UVERBS_ATTR_F_MANDATORY, .data = (__u64)buffer },
-			{ .attr_id = 0x1003, .len = 8, .flags = UVERBS_ATTR_F_MANDATORY, .data = (__u64)bytes },
 		},
 	};
 
+	memcpy(call.attrs, attrs, count * sizeof *attrs);
 	return ioctl(context->cmd_fd, RDMA_VERBS_IOCTL, &call);
+}
+
+static struct ib_uverbs_attr attribute(unsigned id, unsigned bytes, __u64 value)
+{
+	return (struct ib_uverbs_attr){ .attr_id = id, .len = bytes, .flags = UVERBS_ATTR_F_MANDATORY, .data = value };
+}
+
+static int unknown(long bytes)
+{
+	const struct ib_uverbs_attr attrs[] = {
+		attribute(0x1000, 0, 0),
+		attribute(0x1001, 0, pd->handle),
+		attribute(0x1002, 8, (__u64)buffer),
+		attribute(0x1003, 8, (__u64)bytes),
+	};
+
+	return mr_method(0x1000, attrs, 4);
+}
+
+/* UVERBS_METHOD_REG_MR and its attributes' numbers (ib_user_ioctl_cmds.h), which the headers here may be too old for. */
+static int method_mr(long bytes)
+{
+	__u32 keys[2];
+	const struct ib_uverbs_attr attrs[] = {
+		attribute(0, 0, 0),
+		attribute(1, 0, pd->handle),
+		attribute(3, 8, (__u64)buffer), /* the address for others */
+		attribute(4, 8, (__u64)buffer),
+		attribute(5, 8, (__u64)bytes),
+		attribute(6, 4, IBV_ACCESS_LOCAL_WRITE),
+		attribute(9, 4, (__u64)&keys[0]),
+		attribute(10, 4, (__u64)&keys[1]),
+	};
+
+	return mr_method(UVERBS_METHOD_REG_DMABUF_MR + 1, attrs, 8);
 }
 
 static int reversed(void)
@@ -189,6 +221,7 @@ static int once(const char *step, long value, long bytes)
 	if (!strcmp(step, "mr")) return make_mr();
 	if (!strcmp(step, "open_qp")) return open_qp();
 	if (!strcmp(step, "unknown")) return unknown(bytes);
+	if (!strcmp(step, "method_mr")) return method_mr(bytes);
 	if (!strcmp(step, "reversed")) return reversed();
 	if (!strcmp(step, "written_mr")) return mr_by(by_write, bytes);
 	if (!strcmp(step, "hidden_mr")) return mr_by(by_hidden_input, bytes);
@@ -213,7 +246,7 @@ static int run(char *step)
 	}
 	*text++ = '\0';
 	value = strtol(text, &second, 0);
-	wanted = strstr("rc mr open_qp unknown reversed written_mr hidden_mr written_qp", step) ? value : 1;
+	wanted = strstr("rc mr open_qp unknown method_mr reversed written_mr hidden_mr written_qp", step) ? value : 1;
 	errno = 0;
 	while (made < wanted && !once(step, value, *second ? atol(second + 1) : 0))
 		made++;
