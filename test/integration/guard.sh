@@ -76,21 +76,32 @@ qp = 3
 mr_bytes = "1MiB"
 END
 }
-# try COMMAND...: runs it until it waits or has ended; what it printed is in $out, what the kernel then has of PDs in $have
-try() {
+# begin COMMAND...: runs it until it waits or has ended; what it printed is in $out. `leave` lets it go on to its end.
+begin() {
     rm -f keys
     mkfifo keys
     "$@" < keys > tried 2>&1 &
     program=$!
     exec 8<> keys
-    for _ in $(seq 300); do
-        { grep -q waiting tried || ! kill -0 $program 2> /dev/null; } && break
-        sleep 0.05
-    done
-    have=$(pds)
+    waits_or_ends tried $program
     out=$(grep -v waiting tried)
+}
+leave() { # its exit status is in $ended
     echo >&8
     exec 8>&-
     wait $program 2> /dev/null
     ended=$?
+}
+# try COMMAND...: the same to its end; what the kernel had of PDs before is in $have
+try() {
+    begin "$@"
+    have=$(pds)
+    leave
+}
+# waits_or_ends FILE PID: until the program that writes into it waits, or has ended; within a minute
+waits_or_ends() {
+    for _ in $(seq 1200); do
+        { grep -q waiting "$1" || ! kill -0 "$2" 2> /dev/null; } && return
+        sleep 0.05
+    done
 }

@@ -12,46 +12,39 @@ guard_policy deny 100 > policy.toml
 rdmaquota reload policy.toml > /dev/null
 start_sidecar
 guard_is deny
-# around STEP...: a program (verbs_objects, or $around_with) from which the provider is hidden, until it waits; what it printed is in $out
-around() {
-    rm -f keys
-    mkfifo keys
-    # shellcheck disable=SC2016 # expanded by the inner shell
-    unshare -m sh -c 'mount -t tmpfs tmpfs /etc/libibverbs.d && echo "driver mlx5" > /etc/libibverbs.d/mlx5.driver && exec "$@"' \
-        sh "$programs/${around_with:-verbs_objects}" -d "$device" "$@" wait < keys > tried 2>&1 &
-    program=$!
-    exec 8<> keys
-    for _ in $(seq 300); do
-        { grep -q waiting tried || ! kill -0 $program 2> /dev/null; } && break
-        sleep 0.05
-    done
-    out=$(grep -v waiting tried | xargs)
+# hidden COMMAND...: begins it as one from which the provider is hidden; what it printed is one line in $out
+# shellcheck disable=SC2016 # expanded by the inner shell
+hidden() {
+    begin unshare -m sh -c 'mount -t tmpfs tmpfs /etc/libibverbs.d && echo "driver mlx5" > /etc/libibverbs.d/mlx5.driver && exec "$@"' \
+        sh "$@" wait
+    out=$(xargs <<< "$out")
 }
-leave() {
-    echo >&8
-    exec 8>&-
-    wait $program
+around() { hidden "$programs/verbs_objects" -d "$device" "$@"; }
+# request STEP...: requests that libibverbs does not make
+request() { hidden "$programs/requests" "$device" "$@"; }
+part() {
+    leave
     until_counted default mr_bytes 0
 }
 around mr=1:4096 rereg=100000
 is "an MR's new length counts" "$out, $(counted default mr_bytes)" "mr: 1 of 1 rereg: ok, 100000"
-leave
+part
 around mr=2:4096 rereg=100000 rereg=50 rereg=4096
 is "as it is at last" "$(counted default mr_bytes)" 8192
-leave
+part
 around mr=1:4096 rereg=2000000
 is "and is refused where there is no room" "$out, $(counted default mr_bytes)" "mr: 1 of 1 rereg: EDQUOT, 4096"
-leave
+part
 is "nothing is left in the books" "$(counted default mr_bytes) $(counted default mr) $(counted default hca_object)" "0 0 0"
 around rc=5
 has "QPs are limited as on rxe" "$out" "rc: 3 of 5, then EDQUOT"
-leave
+part
 rdmaquota set "$device" dm=2 ah=2 srq=2 mw=2 counters=2 xrcd=2 > /dev/null
 followed
 for kind in dm ah srq mw counters xrcd; do
     around $kind=4
     is "so is $kind" "$out, $(counted default $kind)" "$kind: 2 of 4, then EDQUOT, 2"
-    leave
+    part
 done
 # The program has a CQ already, which the others need.
 rdmaquota set "$device" cq=2 mr=2 wq=2 rwq_ind=2 flow=2 > /dev/null
@@ -60,7 +53,7 @@ while read -r kind steps outcome; do
     # shellcheck disable=SC2086 # steps
     around ${steps//,/ }
     is "so is $kind" "$out, $(counted default "$kind")" "$outcome, 2"
-    leave
+    part
 done << 'END'
 cq cq=4 cq: 1 of 4, then EDQUOT
 mr mr=4 mr: 2 of 4, then EDQUOT
@@ -73,55 +66,33 @@ followed
 around
 have=$(counted default hca_object)
 is "a program's own PD and CQ are objects, what its driver makes is none" "$have" 2
-leave
+part
 rdmaquota set "$device" hca_object=$((have + 2)) > /dev/null
 followed
 around ah=4
 is "and all objects together, without those that the driver makes for itself" "$out, $(counted default hca_object)" \
     "ah: 2 of 4, then EDQUOT, $((have + 2))"
-leave
+part
 rdmaquota unset "$device" hca_object > /dev/null
 rdmaquota set "$device" dm_bytes=8192 > /dev/null
 rdmaquota unset "$device" dm > /dev/null
 followed
 around dm=4:3200
 is "and its bytes" "$out, $(counted default dm_bytes)" "dm: 2 of 4, then EDQUOT, 6400"
-leave
+part
 
 rdmaquota set "$device" pd=5 > /dev/null
 followed
 around import=3 ipd=3 theirs=6
 is "what is imported is no object more, and what is made by an imported device counts with the file's" \
     "$out, $(counted default hca_handle) $(counted default pd)" "import: 3 of 3 ipd: 3 of 3 theirs: 4 of 6, then EDQUOT, 1 5"
-leave
+part
 rdmaquota unset "$device" pd > /dev/null
 followed
-around_with=dv_objects around devx=5:0x912 umem=3
+hidden "$programs/dv_objects" -d "$device" devx=5:0x912 umem=3
 is "objects of a driver's own are none" "$out, $(counted default hca_object)" "devx: 5 of 5 umem: 3 of 3, $have"
-leave
+part
 
-# request STEP...: requests of a program from which the provider is hidden, until it waits or has ended
-request() {
-    rm -f keys
-    mkfifo keys
-    # shellcheck disable=SC2016 # expanded by the inner shell
-    unshare -m sh -c 'mount -t tmpfs tmpfs /etc/libibverbs.d && echo "driver mlx5" > /etc/libibverbs.d/mlx5.driver && exec "$@"' \
-        sh "$programs/requests" "$device" "$@" wait < keys > tried 2>&1 &
-    program=$!
-    exec 8<> keys
-    for _ in $(seq 300); do
-        { grep -q waiting tried || ! kill -0 $program 2> /dev/null; } && break
-        sleep 0.05
-    done
-    out=$(grep -v waiting tried | xargs)
-}
-part() { # its exit status is in $ended
-    echo >&8
-    exec 8>&-
-    wait $program 2> /dev/null
-    ended=$?
-    until_counted default mr_bytes 0
-}
 mount -t debugfs debugfs /sys/kernel/debug 2> /dev/null
 rdmaquota set "$device" mr=4 > /dev/null
 followed

@@ -49,10 +49,7 @@ reader=$!
 all_rounds
 "$programs/verbs_objects" odp=200:65536 wait < <(sleep 600) > held 2>&1 &
 holder=$!
-for _ in $(seq 600); do
-    { grep -q waiting held || ! kill -0 $holder 2> /dev/null; } && break
-    sleep 0.1
-done
+waits_or_ends held $holder
 has "on-demand MRs that are made meanwhile are as many as asked for" "$(cat held)" "odp: 200 of 200"
 is "they pin nothing" "$(counted default mr) $(counted default mr_bytes)" "200 0"
 kill $holder
