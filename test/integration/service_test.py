@@ -912,6 +912,10 @@ def tenants():
           and any(series["tenant"] == "user/65533" for series in past["history"]), past)
     check("root sees all", {series["tenant"] for series in ask("history")["history"]} >= {"physics", "user/65533"})
     check("or those of one", {series["tenant"] for series in ask("history", tenant="physics")["history"]} == {"physics"})
+    shown = {line.split()[0] for line in run(rdmaquota, "show", "physics", "--history").stdout.splitlines()[1:]}
+    check("as show does", shown == {"physics"}, shown)
+    shown = {line.split()[0] for line in run(rdmaquota, "show", "--history").stdout.splitlines()[1:]}
+    check("which else names each line's", shown >= {"physics", "user/65533"}, shown)
 
     answer = ask("set", tenant="physics", device="rxe0", limits={"qp": 11})
     limits = {t["name"]: t["devices"].get("rxe0", {}).get("qp", {}).get("limit") for t in ask("stats")["tenants"]}

@@ -38,6 +38,16 @@ has "and top counts it" "$( (sleep 1; printf q) | script -qec "rdmaquota top" /d
 proceed
 await 10 "bypass_ended: pid $program "
 has "until it ends" "$(rdmaquota show --json)" '"bypasses":[]'
+policy <<< $'version = 1\n[tenant.blue]\nmatch = [{ cgroup = "/sidecar" }]'
+: > sidecar.log
+start in_group "$programs/raw_uverbs" ioctl 6
+await 10 "pd: 6 in the kernel, 0 charged"
+is "each tenant has its own in show --json" "$(rdmaquota show --json | python3 -c '
+import json, sys
+print(*[(tenant["name"], len(tenant["bypasses"])) for tenant in json.load(sys.stdin)["tenants"]])')" "('default', 0) ('blue', 1)"
+proceed
+await 10 "bypass_ended: pid $program "
+policy <<< 'version = 1'
 bypass "a statically linked verbs program" "qp: 3 in the kernel, 0 charged" \
     "$programs/verbs_objects_static" rc=3 mr=2:8192 wait
 

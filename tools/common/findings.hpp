@@ -11,7 +11,7 @@
 
 namespace rdmaquota {
 
-// `bypasses` is an array of objects with pid, comm, device, cgroup and resources (with what kernel and ledger have of each),
+// `bypasses` is an array of objects with pid, comm, tenant, device, cgroup and resources (with what kernel and ledger have of each),
 // `capacity` one of objects with device, resource, what the device has told and what was found. Null when no sidecar runs
 // for the directory, or none answers within half a second.
 struct Findings {

@@ -48,6 +48,7 @@ void add_tenant(Table& table, const TenantPolicy& tenant) {
     const auto who = (is_template(tenant.name) ? "template " : "tenant ") + tenant.name;
     for (const auto& match : tenant.matches) table.add({"  " + who, "", printable("match " + match_words(match))});
     if (tenant.mode) table.add({"  " + who, "", "mode " + std::string(name(*tenant.mode))});
+    if (tenant.weight != default_weight) table.add({"  " + who, "", fmt::format("weight {}", tenant.weight)});
     if (tenant.deny_errno) table.add({"  " + who, "", "denial " + std::string(deny_errno_name(*tenant.deny_errno))});
     add_scope(table, who, tenant.limits[index(Scope::tenant)]);
     add_part(table, who, "soft", tenant.softs);
@@ -92,6 +93,18 @@ void add_sidecar(Table& table, const Policy& policy) {
     if (policy.sidecar.guard != GuardMode::off) table.add({"  guard", "", std::string(name(policy.sidecar.guard))});
     if (policy.sidecar.metrics_port != 0)
         table.add({"  metrics", "", fmt::format("http://127.0.0.1:{}/metrics", policy.sidecar.metrics_port)});
+    if (policy.sidecar.web_port != 0)
+        table.add({"  web", "", fmt::format("http://127.0.0.1:{}/, {}", policy.sidecar.web_port, name(policy.sidecar.web))});
+}
+
+void add_slurm(Table& table, const SlurmPolicy& slurm) {
+    add_scope(table, "each Slurm job", slurm.job);
+    const auto add = [&](const char* kind, const auto& scopes) {
+        for (const auto& [name, scope] : scopes) add_scope(table, printable(fmt::format("Slurm {} {}", kind, name)), scope);
+    };
+    add("partition", slurm.partitions);
+    add("account", slurm.accounts);
+    add("QOS", slurm.qos);
 }
 
 void print_policy(const Policy& policy) {
@@ -103,6 +116,7 @@ void print_policy(const Policy& policy) {
     add_scope(table, "each process", policy.process);
     if (!policy.node.empty()) add_scope(table, "the node", policy.node);
     for (const auto& tenant : policy.tenants) add_tenant(table, tenant);
+    if (policy.slurm) add_slurm(table, *policy.slurm);
     add_sidecar(table, policy);
     table.print({});
 }

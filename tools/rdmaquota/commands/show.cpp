@@ -15,7 +15,7 @@
 #include "tools/common/control_client.hpp"
 #include "tools/common/event_text.hpp"
 #include "tools/common/guard/guard_counts.hpp"
-#include "tools/rdmaquota/view/show_history.hpp"
+#include "tools/rdmaquota/commands/history.hpp"
 #include "tools/common/read_tenants.hpp"
 #include "tools/common/snapshot_json.hpp"
 #include "tools/common/terminal.hpp"
@@ -162,16 +162,6 @@ void print_held(const Terminal& terminal, const std::vector<LimitsWriter::Held>&
     }
 }
 
-int history(const Options& options, const Session& session) {
-    const auto answer = ask_sidecar(session.directory, Json{{"request", "history"}});
-    if (!answer) return failed(answer.error());
-    if (options.json)
-        fmt::print("{}\n", dump(*answer));
-    else
-        print_history(standard_output(), *answer);
-    return status_done;
-}
-
 std::vector<LimitView> all_limits(const TenantReading& tenant) {
     const auto limits = LimitsSegment::open(limits_path(tenant.place.here), LimitsSegment::Parts::all);
     return limits ? limits_in_force(*limits) : std::vector<LimitView>();
@@ -220,13 +210,22 @@ void print_all_limits(const Terminal& terminal, const std::vector<TenantReading>
     }
 }
 
+// Null where nobody knows.
+Json bypasses_of(const std::string& tenant, const Json& around) {
+    if (!around.is_array()) return Json();
+    Json list = Json::array();
+    for (const auto& bypass : around)
+        if (bypass.value("tenant", std::string(default_tenant)) == tenant) list.push_back(bypass);
+    return list;
+}
+
 Json to_json(const std::vector<TenantReading>& tenants, const Json& around) {
     Json list = Json::array();
     for (const auto& tenant : tenants) {
         auto json = tenant_json(tenant.view);
         json["changed_limits"] = held_json(tenant.held);
         json["limits"] = limits_json(all_limits(tenant));
-        json["bypasses"] = tenant.view.name == default_tenant ? around : Json::array();
+        json["bypasses"] = bypasses_of(tenant.view.name, around);
         list.push_back(std::move(json));
     }
     return list;
@@ -241,7 +240,7 @@ void add_old_tenant(std::vector<TenantReading>& tenants, const std::string& dire
 }
 
 int show(const Options& options, const Session& session) {
-    if (options.history) return history(options, session);
+    if (options.history) return history(session.directory, options.tenant, options.json);
     auto tenants = read_tenants(session.directory, options.tenant);
     if (!tenants) return failed(tenants.error());
     add_old_tenant(*tenants, session.directory);

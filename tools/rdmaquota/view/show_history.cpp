@@ -30,7 +30,7 @@ void add_ring(Table& table, const Terminal& terminal, const Json& series, Resour
     const auto& usage = series[ring]["usage"];
     const auto& peak = series[ring]["peak"];
     if (usage.empty()) return;
-    table.add({printable(series.value("device", "")), std::string(info(resource).name), title,
+    table.add({printable(series.value("tenant", "")), printable(series.value("device", "")), std::string(info(resource).name), title,
                amount(resource, usage.back()), format_amount(resource, largest(peak)),
                sparkline(terminal.unicode, peak, cells)});
 }
@@ -57,9 +57,9 @@ std::string sparkline(bool unicode, const Json& values, std::size_t width) {
 
 void print_history(const Terminal& terminal, const Json& answer) {
     const auto& list = answer["history"];
-    if (list.empty()) return fmt::print("nothing was used since rdmaquotad was started\n");
-    Table table({"DEVICE", "RESOURCE", "BY", "NOW", "PEAK", ""},
-                {Align::left, Align::left, Align::left, Align::right, Align::right, Align::left});
+    if (list.empty()) return fmt::print("nothing was used in the last 168 hours\n");
+    Table table({"TENANT", "DEVICE", "RESOURCE", "BY", "NOW", "PEAK", ""},
+                {Align::left, Align::left, Align::left, Align::left, Align::right, Align::right, Align::left});
     for (const auto& series : list) {
         const auto resource = find_resource(series.value("resource", ""));
         if (!resource) continue;  // of a newer rdmaquotad
