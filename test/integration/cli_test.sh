@@ -162,10 +162,13 @@ try "$rdmaquota" check rules.toml
 check "check tells what a rule means" says "rule 1 for each process  each device  qp 50 % of it \
 while mr_bytes is above 90 % of the node's memory, and until 70 %, but at least 4"
 
-printf '%s\n' 'version = 1' '[slurm.job."*"]' 'qp = 200' '[slurm.qos.high.mlx5_0]' 'qp = 1000' >slurm.toml
+printf '%s\n' 'version = 1' '[slurm.job."*"]' 'qp = 200' '[slurm.qos.high.mlx5_0]' 'qp = 1000' '[tenant.a]' 'weight = 7' \
+    '[sidecar]' 'web_port = 9838' >slurm.toml
 try "$rdmaquota" check slurm.toml
 check "check tells what Slurm's jobs get" says "each Slurm job  each device  qp 200"
 check "by QOS, too" says "Slurm QOS high  mlx5_0       qp 1000"
+check "what a tenant weighs" says "weight 7"
+check "and where the page is" says "http://127.0.0.1:9838/, token"
 
 printf 'version = 1\n[tenant.default]\nbackstop = "/slurm"\n' >backstop.toml
 try "$rdmaquota" check backstop.toml

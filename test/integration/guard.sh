@@ -78,7 +78,7 @@ END
 }
 # begin COMMAND...: runs it until it waits or has ended; what it printed is in $out. `leave` lets it go on to its end.
 begin() {
-    rm -f keys
+    rm -f keys tried
     mkfifo keys
     "$@" < keys > tried 2>&1 &
     program=$!
@@ -101,7 +101,7 @@ try() {
 # waits_or_ends FILE PID: until the program that writes into it waits, or has ended; within a minute
 waits_or_ends() {
     for _ in $(seq 1200); do
-        { grep -q waiting "$1" || ! kill -0 "$2" 2> /dev/null; } && return
+        { grep -qs waiting "$1" || ! kill -0 "$2" 2> /dev/null; } && return
         sleep 0.05
     done
 }

@@ -912,10 +912,14 @@ def tenants():
           and any(series["tenant"] == "user/65533" for series in past["history"]), past)
     check("root sees all", {series["tenant"] for series in ask("history")["history"]} >= {"physics", "user/65533"})
     check("or those of one", {series["tenant"] for series in ask("history", tenant="physics")["history"]} == {"physics"})
-    shown = {line.split()[0] for line in run(rdmaquota, "show", "physics", "--history").stdout.splitlines()[1:]}
-    check("as show does", shown == {"physics"}, shown)
-    shown = {line.split()[0] for line in run(rdmaquota, "show", "--history").stdout.splitlines()[1:]}
-    check("which else names each line's", shown >= {"physics", "user/65533"}, shown)
+
+    def titles(*tenant):
+        shown = run(rdmaquota, "show", *tenant, "--history")
+        return [line.removeprefix("tenant ") for line in shown.stdout.splitlines() if line.startswith("tenant ")], shown
+    check("as show does", titles("physics")[0] == ["physics"], titles("physics"))
+    check("and, where it has gone, of those below one", titles("user")[0] == ["user/65533"], titles("user"))
+    check("and of all", titles("node")[0] == titles()[0] and {"physics", "user/65533"} <= set(titles()[0]), titles())
+    check("but of none that never was", "no tenant" in titles("fysics")[1].stderr, titles("fysics"))
 
     answer = ask("set", tenant="physics", device="rxe0", limits={"qp": 11})
     limits = {t["name"]: t["devices"].get("rxe0", {}).get("qp", {}).get("limit") for t in ask("stats")["tenants"]}

@@ -171,6 +171,7 @@ test_release() {
 }
 
 test_arm64() {
+    rm -rf "$packages/bookworm"
     succeeds "arm64: there are packages of this architecture" take bookworm || return
     [ -d "$packages/bookworm" ] || return
     mkdir "$work/build"
@@ -178,6 +179,7 @@ test_arm64() {
     mv "$packages/bookworm" "$work/native"
     lock bookworm
     above "$(build_root bookworm)" arm64 "$work/native" "$work/build" > "$work/part" 2>&1
+    exec 7>&-
     count "arm64: arm64.sh"
 }
 

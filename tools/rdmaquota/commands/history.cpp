@@ -1,14 +1,11 @@
 #include "tools/rdmaquota/commands/history.hpp"
 
-#include <algorithm>
-#include <utility>
-#include <vector>
-
 #include <fmt/core.h>
 
+#include "policy/tenant.hpp"
 #include "tools/common/control_client.hpp"
 #include "tools/common/json.hpp"
-#include "tools/common/read_tenants.hpp"
+#include "tools/common/tenants.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/view/show_history.hpp"
@@ -16,14 +13,18 @@
 namespace rdmaquota {
 namespace {
 
-// Leaves in `answer` what is of these.
-void keep_history_of(const std::vector<TenantReading>& tenants, Json& answer) {
+bool is_of(const std::string& name, const std::string& tenant) {
+    return tenant == node_tenant || name == tenant || name.starts_with(tenant + '/');
+}
+
+// Also of tenants that have ended.
+Json history_of(const Json& history, const std::string& tenant) try {
     Json kept = Json::array();
-    for (auto& series : answer["history"])
-        if (std::any_of(tenants.begin(), tenants.end(),
-                        [&](const TenantReading& tenant) { return tenant.view.name == series.value("tenant", ""); }))
-            kept.push_back(std::move(series));
-    answer["history"] = std::move(kept);
+    for (const auto& series : history)
+        if (is_of(series.value("tenant", ""), tenant)) kept.push_back(series);
+    return kept;
+} catch (const Json::exception&) {  // a sidecar of another version
+    return Json::array();
 }
 
 }  // namespace
@@ -32,9 +33,9 @@ int history(const std::string& directory, const std::string& tenant, bool json) 
     auto answer = ask_sidecar(directory, Json{{"request", "history"}});
     if (!answer) return failed(answer.error());
     if (!tenant.empty()) {
-        const auto tenants = read_tenants(directory, tenant);
-        if (!tenants) return failed(tenants.error());
-        keep_history_of(*tenants, *answer);
+        (*answer)["history"] = history_of((*answer)["history"], tenant);
+        if ((*answer)["history"].empty())
+            if (const auto known = find_tenant(directory, tenant); !known) return failed(known.error());
     }
     if (json)
         fmt::print("{}\n", dump(*answer));

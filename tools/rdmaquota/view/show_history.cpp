@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -12,7 +14,12 @@
 namespace rdmaquota {
 namespace {
 
-constexpr std::size_t cells = 60;
+// What fits beside the other columns, as far as a terminal has room for them.
+std::size_t cells(const Terminal& terminal) {
+    constexpr std::size_t most = 60, least = 20, others = 44;
+    if (terminal.width == 0 || terminal.width >= most + others) return most;
+    return std::max(least, terminal.width - std::min(terminal.width, others));
+}
 
 std::uint64_t largest(const Json& values) {
     std::uint64_t most = 0;
@@ -30,10 +37,36 @@ void add_ring(Table& table, const Terminal& terminal, const Json& series, Resour
     const auto& usage = series[ring]["usage"];
     const auto& peak = series[ring]["peak"];
     if (usage.empty()) return;
-    table.add({printable(series.value("tenant", "")), printable(series.value("device", "")), std::string(info(resource).name), title,
+    table.add({printable(series.value("device", "")), std::string(info(resource).name), title,
                amount(resource, usage.back()), format_amount(resource, largest(peak)),
-               sparkline(terminal.unicode, peak, cells)});
+               sparkline(terminal.unicode, peak, cells(terminal))});
 }
+
+bool is_empty(const Json& series) {
+    return series["seconds"]["usage"].empty() && series["minutes"]["usage"].empty() && series["hours"]["usage"].empty();
+}
+
+// What is of one tenant.
+class TenantHistory {
+public:
+    explicit TenantHistory(std::string tenant) : tenant_(std::move(tenant)) {}
+    const std::string& tenant() const { return tenant_; }
+
+    void add(const Terminal& terminal, const Json& series, Resource resource) {
+        add_ring(table_, terminal, series, resource, "seconds", "second");
+        add_ring(table_, terminal, series, resource, "minutes", "minute");
+        add_ring(table_, terminal, series, resource, "hours", "hour");
+    }
+    void print(const Terminal& terminal) const {
+        fmt::print("{}\n\n", coloured(terminal, Colour::bold, "tenant " + printable(tenant_)));
+        table_.print(terminal);
+    }
+
+private:
+    std::string tenant_;
+    Table table_{{"DEVICE", "RESOURCE", "BY", "NOW", "PEAK", ""},
+                 {Align::left, Align::left, Align::left, Align::right, Align::right, Align::left}};
+};
 
 }  // namespace
 
@@ -56,18 +89,19 @@ std::string sparkline(bool unicode, const Json& values, std::size_t width) {
 }
 
 void print_history(const Terminal& terminal, const Json& answer) {
-    const auto& list = answer["history"];
-    if (list.empty()) return fmt::print("nothing was used in the last 168 hours\n");
-    Table table({"TENANT", "DEVICE", "RESOURCE", "BY", "NOW", "PEAK", ""},
-                {Align::left, Align::left, Align::left, Align::left, Align::right, Align::right, Align::left});
-    for (const auto& series : list) {
+    std::vector<TenantHistory> tenants;
+    for (const auto& series : answer["history"]) {
         const auto resource = find_resource(series.value("resource", ""));
-        if (!resource) continue;  // of a newer rdmaquotad
-        add_ring(table, terminal, series, *resource, "seconds", "second");
-        add_ring(table, terminal, series, *resource, "minutes", "minute");
-        add_ring(table, terminal, series, *resource, "hours", "hour");
+        if (!resource || is_empty(series)) continue;  // of a newer rdmaquotad; or long ago
+        auto tenant = series.value("tenant", "");
+        if (tenants.empty() || tenants.back().tenant() != tenant) tenants.emplace_back(std::move(tenant));
+        tenants.back().add(terminal, series, *resource);
     }
-    table.print(terminal);
+    if (tenants.empty()) fmt::print("rdmaquotad has seen nothing in use in the last 168 hours\n");
+    for (const auto& tenant : tenants) {
+        if (&tenant != &tenants.front()) fmt::print("\n");
+        tenant.print(terminal);
+    }
 }
 
 }  // namespace rdmaquota

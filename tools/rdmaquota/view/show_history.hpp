@@ -8,7 +8,7 @@
 
 namespace rdmaquota {
 
-// `answer` is rdmaquotad's to "history". Three lines for each series: seconds, minutes, hours.
+// `answer` is rdmaquotad's to "history". For each tenant three lines for each of its series: seconds, minutes, hours.
 void print_history(const Terminal& terminal, const Json& answer);
 
 // The last `cells` values as a row of bars, the largest value the highest. Null is a space.
