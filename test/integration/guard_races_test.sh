@@ -57,6 +57,24 @@ race racer "$rounds"
 race disguise 3
 race racers 3 4 9  # each of the four is in the middle of one at most
 
+# 4 KiB at the look, and more than the limit when the kernel reads the length: one such MR, and no more.
+most=0 before=$(killed_so_far)
+for i in $(seq 100); do
+    timeout 60 "$programs/lengths" 2000000 < /dev/null > out 2>&1 &
+    program=$!
+    while kill -0 $program 2> /dev/null; do
+        now=$(rdma resource show mr dev "$device" | grep -c 'mrlen 2000000')
+        [ "$now" -le $most ] || most=$now
+    done
+    wait $program 2> /dev/null
+    [ "$(killed_so_far)" = "$before" ] || break
+done
+echo "# $i times another length: $most such MRs at most"
+is "who makes an MR longer than was looked at is killed" "$(($(killed_so_far) - before))" 1
+is "after one of them" "$([ $most -le 1 ] && echo yes || echo $most)" yes
+until_counted default mr_bytes 0
+is "and nothing of it is left in the books" "$(counted default mr) $(counted default mr_bytes)" "0 0"
+
 most=0 together=''
 for _ in $(seq "$rounds"); do
     jobs=()
@@ -103,6 +121,9 @@ before=$(killed_so_far)
 tail -n 3 twins | sed 's/^/# /'
 is "eight honest programs that are pid 1 of namespaces, started in the same tick: none refused, none killed" \
     "$(tail -n 1 twins), $(killed_so_far)" "rounds: ${RDMAQUOTA_ROUNDS:-200}, failed: 0, $before"
+"$programs/twins" "$rounds" "$programs/verbs_objects" pd=1 < /dev/null > twins 2>&1
+is "nor by the library" "$(grep pd: twins | sort -u), $(tail -n 1 twins), $(killed_so_far)" \
+    "pd: 1 of 1, rounds: $rounds, failed: 0, $before"
 
 # Who asks again and again for what the tenant has room for and the node has not, takes nothing from others meanwhile.
 {

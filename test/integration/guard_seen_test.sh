@@ -58,6 +58,7 @@ is "a user is refused" "$(ask_as 65534 8)" "pd: 5 of 8 EDQUOT"
 event=$(event_of --kind refused --user nobody)
 has "a refusal's event has the user" "$event" '"uid":65534'
 has "and how much was asked for" "$event" '"requested":1'
+has "the process" "$event" '"comm":"raw_uverbs"'
 "$work/raw_uverbs" unread 8 < /dev/null > /dev/null 2>&1
 event=$(event_of --kind exceeded)
 has "what was made around the look is an event" "$event" '"resource":"pd"'

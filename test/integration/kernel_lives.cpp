@@ -314,6 +314,7 @@ std::string bounded(const Sight& seen) {
 }
 
 void attach_while_busy(std::vector<Attached>& programs, int attachments) {
+    const auto since = programs.front().watch.since();
     const auto work = [](char order, int fd) { return order == 's' || churn(fd); };
     const Worker workers[] = {Worker(work), Worker(work), Worker(work), Worker(work)};
     for (const auto& worker : workers) worker.tell('c');
@@ -337,7 +338,8 @@ void attach_while_busy(std::vector<Attached>& programs, int attachments) {
         for (const auto& worker : workers) wrong += judge(seen[worker.pid()], kept, kept, true, program.after == 0);
     }
     check("and all agree with the kernel when they rest", wrong);
-    fmt::print("# the first program missed {} calls\n", programs.front().watch.missed());
+    const auto& first = programs.front().watch;
+    fmt::print("# the first program missed {} calls{}\n", first.missed(), first.since() == since ? "" : ", and found no room for something");
 }
 
 }  // namespace

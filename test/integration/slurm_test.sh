@@ -59,6 +59,12 @@ has "doctor finds the plugin in slurmd" "$(doctor)" "has loaded the plugin"
 has "and the jobs" "$(doctor)" "3 jobs have a tenant"
 lacks "and nothing wrong" "$(doctor)" problem
 
+# --- steps, one after the other ------------------------------------------------------------------------
+ran -A atlas -- "srun $objects rc=1; rdmaquota which; srun $objects rc=9"
+is "a job keeps its tenant between its steps" "$(grep -o '^tenant [^:]*\|^rc: .*' <<< "$out" | xargs)" \
+    "rc: 1 of 1 tenant slurm/atlas/job-$job rc: 3 of 9, then EDQUOT"
+is "which goes with the last" "$(tenants_of "$job")" ""
+
 # --- slurmd is restarted under them -------------------------------------------------------------------
 stop_slurmd
 start_slurmd

@@ -178,18 +178,23 @@ static void by_racing(struct change by)
 	}
 }
 
-/* What a child makes, it tells by its exit status, up to 255. */
 static void by_child(void)
 {
-	int status = 0;
-	pid_t pid = fork();
+	int ends[2], told[2] = { 0 };
 
-	if (pid == 0) {
+	if (pipe(ends))
+		exit(2);
+	if (fork() == 0) {
 		make(wanted, by_ioctl);
-		_exit(made);
+		told[0] = made;
+		told[1] = last_error;
+		_exit(write(ends[1], told, sizeof told) != sizeof told);
 	}
-	waitpid(pid, &status, 0);
-	made = WEXITSTATUS(status);
+	if (read(ends[0], told, sizeof told) != sizeof told)
+		exit(2);
+	wait(NULL);
+	made = told[0];
+	last_error = told[1];
 }
 
 static int by_many(int file, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)

@@ -13,26 +13,6 @@
 #include "raw_uverbs.h"
 #include <sys/wait.h>
 
-/* By ioctl, which takes a descriptor of another process. */
-static int dealloc_pd(int fd, __u32 handle)
-{
-	struct {
-		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr attr;
-	} call = {
-		.head = {
-			.length = sizeof call,
-			.object_id = UVERBS_OBJECT_PD,
-			.method_id = UVERBS_METHOD_PD_DESTROY,
-			.num_attrs = 1,
-			.driver_id = RDMA_DRIVER_RXE,
-		},
-		.attr = { .attr_id = UVERBS_ATTR_DESTROY_PD_HANDLE, .flags = UVERBS_ATTR_F_MANDATORY, .data = handle },
-	};
-
-	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
-}
-
 static way *way_of(const char *name)
 {
 	if (!strcmp(name, "ioctl"))
@@ -46,7 +26,7 @@ static void child(int fd)
 	pid_t pid = fork();
 
 	if (pid == 0)
-		_exit(alloc_pd(fd, by_ioctl, &handle) || dealloc_pd(fd, handle));
+		_exit(alloc_pd(fd, by_ioctl, &handle) || destroy(fd, UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY, handle));
 	int status = -1;
 	if (waitpid(pid, &status, 0) != pid || status)
 		puts("a child failed");

@@ -152,6 +152,26 @@ static inline int alloc_pd(int fd, way *call, __u32 *handle)
 	return failed;
 }
 
+/* By ioctl, which takes a descriptor of another process. The methods that destroy have the handle in their first attribute. */
+static inline int destroy(int fd, unsigned object, unsigned method, __u32 handle)
+{
+	struct {
+		struct ib_uverbs_ioctl_hdr head;
+		struct ib_uverbs_attr attr;
+	} call = {
+		.head = {
+			.length = sizeof call,
+			.object_id = object,
+			.method_id = method,
+			.num_attrs = 1,
+			.driver_id = driver,
+		},
+		.attr = { .flags = UVERBS_ATTR_F_MANDATORY, .data = handle },
+	};
+
+	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
+}
+
 /* By a method of its own: newer kernels know no write command for it as an ioctl. */
 static inline int get_context_by_ioctl(int fd)
 {
