@@ -202,6 +202,7 @@ using Sights = std::map<std::uint32_t, Sight>;  // by pid
 
 Sights look(KernelWatch& watch) {
     Sights seen;
+    watch.poll();  // as the sidecar does, so that there is room for events
     const auto uses = watch.snapshot();
     if (!uses) std::fprintf(stderr, "kernel_lives: %s\n", uses.error().c_str()), std::exit(2);
     for (const auto& use : *uses) add(seen[use.pid], use);
