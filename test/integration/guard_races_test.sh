@@ -26,13 +26,14 @@ is "or killed" "$(killed_so_far)" 0
 until_counted default pd 0
 is "and leaves nothing" "$(counted default pd) $(counted default hca_handle) $(counted node hca_object)" "0 0 0"
 
-# most_seen COMMAND...: the most PDs that the kernel had while it ran
+# most_seen FIGURE COMMAND...: the most that the function FIGURE told while the command ran
 most_seen() {
-    local most=0 now
+    local most=0 now figure=$1
+    shift
     "$@" < /dev/null > out 2>&1 &
     program=$!
     while kill -0 $program 2> /dev/null; do
-        now=$(pds)
+        now=$($figure)
         [ "$now" -le $most ] || most=$now
     done
     wait $program 2> /dev/null
@@ -42,7 +43,7 @@ race() { # HOW ROUNDS [COUNT MOST]: until one was in time
     local most=0 now killed before
     before=$(killed_so_far)
     for i in $(seq 100); do
-        now=$(most_seen timeout 60 "$programs/around" "$1" "${3:-50}")
+        now=$(most_seen pds timeout 60 "$programs/around" "$1" "${3:-50}")
         [ "$now" -le $most ] || most=$now
         killed=$(($(killed_so_far) - before))
         [ "$i" -lt "$2" ] || [ $killed = 0 ] || break
@@ -58,15 +59,11 @@ race disguise 3
 race racers 3 4 9  # each of the four is in the middle of one at most
 
 # 4 KiB at the look, and more than the limit when the kernel reads the length: one such MR, and no more.
+long_mrs() { rdma resource show mr dev "$device" | grep -c 'mrlen 2000000'; }
 most=0 before=$(killed_so_far)
 for i in $(seq 100); do
-    timeout 60 "$programs/lengths" 2000000 < /dev/null > out 2>&1 &
-    program=$!
-    while kill -0 $program 2> /dev/null; do
-        now=$(rdma resource show mr dev "$device" | grep -c 'mrlen 2000000')
-        [ "$now" -le $most ] || most=$now
-    done
-    wait $program 2> /dev/null
+    now=$(most_seen long_mrs timeout 60 "$programs/lengths" 2000000)
+    [ "$now" -le $most ] || most=$now
     [ "$(killed_so_far)" = "$before" ] || break
 done
 echo "# $i times another length: $most such MRs at most"

@@ -37,7 +37,7 @@ try "$programs/around" child 10
 is "and leaves the rest" "$out" "pd: 3 of 10 EDQUOT"
 until_counted default pd 2
 echo >&7
-for _ in $(seq 200); do [ "$(grep -c waiting old)" -lt 2 ] || break; sleep 0.05; done
+waits old 2
 is "and it gets no more than others" "$(grep -v waiting old | xargs)" \
     "pd: 1 of 1 mr: 1 of 1 srq: 1 of 1 rc: 3 of 4, then EDQUOT mr: 1 of 2, then EDQUOT pd: 3 of 10, then EDQUOT"
 echo >&7

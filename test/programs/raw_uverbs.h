@@ -152,24 +152,37 @@ static inline int alloc_pd(int fd, way *call, __u32 *handle)
 	return failed;
 }
 
-/* By ioctl, which takes a descriptor of another process. The methods that destroy have the handle in their first attribute. */
-static inline int destroy(int fd, unsigned object, unsigned method, __u32 handle)
+static inline struct ib_uverbs_attr attribute(unsigned id, unsigned bytes, __u64 value)
+{
+	return (struct ib_uverbs_attr){ .attr_id = id, .len = bytes, .flags = UVERBS_ATTR_F_MANDATORY, .data = value };
+}
+
+/* By an object's own method, with up to eight attributes. An ioctl takes a descriptor of another process. */
+static inline int by_method(int fd, unsigned object, unsigned method, const struct ib_uverbs_attr *attrs, unsigned count)
 {
 	struct {
 		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr attr;
+		struct ib_uverbs_attr attrs[8];
 	} call = {
 		.head = {
-			.length = sizeof call,
+			.length = sizeof call.head + count * sizeof *attrs,
 			.object_id = object,
 			.method_id = method,
-			.num_attrs = 1,
+			.num_attrs = count,
 			.driver_id = driver,
 		},
-		.attr = { .flags = UVERBS_ATTR_F_MANDATORY, .data = handle },
 	};
 
+	memcpy(call.attrs, attrs, count * sizeof *attrs);
 	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
+}
+
+/* The methods that destroy have the handle in their first attribute. */
+static inline int destroy(int fd, unsigned object, unsigned method, __u32 handle)
+{
+	const struct ib_uverbs_attr attr = attribute(0, 0, handle);
+
+	return by_method(fd, object, method, &attr, 1);
 }
 
 /* By a method of its own: newer kernels know no write command for it as an ioctl. */
@@ -177,26 +190,12 @@ static inline int get_context_by_ioctl(int fd)
 {
 	__u32 vectors;
 	__u64 supported;
-	struct {
-		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr attrs[2];
-	} call = {
-		.head = {
-			.length = sizeof call,
-			.object_id = UVERBS_OBJECT_DEVICE,
-			.method_id = UVERBS_METHOD_GET_CONTEXT,
-			.num_attrs = 2,
-			.driver_id = driver,
-		},
-		.attrs = {
-			{ .attr_id = UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, .len = sizeof vectors, .flags = UVERBS_ATTR_F_MANDATORY,
-			  .data = (__u64)&vectors },
-			{ .attr_id = UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, .len = sizeof supported, .flags = UVERBS_ATTR_F_MANDATORY,
-			  .data = (__u64)&supported },
-		},
+	const struct ib_uverbs_attr attrs[] = {
+		attribute(UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, sizeof vectors, (__u64)&vectors),
+		attribute(UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, sizeof supported, (__u64)&supported),
 	};
 
-	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
+	return by_method(fd, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT, attrs, 2);
 }
 
 static inline int get_context(int fd, way *call)

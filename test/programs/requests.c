@@ -147,31 +147,6 @@ static int both(long bytes, way *call)
 	return errno ? -1 : 0;
 }
 
-/* By a method that MRs have, of a driver or of the kernel. */
-static int mr_method(unsigned method, const struct ib_uverbs_attr *attrs, unsigned count)
-{
-	struct {
-		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr attrs[8];
-	} call = {
-		.head = {
-			.length = sizeof call.head + count * sizeof *attrs,
-			.object_id = UVERBS_OBJECT_MR,
-			.method_id = method,
-			.num_attrs = count,
-			.driver_id = driver,
-		},
-	};
-
-	memcpy(call.attrs, attrs, count * sizeof *attrs);
-	return ioctl(context->cmd_fd, RDMA_VERBS_IOCTL, &call);
-}
-
-static struct ib_uverbs_attr attribute(unsigned id, unsigned bytes, __u64 value)
-{
-	return (struct ib_uverbs_attr){ .attr_id = id, .len = bytes, .flags = UVERBS_ATTR_F_MANDATORY, .data = value };
-}
-
 static int unknown(long bytes)
 {
 	const struct ib_uverbs_attr attrs[] = {
@@ -181,7 +156,7 @@ static int unknown(long bytes)
 		attribute(0x1003, 8, (__u64)bytes),
 	};
 
-	return mr_method(0x1000, attrs, 4);
+	return by_method(context->cmd_fd, UVERBS_OBJECT_MR, 0x1000, attrs, 4);
 }
 
 /* UVERBS_METHOD_REG_MR and its attributes' numbers (ib_user_ioctl_cmds.h), which the headers here may be too old for. */
@@ -199,7 +174,7 @@ static int method_mr(long bytes)
 		attribute(10, 4, (__u64)&keys[1]),
 	};
 
-	return mr_method(UVERBS_METHOD_REG_DMABUF_MR + 1, attrs, 8);
+	return by_method(context->cmd_fd, UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR + 1, attrs, 8);
 }
 
 static int reversed(void)
