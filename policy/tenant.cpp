@@ -101,6 +101,11 @@ bool is_instance(std::string_view tenant, std::string_view of) noexcept {
     return true;
 }
 
+bool is_below(std::string_view tenant, std::string_view above) noexcept {
+    if (above == node_tenant) return tenant != node_tenant;
+    return tenant.size() > above.size() && tenant.starts_with(above) && tenant[above.size()] == '/';
+}
+
 std::string_view parent_of(std::string_view tenant) noexcept {
     const auto slash = tenant.rfind('/');
     return slash == tenant.npos ? node_tenant : tenant.substr(0, slash);

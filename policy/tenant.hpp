@@ -38,6 +38,9 @@ bool is_instance(std::string_view tenant, std::string_view of) noexcept;
 // "physics" for "physics/atlas"; node_tenant for "physics".
 std::string_view parent_of(std::string_view tenant) noexcept;
 
+// Whether it is one of those below `above`, at any depth; all but the node are below node_tenant. Both are names, or both keys.
+bool is_below(std::string_view tenant, std::string_view above) noexcept;
+
 // Instances of a template lie under their user's number, "user/#1000", since user names can change, and the
 // provider must not ask for them. Such a key is no valid name and is never written by people.
 std::string user_element(std::uint32_t uid);

@@ -41,12 +41,6 @@ std::uint64_t share_of(const std::string& directory, std::string_view tenant, st
     return share == unset ? 0 : std::min(share, max_amount);
 }
 
-bool is_below(std::string_view tenant, std::string_view above) noexcept {
-    return above == node_tenant
-               ? tenant != node_tenant
-               : tenant.size() > above.size() && tenant.starts_with(above) && tenant[above.size()] == '/';
-}
-
 void add_shares(const std::string& directory, std::vector<Above>& all, std::string_view row, Resource resource) {
     DIR* tenants = opendir(tenants_directory(directory).c_str());
     if (tenants == nullptr) return;

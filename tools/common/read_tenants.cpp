@@ -14,11 +14,6 @@ namespace {
 
 using Parts = LimitsSegment::Parts;
 
-bool is_below(std::string_view key, std::string_view parent) {
-    if (parent == node_tenant) return key != node_tenant;
-    return key.size() > parent.size() && key.starts_with(parent) && key[parent.size()] == '/';
-}
-
 }  // namespace
 
 Result<TenantReading> read_place(const TenantPlace& place, NodeProcesses& processes) {

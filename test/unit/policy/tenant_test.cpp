@@ -72,6 +72,13 @@ TEST_CASE("parents and users in the tree of tenants") {
     CHECK(parent_of("default") == node_tenant);
     CHECK(parent_of("physics/atlas") == "physics");
     CHECK(parent_of("a/b/c") == "a/b");
+    CHECK(is_below("a/b/c", "a"));
+    CHECK(is_below("a/b/c", "a/b"));
+    CHECK(is_below("a", node_tenant));
+    CHECK(!is_below(node_tenant, node_tenant));
+    CHECK(!is_below("a/b", "a/b"));
+    CHECK(!is_below("ab", "a"));
+    CHECK(!is_below("a", "a/b"));
     CHECK(user_element(0) == "#0");
     CHECK(user_element(4294967294) == "#4294967294");
 }

@@ -13,15 +13,13 @@
 namespace rdmaquota {
 namespace {
 
-bool is_of(const std::string& name, const std::string& tenant) {
-    return tenant == node_tenant || name == tenant || name.starts_with(tenant + '/');
-}
-
 // Also of tenants that have ended.
 Json history_of(const Json& history, const std::string& tenant) try {
     Json kept = Json::array();
-    for (const auto& series : history)
-        if (is_of(series.value("tenant", ""), tenant)) kept.push_back(series);
+    for (const auto& series : history) {
+        const auto name = series.value("tenant", "");
+        if (name == tenant || is_below(name, tenant)) kept.push_back(series);
+    }
     return kept;
 } catch (const Json::exception&) {  // a sidecar of another version
     return Json::array();

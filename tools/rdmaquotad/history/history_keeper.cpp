@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::uint64_t between_saves_s = 60;
 
-bool is_below(const std::string& tenant, const std::string& inner) {
-    return inner == node_tenant || tenant.starts_with(inner + '/');
-}
-
 std::uint64_t now_s() { return static_cast<std::uint64_t>(std::time(nullptr)); }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "policy/tenant.hpp"
+
 namespace rdmaquota {
 namespace {
 
@@ -12,11 +14,6 @@ std::size_t figures_of_processes(const TenantView& view) {
         for (const auto& device : process.devices) count += device.resources.size();
     }
     return count;
-}
-
-bool is_below(const std::string& key, const std::string& parent) {
-    if (parent == node_tenant) return true;
-    return key.size() > parent.size() && key.starts_with(parent) && key[parent.size()] == '/';
 }
 
 TenantView without_processes(const Figures& figures) {
