@@ -3,6 +3,8 @@
 
 # shellcheck source=test/processes.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../processes.sh"
+# shellcheck source=test/waiting.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../waiting.sh"
 
 passed=0 failed=0
 
@@ -35,16 +37,8 @@ succeeds() {
     if [ $status = 0 ]; then ok "$name"; else not_ok "$name" "status $status: $output"; fi
 }
 
-# waits FILE [N]: until what writes into it waits, or does for the time N; within two minutes
-waits() {
-    local times
-    for _ in $(seq 1200); do
-        times=$(grep -c -s waiting "$1")
-        [ "${times:-0}" -lt "${2:-1}" ] || return 0
-        sleep 0.1
-    done
-    not_ok "what writes '$1' waits" "$(cat "$1")"
-}
+# waits FILE [N]: until what writes into it waits, or does for the time N
+waits() { eventually "what writes '$1' waits" contains "$1" waiting "${2:-1}"; }
 
 finish() {
     printf '%d passed, %d failed\n' "$passed" "$failed"
