@@ -24,12 +24,26 @@ port() { # NAME: a virtio-serial port whose other end is the file of that name
     : >"$run/$1"
 }
 
+# choose_processor: how QEMU runs the guest's instructions. The emulated processor is without la57, since a fifth level of page
+# tables makes each translation slower, and without erms and fsrm, since TCG executes `rep movs` and `rep stos`, which the
+# kernel then copies and clears with, byte by byte. --icount keeps erms and fsrm: the figures of docs/costs.md were counted so.
+choose_processor() {
+    if [ -n "$icount" ]; then
+        arguments+=(-cpu "max,la57=off" -accel "tcg,thread=single" -icount "shift=0,sleep=off" -smp 1)
+    elif [ "$accelerator" = kvm ]; then
+        arguments+=(-cpu host -accel kvm -smp "${cpus:-1}")
+    else
+        arguments+=(-cpu "max,la57=off,erms=off,fsrm=off" -accel "tcg,thread=multi" -smp "${cpus:-1}")
+    fi
+}
+
 make_arguments() {
-    # Without random addresses, for which QEMU would translate a program anew in each process, and a process would take
-    # twice as long to start. Without la57, since a fifth level of page tables only makes each translation slower.
-    arguments=(-nodefaults -no-user-config -display none -no-reboot -nic none -machine q35 -cpu "max,la57=off" -m "$mem"
-        -kernel "$guest/vmlinux" -initrd "$run/initrd" -serial "file:$run/console"
-        -append "console=ttyS0 quiet panic=-1 oops=panic nokaslr norandmaps mitigations=off reboot=t"
+    # norandmaps: with random addresses QEMU would translate a program anew in each process, and a process would take twice as
+    # long to start. init_on_alloc=0: clearing each page is dear in an emulator, and no test is about it.
+    local kernel_arguments="console=ttyS0 quiet panic=-1 oops=panic nokaslr norandmaps mitigations=off reboot=t"
+    [ -n "$icount" ] || kernel_arguments+=" init_on_alloc=0"
+    arguments=(-nodefaults -no-user-config -display none -no-reboot -nic none -machine q35 -m "$mem"
+        -kernel "$guest/vmlinux" -initrd "$run/initrd" -serial "file:$run/console" -append "$kernel_arguments"
         -fsdev "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap"
         -device "virtio-9p-pci,fsdev=host,mount_tag=host"
         # Without an ioeventfd, a write is in the file before the guest goes on, so that none is lost when the guest ends.
@@ -37,11 +51,7 @@ make_arguments() {
     port stdout
     port stderr
     port status
-    if [ -n "$icount" ]; then
-        arguments+=(-accel "tcg,thread=single" -icount "shift=0,sleep=off" -smp 1)
-    else
-        arguments+=(-accel "tcg,thread=multi" -smp "${cpus:-1}")
-    fi
+    choose_processor
     [ -z "$trace" ] || arguments+=(-serial "unix:$(escape "$run/control"),server=on,wait=off"
         -monitor "unix:$(escape "$run/monitor"),server=on,wait=off" -D "$run/trace")
     [ -z "$out" ] || arguments+=(-fsdev "local,id=out,path=$(escape "$out"),security_model=none,multidevs=remap"

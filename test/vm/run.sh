@@ -1,7 +1,7 @@
 #!/bin/bash
 # run.sh [OPTION...] [--] COMMAND [ARGUMENT...]: runs COMMAND as root in a virtual machine with RDMA devices.
 #
-# The guest is QEMU without KVM, a stock Debian kernel and this machine's own file system: read-only, with a
+# The guest is QEMU (with KVM where that works, see accelerator.sh), a stock Debian kernel and this machine's own file system: read-only, with a
 # tmpfs above, so that nothing the command writes outlives it, except in /out. It has no network but lo and
 # dummy0 (192.168.77.1), on which soft-RoCE makes rxe0 (GID index 1 is that address). COMMAND runs in the
 # caller's directory with its stdin empty; its stdout, stderr and exit status become those of run.sh. What it leaves
@@ -180,6 +180,7 @@ prepared() {
     return $status
 }
 guest=$(prepared "the guest" "$vm_dir/prepare.sh" ${kernel:+"$kernel"})
+accelerator=$("$vm_dir/accelerator.sh" "$guest")
 [[ $devices != *mlx5sim* ]] || [ -n "$mlx5sim" ] || mlx5sim=$(prepared "mlx5sim" "$repo_dir/test/mlx5sim/build.sh")
 # shellcheck source-path=SCRIPTDIR source=qemu.sh
 . "$vm_dir/qemu.sh"
