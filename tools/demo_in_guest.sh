@@ -7,6 +7,13 @@ cp "$programs/dv_objects" ./mlx5_program
 cp "$programs/raw_uverbs" ./raw_program
 
 say() { printf '\n# %s\n' "$*"; }
+# eventually COMMAND...: until it succeeds, for a minute at most; the demonstration then goes on, and shows what there is
+eventually() {
+    local last=$((SECONDS + 60))
+    until "$@" > /dev/null 2>&1 || [ $SECONDS -ge $last ]; do sleep 0.1; done
+}
+waits_again() { [ "$(grep -c waiting output)" = 2 ]; }
+guard_is_on() { rdmaquota guard | grep -q 'is on'; }
 try() {
     printf '$ %s\n' "$*"
     "$@" 2>&1
@@ -25,13 +32,13 @@ mkfifo keys
 ./program -d rxe0 rc=5 wait rc=2 wait < keys > output 2>&1 &
 pid=$!
 exec 9> keys
-until grep -q waiting output; do sleep 0.05; done
+eventually grep -q waiting output
 try rdmaquota show
 
 say "A live change of the limit lets it go on."
 try rdmaquota set rxe0 qp=4
 echo >&9
-until [ "$(grep -c waiting output)" = 2 ]; do sleep 0.05; done
+eventually waits_again
 printf '$ cat output\n'
 cat output
 
@@ -56,14 +63,11 @@ say "A program that talks to the kernel itself, with no library, goes around the
 command -v rdmaquotad > /dev/null || { echo "(this build has no rdmaquotad)"; exit 0; }
 rdmaquotad 2> sidecar.log &
 sidecar=$!
-until [ -S /run/rdmaquota/control.sock ] || ! kill -0 "$sidecar"; do sleep 0.05; done
+eventually test -S /run/rdmaquota/control.sock
 printf '$ ./raw_program ioctl 5\n'
 exec 8<> keys
 ./raw_program ioctl 5 <&8 &
-for _ in $(seq 100); do
-    grep -q bypass: sidecar.log && break
-    sleep 0.1
-done
+eventually grep -q bypass: sidecar.log
 printf '$ rdmaquota events | grep bypass\n'
 rdmaquota events | grep bypass
 echo >&8
@@ -78,12 +82,8 @@ guard = "deny"
 pd = 2
 END
 try cat guarded.toml
-mount -t bpf bpf /sys/fs/bpf 2> /dev/null
 try rdmaquota reload guarded.toml
-for _ in $(seq 300); do
-    rdmaquota guard 2> /dev/null | grep -q 'is on' && break
-    sleep 0.1
-done
+eventually guard_is_on
 echo | try ./raw_program ioctl 5
 try rdmaquota guard
 rdmaquota guard off > /dev/null

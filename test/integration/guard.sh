@@ -1,61 +1,68 @@
 # Shell helpers for tests of the guard in the guest; sourced after tap.sh, guest.sh and sidecar.sh.
 # shellcheck shell=bash disable=SC2034,SC2154 # each test uses some of these
 
-mount -t bpf bpf /sys/fs/bpf 2> /dev/null
-mount -t securityfs securityfs /sys/kernel/security 2> /dev/null
-
-# A sidecar that loads the guard or lets go of it answers late.
+# state: the guard's. A sidecar that loads the guard or lets go of it answers late.
 state() {
-    local json
-    for _ in $(seq 15); do json=$(rdmaquota guard --json 2> /dev/null) && break; done
-    sed 's/.*"state":"\([a-z]*\)".*/\1/' <<< "$json"
+    local json=''
+    eventually "rdmaquota guard answers" guard_json
+    json=${json#*'"state":"'}
+    echo "${json%%'"'*}"
 }
-# guard_is STATE: within a minute
+guard_json() { json=$(rdmaquota guard --json 2> /dev/null); }
+# guard_is STATE
 guard_is() {
-    for _ in $(seq 300); do [ "$(state)" != "$1" ] || break; sleep 0.2; done
+    eventually "the guard's state becomes $1" prints "$1" state
     is "the guard's state becomes $1" "$(state)" "$1"
 }
-# followed [SECONDS]: until the sidecar, which looks each second, has seen what was set. It answers such a request, which the
-# commands make, too, once it has.
+# followed: until the sidecar has taken up what was set, and has gone a whole round since
 followed() {
-    sleep "${1:-1}"
-    /usr/bin/python3 -c '
-import socket
-with socket.socket(socket.AF_UNIX) as asker:
-    asker.settimeout(60)
-    asker.connect("/run/rdmaquota/control.sock")
-    asker.sendall(b"{\"version\":1,\"request\":\"grant\"}\n")
-    asker.recv(1)' 2> /dev/null
+    local rounds
+    ask grant > /dev/null
+    rounds=$(ask status sidecar rounds)
+    eventually "the sidecar goes a round" gone_round $((rounds + 1))
 }
+gone_round() { [ "$(ask status sidecar rounds)" -ge "$1" ]; }
 # become USER COMMAND...: in place of this shell
 become() { exec setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"; }
 # known COMMAND...: once what it opens has been seen; users are known from their first opening on
 known() {
     rm -f known
-    "$@" "$work/raw_uverbs" ioctl 0 < <(sleep 600) > known 2>&1 &
-    local opener=$!
-    waits known
+    held known "$@" "$work/raw_uverbs" ioctl 0
     followed
-    kill $opener
-    wait $opener 2> /dev/null
+    release
 }
 # counted TENANT RESOURCE [used|refused]: what the guard has for it on the device
 counted() {
     local figure=''
-    for _ in $(seq 15); do figure=$(counted_now "$@") && [ "$figure" ] && break; done
+    eventually "rdmaquota guard answers" count_of "$@"
     echo "$figure"
 }
+count_of() { figure=$(counted_now "$@") && [ "$figure" ]; }
 counted_now() {
-    rdmaquota guard --json | /usr/bin/python3 -c '
+    rdmaquota guard --json | /usr/bin/python3 -I -S -c '
 import json, sys
 for tenant in json.load(sys.stdin)["tenants"]:
     if tenant["name"] == sys.argv[1]:
         print(tenant["devices"].get(sys.argv[2], {}).get(sys.argv[3], {}).get(sys.argv[4], 0))
 ' "$1" "$device" "$2" "${3:-used}"
 }
-# until_counted TENANT RESOURCE N: within ten seconds
-until_counted() {
-    for _ in $(seq 50); do [ "$(counted "$1" "$2")" != "$3" ] || return; sleep 0.2; done
+# until_counted TENANT RESOURCE N
+until_counted() { eventually "the guard counts $3 of $2 in $1" prints "$3" counted "$1" "$2"; }
+# held FILE COMMAND...: runs it in the background until it waits, its output in FILE; `release` ends it. One at a time.
+held() {
+    local file=$1
+    shift
+    rm -f held.input
+    mkfifo held.input
+    "$@" < held.input > "$file" 2>&1 &
+    holder=$!
+    exec 6<> held.input
+    waits "$file"
+}
+release() {
+    exec 6>&-
+    kill "$holder" 2> /dev/null
+    wait "$holder" 2> /dev/null
 }
 kernel_pds() { rdma resource show "$device" | sed -n 's/.* pd \([0-9]*\) .*/\1/p'; }
 own_pds=$(kernel_pds)
@@ -98,10 +105,6 @@ try() {
     have=$(pds)
     leave
 }
-# waits_or_ends FILE PID: until the program that writes into it waits, or has ended; within a minute
-waits_or_ends() {
-    for _ in $(seq 1200); do
-        { grep -qs waiting "$1" || ! kill -0 "$2" 2> /dev/null; } && return
-        sleep 0.05
-    done
-}
+# waits_or_ends FILE PID: until the program that writes into it waits, or has ended
+waits_or_ends() { eventually "what writes '$1' waits or ends" waiting_or_ended "$@"; }
+waiting_or_ended() { contains "$1" waiting || ended "$2"; }

@@ -23,7 +23,7 @@ without() {
     : > sidecar.log
     "${@:3}" 2>> sidecar.log &
     sidecar=$!
-    await 60 'there is no guard'
+    await 'there is no guard'
     has "$1: the log says why" "$line" "$2"
     is "there is no guard" "$(state)" off
     has "the command says why" "$(rdmaquota guard)" "$2"
@@ -32,7 +32,7 @@ without() {
     holder=$!
     # Other pids cannot be told from a pid namespace of its own.
     if [[ $1 != *namespace* ]]; then
-        await 20 'bypass'
+        await 'bypass'
         has "who goes around is reported" "$line" "pid $holder (raw_uverbs) on $device"
     fi
     kill $holder
@@ -94,7 +94,7 @@ if runs_32_bit; then
 fi
 try "$programs/around" missing 10
 is "a request in a page that is not there gets its maker killed" "$ended, $have" "137, 0"
-await 5 "killed: "
+await "killed: "
 has "which is told" "$line" "(around) made more than it may"
 try "$programs/verbs_objects" rc=3 mr=1:1000000 pd=3 wait
 is "what is allowed is made" "$(xargs <<< "$out")" "rc: 3 of 3 mr: 1 of 1 pd: 3 of 3"
@@ -106,7 +106,7 @@ umount /sys/kernel/security/lsm
 # shellcheck disable=SC2016
 unshare --mount sh -c 'mount -t bpf -o ro bpf /sys/fs/bpf && exec rdmaquotad' 2> sidecar.log &
 sidecar=$!
-await 600 'does not keep the guard'
+await 'does not keep the guard'
 ok "a guard that cannot be pinned is told of"
 guard_is deny
 has "doctor warns of it" "$(doctor_says)" "does not keep the guard"

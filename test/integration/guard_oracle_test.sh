@@ -1,7 +1,7 @@
 #!/bin/bash
 # guard_oracle_test.sh BUILD: the oracle under the guard: the kernel's figures, the ledger, the guard and the oracle's own
 # account agree whenever all rest; at first while the sidecar lives, then while it and programs are killed at random and the
-# kernel's figures are sampled. RDMAQUOTA_ORACLE_SEED and RDMAQUOTA_ORACLE_STEPS. Runs as root in the guest.
+# kernel's figures are sampled. RDMAQUOTA_SEED and RDMAQUOTA_STEPS. Runs as root in the guest.
 set -u
 # shellcheck source=test/integration/guest.sh
 . "$(dirname "$0")/guest.sh"
@@ -9,8 +9,8 @@ set -u
 . "$here/sidecar.sh"
 # shellcheck source=test/integration/guard.sh
 . "$here/guard.sh"
-seed=${RDMAQUOTA_ORACLE_SEED:-$RANDOM}
-steps=${RDMAQUOTA_ORACLE_STEPS:-1500}
+seed=${RDMAQUOTA_SEED:-$RANDOM}
+steps=${RDMAQUOTA_STEPS:-1500}
 
 # play NAME PHASE...: its checks are some of ours
 play() {

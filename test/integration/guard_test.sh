@@ -92,7 +92,7 @@ try unlisted "$programs/requests" "$device" written_qp=10 written_mr=10:900000 w
 is "which asks for other things" "$(xargs <<< "$out")" "written_qp: 3 of 10 EDQUOT written_mr: 1 of 10 EDQUOT"
 try "$programs/raw_uverbs" unread 10
 is "by write of a page that is not in memory, it is killed for the first one too many" "$ended, $have" "137, 0"
-await 5 "killed: "
+await "killed: "
 has "which is told" "$line" "(raw_uverbs) made more than it may"
 try "$programs/around" many 10
 is "a request with more attributes than are looked at is refused" "$out" "pd: 0 of 10 EDQUOT"
@@ -181,7 +181,7 @@ has "and the state" "$(rdmaquota show --json)" '"guard":{"state":"deny"}'
 kill $holder
 wait $holder 2> /dev/null
 until_counted default pd 0
-await 5 "refused: "
+await "refused: "
 has "the event names who and what" "$line" "pd on $device: tenant default uses"
 
 # --- without the sidecar
@@ -210,7 +210,7 @@ for i in $(seq $many); do
     ip link set many$i up
     rdma link add rxe_$i type rxe netdev many$i
 done
-followed 2
+followed
 try unlisted "$objects" -d rxe_$many pd=9 wait
 has "the limits hold on the last of many devices" "$out" "pd: 4 of 9, then EDQUOT"
 is "and the sidecar runs" "$(kill -0 "$sidecar" && echo yes)" yes

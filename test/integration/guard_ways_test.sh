@@ -143,7 +143,7 @@ match = [{ user = "65534" }]
 pd = 1200
 END
 rdmaquota reload policy.toml > /dev/null
-followed 2
+followed
 become 65534 "$work/stuck" 2000 < /dev/null > unanswered 2>&1 &
 stuck=$!
 for _ in $(seq 600); do [ "$(counted stuck pd)" != 1200 ] || break; sleep 0.1; done
@@ -189,7 +189,7 @@ pd = 9
 match = [{ user = "root" }]
 END
 rdmaquota reload policy.toml > /dev/null
-followed 2
+followed
 guard_is deny
 cp "$programs/around" "$work/other"
 chmod 755 "$work"

@@ -77,41 +77,25 @@ start() {
     "$@" < keys > running 2>&1 &
     program=$!
     exec 9> keys
-    for _ in $(seq 200); do
-        grep -q -e waiting -e ready running && return
-        sleep 0.05
-    done
-    not_ok "start $*" "$(cat running)"
+    eventually "$* waits" waits_or_is_ready
 }
+waits_or_is_ready() { contains running waiting || contains running ready; }
 # until_waiting N: until the program that was started waits for the Nth time
-until_waiting() {
-    for _ in $(seq 200); do
-        [ "$(grep -c waiting running)" -ge "$1" ] && return
-        sleep 0.05
-    done
-    not_ok "waits for the time $1" "$(cat running)"
-}
+until_waiting() { waits running "$1"; }
 proceed() { echo >&9; exec 9>&-; wait "$program"; }
 
-# until_listening PORT: until a program listens there by TCP, at most ten seconds
-until_listening() {
-    local hex table line try
+# until_listening PORT: until a program listens there by TCP
+until_listening() { eventually "a program listens at $1" listens "$1"; }
+listens() {
+    local hex table line
     printf -v hex ':%04X' "$1"
-    for try in $(seq 200); do
-        for table in /proc/net/tcp /proc/net/tcp6; do
-            while read -r -a line; do
-                [[ ${line[1]} != *$hex || ${line[3]} != 0A ]] || return 0
-            done < $table
-        done
-        sleep 0.05
+    for table in /proc/net/tcp /proc/net/tcp6; do
+        while read -r -a line; do
+            [[ ${line[1]} != *$hex || ${line[3]} != 0A ]] || return 0
+        done < $table
     done
-    not_ok "a program listens at $1" "none after $try looks"
+    return 1
 }
 # until_listening_by_cm PORT: through librdmacm
-until_listening_by_cm() {
-    for _ in $(seq 200); do
-        [[ $(rdma resource show cm_id) != *LISTEN*:"$1 "* ]] || return 0
-        sleep 0.05
-    done
-    not_ok "a program listens at $1" "$(rdma resource show cm_id)"
-}
+until_listening_by_cm() { eventually "a program listens at $1" listens_by_cm "$1"; }
+listens_by_cm() { [[ $(rdma resource show cm_id) == *LISTEN*:"$1 "* ]]; }

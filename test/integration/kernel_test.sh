@@ -18,9 +18,10 @@ seen() { grep -e "^pid $program .*$1" watch.log | tail -n 1 | sed 's/^[^:]*: //'
 
 # start_watch: until it is attached, or has said that it is not
 start_watch() {
-    "$watch" 60 > watch.log &
+    : > watch.log
+    "$watch" 3600 > watch.log &
     watcher=$!
-    for _ in $(seq 200); do grep -q '^attached' watch.log && return; sleep 0.05; done
+    eventually "the watch is attached or says that it is not" contains watch.log attached:
 }
 stop_watch() {
     kill "$watcher"
@@ -28,9 +29,7 @@ stop_watch() {
 }
 # look: until the watch has taken a complete look, begun after this call
 look() {
-    local before
-    before=$(grep -c '^looked' watch.log)
-    for _ in $(seq 200); do [ "$(grep -c '^looked' watch.log)" -lt $((before + 2)) ] || return; sleep 0.05; done
+    eventually "the watch looks" contains watch.log looked $(($(grep -c looked watch.log) + 2))
 }
 
 # start STEP...: verbs_objects in the group, until it waits
@@ -42,7 +41,7 @@ start_program() {
     sh -c 'echo $$ > "$0/cgroup.procs" && exec "$@"' $group "$@" < keys > running 2>&1 &
     program=$!
     exec 9> keys
-    for _ in $(seq 200); do grep -q waiting running && break; sleep 0.05; done
+    waits running
 }
 finish_program() { echo >&9; exec 9>&-; wait "$program"; }
 
@@ -79,9 +78,9 @@ check "fentry"
 
 # users: whom the watch named in its last complete look as users of what the program opened
 users() { tac watch.log | awk '/^looked/ { if (n++) exit } n' | grep -o "^pid [0-9]* opener $program " | sort -u; }
-# users_become NAME WANTED: within a minute; what was looked at then is told where it fails
+# users_become NAME WANTED: what was looked at is told where it fails
 users_become() {
-    for _ in $(seq 300); do [ "$(users)" != "$2" ] || break; sleep 0.2; done
+    eventually "$1" prints "$2" users
     [ "$(users)" = "$2" ] || tail -n 40 watch.log | sed 's/^/# /'
     is "$1" "$(users)" "$2"
 }
@@ -100,13 +99,6 @@ start_with() { # POLICY STEP...: a program in the group, and rdmaquotad
     start_sidecar
     start "${@:2}"
 }
-status() {
-    /usr/bin/python3 -c 'import socket
-control = socket.socket(socket.AF_UNIX)
-control.connect("/run/rdmaquota/control.sock")
-control.sendall(b"{\"version\":1,\"request\":\"status\"}\n")
-print(control.makefile().readline())'
-}
 start_with 'version = 1
 [tenant.default]
 backstop = "/sidecar"
@@ -116,15 +108,16 @@ if [ -e $group/rdma.events ]; then
     : > sidecar.log
     (in_group "$programs/raw_uverbs" write 20 < /dev/null > raw)
     is "the backstop bounds who goes around the quota" "$(head -n 1 raw)" "pd: 5 of 20 EAGAIN"
-    await 10 "backstop_denied: "
+    await "backstop_denied: "
     has "what the kernel denies there is told" "$line" "hca_object of cgroup /sidecar on rxe0: 1 more denied by rdma.max, 1 in all"
-    has "and counted" "$(status)" '"denied":{"hca_handle":0,"hca_object":1}'
+    has "and counted" "$(ask status)" '"denied": {"hca_handle": 0, "hca_object": 1}'
 else
     echo "# this kernel has no rdma.events"
 fi
 finish_program
 stop_sidecar
 start_with 'version = 1' odp=2:65536 mr=1
+looks_pass 7
 if grep -q 'odp: 2 of 2' running; then
     said=$(grep -e bypass -e leak sidecar.log)
     is "on-demand memory is no bypass" "$said${said:+; the program: $(cat running)}" ""

@@ -20,13 +20,7 @@ launch() {
     until_step "$name" 1
 }
 # until_step NAME N: until the program waits for the Nth time
-until_step() {
-    for _ in $(seq 400); do
-        [ "$(grep -c waiting "out.$1")" -lt "$2" ] || return 0
-        sleep 0.05
-    done
-    not_ok "$1 waits for the time $2" "$(cat "out.$1")"
-}
+until_step() { waits "out.$1" "$2"; }
 go_on() { echo >&"${inputs[$1]}"; }
 close_input() {
     local input=${inputs[$1]}

@@ -112,7 +112,7 @@ has "show says what it owes" "$(rdmaquota show lab/cat)" "above its share"
 has "and so do the events" "$(cat sidecar.log)" "tenant lab/cat uses 800 of qp on $device, more than its share of"
 let_go cat
 let_go ann
-await 5 "tenant lab/cat uses no more than its share of qp on $device again"
+await "tenant lab/cat uses no more than its share of qp on $device again"
 has "and when it owes nothing any more" "$(cat sidecar.log)" "lab/cat uses no more than its share"
 is "which JSON says, too" "$(figure lab/cat debt)" ""
 is "nothing is earmarked then" "$(figure lab/ann earmarked)" ""

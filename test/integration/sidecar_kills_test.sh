@@ -79,7 +79,7 @@ deaths=${RDMAQUOTA_LONG:+96}
 storm "killed beside a killed sidecar" 8 "${deaths:-48}" in_group
 end_job $changer
 calm_sidecar
-await 10 "pd: 100 in the kernel, 0 charged" && ok "what goes around the quota is reported by the one that is left"
+await "pd: 100 in the kernel, 0 charged" && ok "what goes around the quota is reported by the one that is left"
 end_job $watcher
 rdmaquota set rxe0 hca_object=1000 > /dev/null
 bound_is "the backstop follows the limits" "rxe0 hca_handle=40 hca_object=1000"

@@ -66,9 +66,9 @@ abilities() {
     sidecar_with "$@"
     grep -q 'sees what' sidecar.log && able+=' program'
     start as_other "$programs/raw_uverbs" ioctl 5
-    await 10 "pd: 5 in the kernel" && [[ $line == *"pid $program (raw_uverbs)"* ]] && able+=' names'
+    await "pd: 5 in the kernel" && [[ $line == *"pid $program (raw_uverbs)"* ]] && able+=' names'
     proceed
-    await 10 "bypass_ended"
+    await "bypass_ended"
     [ "$(bound)" = "rxe0 hca_handle=4 hca_object=40" ] && able+=' backstop'
     makes_a_tenant && able+=' tenants'
     [ -n "$mounted" ] && able+=' mounts'

@@ -16,17 +16,17 @@ bypass() { # NAME RESOURCE PROGRAM...: it is told, with what it has
     shift 2
     : > sidecar.log
     start "$@"
-    if await 10 "$resource"; then
+    if await "$resource"; then
         has "$name is reported" "$line" "bypass: pid $program "
         echo "# reported after $took_ms ms"
     fi
     proceed
-    await 10 "bypass_ended: pid $program " && ok "and so is its end"
+    await "bypass_ended: pid $program " && ok "and so is its end"
 }
 bypass "a program that calls ioctl itself" "pd: 5 in the kernel, 0 charged" "$programs/raw_uverbs" ioctl 5
 bypass "a program that calls write itself" "pd: 7 in the kernel, 0 charged" "$programs/raw_uverbs" write 7
 start "$programs/raw_uverbs" ioctl 4
-await 10 "pd: 4 in the kernel, 0 charged"
+await "pd: 4 in the kernel, 0 charged"
 has "show lists it" "$(rdmaquota show | tail -n 1 | tr -s ' ')" \
     "$program root default raw_uverbs rxe0 hca_object 4, hca_handle 1, pd 4"
 is "and show --json" "$(rdmaquota show --json | python3 -c '
@@ -36,28 +36,28 @@ print(one["pid"], one["comm"], one["device"], one["resources"]["pd"])')" \
     "$program raw_uverbs rxe0 {'kernel': 4, 'ledger': 0}"
 has "and top counts it" "$( (sleep 1; printf q) | script -qec "rdmaquota top" /dev/null)" "  1 around the quota"
 proceed
-await 10 "bypass_ended: pid $program "
+await "bypass_ended: pid $program "
 has "until it ends" "$(rdmaquota show --json)" '"bypasses":[]'
 policy <<< $'version = 1\n[tenant.blue]\nmatch = [{ cgroup = "/sidecar" }]'
 : > sidecar.log
 start in_group "$programs/raw_uverbs" ioctl 6
-await 10 "pd: 6 in the kernel, 0 charged"
+await "pd: 6 in the kernel, 0 charged"
 is "each tenant has its own in show --json" "$(rdmaquota show --json | python3 -c '
 import json, sys
 print(*[(tenant["name"], len(tenant["bypasses"])) for tenant in json.load(sys.stdin)["tenants"]])')" "('default', 0) ('blue', 1)"
 proceed
-await 10 "bypass_ended: pid $program "
+await "bypass_ended: pid $program "
 policy <<< 'version = 1'
 bypass "a statically linked verbs program" "qp: 3 in the kernel, 0 charged" \
     "$programs/verbs_objects_static" rc=3 mr=2:8192 wait
 
 : > sidecar.log
 start "$programs/verbs_objects" rc=3 mr=2:8192 srq=1 ah=1 mw=1 wait
-sleep 1.5
+looks_pass 4
 is "of a program that goes through the quota nothing is told" "$(cat sidecar.log)" ""
 proceed
 start "$programs/forker"
-sleep 1.5
+looks_pass 4
 is "nor of one that forks" "$(cat sidecar.log)" ""
 kill -9 "$(sed -n 's/^child //p' running)"
 proceed
@@ -68,7 +68,7 @@ for steps in thread:rc=3,mr=2,wait "thread:rc=3,mr=2 wait"; do
     # shellcheck disable=SC2086 # one word each
     start "$programs/verbs_objects" $steps
     start_sidecar
-    sleep 2
+    looks_pass 7
     is "nor of one with threads that was there before ($steps)" "$(grep -e bypass -e leak sidecar.log)" ""
     proceed
     stop_sidecar
@@ -76,27 +76,27 @@ done
 start "$programs/forker" late
 start_sidecar
 echo >&9
-for _ in $(seq 100); do grep -q ready running && break; sleep 0.05; done
-sleep 2
+eventually "the child is there" contains running ready
+looks_pass 7
 is "nor of one that was there before and forks" "$(grep -e bypass -e leak sidecar.log)" ""
 kill -9 "$(sed -n 's/^child //p' running)"
-sleep 2
+looks_pass 7
 is "nor when the child has ended" "$(grep -e bypass -e leak sidecar.log)" ""
 proceed
 
 # --- leaks -----------------------------------------------------------------------------------------
 : > sidecar.log
 start "$programs/verbs_objects" pd=5 rc=2 unseen=3 wait
-await 10 "leak: pid $program " && has "who was charged for more than it has is told" "$line" \
+await "leak: pid $program " && has "who was charged for more than it has is told" "$line" \
     "rxe0, hca_object: 6 in the kernel, 9 charged, pd: 3 in the kernel, 6 charged"
 proceed
-await 10 "leak_ended: pid $program " && ok "and so is its end"
+await "leak_ended: pid $program " && ok "and so is its end"
 : > sidecar.log
 start env RDMAQUOTA_DIR=/run/rdmaquota "$programs/../integration/ledger_user" rxe0 qp=3 mr_bytes=1MiB
-await 10 "leak: pid $program " && has "also of one that the kernel knows nothing of" "$line" \
+await "leak: pid $program " && has "also of one that the kernel knows nothing of" "$line" \
     "qp: 0 in the kernel, 3 charged"
 proceed
-await 10 "leak_ended: pid $program "
+await "leak_ended: pid $program "
 
 # --- rules by what the device tells ------------------------------------------------------------------
 most=$(ibv_devinfo -v | sed -n 's/^\s*max_ah:\s*//p')
@@ -113,34 +113,36 @@ factor = 50
 floor = 100'
 : > sidecar.log
 start "$programs/verbs_objects" ah=$((most / 50 + 1)) wait
-await 10 "tightened: " && has "a rule follows what the device has at most" "$line" \
+await "tightened: " && has "a rule follows what the device has at most" "$line" \
     "ah of tenant default on rxe0: 20000 -> 10000; [[dynamic]] rule 1: ah at 2 % of $most"
 proceed
-await 10 "restored: " && has "until it is less" "$line" "ah of tenant default on rxe0: 10000 -> 20000"
+await "restored: " && has "until it is less" "$line" "ah of tenant default on rxe0: 10000 -> 20000"
 
 # --- programs that are let alone, and those that are seen --------------------------------------------
 policy <<< 'version = 1'
 : > sidecar.log
 for _ in 1 2 3 4 5 6 7 8; do sleep 0.4 | "$programs/raw_uverbs" write 3 > /dev/null; done
-sleep 0.5
+looks_pass
 told=$(grep -c 'bypass: pid' sidecar.log)
 is "who goes around the quota for a moment is seen ($told of 8)" "$((told >= 4))" 1
 stop_sidecar
 start "$programs/daemonized"
 start_sidecar
 echo >&9
-sleep 1.5
+looks_pass 4
 exec 9>&-
-sleep 0.5
+looks_pass
 is "one that was left by its parent before the sidecar came is let alone" "$(grep bypass sidecar.log)" ""
 : > sidecar.log
 # shellcheck disable=SC2016 # expanded by the inner shell
-start unshare --pid --fork sh -c '"$0"; sleep 5 < /dev/null 9>&-' "$programs/daemonized"
+start unshare --pid --fork --kill-child sh -c '"$0"; exec sleep infinity < /dev/null 9>&-' "$programs/daemonized"
 echo >&9
-sleep 1.5
+looks_pass 4
 exec 9>&-
-sleep 0.5
+looks_pass
 is "and so is one whose pids and parent are of another namespace" "$(grep bypass sidecar.log)" ""
+kill -9 "$program"
+wait "$program" 2> /dev/null
 
 # --- policies of before -------------------------------------------------------------------------------
 : > sidecar.log
@@ -151,8 +153,8 @@ for word in charge limit kill; do
     has "check says so too" "$(rdmaquota check old.toml 2>&1)" "no longer possible"
 done
 start "$programs/raw_uverbs" ioctl 5
-await 10 "bypass: pid $program " && ok "and reports"
-sleep 0.5
+await "bypass: pid $program " && ok "and reports"
+looks_pass
 succeeds "nothing more" kill -0 "$program"
 is "also in the ledger" "$(usage_of pd)" 0
 proceed
@@ -198,20 +200,20 @@ for finding in state["node"]["findings"] or []:
 END
 }
 start "$programs/raw_uverbs" ioctl 5
-"$programs/churn" 5 < <(exec 9>&-; exec sleep 120) > /dev/null 9>&- &
+mkfifo forever
+"$programs/churn" 5 < forever > /dev/null 9>&- &
 churning=$!
-await 10 "bypass: pid $program "
-for _ in $(seq 20); do
-    seen=$(on_page)
-    case $seen in *churn*doctor*) break ;; esac
-    sleep 1
-done
+exec 8<> forever
+await "bypass: pid $program "
+told() { seen=$(on_page) && [[ $seen == *churn*doctor* ]] || { echo "$seen"; return 1; }; }
+eventually "the page is told of churn and of what doctor finds" told
 has "the page is told of the node's devices" "$seen" "devices rxe0"
 has "and what they can have" "$seen" "qp of rxe0 at most $(ibv_devinfo -v -d rxe0 | awk '/max_qp:/ { print $2 }')"
 has "of who goes around the quota" "$seen" "bypass $program default 5"
 has "of churn" "$seen" "churn default rxe0 qp True"
 has "and of what doctor finds" "$seen" "doctor provider rxe adopted"
 kill "$churning"
+exec 8>&-
 proceed
 stop_sidecar
 
@@ -220,14 +222,20 @@ policy <<< 'version = 1'
 : > sidecar.log
 start "$programs/raw_uverbs" ioctl 5
 # shellcheck disable=SC2016 # expanded by the inner shell
-unshare --pid --fork --mount-proc bash -c 'rdmaquotad 2>> sidecar.log &
-    "$0" ioctl 6 < <(sleep 3) > inside
-    kill $!
-    wait $!' "$programs/raw_uverbs" 2> /dev/null
+unshare --pid --fork --kill-child --mount-proc bash -c 'rdmaquotad 2>> sidecar.log &
+    "$0" ioctl 6 < forever > inside
+    wait' "$programs/raw_uverbs" 9>&- &
+namespace=$!
+exec 8<> forever
+await "bypass: "
+looks_pass 4
 has "in a pid namespace of its own it does without the program" "$(grep -m 1 'not seen' sidecar.log)" \
     "the node's pid namespace, and this one has its own: only what netlink lists is known"
 has "it reports those in there" "$(grep -m 1 'bypass: ' sidecar.log)" "pd: 6 in the kernel, 0 charged"
 is "and knows nothing of others" "$(grep -c 'bypass: ' sidecar.log)" 1
+kill -9 "$namespace"
+wait "$namespace" 2> /dev/null
+exec 8>&-
 proceed
 
 finish

@@ -201,7 +201,8 @@ while time.time() < end:
             if what == 3: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError: pass
 END
-free_before=$(df --output=avail /run | tail -n 1)
+room() { df --output=avail "$1" | tail -n 1; }
+free_before=$(room /run) ledgers_before=$(room /run/rdmaquota)
 run as_user alice /usr/bin/python3 hostile.py 20
 is "a user can write the own ledger, its locks and those of everyone" "$out" "alice default job+one two+two"
 proceed
@@ -209,8 +210,9 @@ is "what a member does to a ledger harms no other tenant" "$(grep rc running)" "
 rc: 1 of 1
 drop rc: 2
 rc: 2 of 2"
-free_after=$(df --output=avail /run | tail -n 1)
+free_after=$(room /run) ledgers_after=$(room /run/rdmaquota)
 if [ $((free_before - free_after)) -lt 20000 ]; then ok "and /run has room"; else not_ok "and /run has room" "$free_before, then $free_after KiB"; fi
+if [ $((ledgers_before - ledgers_after)) -lt 20000 ]; then ok "and so has the quota directory"; else not_ok "and so has the quota directory" "$ledgers_before, then $ledgers_after KiB"; fi
 rdmaquota reload tenants.toml > /dev/null 2>&1
 lands "a reload mends it" alice as_user alice
 

@@ -19,7 +19,8 @@ boots_under_kvm() {
     } > "$directory/initrd"
     (timeout --foreground --kill-after=1 5 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot -nic none \
         -machine q35 -accel kvm -cpu host -m 512M -kernel "$1/vmlinux" -initrd "$directory/initrd" \
-        -append "console=ttyS0 quiet panic=-1" -serial "file:$directory/console" < /dev/null) > /dev/null 2>&1 || status=$?
+        -append "console=ttyS0 quiet panic=-1" -serial "file:$directory/console" < /dev/null
+        exit $?) > /dev/null 2>&1 || status=$?
     [ $status != 0 ] || grep -q booted "$directory/console" || status=1
     rm -rf "$directory"
     return $status

@@ -38,7 +38,7 @@ make_root() {
 }
 
 if [ "$1" != --inside ]; then
-    exec unshare --mount --propagation private "$0" --inside "$@"
+    exec unshare --mount --propagation slave "$0" --inside "$@"
 fi
 shift
 directory=$PWD

@@ -19,11 +19,11 @@ installed=''
 command_of() {
     local integration=$test_dir/integration
     local seed=${RDMAQUOTA_SEED:-$RANDOM}
-    local oracle=("$build" --seed "${RDMAQUOTA_ORACLE_SEED:-$RANDOM}" --steps "${RDMAQUOTA_ORACLE_STEPS:-3000}")
+    local oracle=("$build" --seed "$seed" --steps "${RDMAQUOTA_STEPS:-3000}")
     case $1 in
         kernel | kernel_*) command=(bash "$integration/kernel_test.sh" "$build") ;;
         kills | powers) command=(env "RDMAQUOTA_SEED=$seed" bash "$integration/sidecar_$1_test.sh" "$build") ;;
-        oracle) command=(bash "$test_dir/oracle/run.sh" "${oracle[@]}" single limits threads resizers processes unplug) ;;
+        oracle | oracle_threads) command=(bash "$test_dir/oracle/run.sh" "${oracle[@]}" single limits threads resizers processes unplug) ;;
         oracle_kills) command=(bash "$test_dir/oracle/run.sh" --kill-sidecar "$seed" "${oracle[@]}" --new-sidecar 5
             threads processes) ;;
         programs) command=(/usr/bin/python3 "$integration/programs_test.py") ;;

@@ -203,6 +203,7 @@ bool BypassMonitor::compare() {
     count_churn(held);
     for (const auto& report : detector_.look(observe(std::move(held)))) emit(report);
     took_ = Clock::now() - looked_;
+    ++looks_;
     return true;
 }
 
@@ -341,6 +342,7 @@ Json BypassMonitor::status(const Sees& sees) const {
                 {"not_seen", watch_->blind()},
                 {"bypasses", bypasses_json(sees)},
                 {"bounded", std::move(bounds)},
+                {"looks", looks_},
                 {"gates_corrected", corrected}};
 }
 

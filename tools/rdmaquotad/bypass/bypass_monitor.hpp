@@ -87,6 +87,7 @@ private:
     using Clock = std::chrono::steady_clock;
     Clock::time_point looked_;
     Clock::duration took_{};  // the last look
+    std::uint64_t looks_ = 0;  // complete comparisons of kernel and ledgers
     std::map<std::pair<std::string, std::string>, HcaCounts> denied_;  // by bounded group and device
     bool for_everyone_ = false;  // programs charge this directory by default
     int fd_ = -1;

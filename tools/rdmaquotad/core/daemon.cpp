@@ -305,6 +305,7 @@ Json Daemon::status(const Answers::Sees& sees) const {
                  {{"directory", node_.directory()},
                   {"missing", missing},
                   {"tenants", node_.with_ledger().size()},
+                  {"rounds", ticks_},
                   {"may_change_limits", node_.writable()},
                   {"clients", control_.clients()},
                   {"subscribers", control_.subscribers()},
