@@ -11,7 +11,7 @@
 #   --allow-skip  a suite that cannot run here says why; with this it does not count as failed
 #
 # RDMAQUOTA_BUILD names the build directory (default: build in the source tree); the whole output of each suite is in its
-# test-logs. RDMAQUOTA_SEED is the seed of everything random; a run prints the one it took. RDMAQUOTA_PATIENCE: seconds after
+# test-logs. RDMAQUOTA_LANES: how many suites run at a time (2). RDMAQUOTA_SEED is the seed of everything random; a run prints the one it took. RDMAQUOTA_PATIENCE: seconds after
 # which a wait gives up (300). RDMAQUOTA_FROM_BUILD=yes: `containers` and `slurm` take the build instead of HEAD's packages.
 set -u
 repo=$(cd "$(dirname "$0")/.." && pwd)

@@ -8,21 +8,21 @@ pause() { read -r -t "$1" -u "$nothing_comes" _ || :; }
 # eventually WHAT COMMAND...: until COMMAND succeeds. After five minutes (RDMAQUOTA_PATIENCE, seconds) a failed check says which
 # wait ended in vain, and what COMMAND last printed. Looks ever more seldom, since each look takes time from what it waits for.
 # COMMAND runs in this shell: it may set variables, and its output does not appear.
-eventually() {
-    local what=$1 last=$((SECONDS + ${RDMAQUOTA_PATIENCE:-300})) hundredths=2 interval seen
+eventually() { # its own variables have long names, since COMMAND sees them
+    local eventually_what=$1 eventually_last=$((SECONDS + ${RDMAQUOTA_PATIENCE:-300})) eventually_hundredths=2 eventually_pause eventually_output
     shift
-    seen=$(mktemp)
-    until "$@" > "$seen" 2>&1; do
-        if [ $SECONDS -ge $last ]; then
-            not_ok "waiting: $what" "'$*' last printed:" "$(tail -n 20 "$seen")"
-            rm -f "$seen"
+    eventually_output=$(mktemp)
+    until "$@" > "$eventually_output" 2>&1; do
+        if [ $SECONDS -ge $eventually_last ]; then
+            not_ok "waiting: $eventually_what" "'$*' last printed:" "$(tail -n 20 "$eventually_output")"
+            rm -f "$eventually_output"
             return 1
         fi
-        printf -v interval '0.%02d' $hundredths
-        pause "$interval"
-        [ $hundredths -ge 50 ] || hundredths=$((hundredths * 3 / 2 + 1))
+        printf -v eventually_pause '0.%02d' $eventually_hundredths
+        pause "$eventually_pause"
+        [ $eventually_hundredths -ge 50 ] || eventually_hundredths=$((eventually_hundredths * 3 / 2 + 1))
     done
-    rm -f "$seen"
+    rm -f "$eventually_output"
 }
 
 # prints WANTED COMMAND...: whether COMMAND prints WANTED; a condition for `eventually`

@@ -118,7 +118,7 @@ class Page:
     def text(self):
         return self.now("document.body.innerText") or ""
 
-    def wait(self, expression, seconds=10.0):
+    def wait(self, expression, seconds=300.0):
         """How long it took until this was true; None: too long."""
         begin = time.monotonic()
         while time.monotonic() - begin < seconds:
@@ -134,7 +134,7 @@ class Page:
         except RuntimeError:
             return None
 
-    def wait_for(self, text, seconds=10.0):
+    def wait_for(self, text, seconds=300.0):
         return self.wait(f"document.body.innerText.includes({json.dumps(text)})", seconds)
 
     def work_ms(self):

@@ -189,10 +189,10 @@ wait $first
 # Who is done first uncharges what it held: four are made at least, or more, never more than four at a time.
 made=$(cat one two | awk '{ sum += $2 } END { print sum }')
 is "two that create slowly share four QPs" "$([ "$made" -ge 4 ] && echo shared)" shared
-knob delay_ms 60000 create_qp
+knob delay_ms 600000 create_qp
 "$programs/verbs_objects" -d mlx5_0 rc=1 > killed 2>&1 &
 victim=$!
-for _ in $(seq 100); do [ "$(usage_of qp)" = 1 ] && break; sleep 0.05; done
+eventually "a creation under way is charged" prints 1 usage_of qp
 is "a creation under way is charged" "$(usage_of qp)" 1
 knob delay_ms 0 create_qp
 kill -9 $victim

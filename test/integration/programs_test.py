@@ -18,7 +18,7 @@ import threading
 import time
 
 ADDRESS = "192.168.77.1"
-SECONDS = 150  # for one run; it takes one or two, and many more on a busy host
+SECONDS = 300  # for one run; it takes one or two, and many more on a busy host
 PAIRS_AT_ONCE = 2
 
 # name, server, client; PORT becomes a free TCP port of the pair's own, unless it has a fixed one. `cm`: the server
@@ -153,13 +153,13 @@ class Report:
 
 
 def attempt(pair, directory, port, limit=None):
-    """perftest's two sides miss each other through librdmacm now and then (REJECTED, no listener), before anything is
-    asked for that could be denied. rping's server, once it knows that the client has gone (state 10), now and then fails
+    """The two sides of perftest and of qperf miss each other through librdmacm now and then (a rejection, no listener), before
+    anything is asked for that could be denied. rping's server, once it knows that the client has gone (state 10), now and then fails
     nevertheless, by the requests that are flushed then."""
-    for _ in range(3):
+    for _ in range(10):
         run = Run(pair, directory, port, limit)
         ended = any(run.ends) and "RDMA_READ_ADV state 10" in run.text
-        if run.denied() or ("REJECTED; error: 8" not in run.text and not ended):
+        if run.denied() or run.passed() or not (ended or "REJECTED" in run.text.upper()):
             break
     return run
 

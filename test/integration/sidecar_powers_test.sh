@@ -26,12 +26,9 @@ sidecar_with() {
     unshare --mount --propagation slave \
         setpriv --no-new-privs --inh-caps -all --bounding-set "${set,,}" rdmaquotad 2>> sidecar.log &
     sidecar=$!
-    for _ in $(seq 600); do
-        grep -q -e 'sees what' -e 'not seen' sidecar.log && return
-        sleep 0.05
-    done
-    not_ok "a sidecar with $*" "$(cat sidecar.log)"
+    eventually "a sidecar with $* has said what it sees" has_begun
 }
+has_begun() { contains sidecar.log 'sees what' || contains sidecar.log 'not seen'; }
 policy <<< 'version = 1
 [tenant.default]
 backstop = "/sidecar"

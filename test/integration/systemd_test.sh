@@ -25,17 +25,14 @@ make_group
 rm -f /bin/kill
 
 shown() { systemctl show --value -p "$1" rdmaquotad; }
-# until_is PROPERTY VALUE: within a minute
-until_is() {
-    for _ in $(seq 300); do [ "$(shown "$1")" = "$2" ] && return; sleep 0.2; done
-    not_ok "$1 is $2" "$(systemctl status --no-pager rdmaquotad)"
-}
+# until_is PROPERTY VALUE
+until_is() { eventually "$1 of rdmaquotad is $2" prints "$2" shown "$1"; }
 # journal [OPTION...]: what rdmaquotad has told, one line each, in sidecar.log
 journal() { journalctl -q --no-pager -o cat -u rdmaquotad "$@" > sidecar.log; }
-# await_journal TEXT: within half a minute
-await_journal() {
-    for _ in $(seq 150); do journal; grep -q -F -e "$1" sidecar.log && return; sleep 0.2; done
-    not_ok "waiting for '$1'" "$(tail -n 5 sidecar.log)"
+await_journal() { eventually "the journal has '$1'" journal_has "$1"; }
+journal_has() {
+    journal
+    contains sidecar.log "$1"
 }
 
 cat > /etc/rdmaquota/rdmaquota.toml << 'END'
@@ -72,7 +69,7 @@ await_journal "bypass_ended: pid $program "
 
 sed -i 's/hca_object = 40/hca_object = 41/' /etc/rdmaquota/rdmaquota.toml
 succeeds "reload, when the policy has changed" systemctl reload rdmaquotad
-for _ in $(seq 50); do [ "$(limit_of ah)" = 41 ] && break; sleep 0.2; done
+eventually "the limit is 41" prints 41 limit_of ah
 is "puts it in force" "$(limit_of ah)" 41
 
 # --- tenants -----------------------------------------------------------------------------------------
@@ -90,9 +87,9 @@ succeeds "the policy's unit puts tenants in force" systemctl reload rdmaquota
 # Waiting for a unit takes D-Bus, which not every node has.
 systemd-run --quiet --unit rdma-job-1 --property="StandardOutput=file:$work/job" \
     --property="StandardError=file:$work/job.err" "$programs/verbs_objects" rc=9
-for _ in $(seq 100); do grep -q 'rc:' job 2> /dev/null && break; sleep 0.1; done
+eventually "the unit's program has ended" contains job rc:
 has "a program of a unit is held to its tenant's limit" "$(cat job.err)" "tenant job uses 5 of 5"
-systemd-run --quiet --unit rdma-job-2 sleep 600
+systemd-run --quiet --unit rdma-job-2 sleep infinity
 has "which names the unit" "$(rdmaquota which --pid "$(systemctl show --value -p MainPID rdma-job-2)")" \
     "tenant job: match 1 of tenant job, unit rdma-job-*.service"
 systemctl stop rdma-job-2
@@ -147,7 +144,7 @@ last_denial() {
     journalctl -q -o cat --output-fields=RDMAQUOTA_TENANT,RDMAQUOTA_DEVICE,RDMAQUOTA_RESOURCE RDMAQUOTA_KIND=denied |
         tail -n 3 | sort | xargs
 }
-for _ in $(seq 50); do [ "$(last_denial)" != "default hca_object rxe0" ] || break; sleep 0.2; done
+eventually "the denial is in the journal" prints "default hca_object rxe0" last_denial
 is "a denial is in systemd's journal, by fields" "$(last_denial)" "default hca_object rxe0"
 rdmaquota repair --new > /dev/null
 is "a new ledger does not have it" "$(rdmaquota events --kind denied --tenant default | wc -l)" 0

@@ -2,8 +2,12 @@
 import json
 import os
 import re
+import select
 import socket
-import time
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+from waiting import eventually  # noqa: E402
 
 SAFE = {"content-security-policy": "frame-ancestors 'none'", "x-frame-options": "DENY", "x-content-type-options": "nosniff",
         "referrer-policy": "no-referrer", "cache-control": "no-store", "cross-origin-resource-policy": "same-origin"}
@@ -22,7 +26,7 @@ class Reply:
 
 def raw(node, data, whole=False):
     """What comes back; nothing when the connection is only closed. `whole`: nothing more will be sent."""
-    with socket.create_connection(("127.0.0.1", node.port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", node.port), timeout=300) as client:
         got = b""
         try:
             client.sendall(data)
@@ -144,25 +148,19 @@ def garbage(check, node, root):
 
 
 def crowds(check, node, root):
-    idle = [socket.create_connection(("127.0.0.1", node.port), timeout=5) for _ in range(60)]
+    idle = [socket.create_connection(("127.0.0.1", node.port), timeout=300) for _ in range(60)]
     for i, client in enumerate(idle):
         client.sendall(b"GET / HT"[:i % 8])
-    begin = time.monotonic()
     reply = root.get("state")
-    took = time.monotonic() - begin
-    check("60 connections that say nothing keep nobody from the page", reply.status == 200 and took < 5, (took, reply))
+    gone = select.select(idle, [], [], 0)[0]
+    check("60 connections that say nothing keep nobody from the page, nor have to go for that", reply.status == 200 and not gone, reply)
     more = []
     for _ in range(100):
-        more.append(socket.create_connection(("127.0.0.1", node.port), timeout=5))
-    begin = time.monotonic()
-    reply = Reply(b"")
-    while reply.status != 200 and time.monotonic() - begin < 20:
-        reply = root.get("state")
-        time.sleep(0.2)
-    check("nor do more than it takes, for long", reply.status == 200 and time.monotonic() - begin < 20, reply)
+        more.append(socket.create_connection(("127.0.0.1", node.port), timeout=300))
+    check("nor do more than it takes, for ever", eventually(lambda: root.get("state").status == 200))
     for client in idle + more:
         client.close()
-    unread = [socket.create_connection(("127.0.0.1", node.port), timeout=5) for _ in range(20)]
+    unread = [socket.create_connection(("127.0.0.1", node.port), timeout=300) for _ in range(20)]
     for client in unread:
         client.sendall(f"GET /chart.min.js HTTP/1.1\r\nHost: 127.0.0.1:{node.port}\r\n\r\n".encode())
     check("nor do those who do not read", root.get("state").status == 200)

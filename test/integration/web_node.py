@@ -36,7 +36,7 @@ class Node:
         notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         path = f"{self.work}/notify"
         notify.bind(path)
-        notify.settimeout(30)
+        notify.settimeout(300)
         with open(self.log, "ab") as log:
             self.sidecar = subprocess.Popen([f"{self.build}/tools/rdmaquotad/rdmaquotad", "--policy", f"{self.work}/policy.toml"],
                                             stderr=log, env=dict(self.environment, NOTIFY_SOCKET=path))
@@ -47,14 +47,14 @@ class Node:
 
     def stop(self):
         self.sidecar.terminate()
-        return self.sidecar.wait(20)
+        return self.sidecar.wait(300)
 
     def run(self, *words, user=None):
         """rdmaquota; as this uid and its own group."""
         program = [self.cli]
         if user:  # who need not reach the build
             program = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", shutil.copy(self.cli, self.work)]
-        return subprocess.run([*program, *words], env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run([*program, *words], env=self.environment, capture_output=True, text=True, timeout=300, check=False)
 
     def address(self, user=None):
         return self.run("web", user=user).stdout.strip()

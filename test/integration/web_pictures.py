@@ -70,7 +70,7 @@ def pictures(build, images):
         page = browser.page()
         page.call("Page.addScriptToEvaluateOnNewDocument", source=NAMED.replace("USERS", json.dumps(USERS)).replace("DIRECTORY", node.directory))
         opened(browser, node, page=page)
-        page.wait_for("denied since", 10)
+        page.wait_for("denied since")
         for name, place, look in LOOKS:
             page.look(**look)
             visit(page, place)

@@ -1,5 +1,10 @@
 """What there is to see on the page in its tests, and looking at it."""
+import os
+import sys
 import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+from waiting import eventually  # noqa: E402, F401
 
 GIB = 1 << 30
 
@@ -39,13 +44,6 @@ match = [{ user = "nobody" }]
 """
 
 
-def eventually(condition, seconds=10):
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.1)
-    return condition()
-
-
 def populate(node):
     """What the pictures show: mlx5_0 is full, mostly by physics/atlas."""
     train, evaluate, cms, astro, bio = (node.crowd() for _ in range(5))
@@ -66,26 +64,26 @@ def opened(browser, node, user=None, page=None):
     page = page or browser.page()
     page.look()
     page.go(node.address(user))
-    return page if page.wait("Number(document.documentElement.dataset.updates) >= 1", 20) is not None else page
+    return page if page.wait("Number(document.documentElement.dataset.updates) >= 1") is not None else page
 
 
 def updated(page, number=1):
     """After so many more updates of what it shows, which begin at once."""
     for _ in range(number):
         page.value("window.before = Number(document.documentElement.dataset.updates), document.dispatchEvent(new Event('visibilitychange'))")
-        page.wait("Number(document.documentElement.dataset.updates) > window.before", 20)
+        page.wait("Number(document.documentElement.dataset.updates) > window.before")
 
 
 def visit(page, place):
     page.value(f"delete document.documentElement.dataset.place, location.hash = {place!r}")
-    return page.wait(f"document.documentElement.dataset.place === {place!r}", 20)
+    return page.wait(f"document.documentElement.dataset.place === {place!r}")
 
 
 WATCH = """
     window.seen = {};
     window.watcher = new MutationObserver(() => {
         for (const [name, text] of Object.entries(window.wanted))
-            if (!(name in window.seen) && document.body.innerText.includes(text)) window.seen[name] = Date.now();
+            if (!(name in window.seen) && document.body.innerText.includes(text)) window.seen[name] = Number(document.documentElement.dataset.updates);
     });
     window.watcher.observe(document.body, {subtree: true, childList: true, characterData: true});
     window.wanted = WANTED; window.seen = {}; true
@@ -93,11 +91,9 @@ WATCH = """
 
 
 def delay(page, name, text, change):
-    """Milliseconds between `change` and when the page says this, by the page itself; None: not within 20 s."""
+    """How many updates of the page after `change` it says this, as it counts them itself."""
     page.value(WATCH.replace("WANTED", f"{{{name}: {text!r}}}"))
-    begin = time.time() * 1000
+    begin = page.value("Number(document.documentElement.dataset.updates)")
     change()
-    page.wait(f"'{name}' in window.seen", 20)
-    seen = page.value(f"window.seen.{name} ?? null")
-    page.value("window.watcher.disconnect()")
-    return None if seen is None else seen - begin
+    page.wait(f"'{name}' in window.seen")
+    return page.value(f"window.seen.{name}") - begin

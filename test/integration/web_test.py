@@ -38,14 +38,13 @@ def check(name, condition, seen=""):
 def live(browser, node):
     crowds = populate(node)
     train, cms, astro = crowds
-    time.sleep(1)
     astro.do("deny astro mlx5_0 cq=200")
     page = opened(browser, node)
-    check("the page opens by the address that rdmaquota web prints", page.wait_for("What needs attention", 20) is not None,
+    check("the page opens by the address that rdmaquota web prints", page.wait_for("What needs attention") is not None,
           page.text())
     check("the address then has neither token nor secret", page.value("location.href") == f"http://127.0.0.1:{node.port}/#/",
           page.value("location.href"))
-    page.wait_for("is full", 10)
+    page.wait_for("is full")
     text = page.text()
     check("it says which device is full, of what, and what that means", "mlx5_0 is full: 5,500 of 5,500 qp" in text
           and "Every program that wants another fails now" in text, text)
@@ -57,17 +56,17 @@ def live(browser, node):
     check("one cause is one alert", "Within that: physics 4,944 of 5,000" in text and text.count("mlx5_0 is full") == 1
           and "Tenant physics" not in text, text)
     check("a soft limit has its command", "rdmaquota set astro mlx5_0 qp=520 --soft" in text, text)
-    check("a denial is there with what helps", page.wait_for("set astro mlx5_0 cq=201", 10) is not None, page.text())
+    check("a denial is there with what helps", page.wait_for("set astro mlx5_0 cq=201") is not None, page.text())
 
     took = delay(page, "denial", "hepsim (pid", lambda: cms.do("deny_share physics/cms mlx5_0 qp=700"))
-    check("a denial is shown within 2 s", took is not None and took < 2000, took)
+    check("a denial is shown by one of the next updates", took <= 3, took)
     check("with its reason, and no limit that would not help", "700 of 700 (its share of what a tenant above may use)" in page.text()
           and "mlx5_0 is full of qp" in page.text() and "--guarantee" not in page.text(), page.text())
     took = delay(page, "again", "denied ×2", lambda: astro.do("again astro mlx5_0 cq=200"))
-    check("so is its repetition", took is not None and took < 2500, took)
-    check("the last minutes' denials are counted", page.wait_for("1 was denied since", 5) is not None, page.text())
+    check("so is its repetition", took <= 3, took)
+    check("the last minutes' denials are counted", page.wait_for("1 was denied since") is not None, page.text())
     took = delay(page, "limit", "of 7,777", lambda: node.run("set", "node", "mlx5_1", "qp=7777"))
-    check("a limit's change is shown within 2 s", took is not None and took < 2000, took)
+    check("a limit's change is shown by one of the next updates", took <= 3, took)
     node.run("set", "node", "mlx5_1", "qp=6000")
     return page, train
 
@@ -93,11 +92,11 @@ def places(node, page, train):
           and any(address.endswith(f"&pid={train.pid}") for address in page.requests), page.requests[-9:])
     check("with what may have been denied to it", f"rdmaquota explain --pid {train.pid}" in page.text() and "gpt_eval" not in page.text(), page.text())
     visit(page, "#/tenant/physics")
-    page.wait("document.querySelectorAll('details tbody tr').length > 1", 10)
+    page.wait("document.querySelectorAll('details tbody tr').length > 1")
     check("the trend of an inner tenant is the sum of those below", "4,944" in page.value("document.querySelector('details').textContent"),
           page.value("document.querySelector('details').textContent"))
     visit(page, "#/node")
-    check("what doctor finds is there", page.wait_for("policy-4 is in force", 30) is not None, page.text())
+    check("what doctor finds is there", page.wait_for("policy-4 is in force") is not None, page.text())
     check("and what the sidecar does not see", "What the sidecar does not see" in page.text(), page.text())
 
 
@@ -106,7 +105,7 @@ def as_user(browser, node):
         return
     node.run("set", "default", "mlx5_0", "qp=50")
     page = opened(browser, node, user=65534)
-    check("a user sees what is left of its own limit", page.wait("/36 of \\d+/.test(document.body.innerText)", 10) is not None
+    check("a user sees what is left of its own limit", page.wait("/36 of \\d+/.test(document.body.innerText)") is not None
           and " free" in page.text() and "is full" not in page.text(), page.text())
     node.run("unset", "default", "mlx5_0", "qp")
 
@@ -179,16 +178,16 @@ def ordinary():
 
 def restarted(node, page):
     check("the sidecar ends in order", node.stop() == 0, node.said())
-    check("the page says that nobody answers", page.wait_for("No answer from rdmaquotad", 10) is not None, page.text())
+    check("the page says that nobody answers", page.wait_for("No answer from rdmaquotad") is not None, page.text())
     node.start()
-    check("after a new start its address is no longer good", page.wait_for("This page needs an address with a token", 10) is not None,
+    check("after a new start its address is no longer good", page.wait_for("This page needs an address with a token") is not None,
           page.text())
     page.value("location.hash = '#/tenant/astro', true")
     page.wait("localStorage.getItem('wanted') === '#/tenant/astro'")
     page.go(node.address())
-    check("and a new one is, and leads to what was wanted", page.wait_for("Tenant astro", 10) is not None, page.text())
+    check("and a new one is, and leads to what was wanted", page.wait_for("Tenant astro") is not None, page.text())
     page.go(node.address() + "#/events")
-    check("an address may say what it is for", page.wait_for("The newest first", 10) is not None
+    check("an address may say what it is for", page.wait_for("The newest first") is not None
           and page.value("location.href") == f"http://127.0.0.1:{node.port}/#/events", page.text())
     node.set_policy(POLICY, web="all")
     page.value("localStorage.clear(), true")
@@ -196,10 +195,10 @@ def restarted(node, page):
     check("with web = \"all\" there is no token", eventually(lambda: node.address() == open_to_all), node.address())
     page.go(node.address())
     page.value("location.reload(), true")
-    check("and everyone may look", page.wait_for("What needs attention", 10) is not None and page.wait_for("All tenants", 10) is not None,
+    check("and everyone may look", page.wait_for("What needs attention") is not None and page.wait_for("All tenants") is not None,
           page.text())
     node.set_policy(POLICY, port=0)
-    page.wait_for("No answer from rdmaquotad", 10)
+    page.wait_for("No answer from rdmaquotad")
     without = node.run("web")
     check("without web_port there is no page, and rdmaquota web says how to get one",
           without.returncode == 1 and "write web_port = 9838 below [sidecar]" in without.stderr
@@ -277,7 +276,7 @@ def kernel():
         page.look()
         page.call("Page.addScriptToEvaluateOnNewDocument", source=ADDED.replace("MORE", json.dumps(MORE)))
         page.go(node.address())
-        page.wait_for("goes around the quota", 20)
+        page.wait_for("goes around the quota")
         text = page.text()
         check("who goes around the library is named, with what to write", "Process <b>raw</b> (pid 4711) of tenant astro goes around the quota on mlx5_0"
               in text and "qp 1,200 in the kernel, 3 charged" in text and 'guard = "deny"' in text, text)
@@ -293,7 +292,7 @@ def kernel():
         check("the node's page has bypasses and coverage", "<b>raw</b> (pid 4711)" in text and "sees all that the kernel makes" in text, text)
         visit(page, "#/tenant/astro/pid/4711")
         check("a link to who goes around leads to what is known of it",
-              page.wait_for("goes around the quota on mlx5_0: qp 1,200 in the kernel", 10) is not None and "no device open" not in page.text(), page.text())
+              page.wait_for("goes around the quota on mlx5_0: qp 1,200 in the kernel") is not None and "no device open" not in page.text(), page.text())
         visit(page, "#/tenant/bio")
         check("a tenant's page has its churn only", "2,100.5" in page.text() and "0.4" not in page.text(), page.text())
         check("nor is there an error here", page.errors == [], page.errors)
@@ -315,12 +314,12 @@ def contained():
         with open(f"/proc/{crowd.pid}/task/{crowd.pid}/children", encoding="ascii") as children:
             pid = int(children.read())
         page = opened(browser, node)
-        check("a container's process has the node's pid, and its user", page.wait_for(f"boxed (pid {pid}, {user}) with 1,500", 10) is not None, page.text())
-        check("its denial has the container's, and leads nowhere", page.wait_for(f"boxed (pid 1 of a container, {user})", 5) is not None
+        check("a container's process has the node's pid, and its user", page.wait_for(f"boxed (pid {pid}, {user}) with 1,500") is not None, page.text())
+        check("its denial has the container's, and leads nowhere", page.wait_for(f"boxed (pid 1 of a container, {user})") is not None
               and page.value("document.querySelectorAll('a[href$=\"pid/1\"], a[href$=\"pid/null\"]').length") == 0, page.text())
         check("nothing is offered for the node's pid 1", "pid 1)" not in page.text() and "kill 1\n" not in page.text(), page.text())
         visit(page, f"#/tenant/astro/pid/{pid}")
-        check("the link leads to it", page.wait_for("1 in its container", 10) is not None and "boxed" in page.text(), page.text())
+        check("the link leads to it", page.wait_for("1 in its container") is not None and "boxed" in page.text(), page.text())
         check("with its cgroup", "Cgroup" in page.text(), page.text())
     finally:
         browser.end()
@@ -346,7 +345,7 @@ def many():
         crowd.do("as many", *(f"charge {name} mlx5_{device} qp={1 + i % 990} cq=9 mr=7 mr_bytes=4096000 pd=1"
                               for i, name in enumerate(tenants) for device in range(8)))
         page = opened(browser, node)
-        page.wait_for("mlx5_7", 30)
+        page.wait_for("mlx5_7")
         for place in ("#/", "#/tenants", "#/device/mlx5_3", "#/tenant/group03%2Fteam077"):
             visit(page, place)
             took = work_of(page)

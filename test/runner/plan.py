@@ -7,7 +7,7 @@ from suites import CACHE
 LAST_TIMES = f"{CACHE}/suite-seconds.json"  # seconds that each suite took when it last passed on this machine
 BOOT_SECONDS = 25
 GUEST_SECONDS = 240  # suites share a guest until they take about that long: two lanes are then busy to the end
-LANES = 2
+LANES = int(os.environ.get("RDMAQUOTA_LANES", 2))
 
 
 def last_times():

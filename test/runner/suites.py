@@ -19,13 +19,13 @@ HANDED_ON = ("RDMAQUOTA_TIER", "RDMAQUOTA_LONG", "RDMAQUOTA_SEED", "RDMAQUOTA_ST
 class Suite:
     name: str
     tier: str     # default, all, named
-    where: str    # host, own, or a guest that suites share: devices and number of CPUs
+    where: str    # host, beside, own, or a guest that suites share: devices and number of CPUs
     seconds: float
     purpose: str
 
     @property
     def shares_guest(self):
-        return self.where not in ("host", "own")
+        return self.where not in ("host", "beside", "own")
 
 
 def read_table():
