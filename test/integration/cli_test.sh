@@ -352,7 +352,7 @@ check "history without the sidecar says who keeps it" refuses 1 "systemctl start
 follower=$!
 wait_for() {
     local i
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 3000; i++)); do
         grep -q "$1" followed && return
         sleep 0.1
     done
@@ -468,7 +468,7 @@ fi
 
 started() {
     local i
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 3000; i++)); do
         [[ -e $1 ]] && return
         sleep 0.05
     done
@@ -490,7 +490,7 @@ os.execvp(sys.argv[1], sys.argv[1:])" \
 done
 check "run cleans up after signals" no_run_is_left
 
-try "$rdmaquota" run -- sh -c 'sleep 3 >/dev/null 2>&1 & echo left'
+try "$rdmaquota" run -- sh -c 'sleep 60 >/dev/null 2>&1 & echo left'
 check "run does not wait for what goes on in the background" test "$status" -eq 0 -a "$(cat out)" = left
 check "and says where its directory is" grep -q "live on under its limits; remove $XDG_RUNTIME_DIR/rdmaquota-run" err
 check "and keeps it" bash -c "! [[ -z \$(ls -A '$XDG_RUNTIME_DIR') ]]"
@@ -756,7 +756,7 @@ maps = [mmap.mmap(file.fileno(), 1 << 40, mmap.MAP_PRIVATE, mmap.PROT_READ | als
 print("mapped", flush=True)
 time.sleep(1000)' >mapped 2>&1 &
 hostile=$!
-for _ in {1..100}; do
+for _ in {1..3000}; do
     [[ -s mapped ]] && break
     sleep 0.1
 done
@@ -829,7 +829,7 @@ hold() {
     "$ledger_user" rxe0 qp=3 <held >/dev/null &
     holder=$!
     exec 7>held
-    for ((i = 0; i < 100; i++)); do "$rdmaquota" show | grep -q ledger_user && break; sleep 0.1; done
+    for ((i = 0; i < 3000; i++)); do "$rdmaquota" show | grep -q ledger_user && break; sleep 0.1; done
 }
 try "$rdmaquota" repair
 check "repair of a good ledger" says "nothing to repair"

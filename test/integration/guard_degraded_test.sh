@@ -10,13 +10,15 @@ set -u
 . "$here/guard.sh"
 # A sidecar that has just begun may answer late.
 doctor_says() {
-    local said
-    for _ in $(seq 60); do said=$(rdmaquota doctor | grep -F ' guard') && [[ $said == *"does not answer"* ]] || break; done
+    local said=''
+    eventually "the sidecar answers doctor" doctor_has_answer
     echo "$said"
 }
 guard_policy deny 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null
 has "doctor says that no sidecar runs" "$(doctor_says)" "the policy asks for it, but no rdmaquotad answers"
+
+doctor_has_answer() { said=$(rdmaquota doctor | grep -F ' guard') && [[ $said != *"does not answer"* ]]; }
 
 # without NAME WORDS COMMAND...: a sidecar that is started by COMMAND has no guard, and says why in WORDS
 without() {
@@ -28,7 +30,7 @@ without() {
     is "there is no guard" "$(state)" off
     has "the command says why" "$(rdmaquota guard)" "$2"
     has "so does doctor" "$(doctor_says)" "the kernel has none"
-    "$programs/raw_uverbs" ioctl 10 < <(sleep 60) > held 2>&1 &
+    "$programs/raw_uverbs" ioctl 10 < forever > held 2>&1 &
     holder=$!
     # Other pids cannot be told from a pid namespace of its own.
     if [[ $1 != *namespace* ]]; then

@@ -93,7 +93,6 @@ hidden "$programs/dv_objects" -d "$device" devx=5:0x912 umem=3
 is "objects of a driver's own are none" "$out, $(counted default hca_object)" "devx: 5 of 5 umem: 3 of 3, $have"
 part
 
-mount -t debugfs debugfs /sys/kernel/debug 2> /dev/null
 rdmaquota set "$device" mr=4 > /dev/null
 followed
 request open_qp=1 rc=5

@@ -10,7 +10,6 @@ set -u
 # shellcheck source=test/integration/guard.sh
 . "$here/guard.sh"
 seconds=${RDMAQUOTA_SECONDS:-10}
-mount -t debugfs debugfs /sys/kernel/debug 2> /dev/null
 grep -qE "\((full|lazy)\)" /sys/kernel/debug/sched/preempt || echo full > /sys/kernel/debug/sched/preempt
 has "this kernel preempts threads in the kernel" "$(sed -E 's/\((full|lazy)\)/preempts/' /sys/kernel/debug/sched/preempt)" preempts
 
@@ -47,7 +46,7 @@ all_rounds
 "$programs/map_reader" &
 reader=$!
 all_rounds
-"$programs/verbs_objects" odp=200:65536 wait < <(sleep 600) > held 2>&1 &
+"$programs/verbs_objects" odp=200:65536 wait < forever > held 2>&1 &
 holder=$!
 waits_or_ends held $holder
 has "on-demand MRs that are made meanwhile are as many as asked for" "$(cat held)" "odp: 200 of 200"

@@ -9,6 +9,7 @@ set -u
 # shellcheck source=test/integration/guard.sh
 . "$here/guard.sh"
 rounds=${RDMAQUOTA_ROUNDS:-12}
+RANDOM=${RDMAQUOTA_SEED:-$RANDOM}
 
 guard_policy deny 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null
@@ -76,14 +77,14 @@ most=0 together=''
 for _ in $(seq "$rounds"); do
     jobs=()
     for i in 1 2 3; do
-        "$programs/around" threads 10 < <(sleep 600) > "many.$i" &
+        "$programs/around" threads 10 < forever > "many.$i" &
         jobs+=($!)
     done
     until [ "$(grep -l waiting many.? | wc -l)" = 3 ]; do
         now=$(pds)
         [ "$now" -le $most ] || most=$now
     done
-    together+="$(sed -n 's/^pd: \([0-9]*\) .*/\1/p' many.? | paste -sd+ | bc) "
+    together+="$(($(sed -n 's/^pd: \([0-9]*\) .*/\1/p' many.? | paste -sd+))) "
     kill "${jobs[@]}"
     for i in "${jobs[@]}"; do wait "$i"; done 2> /dev/null
     rm many.?
@@ -138,7 +139,7 @@ has "who asks for too much gets nothing" "$(cat large)" "
 has "and is in nobody's way" "$(cat small)" " made, 0 refused"
 
 # Others' locks of the device file are nobody's use of it.
-"$programs/around" locked 2 < <(sleep 100) > locks 2>&1 &
+"$programs/around" locked 2 < forever > locks 2>&1 &
 keeper=$!
 waits locks
 rdmaquota set "$device" hca_handle=2 > /dev/null
@@ -158,9 +159,9 @@ rdmaquota unset "$device" hca_handle > /dev/null
 # When the guard begins again: what it does not know yet. A thread from before is spared once.
 rdmaquota guard off > /dev/null
 # shellcheck disable=SC2016 # expanded by the inner shell
-sh -c 'kill -STOP $$; exec "$0" unread 10' "$programs/raw_uverbs" < <(sleep 600) > earlier 2>&1 &
+sh -c 'kill -STOP $$; exec "$0" unread 10' "$programs/raw_uverbs" < forever > earlier 2>&1 &
 earlier=$!
-"$programs/raw_uverbs" ioctl 8 < <(sleep 600) > many 2>&1 &
+"$programs/raw_uverbs" ioctl 8 < forever > many 2>&1 &
 many=$!
 waits many
 guard_policy deny 10 > policy.toml
@@ -192,7 +193,7 @@ is "until there is room" "$out" "pd: 5 of 10 EDQUOT"
 for _ in $(seq "$rounds"); do
     "$programs/around" threads 8 < /dev/null > many.1 &
     victim=$!
-    sleep 0.0$((RANDOM % 10))
+    pause 0.0$((RANDOM % 10))
     kill -9 $victim
     wait $victim 2> /dev/null
 done

@@ -14,7 +14,7 @@ ask_for() { "$work/raw_uverbs" ioctl "$1" < /dev/null 2>&1 | head -n 1; }
 ask_as() { (become "$1" "$work/raw_uverbs" ioctl "$2") < /dev/null 2>&1 | head -n 1; }
 # hold N: around the library, until `drop`
 hold() {
-    "$work/raw_uverbs" ioctl "$1" < <(sleep 120) > held 2>&1 &
+    "$work/raw_uverbs" ioctl "$1" < forever > held 2>&1 &
     holder=$!
     waits held
 }
@@ -48,9 +48,10 @@ settings
 
 # --- events
 # event_of OPTION...: the last such event, which may come a moment later
+has_event() { event=$(rdmaquota events --json "$@" | tail -n 1) && [ "$event" ]; }
 event_of() {
     local event=''
-    for _ in $(seq 50); do event=$(rdmaquota events --json "$@" | tail -n 1) && [ "$event" ] && break; sleep 0.2; done
+    eventually "an event of $*" has_event "$@"
     echo "$event"
 }
 known become 65534
@@ -95,7 +96,7 @@ mkdir -p $job
 # shellcheck disable=SC2016 # expanded by the inner shell
 in_job() { exec sh -c 'echo $$ > "$0/cgroup.procs" && exec setpriv --reuid=1 --regid=1 --clear-groups "$@"' $job "$@"; }
 rdmaquota slurm begin 7 --user daemon --account physics > /dev/null
-in_job "$work/raw_uverbs" ioctl 0 < <(sleep 600) > known 2>&1 &
+in_job "$work/raw_uverbs" ioctl 0 < forever > known 2>&1 &
 opener=$!
 waits known
 followed
@@ -115,8 +116,7 @@ match = [{ user = "nobody" }]
 mode = "off"
 END
 rdmaquota reload policy.toml > /dev/null
-# The sidecar follows the policy within a second, when it has a processor.
-for _ in $(seq 20); do [ "$(ask_as 65534 8)" != "pd: 8 of 8" ] || break; sleep 0.5; done
+eventually "the sidecar follows the policy" prints "pd: 8 of 8" ask_as 65534 8
 is "a tenant whose mode is off is exempt, also from the node's limit" "$(ask_as 65534 8)" "pd: 8 of 8"
 is "others are not" "$(ask_for 8)" "pd: 2 of 8 EDQUOT"
 rdmaquota guard off > /dev/null

@@ -52,9 +52,9 @@ forged() {
     made cat 240 > /dev/null  # so that its share is 250
     sleep 11                # until that it asked for them is forgotten
     forge "$1"
-    sleep 1.5
+    looks_pass
     got=$(made ann 400)
-    sleep 1.5
+    looks_pass
     got=$(made ann 400)
     echo >&$keys
     exec {keys}>&-

@@ -15,7 +15,7 @@ die() { kill -9 "$sidecar"; wait "$sidecar" 2> /dev/null; }
 # Makes what is pinned look like another version's.
 age() { mv "$(find $pins -mindepth 1 -maxdepth 1 | head -n 1)" $pins/another; }
 looks() { /usr/sbin/bpftool prog | grep -c ' name on_ioctl'; }
-until_no_looks() { for _ in $(seq 50); do [ "$(looks)" != 0 ] || return; sleep 0.1; done; }
+until_no_looks() { eventually "no program of the guard is left" prints 0 looks; }
 
 guard_policy deny 5 > policy.toml
 cat >> policy.toml << 'END'
@@ -41,7 +41,7 @@ is "once the sidecar says that it is ready, the limits hold" "$(/usr/bin/python3
 # --- a successor of the same version
 start_sidecar
 guard_is deny
-"$programs/around" again 10 < <(until [ -e go ]; do sleep 0.1; done; echo; sleep 1; echo) > poisoned 2>&1 &
+"$programs/around" again 10 < <(until [ -e go ]; do pause 0.1; done; echo; pause 1; echo) > poisoned 2>&1 &
 poisoned=$!
 waits poisoned
 is "what was made around it counts" "$(counted default pd)" 6
@@ -55,9 +55,9 @@ succeeds "without a sidecar a limit can be set" rdmaquota set "$device" pd=8
 is "and holds" "$(ask_for 10)" "pd: 2 of 10 EDQUOT"
 mkdir -p /sys/fs/cgroup/job1
 succeeds "a tenant can be made" rdmaquota tenant add job1 --user daemon --limit pd=3
-sh -c 'echo $$ > /sys/fs/cgroup/job1/cgroup.procs; exec sleep 1000' &
+sh -c 'echo $$ > /sys/fs/cgroup/job1/cgroup.procs; exec sleep infinity' &
 job=$!
-until grep -q . /sys/fs/cgroup/job1/cgroup.procs; do sleep 0.05; done
+eventually "the job is in its cgroup" grep -q . /sys/fs/cgroup/job1/cgroup.procs
 echo "{\"pid\": $job}" > state
 succeeds "a container can be bound to it" sh -c 'exec rdmaquota tenant bind job1 < state'
 # shellcheck disable=SC2016 # expanded by the inner shell
@@ -76,15 +76,11 @@ until_counted default pd 0
 
 # --- a successor of another version
 hammer() { while [ ! -e enough ]; do ask_for 10; done > hammered; }
-# until_pinning: until something is pinned beside `another`, at most two minutes. Without processes, which would take half of
-# the only CPU from what loads the guard.
-until_pinning() {
-    local there
-    for _ in $(seq 1200); do
-        there=("$pins"/*)
-        [ ${#there[@]} = 1 ] || return
-        sleep 0.1
-    done
+# until_pinning: until something is pinned beside `another`
+until_pinning() { eventually "something is pinned" pinning; }
+pinning() {
+    local there=("$pins"/*)
+    [ ${#there[@]} != 1 ]
 }
 die
 age
@@ -102,7 +98,7 @@ for delay in 0 0.02 0.1 0.3; do
     rdmaquotad 2>> sidecar.log &
     sidecar=$!
     until_pinning
-    sleep $delay
+    pause $delay
     die
     is "killed $delay s after it began to pin, one that refuses is left" "$(ask_for 10), $([ "$(pinned)" -ge 1 ] && echo pinned)" "pd: 5 of 10 EDQUOT, pinned"
     start_sidecar

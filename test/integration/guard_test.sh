@@ -21,7 +21,7 @@ for _ in $(seq 600); do steps+=(rc=4 mr=2:900000 drop=rc drop=mr sleep=1); done
 chmod 666 /dev/infiniband/uverbs0
 (become 65533 "$work/objects" "${steps[@]}") > bystander 2>&1 &
 bystander=$!
-until grep -q mr: bystander; do sleep 0.05; done
+eventually "the bystander has begun" contains bystander mr:
 own_pds=$(kernel_pds)  # with its one
 # A program that is older than the guard, and holds two PDs, a CQ, an MR and an SRQ.
 mkfifo early
@@ -114,11 +114,11 @@ try "$objects" ctx=1 rc=3 mr=1:1000000
 has "also by others" "$(xargs <<< "$out")" "rc: 3 of 3"
 is "and nothing is left in the books" "$(counted default pd) $(counted default qp) $(counted default mr_bytes)" "0 0 0"
 rdmaquota set "$device" pd=7 > /dev/null
-sleep 1
+followed
 try "$programs/raw_uverbs" ioctl 10
-is "a limit that was set holds within a second" "$out" "pd: 7 of 10 EDQUOT"
+is "a limit that was set holds" "$out" "pd: 7 of 10 EDQUOT"
 rdmaquota set "$device" pd=3 > /dev/null
-sleep 1
+followed
 try "$programs/raw_uverbs" ioctl 10
 is "also a lower one" "$out" "pd: 3 of 10 EDQUOT"
 rdmaquota unset "$device" pd > /dev/null
@@ -173,7 +173,7 @@ followed
 try "$programs/raw_uverbs" ioctl 10
 has "the command tells" "$(rdmaquota guard)" "the guard is on: the kernel refuses what exceeds a limit"
 has "what was refused" "$(rdmaquota guard | grep ' pd ' | xargs)" "default $device pd 0 5"
-"$programs/raw_uverbs" ioctl 3 < <(sleep 60) > held 2>&1 &
+"$programs/raw_uverbs" ioctl 3 < forever > held 2>&1 &
 holder=$!
 waits held
 has "show has the kernel's count beside the ledger's" "$(rdmaquota show | grep ' pd ' | xargs)" "$device pd 0 3 5"
@@ -190,7 +190,7 @@ wait "$sidecar" 2> /dev/null
 is "after a kill -9 the kernel keeps it" "$(state)" kept
 try "$programs/raw_uverbs" ioctl 10
 is "and refuses" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
-"$programs/raw_uverbs" ioctl 3 < <(sleep 60) > held 2>&1 &
+"$programs/raw_uverbs" ioctl 3 < forever > held 2>&1 &
 holder=$!
 waits held
 start_sidecar
@@ -314,7 +314,7 @@ try from jobs/2 65534 "$work/raw" ioctl 3
 is "in a cgroup that is known there is room again" "$out" "pd: 3 of 3"
 
 # --- modes
-"$programs/around" again 10 < <(until [ -e go ]; do sleep 0.1; done; echo; sleep 1; echo) > poisoned 2>&1 &
+"$programs/around" again 10 < <(until [ -e go ]; do pause 0.1; done; echo; pause 1; echo) > poisoned 2>&1 &
 poisoned=$!
 waits poisoned
 guard_policy watch 5 > policy.toml
@@ -343,7 +343,7 @@ wait "$sidecar" 2> /dev/null
 rdmaquota guard off > /dev/null
 try "$programs/raw_uverbs" ioctl 10
 is "also without the sidecar" "$out" "pd: 10 of 10"
-for _ in $(seq 50); do [ "$(loaded)" != "$loaded_before" ] || break; sleep 0.1; done
+eventually "its programs leave the kernel" prints "$loaded_before" loaded
 is "and no program of it is in the kernel" "$(loaded)" "$loaded_before"
 # The last of what is done in a guest.
 rdma link delete "$device"

@@ -20,9 +20,9 @@ chmod 666 /dev/infiniband/uverbs0
 
 guard_policy deny 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null
-"$programs/refuser" "$programs/refuser.bpf.o" < <(sleep 600) > refuser 2>&1 &
+"$programs/refuser" "$programs/refuser.bpf.o" < forever > refuser 2>&1 &
 refuser=$!
-for _ in $(seq 200); do grep -q . refuser && break; sleep 0.05; done
+waits refuser
 is "another security module is there before" "$(cat refuser)" waiting
 # A file that no process has while the guard lists what there is.
 mkfifo calls
@@ -75,7 +75,7 @@ try "$programs/around" opens 18000
 is "contexts that are refused leave no room taken" "$out, $(counted default hca_handle)" "pd: 1 of 18000 EDQUOT, 0"
 try "$programs/raw_uverbs" ioctl 3
 is "after which one is opened as ever" "$out" "pd: 3 of 3"
-"$programs/sacrifices" contexts 20 < <(sleep 30) > contexts 2>&1 &
+"$programs/sacrifices" contexts 20 < forever > contexts 2>&1 &
 maker=$!
 waits contexts
 is "nor are they opened by requests that cannot be read" "$(head -n 1 contexts), $(counted default hca_handle)" "killed: 0, 1"
@@ -83,7 +83,7 @@ kill $maker
 wait $maker 2> /dev/null
 until_counted default hca_handle 0
 unset_limit hca_handle
-"$programs/around" opens 17000 < <(sleep 600) > opened 2>&1 &
+"$programs/around" opens 17000 < forever > opened 2>&1 &
 opener=$!
 waits opened
 opened=$(sed -n 's/^pd: \([0-9]*\) of 17000 EDQUOT$/\1/p' opened)
@@ -130,7 +130,7 @@ try "$programs/around" events 17000
 is "files of events fill no table" "$out" "pd: 5 of 17000 EDQUOT"
 
 # --- requests that wait for a page that never comes
-sysctl -qw vm.unprivileged_userfaultfd=1
+echo 1 > /proc/sys/vm/unprivileged_userfaultfd
 cat > policy.toml << 'END'
 version = 1
 [sidecar]
@@ -146,7 +146,7 @@ rdmaquota reload policy.toml > /dev/null
 followed
 become 65534 "$work/stuck" 2000 < /dev/null > unanswered 2>&1 &
 stuck=$!
-for _ in $(seq 600); do [ "$(counted stuck pd)" != 1200 ] || break; sleep 0.1; done
+until_counted stuck pd 1200
 is "threads that are stuck count" "$(counted stuck pd)" 1200
 try "$programs/raw_uverbs" ioctl 10
 is "and are in nobody's way" "$out" "pd: 5 of 10 EDQUOT"
@@ -197,7 +197,8 @@ chmod u+s "$work/other"
 kill -STOP "$sidecar"
 become 65530 "$work/around" become 3 < /dev/null > become 2>&1 &
 becomes=$!
-until grep -q other "/proc/$becomes/comm" 2> /dev/null || ! kill -0 $becomes 2> /dev/null; do sleep 0.1; done
+became() { grep -q other "/proc/$becomes/comm" || ended $becomes; }
+eventually "it becomes the other program" became
 kill -CONT "$sidecar"
 until_counted default pd 3
 is "a program that becomes root's meanwhile is not root's" "$(counted default pd) $(counted root pd)" "3 0"
@@ -212,7 +213,7 @@ until_counted default pd 0
 for user in 65534 65533 65532 65531; do known become $user; done
 try as 65534 "$work/raw_uverbs" ioctl 10
 is "what the tenant above may have" "$out" "pd: 6 of 10 ENOMEM"
-become 65534 "$work/raw_uverbs" ioctl 4 < <(sleep 60) > held 2>&1 &
+become 65534 "$work/raw_uverbs" ioctl 4 < forever > held 2>&1 &
 holder=$!
 waits held
 try as 65533 "$work/raw_uverbs" ioctl 10
@@ -240,7 +241,7 @@ in_job() { # JOB COMMAND...: in place of this shell
 }
 makers=()
 for job in $(seq 2 13); do
-    in_job "$job" "$programs/preempted" pds 3 < <(sleep 60) > "made.$job" 2>&1 &
+    in_job "$job" "$programs/preempted" pds 3 < forever > "made.$job" 2>&1 &
     makers+=($!)
 done
 for job in $(seq 2 13); do waits "made.$job"; done
@@ -254,7 +255,7 @@ wait "$sidecar" 2> /dev/null
 sleep 6
 try in_job 1 "$work/raw_uverbs" ioctl 10
 is "without the sidecar, who is not known has what default may" "$out" "pd: 5 of 10 EAGAIN"
-in_job 1 "$work/raw_uverbs" ioctl 4 < <(sleep 60) > held 2>&1 &
+in_job 1 "$work/raw_uverbs" ioctl 4 < forever > held 2>&1 &
 holder=$!
 waits held
 try in_job 1 "$work/raw_uverbs" ioctl 10

@@ -9,6 +9,9 @@ programs=$1/test/programs
 device=${2:-rxe0}
 work=$(mktemp -d)
 cd "$work" || exit 1
+# What reads from `forever` waits until it is killed.
+mkfifo forever
+exec 5<> forever
 
 # The file by which libibverbs loads the provider, and the directory of the real libraries.
 registration=/etc/libibverbs.d/rdmaquota.driver

@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "test/waiting.hpp"
 #include "tools/rdmaquotad/kernel/kernel_watch.hpp"
 
 using namespace rdmaquota;
@@ -214,10 +215,11 @@ Sights look(KernelWatch& watch) {
 Sights look_afresh(KernelWatch& watch) {
     const auto old = [](const auto& seen) { return seen.second.stale && seen.second.wrong.empty(); };
     auto seen = look(watch);
-    for (int i = 0; i < 1000 && std::any_of(seen.begin(), seen.end(), old); ++i) {
-        usleep(5'000);
+    eventually([&] {
+        if (std::none_of(seen.begin(), seen.end(), old)) return true;
         seen = look(watch);
-    }
+        return false;
+    });
     return seen;
 }
 

@@ -29,7 +29,7 @@ using std::chrono::microseconds;
 
 constexpr unsigned round_us = 1'000'000;        // of the sidecar: the first is killed at any moment of it
 constexpr unsigned longest_pause_us = 20'000;  // between two kills, every other of which has none
-constexpr std::chrono::seconds patience{30};
+constexpr std::chrono::seconds patience{300};
 
 [[noreturn]] void give_up(const std::string& why) {
     std::fprintf(stderr, "reaping: %s\n", why.c_str());

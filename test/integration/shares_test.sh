@@ -292,8 +292,10 @@ gets_rest() {
 }
 eventually "the next one gets all that is left" gets_rest
 ok "and what they left, the next one gets"
-kill -9 "${many[@]}"
-wait "${many[@]}" 2> /dev/null
+{
+    kill -9 "${many[@]}"
+    wait "${many[@]}"
+} 2> /dev/null
 let_go bea
 
 # The same of three tenants at once, with the wait that is usual: nobody is kept longer than that, whoever asks beside it.
@@ -318,8 +320,10 @@ ok "99 programs of three tenants that ask at once are all answered"
 now=$(qps)
 is "and have no more than there is" "$([ "$now" -le 1000 ] && echo yes || echo "$now")" yes
 echo "# 99 programs of three tenants: $now QPs, the slowest after $took ms"
-kill -9 "${many[@]}"
-wait "${many[@]}" 2> /dev/null
+{
+    kill -9 "${many[@]}"
+    wait "${many[@]}"
+} 2> /dev/null
 for fd in "${gates[@]}"; do exec {fd}>&-; done
 
 # --- whatever happens, the kernel never has more than the parent may use
@@ -353,7 +357,7 @@ RANDOM=$seed
     trap 'kill -9 $!; wait $!; echo $lives > lives; exit' TERM
     lives=0
     while :; do
-        rdmaquotad 2> /dev/null 8>&- &
+        rdmaquotad 2> /dev/null &
         pause $((RANDOM % 4)).$((RANDOM % 10))
         kill -9 $!
         wait $!
@@ -363,8 +367,6 @@ RANDOM=$seed
 unruly=$!
 # shellcheck disable=SC2016 # expanded by the inner shell
 in_lab() { exec sh -c 'echo $$ > /sys/fs/cgroup/lab/cgroup.procs && exec "$@"' lab "$@"; }
-mkfifo forever
-exec 8<> forever
 churns=()
 end=$((SECONDS + 20)) latest=$((SECONDS + 300))
 [ "${RDMAQUOTA_TIER-}" != all ] || end=$((SECONDS + 60))
@@ -386,7 +388,6 @@ while [ $SECONDS -lt $end ] || { [ ! -e often ] && [ $SECONDS -lt $latest ]; }; 
     esac
 done
 for pid in "${churns[@]}"; do kill -CONT "$pid"; kill -9 "$pid"; wait "$pid"; done 2> /dev/null
-exec 8>&-
 kill $sampler
 wait $sampler
 read -r most most_objects samples < samples

@@ -200,10 +200,8 @@ for finding in state["node"]["findings"] or []:
 END
 }
 start "$programs/raw_uverbs" ioctl 5
-mkfifo forever
 "$programs/churn" 5 < forever > /dev/null 9>&- &
 churning=$!
-exec 8<> forever
 await "bypass: pid $program "
 told() { seen=$(on_page) && [[ $seen == *churn*doctor* ]] || { echo "$seen"; return 1; }; }
 eventually "the page is told of churn and of what doctor finds" told
@@ -213,7 +211,6 @@ has "of who goes around the quota" "$seen" "bypass $program default 5"
 has "of churn" "$seen" "churn default rxe0 qp True"
 has "and of what doctor finds" "$seen" "doctor provider rxe adopted"
 kill "$churning"
-exec 8>&-
 proceed
 stop_sidecar
 
@@ -226,7 +223,6 @@ unshare --pid --fork --kill-child --mount-proc bash -c 'rdmaquotad 2>> sidecar.l
     "$0" ioctl 6 < forever > inside
     wait' "$programs/raw_uverbs" 9>&- &
 namespace=$!
-exec 8<> forever
 await "bypass: "
 looks_pass 4
 has "in a pid namespace of its own it does without the program" "$(grep -m 1 'not seen' sidecar.log)" \
@@ -235,7 +231,6 @@ has "it reports those in there" "$(grep -m 1 'bypass: ' sidecar.log)" "pd: 6 in 
 is "and knows nothing of others" "$(grep -c 'bypass: ' sidecar.log)" 1
 kill -9 "$namespace"
 wait "$namespace" 2> /dev/null
-exec 8>&-
 proceed
 
 finish

@@ -45,6 +45,7 @@ def live(browser, node):
     check("the address then has neither token nor secret", page.value("location.href") == f"http://127.0.0.1:{node.port}/#/",
           page.value("location.href"))
     page.wait_for("is full")
+    page.wait_for("Within that: physics 4,944 of 5,000")
     text = page.text()
     check("it says which device is full, of what, and what that means", "mlx5_0 is full: 5,500 of 5,500 qp" in text
           and "Every program that wants another fails now" in text, text)

@@ -11,6 +11,7 @@
 #include "kernel.hpp"
 #include "phases.hpp"
 #include "shm/paths.hpp"
+#include "test/waiting.hpp"
 
 namespace oracle {
 namespace {
@@ -64,10 +65,11 @@ void Accounting::open_again(std::uint32_t number, const Tally& expected) const {
     const auto too_many = [&] {
         return static_cast<std::int64_t>(ledger_.tenant_usage(number, Resource::hca_handle)) > expected.of(Resource::hca_handle);
     };
-    for (int tries = 0; tries < 100 && too_many(); ++tries) {
-        usleep(50'000);
+    eventually([&] {
+        if (!too_many()) return true;
         if (auto* context = ibv_open_device(find_device(device_))) ibv_close_device(context);
-    }
+        return false;
+    });
 }
 
 std::string Accounting::disagreement(const Tally& expected) {
@@ -101,10 +103,11 @@ namespace {
 auto look_afresh(rdmaquota::KernelWatch& watch) {
     const auto stale = [](const auto& use) { return use.stale; };
     auto uses = watch.snapshot();
-    for (int i = 0; i < 1000 && uses && std::any_of(uses->begin(), uses->end(), stale); ++i) {
-        usleep(5'000);
+    eventually([&] {
+        if (!uses || std::none_of(uses->begin(), uses->end(), stale)) return true;
         uses = watch.snapshot();
-    }
+        return false;
+    });
     return uses;
 }
 
@@ -131,19 +134,19 @@ void Accounting::compare_sidecar(const Tally& expected, std::string& text) {
 // A sidecar that has just started needs a moment to find out whose the devices are that were open.
 void Accounting::compare_guard(const Tally& expected, std::string& text) {
     std::string wrong;
-    for (int tries = 0; tries < 100; ++tries) {
-        if (!std::exchange(wrong, {}).empty()) usleep(50'000);
+    const bool agrees = eventually([&] {
+        wrong.clear();
         const auto used = guard_ ? guard_->used() : std::nullopt;
-        if (!used) return;
+        if (!used) return true;
         for (const auto& row : rdmaquota::resource_table) {
             const auto found = used->find(row.id);
             if (watch_.knows(row.id))
                 compare(fmt::format("the guard's {}", row.name), found == used->end() ? 0 : found->second,
                         expected.of(row.id), wrong);
         }
-        if (wrong.empty()) return;
-    }
-    text += (text.empty() ? "" : ", ") + wrong;
+        return wrong.empty();
+    });
+    if (!agrees) text += (text.empty() ? "" : ", ") + wrong;
 }
 
 void Accounting::follow_limits() const {
@@ -159,15 +162,13 @@ unsigned Accounting::guard_answers() const { return 0; }
 
 std::string Accounting::lasting_disagreement(const Tally& expected) {
     std::string text;
-    for (int tries = 0; tries < 100; ++tries) {
+    eventually([&] {
         ledger_.reap();
         for (const auto& [i, name] : ledger_.devices())
             for (const auto& row : rdmaquota::resource_table) ledger_.reconcile(i, row.id);
         text = disagreement(expected);
-        if (text.empty()) return text;
-        const timespec pause{0, 50'000'000};
-        nanosleep(&pause, nullptr);
-    }
+        return text.empty();
+    });
     return text;
 }
 

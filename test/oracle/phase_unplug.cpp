@@ -8,6 +8,7 @@
 #include "kernel.hpp"
 #include "phases.hpp"
 #include "test/processes.hpp"
+#include "test/waiting.hpp"
 
 namespace oracle {
 namespace {
@@ -27,11 +28,7 @@ bool succeeds(pid_t child) {
 }
 
 bool is_gone(const std::string& device) {
-    for (int i = 0; i < 100; ++i) {
-        if (!resource_counts(device).count("qp")) return true;
-        usleep(50'000);
-    }
-    return false;
+    return eventually([&] { return !resource_counts(device).count("qp"); });
 }
 
 }  // namespace

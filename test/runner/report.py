@@ -89,7 +89,7 @@ def log_path(name):
     return f"{LOGS}/{name}"
 
 
-def failures(name, at_most=60):
+def failures(name, at_most=30):
     """The failed checks of a suite's output, with what they saw; the end of it where it names none."""
     try:
         with open(log_path(name), encoding="utf-8", errors="replace") as file:
@@ -99,7 +99,7 @@ def failures(name, at_most=60):
     found, more = [], 0
     for line in lines:
         if line.startswith("not ok"):
-            found, more = [*found, line], 20
+            found, more = [*found, line], 12
         elif more and line.startswith("    #"):
             found, more = [*found, line], more - 1
         else:

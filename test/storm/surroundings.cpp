@@ -15,6 +15,7 @@
 
 #include "storm.hpp"
 #include "test/processes.hpp"
+#include "test/waiting.hpp"
 
 namespace storm {
 namespace {
@@ -88,14 +89,6 @@ void enter_namespaces() {
     if (unshare(CLONE_NEWUSER | own) != 0 && unshare(own) != 0) _exit(errno);
 }
 
-// Waits for at most 5 s.
-template <class Condition>
-bool comes_true(const Condition& condition) {
-    for (int i = 0; i < 500; ++i, usleep(10'000))
-        if (condition()) return true;
-    return false;
-}
-
 // A process in namespaces of its own, where its pid is 1.
 void in_namespaces() {
     constexpr auto what = "an owner in a pid namespace of its own is counted, whatever its pid";
@@ -107,7 +100,7 @@ void in_namespaces() {
         holder(scene, [] {});  // the first process of the new namespace; its end ends that
         pause();
     });
-    comes_true([&] { return ledger.tenant_usage(device, Resource::qp) == 2 || has_ended(outer); });
+    eventually([&] { return ledger.tenant_usage(device, Resource::qp) == 2 || has_ended(outer); });
     const auto while_alive = ledger.tenant_usage(device, Resource::qp);
     const auto owners = ledger.owners();
     const pid_t inner = inner_of(outer);
@@ -120,7 +113,7 @@ void in_namespaces() {
     const bool counted = while_alive == 2 && owners.size() == 1 && owners[0].identity.pid == 1;
     check(counted && ledger.reap() == 0, what, fmt::format("{} in use, {} owners", while_alive, owners.size()));
     signal_process(inner, SIGKILL);
-    comes_true([&] { return ledger.reap() != 0; });
+    eventually([&] { return ledger.reap() != 0; });
     std::string seen;
     check(has_room(ledger, limit, seen), "and reaped from outside when it dies", seen);
     reap_child(outer);

@@ -162,7 +162,9 @@ TenantView snapshot_of(const Source& ledger, const LimitsSegment& policy) {
 std::uint64_t ResourceView::grace_left_s() const {
     const auto now = boot_ns();
     const auto end = std::min(soft_since, now) + std::uint64_t{grace_s} * 1'000'000'000;
-    return above_soft() && soft_since != 0 && end > now ? (end - now) / 1'000'000'000 : 0;
+    constexpr std::uint64_t second = 1'000'000'000;
+    // Rounded up: 0 says that the grace period is over, and the soft limit holds only then.
+    return above_soft() && soft_since != 0 && end > now ? (end - now + second - 1) / second : 0;
 }
 
 std::uint64_t ResourceView::room() const {

@@ -12,6 +12,7 @@
 
 #include "test/processes.hpp"
 #include "test/unit/shm/ledger_fixture.hpp"
+#include "test/waiting.hpp"
 
 using namespace rdmaquota;
 
@@ -122,7 +123,7 @@ TEST_CASE_METHOD(LedgerFixture, "a forked child keeps what it inherited alive, a
     const char go[] = {GENERATE('x', 'e')};
     REQUIRE(write(ends[1], go, 1) == 1);
     unsigned freed = 0;
-    for (int i = 0; i < 500 && freed == 0; ++i, usleep(10'000)) freed = ledger.reap();
+    eventually([&] { return (freed = ledger.reap()) != 0; });
     CHECK(freed == 1);
     CHECK(ledger.tenant_usage(0, Resource::qp) == 0);
     CHECK(ledger.gate(0, Resource::qp) == 0);
