@@ -6,6 +6,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True  # leaves nothing in the source tree
+from commands import foreign_programs  # noqa: E402
 from documents import wrong_blocks  # noqa: E402
 from signals import bare_signals  # noqa: E402
 
@@ -147,6 +148,7 @@ def main():
         ("every figure for Prometheus is in docs/prometheus.md", metrics),
         ("YAML, TOML and JSON in docs/ can be applied", lambda: wrong_blocks(ROOT)),
         ("the map in CONTRIBUTING.md is that of the source", map_of_the_source),
+        ("what scripts and tests call is installed by tools/setup.sh", lambda: foreign_programs(ROOT)),
         ("tests signal nothing but processes that they have", lambda: bare_signals(ROOT)),
     )
     failed = 0

@@ -61,7 +61,8 @@ try "$programs/around" threads 10
 is "64 threads at once" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
 try "$programs/around" child 10
 is "a child with its parent's descriptor" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
-try sh -c 'exec 2>&1; "$0" orphan 10 < /dev/fd/0 & wait; sleep 2' "$programs/around"
+try sh -c 'exec 2>&1; "$0" orphan 10 < /dev/fd/0 & wait' "$programs/around"
+eventually "the orphan has tried" contains tried pd:
 is "an orphaned descriptor" "$(grep ^pd tried)" "pd: 5 of 10 EDQUOT"
 until_counted default pd 0
 try "$programs/around" missing 10
