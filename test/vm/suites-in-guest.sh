@@ -21,7 +21,7 @@ command_of() {
     local seed=${RDMAQUOTA_SEED:-$RANDOM}
     local oracle=("$build" --seed "$seed" --steps "${RDMAQUOTA_STEPS:-3000}")
     case $1 in
-        kernel | kernel_*) command=(bash "$integration/kernel_test.sh" "$build") ;;
+        kernel_lives) command=(bash "$integration/kernel_test.sh" "$build" lives) ;;
         kills | powers) command=(env "RDMAQUOTA_SEED=$seed" bash "$integration/sidecar_$1_test.sh" "$build") ;;
         oracle | oracle_threads) command=(bash "$test_dir/oracle/run.sh" "${oracle[@]}" single limits threads resizers processes unplug) ;;
         oracle_kills) command=(bash "$test_dir/oracle/run.sh" --kill-sidecar "$seed" "${oracle[@]}" --new-sidecar 5
