@@ -5,6 +5,15 @@
 #include <chrono>
 #include <thread>
 
+#include <time.h>
+
+// Seconds of a processor that this thread has taken so far: a bound on them holds on a busy machine, too.
+inline double cpu_seconds() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
 // Whether `condition` comes true, looking ever more seldom; gives up after five minutes, which no machine is too slow for.
 template <class Condition>
 bool eventually(const Condition& condition) {

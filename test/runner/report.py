@@ -59,13 +59,17 @@ class Report:
             rest, longest = rest + expected, max(longest, expected)
         return max(rest / 2, longest)
 
+    def left_words(self):
+        left = self.left()
+        return f"about {left / 60:.0f} min left" if left >= 60 else "less than a minute left"
+
     def progress(self):
         if not self._terminal:
             return
         done, failed = len(self.results), sum(result[1] for result in self.results.values())
         running = " ".join(sorted(self._running))
         text = f"[{done}/{len(self._names)} suites, {self._checks} checks{f', {failed} FAILED' if failed else ''}, " \
-               f"about {self.left() / 60:.0f} min left] {running}"
+               f"{self.left_words()}] {running}"
         columns = os.get_terminal_size().columns if self._terminal else 80
         print(f"\r\x1b[K{text[:columns - 1]}", end="", flush=True)
 

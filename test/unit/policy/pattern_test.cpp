@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include "policy/pattern.hpp"
+#include "test/waiting.hpp"
 
 using namespace rdmaquota;
 
@@ -108,7 +109,7 @@ TEST_CASE("captures take as little as possible, from the left") {
 TEST_CASE("patterns agree with regular expressions on random texts") {
     std::minstd_rand random(1);
     int matched = 0;
-    for (int round = 0; round < 20'000; ++round) {
+    for (int round = 0; round < 4'000; ++round) {
         const auto pattern = random_pattern(random);
         std::string path;
         for (auto count = random() % 5; count > 0; --count) path += '/' + random_element(random, {"a", "b", "ab"});
@@ -125,16 +126,16 @@ TEST_CASE("patterns agree with regular expressions on random texts") {
         REQUIRE(captured(pattern, path) == values);
         matched += expected;
     }
-    CHECK(matched > 2'000);
+    CHECK(matched > 400);
 }
 
 TEST_CASE("a pattern of many wildcards takes no long time") {
     std::string pattern, path;
     while (pattern.size() < 240) pattern += "/**/*a*a*b";
     while (path.size() < 4000) path += "/aaaaaaaaaaaaaaaaaaaaaaaaa";
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = cpu_seconds();
     CHECK_FALSE(matches(pattern, path));
-    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
+    CHECK(cpu_seconds() - start < 1);
 }
 
 TEST_CASE("a pattern that was not checked crashes nothing") {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "test/unit/shm/node_fixture.hpp"
+#include "test/waiting.hpp"
 
 using namespace rdmaquota;
 
@@ -205,11 +206,10 @@ TEST_CASE("ten thousand matches are read and tried quickly") {
         policy.tenant("t" + std::to_string(i)).matches = {
             {.user = "bob", .group = {}, .cgroup = "/slurm/**/job_" + std::to_string(i), .unit = {}, .members = {}}};
     node.publish(policy);
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = cpu_seconds();
     const auto read = NodePolicy::read(node.path);
     REQUIRE(read);
     CHECK(tenant_of(*read, subject(alice, users, "/slurm/a/b/c/job_7")) == "default");
-    const auto took = std::chrono::steady_clock::now() - begin;
-    CHECK(took < std::chrono::milliseconds(100));  // 1 ms where nothing else runs
+    CHECK(cpu_seconds() - begin < 0.5);  // 1 ms is usual
     CHECK(tenant_of(*read, subject(bob, users, "/slurm/a/b/c/job_9999")) == "t9999");
 }

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "test/unit/temporary_directory.hpp"
+#include "test/waiting.hpp"
 
 using namespace rdmaquota;
 using namespace std::chrono_literals;
@@ -65,9 +66,9 @@ TEST_CASE_METHOD(Proc, "a ledger full of strange pids takes bounded time") {
     for (std::uint32_t pid = 2; pid < 400; ++pid) add(pid, fmt::format("{}\t1", pid), pid);
     TenantView tenant{"lab", Mode::enforce, 100, {}, {}, {}};
     for (std::uint32_t i = 0; i < 4000; ++i) tenant.processes.push_back({1, 0, "p", {}, {}, i, 1000000 + i});
-    const auto begin = ProcessNames::Clock::now();
+    const auto begin = cpu_seconds();
     names.name(tenant, "/nonexistent", known, now);
-    CHECK(ProcessNames::Clock::now() - begin < 1s);
+    CHECK(cpu_seconds() - begin < 1);
     CHECK(tenant.processes.size() == 4000);
     CHECK(tenant.processes.back().pid == 0);
 }
