@@ -6,7 +6,9 @@ import subprocess
 
 from suites import CACHE, REPO
 
-PROVEN = f"{CACHE}/proven"  # the commit of the last complete run that passed
+# Its first line is the commit of the last complete run that passed; then follow suites that it left out for want of time, which
+# later runs owe.
+PROVEN = f"{CACHE}/proven"
 
 
 def git(*words):
@@ -14,16 +16,16 @@ def git(*words):
     return run.stdout.strip() if run.returncode == 0 else ""
 
 
-def base_commit():
-    """The proven commit where HEAD descends from it, else the last one that is older than two days; '' where none is known."""
+def last_proven():
+    """The proven commit and the suites owed, where HEAD descends from it; else the last commit that is older than two days, or ''."""
     try:
         with open(PROVEN, encoding="utf-8") as file:
-            proven = file.read().strip()
-    except OSError:
-        proven = ""
+            proven, *owed = file.read().split()
+    except (OSError, ValueError):
+        proven, owed = "", []
     if proven and git("merge-base", proven, "HEAD") == proven:
-        return proven
-    return git("rev-list", "-1", "--before=2 days ago", "HEAD")
+        return proven, owed
+    return git("rev-list", "-1", "--before=2 days ago", "HEAD"), []
 
 
 def changed_files(base):
@@ -49,11 +51,11 @@ def added_suites(files):
     return reasons
 
 
-def remember_proven():
-    """Call after a complete run that passed. A tree with uncommitted changes proves no commit."""
+def remember_proven(owed):
+    """Call after a complete run that passed, with the suites that it left out. A tree with uncommitted changes proves no commit."""
     head = git("rev-parse", "HEAD")
     if head and not git("status", "--porcelain"):
         os.makedirs(CACHE, exist_ok=True)
         with open(f"{PROVEN}.new", "w", encoding="utf-8") as file:
-            file.write(head + "\n")
+            file.write("\n".join([head, *sorted(owed)]) + "\n")
         os.replace(f"{PROVEN}.new", PROVEN)
