@@ -18,10 +18,10 @@ guard_is() {
 followed() {
     local rounds
     ask grant > /dev/null
-    rounds=$(ask status sidecar rounds)
+    rounds=$(ask status rounds)
     eventually "the sidecar goes a round" gone_round $((rounds + 1))
 }
-gone_round() { [ "$(ask status sidecar rounds)" -ge "$1" ]; }
+gone_round() { [ "$(ask status rounds)" -ge "$1" ]; }
 # become USER COMMAND...: in place of this shell
 become() { exec setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"; }
 # known COMMAND...: once what it opens has been seen; users are known from their first opening on
@@ -31,7 +31,7 @@ known() {
     followed
     release
 }
-# counted TENANT RESOURCE [used|refused]: what the guard has for it on the device
+# counted TENANT RESOURCE [used|refused]: what the guard has for it on the device. In shell, since Python starts slowly in the guest.
 counted() {
     local figure=''
     eventually "rdmaquota guard answers" count_of "$@"
@@ -39,12 +39,14 @@ counted() {
 }
 count_of() { figure=$(counted_now "$@") && [ "$figure" ]; }
 counted_now() {
-    rdmaquota guard --json | /usr/bin/python3 -I -S -c '
-import json, sys
-for tenant in json.load(sys.stdin)["tenants"]:
-    if tenant["name"] == sys.argv[1]:
-        print(tenant["devices"].get(sys.argv[2], {}).get(sys.argv[3], {}).get(sys.argv[4], 0))
-' "$1" "$device" "$2" "${3:-used}"
+    local json text
+    json=$(rdmaquota guard --json) || return
+    text=${json#*"\"name\":\"$1\",\"devices\":{"}
+    [ "$text" != "$json" ] || return 0
+    text=${text%%'"name":'*}
+    [[ $text == *"\"$device\":{"* ]] || text=''
+    text=${text#*"\"$device\":{"}
+    if [[ ${text%%'}}'*} =~ \"$2\":\{[^}]*\"${3:-used}\":([0-9]+) ]]; then echo "${BASH_REMATCH[1]}"; else echo 0; fi
 }
 # until_counted TENANT RESOURCE N
 until_counted() { eventually "the guard counts $3 of $2 in $1" prints "$3" counted "$1" "$2"; }

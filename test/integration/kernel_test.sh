@@ -109,7 +109,7 @@ if [ -e $group/rdma.events ]; then
     is "the backstop bounds who goes around the quota" "$(head -n 1 raw)" "pd: 5 of 20 EAGAIN"
     await "backstop_denied: "
     has "what the kernel denies there is told" "$line" "hca_object of cgroup /sidecar on rxe0: 1 more denied by rdma.max, 1 in all"
-    has "and counted" "$(ask status)" '"denied": {"hca_handle": 0, "hca_object": 1}'
+    has "and counted" "$(ask status)" '"denied":{"hca_handle":0,"hca_object":1}'
 else
     echo "# this kernel has no rdma.events"
 fi

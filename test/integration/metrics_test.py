@@ -49,7 +49,7 @@ def scrape():
 def rounds_pass(number=2):
     """Until the sidecar has gone so many rounds from beginning to end."""
     def rounds():
-        return int(run(sys.executable, f"{here}/ask_sidecar.py", "status", "sidecar", "rounds").stdout)
+        return int(run(f"{programs}/ask", "status", "rounds").stdout)
     before = rounds()
     eventually(lambda: rounds() > before + number)
 

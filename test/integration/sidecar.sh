@@ -48,16 +48,16 @@ await() {
 }
 logged() { line=$(grep -F -m 1 -e "$1" sidecar.log) || { tail -n 5 sidecar.log; return 1; }; }
 
-# ask REQUEST [MEMBER...]: what the sidecar answers
-ask() { /usr/bin/python3 -I -S "${BASH_SOURCE[0]%/*}/ask_sidecar.py" "$@"; }
+# ask REQUEST [MEMBER]: what the sidecar answers, or a number in it; see test/programs/ask.c
+ask() { "$programs/ask" "$@"; }
 # looks_pass [N]: until the sidecar has compared kernel and ledgers N times (2) and gone one round, each from its beginning. What it
 # has not told of then it will not tell of.
 looks_pass() {
     local looks rounds
-    looks=$(ask status kernel looks) rounds=$(ask status sidecar rounds)
+    looks=$(ask status looks) rounds=$(ask status rounds)
     eventually "the sidecar looks" looked $((looks + ${1:-2} + 1)) $((rounds + 2))
 }
-looked() { [ "$(ask status kernel looks)" -ge "$1" ] && [ "$(ask status sidecar rounds)" -ge "$2" ]; }
+looked() { [ "$(ask status looks)" -ge "$1" ] && [ "$(ask status rounds)" -ge "$2" ]; }
 
 # The cgroup of a test, beside which there is only the root.
 group=/sys/fs/cgroup/sidecar
