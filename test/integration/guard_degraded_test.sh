@@ -8,6 +8,7 @@ set -u
 . "$here/sidecar.sh"
 # shellcheck source=test/integration/guard.sh
 . "$here/guard.sh"
+doctor_has_answer() { said=$(rdmaquota doctor | grep -F ' guard') && [[ $said != *"does not answer"* ]]; }
 # A sidecar that has just begun may answer late.
 doctor_says() {
     local said=''
@@ -17,8 +18,6 @@ doctor_says() {
 guard_policy deny 5 > policy.toml
 rdmaquota reload policy.toml > /dev/null
 has "doctor says that no sidecar runs" "$(doctor_says)" "the policy asks for it, but no rdmaquotad answers"
-
-doctor_has_answer() { said=$(rdmaquota doctor | grep -F ' guard') && [[ $said != *"does not answer"* ]]; }
 
 # without NAME WORDS COMMAND...: a sidecar that is started by COMMAND has no guard, and says why in WORDS
 without() {
