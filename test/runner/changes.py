@@ -6,9 +6,7 @@ import subprocess
 
 from suites import CACHE, REPO
 
-# Its first line is the commit of the last complete run that passed; then follow suites that it left out for want of time, which
-# later runs owe.
-PROVEN = f"{CACHE}/proven"
+PROVEN = f"{CACHE}/proven"  # the commit of the last complete run that passed
 
 
 def git(*words):
@@ -16,16 +14,16 @@ def git(*words):
     return run.stdout.strip() if run.returncode == 0 else ""
 
 
-def last_proven():
-    """The proven commit and the suites owed, where HEAD descends from it; else the last commit that is older than two days, or ''."""
+def base_commit():
+    """The proven commit where HEAD descends from it, else the last one that is older than two days; '' where none is known."""
     try:
         with open(PROVEN, encoding="utf-8") as file:
-            proven, *owed = file.read().split()
-    except (OSError, ValueError):
-        proven, owed = "", []
+            proven = file.read().strip()
+    except OSError:
+        proven = ""
     if proven and git("merge-base", proven, "HEAD") == proven:
-        return proven, owed
-    return git("rev-list", "-1", "--before=2 days ago", "HEAD"), []
+        return proven
+    return git("rev-list", "-1", "--before=2 days ago", "HEAD")
 
 
 def changed_files(base):
@@ -51,11 +49,11 @@ def added_suites(files):
     return reasons
 
 
-def remember_proven(owed):
-    """Call after a complete run that passed, with the suites that it left out. A tree with uncommitted changes proves no commit."""
+def remember_proven():
+    """Call after a complete run that passed. A tree with uncommitted changes proves no commit."""
     head = git("rev-parse", "HEAD")
     if head and not git("status", "--porcelain"):
         os.makedirs(CACHE, exist_ok=True)
         with open(f"{PROVEN}.new", "w", encoding="utf-8") as file:
-            file.write("\n".join([head, *sorted(owed)]) + "\n")
+            file.write(head + "\n")
         os.replace(f"{PROVEN}.new", PROVEN)
