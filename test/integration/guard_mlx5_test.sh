@@ -105,11 +105,11 @@ request mr=1 unanswered=900000 mr=1 unanswered=900000
 is "and is refused" "$out, $(counted default mr_bytes)" "mr: 1 of 1 unanswered: 0 of 1 EFAULT mr: 1 of 1 unanswered: 0 of 1 EDQUOT, 904096"
 part
 request mr=1 rewrite=2000000
-is "so is one by write" "$out, $(counted default mr_bytes)" "mr: 1 of 1 rewrite: 0 of 1 EDQUOT, 4096"
 part
+is "whoever has too many bytes by write is killed" "$ended" 137
 request mr=1 unread=2000000
 part
-is "whoever has too many bytes by one that cannot be read is killed" "$ended" 137
+is "so is who has by one that cannot be read" "$ended" 137
 request mr=1 rereg=0 rereg=600000 mr=1 rereg=0 rereg=600000
 is "an MR that had no bytes counts when it has some" "$out, $(counted default mr_bytes)" \
     "mr: 1 of 1 rereg: 1 of 1 rereg: 1 of 1 mr: 1 of 1 rereg: 1 of 1 rereg: 0 of 1 EDQUOT, 600000"

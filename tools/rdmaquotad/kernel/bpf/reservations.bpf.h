@@ -102,7 +102,8 @@ static __always_inline void give_up(struct reservation *it) {
     abandon(id);
 }
 
-// Counts the file's objects whose beginning was not seen (guard_stock.bpf.h). `judges`: who exceeds a limit by them is noted.
+// Counts the file's objects whose beginning was not seen (guard_stock.bpf.h). `judges`: who exceeds a limit by them is noted;
+// then 1.
 int count_unseen(u64 id, u32 judges);
 // Counts what a re-registration has changed of the file's MRs, and ends its reservation: then 1 (guard_rereg.bpf.h).
 int recount_memory(u64 id);
