@@ -34,7 +34,7 @@ constexpr std::size_t most_events = 4096;  // at once
 
 constexpr const char* unknown_to_kprobes =
     "fentry cannot be used here, kprobes are: mr_bytes counts on-demand and device memory and does not follow "
-    "ibv_rereg_mr, qp counts second handles of shared XRC QPs";
+    "ibv_rereg_mr";
 
 // What the running kernel can, by functions that came to it at the same time: count how often it skips a program by kprobe or
 // fprobe (Linux 6.7), and take memory of no type in bpf_rdonly_cast() (6.17).

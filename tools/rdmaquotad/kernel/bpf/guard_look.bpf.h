@@ -79,11 +79,11 @@ static __always_inline u32 kind_of_command(u32 command) {
         case IB_USER_VERBS_CMD_REREG_MR: return another_length;
         case IB_USER_VERBS_CMD_ALLOC_MW: return kind_mw;
         case IB_USER_VERBS_CMD_CREATE_CQ: return kind_cq;
-        case IB_USER_VERBS_CMD_CREATE_QP: return kind_qp;
+        case IB_USER_VERBS_CMD_CREATE_QP:
+        case IB_USER_VERBS_CMD_OPEN_QP: return kind_qp;
         case IB_USER_VERBS_CMD_CREATE_SRQ: return kind_srq;
         case IB_USER_VERBS_CMD_CREATE_XSRQ: return kind_srq;
         case IB_USER_VERBS_CMD_OPEN_XRCD: return kind_xrcd;
-        case IB_USER_VERBS_CMD_OPEN_QP: return kind_second_handle;
         case IB_USER_VERBS_EX_CMD_CREATE_FLOW: return kind_flow;
         case IB_USER_VERBS_EX_CMD_CREATE_WQ: return kind_wq;
         case IB_USER_VERBS_EX_CMD_CREATE_RWQ_IND_TBL: return kind_rwq_ind;

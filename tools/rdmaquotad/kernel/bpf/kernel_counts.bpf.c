@@ -15,7 +15,6 @@
 //   uverbs_destroy_ufile_hw      a device's context is gone, with all of its objects.
 //   ib_umem_odp_get, ib_umem_odp_alloc_implicit, ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG
 //                                the MR being created pins nothing.
-//   ib_uverbs_open_qp            the QP being created is another handle of an existing one.
 //   ib_uverbs_rereg_mr           an MR may have changed its length in place.
 //   ib_uverbs_ioctl, ib_uverbs_write
 //                                the guard's: their end gives back what the request did not use, and finds what was skipped.
@@ -140,19 +139,6 @@ int BPF_PROG(on_demand_implicit) {
 SEC("fentry/ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG")
 int BPF_PROG(on_device_memory) {
     set_mark(mark_unpinned);
-    return 0;
-}
-
-SEC("fentry/ib_uverbs_open_qp")
-int BPF_PROG(on_open_qp) {
-    set_mark(mark_second_handle);
-    return 0;
-}
-
-// One that failed has made nothing, or has not begun.
-SEC("fexit/ib_uverbs_open_qp")
-int BPF_PROG(on_open_qp_end) {
-    drop_mark();
     return 0;
 }
 

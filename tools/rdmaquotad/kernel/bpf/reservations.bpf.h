@@ -252,7 +252,7 @@ __attribute__((noinline)) int made_otherwise(u64 id, u32 kind, u64 bytes, u64 th
     if (mark & mark_rereg && kind == kind_mr && replaces(it, id, bytes)) return 0;
     if (it && it->opener == id && it->kind == unknown_kind) learn(id, kind, it->bytes);
     if (it) give_up(it);
-    if (!charge_made(id, kind, bytes) || kind > kind_second_handle) return 0;
+    if (!charge_made(id, kind, bytes)) return 0;
     judge((u32)id);
     return 1;
 }
