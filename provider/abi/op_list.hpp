@@ -11,7 +11,7 @@
 //            UAR, which the context keeps like those of its QPs) and alloc_buf (plain or DMA-heap memory; registering
 //            it is charged)
 //
-// Charged ops without a resource of their own (open_qp, alloc_dmah, create_flow_action_esp, create_comp_cntr) cost an
+// Charged ops without a resource of their own (alloc_dmah, create_flow_action_esp, create_comp_cntr) cost an
 // hca_object; alloc_parent_domain costs nothing.
 //
 // Taken from libibverbs/driver.h and dummy_ops.c of releases 34.0 to 65.0. A layout is this list up to its release.

@@ -11,9 +11,9 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
     return create<Kind::qp>(context, Op::create_qp_ex, create_qp_ex, qp_size(attr->cap, attr->srq), context, attr);
 }
 
-// A second handle of a shared XRC QP: a kernel object, but no new QP.
+// Another handle of a shared XRC QP costs what a QP does: the QP lives until its last handle is destroyed.
 ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) {
-    return create<Kind::object>(context, Op::open_qp, open_qp, 0, context, attr);
+    return create<Kind::qp>(context, Op::open_qp, open_qp, 0, context, attr);
 }
 
 int destroy_qp(ibv_qp* qp) { return destroy(qp->context, Op::destroy_qp, destroy_qp, qp); }
@@ -31,8 +31,7 @@ bool has_port(Context& context, ibv_context* verbs, unsigned port) {
 }
 
 // A QP counts at the port that it was last bound to, until it is destroyed: the kernel lists it there in RESET too. Its
-// alternate path binds it nowhere. A second handle of a shared QP is no QP. One at a time in a context, since the
-// receipt is out meanwhile.
+// alternate path binds it nowhere. One at a time in a context, since the receipt is out meanwhile.
 template <class Call>
 int rebind(Context& context, const void* qp, std::uint8_t port, Call call) {
     const NoCancellation guard;

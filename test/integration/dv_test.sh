@@ -166,7 +166,7 @@ proceed
 
 # --- the sidecar -----------------------------------------------------------------------------------------------
 # It counts what the driver calls its own objects (DEVX, doorbell pages) as no verbs object, on-demand memory as not
-# pinned, and a second handle of a shared QP as none.
+# pinned, and each handle of a shared QP as a QP.
 start_sidecar
 : > sidecar.log
 start "${objects[@]}" "${every_kind[@]}" odp=2:65536 xrcd=1 xrc=2 second=2 rc=3 mr=2 wait

@@ -74,35 +74,6 @@ stop_sidecar
 has "doctor says that the kernel keeps it" "$(doctor_says)" "no sidecar leads it"
 rdmaquota guard off > /dev/null
 
-# Where BPF is not among the security modules, by a list that stands in for the kernel's: the programs then change what the
-# kernel's own calls answer.
-echo lockdown,capability,landlock,yama > modules
-mount --bind modules /sys/kernel/security/lsm
-start_sidecar
-guard_is deny
-has "without BPF's security hooks there is a guard, and the command tells what it cannot" "$(rdmaquota guard)" \
-    "BPF is not among the kernel's security modules"
-is "it asks none" "$(/usr/sbin/bpftool prog | grep -c ' lsm ')" 0
-try "$programs/raw_uverbs" ioctl 10
-is "raw ioctl" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
-try "$programs/raw_uverbs" write 10
-is "raw write" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
-try "$programs/around" threads 10
-is "64 threads at once" "$out, $have" "pd: 5 of 10 EDQUOT, 5"
-if runs_32_bit; then
-    try "$programs/raw_compat"
-    is "a 32-bit program" "$out" "pd: 5 of 10 EDQUOT"
-fi
-try "$programs/around" missing 10
-is "a request in a page that is not there gets its maker killed" "$ended, $have" "137, 0"
-await "killed: "
-has "which is told" "$line" "(around) made more than it may"
-try "$programs/verbs_objects" rc=3 mr=1:1000000 pd=3 wait
-is "what is allowed is made" "$(xargs <<< "$out")" "rc: 3 of 3 mr: 1 of 1 pd: 3 of 3"
-stop_sidecar
-rdmaquota guard off > /dev/null
-umount /sys/kernel/security/lsm
-
 # What the kernel does not keep.
 # shellcheck disable=SC2016
 unshare --mount sh -c 'mount -t bpf -o ro bpf /sys/fs/bpf && exec rdmaquotad' 2> sidecar.log &

@@ -39,6 +39,18 @@ is "nothing is left in the books" "$(counted default mr_bytes) $(counted default
 around rc=5
 has "QPs are limited as on rxe" "$out" "rc: 3 of 5, then EDQUOT"
 part
+around xrcd=1 xrc=1 second=5
+is "each handle of a shared XRC QP counts, and is refused where there is no room" "$out, $(counted default qp)" \
+    "xrcd: 1 of 1 xrc: 1 of 1 second: 2 of 5, then EDQUOT, 3"
+part
+around xrcd=1 xrc=1 second=2 drop=xrc rc=2
+is "as long as there is one" "$out, $(counted default qp)" "xrcd: 1 of 1 xrc: 1 of 1 second: 2 of 2 drop xrc: 1 rc: 1 of 2, then EDQUOT, 3"
+part
+begin "$programs/verbs_objects" -d "$device" xrcd=1 xrc=2 second=1 wait
+is "by the library, too, as the guard counts" "$(grep -v rdmaquota <<< "$out" | xargs), $(usage_of qp) $(counted default qp)" \
+    "xrcd: 1 of 1 xrc: 2 of 2 second: 1 of 1, 3 3"
+part
+is "nobody was killed for that" "$(killed_so_far)" 0
 rdmaquota set "$device" dm=2 ah=2 srq=2 mw=2 counters=2 xrcd=2 > /dev/null
 followed
 for kind in dm ah srq mw counters xrcd; do
@@ -105,11 +117,11 @@ request mr=1 unanswered=900000 mr=1 unanswered=900000
 is "and is refused" "$out, $(counted default mr_bytes)" "mr: 1 of 1 unanswered: 0 of 1 EFAULT mr: 1 of 1 unanswered: 0 of 1 EDQUOT, 904096"
 part
 request mr=1 rewrite=2000000
-is "so is one by write" "$out, $(counted default mr_bytes)" "mr: 1 of 1 rewrite: 0 of 1 EDQUOT, 4096"
 part
+is "whoever has too many bytes by write is killed" "$ended" 137
 request mr=1 unread=2000000
 part
-is "whoever has too many bytes by one that cannot be read is killed" "$ended" 137
+is "so is who has by one that cannot be read" "$ended" 137
 request mr=1 rereg=0 rereg=600000 mr=1 rereg=0 rereg=600000
 is "an MR that had no bytes counts when it has some" "$out, $(counted default mr_bytes)" \
     "mr: 1 of 1 rereg: 1 of 1 rereg: 1 of 1 mr: 1 of 1 rereg: 1 of 1 rereg: 0 of 1 EDQUOT, 600000"

@@ -76,11 +76,11 @@ until_counted default pd 0
 
 # --- a successor of another version
 hammer() { while [ ! -e enough ]; do ask_for 10; done > hammered; }
-# until_pinning: until something is pinned beside `another`
+# until_pinning: until something is pinned beside `another`, or in its place, which it may be before anybody looks
 until_pinning() { eventually "something is pinned" pinning; }
 pinning() {
     local there=("$pins"/*)
-    [ ${#there[@]} != 1 ]
+    [ "${there[*]}" != "$pins/another" ]
 }
 die
 age

@@ -63,7 +63,7 @@ fences=(seccomp)
 printf '%s\n' 6.10 "$(uname -r)" | sort -VC && fences+=(landlock)  # which refuses no ioctl before
 for fence in "${fences[@]}"; do
     try "$programs/fenced" "$fence" "$programs/raw_uverbs" ioctl 10
-    is "what $fence refuses" "$out" "pd: 0 of 10 EACCES"
+    is "what $fence refuses" "$out" "raw_uverbs: Permission denied"
     try "$programs/raw_uverbs" ioctl 10
     is "takes no room either" "$out" "pd: 5 of 10 EDQUOT"
     until_counted default pd 0
@@ -79,6 +79,8 @@ is "after which one is opened as ever" "$out" "pd: 3 of 3"
 maker=$!
 waits contexts
 is "nor are they opened by requests that cannot be read" "$(head -n 1 contexts), $(counted default hca_handle)" "killed: 0, 1"
+try "$programs/raw_uverbs" write 1
+is "who opens one too many by write is killed" "$ended" 137
 kill $maker
 wait $maker 2> /dev/null
 until_counted default hca_handle 0
@@ -101,10 +103,11 @@ is "and others open it again when that is gone" "$out" "pd: 3 of 3"
 
 # --- children that let themselves be killed, whose descriptors live on
 try "$programs/sacrifices" vector 1000
-is "one writev of many requests makes nothing" "$have" 0
+is "what one writev of many requests makes counts, and its maker is killed" "$(head -n 1 tried), $have" "killed: 1, 1000"
+until_counted default pd 0
 try "$programs/sacrifices" ring 20
-is "nor does io_uring with another's credentials" "$have" 0
-has "nor what has used it, by write" "$out" "itself: EACCES"
+is "so is who makes too much by io_uring with another's credentials" "$(head -n 1 tried), $have" "killed: 15, 20"
+until_counted default pd 0
 try "$programs/sacrifices" opened 20
 is "children that opened the device before make one too many together" "$have" 6
 until_counted default pd 0
@@ -154,6 +157,28 @@ kill $stuck
 wait $stuck 2> /dev/null
 until_counted stuck pd 0
 is "when they are killed nothing is left" "$(counted stuck pd) $(counted stuck hca_handle)" "0 0"
+
+# --- requests in pages that never come: nobody waits for them but their threads
+# asking N: whether that many threads wait for a page
+asking() { prints "$1" count_asking; }
+count_asking() { grep -l userfault /proc/$stuck/task/*/wchan 2> /dev/null | wc -l; }
+become 1000 "$work/stuck" 200 requests < /dev/null > unread 2>&1 &
+stuck=$!
+eventually "200 threads wait for their requests" asking 200
+is "no thread waits in a BPF program" "$(cat /proc/$stuck/task/*/stack | grep -c bpf_prog_)" 0
+rdmaquota guard off > /dev/null
+is "beside requests that never come the guard can be turned off" "$(state)" off
+rdmaquota reload policy.toml > /dev/null
+guard_is deny
+kill "$sidecar"
+eventually "the sidecar ends" ended "$sidecar"
+start_sidecar
+guard_is deny
+try "$programs/verbs_objects_static" pd=10
+has "it begins again, and a static program is held" "$out" "pd: 4 of 10, then EDQUOT"
+is "while they are there" "$(asking 200 > /dev/null && echo yes)" yes
+kill $stuck
+wait $stuck 2> /dev/null
 
 # --- nobody there to know a tenant
 mkdir -p /sys/fs/cgroup/jobs

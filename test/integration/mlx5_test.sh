@@ -70,6 +70,10 @@ held "queues and memory" rc=5 pd=5 cq=5 mr=5 srq=5 ah=5 mw=5
 is "and the line names them" "$(denied)" "qp pd cq mr srq ah mw "
 held "objects of other kinds" xrcd=5 wq=5 table=5 flow=5 counters=5 dm=5 ctx=5
 is "and the line names those" "$(denied)" "xrcd wq rwq_ind flow counters dm hca_handle "
+run objects xrcd=1 xrc=1 second=5
+is "each handle of a shared XRC QP is charged" "$(tail -n 1 <<< "$out")" "second: 2 of 5, then EDQUOT"
+run objects xrcd=1 xrc=1 second=2 drop=xrc rc=2
+is "as long as there is one" "$(tail -n 1 <<< "$out")" "rc: 1 of 2, then EDQUOT"
 run objects qpx=5 cqx=5
 is "so are those by the _ex calls" "$out" "qpx: 3 of 5, then EDQUOT
 cqx: 2 of 5, then EDQUOT"

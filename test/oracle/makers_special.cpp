@@ -140,8 +140,7 @@ bool make_xrc_qp(Attempt& a) {
 bool open_qp(Attempt& a) {
     const auto context = a_context(a);
     const auto xrcd = a.pool.pick(Kind::xrcd, a.random, context ? context->verbs : nullptr);
-    if (!begin(a, context, Kind::qp, "open a shared QP", Tally{}.with(Resource::hca_object),
-               end_with<ibv_qp, ibv_destroy_qp>))
+    if (!begin(a, context, Kind::qp, "open a shared QP", one(Resource::qp), end_with<ibv_qp, ibv_destroy_qp>))
         return false;
     ibv_qp_open_attr attr{};
     attr.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;

@@ -230,17 +230,6 @@ static void by_racers(void)
 		;
 }
 
-/* In a page that is not there yet. */
-static int from_missing(int file, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
-{
-	struct invocation call = invocation(command, in, in_bytes, out, out_bytes);
-	void *there = absent(&call, sizeof call, 0);
-	int status = ioctl(file, RDMA_VERBS_IOCTL, there);
-
-	munmap(there, 4096);
-	return status;
-}
-
 static void by_fresh(int children)
 {
 	for (int i = 0; i < children; i++) {
@@ -256,7 +245,7 @@ static void by_fresh(int children)
 			pass_on(pair[1], fd);
 			wanted = 1000;
 			make(wanted, by_ioctl);
-			make(wanted, by_unread_write);
+			make(wanted, by_unread);
 			_exit(0);
 		}
 		close(pair[1]);
@@ -432,7 +421,7 @@ int main(int argc, char **argv)
 	} else if (!strcmp(how, "reopened")) {
 		reopened();
 	} else if (!strcmp(how, "missing")) {
-		make(wanted, from_missing);
+		make(wanted, by_unread);
 	} else {
 		return 2;
 	}

@@ -4,7 +4,7 @@
  *
  *   raw_uverbs write|ioctl|unread COUNT [CHILDREN]
  *
- * unread: by write(2) of a page that is not in memory. Each of the children, one after the other, makes a PD more and
+ * unread: by ioctl of a page that is not in memory. Each of the children, one after the other, makes a PD more and
  * destroys it, by the same descriptor; another one keeps that for a second after the program's own end.
  *
  * Prints "pd: MADE of COUNT" and, when it stopped short, the error's name; then "waiting", and reads a line. The
@@ -17,7 +17,7 @@ static way *way_of(const char *name)
 {
 	if (!strcmp(name, "ioctl"))
 		return by_ioctl;
-	return strcmp(name, "unread") ? by_write : by_unread_write;
+	return strcmp(name, "unread") ? by_write : by_unread;
 }
 
 static void child(int fd)
@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 {
 	int wanted = argc > 2 ? atoi(argv[2]) : 1, children = argc > 3 ? atoi(argv[3]) : 0, made = 0;
 	__u32 handle;
-	int fd = open_context();
+	int fd = argc > 1 ? open_device(strcmp(argv[1], "write") ? by_ioctl : by_write) : -1;
 
 	if (argc < 3 || fd < 0) {
 		perror("raw_uverbs");

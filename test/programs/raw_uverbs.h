@@ -35,7 +35,7 @@ static struct letter letter(unsigned command, void *in, size_t in_bytes, void *o
 	return it;
 }
 
-static int by_write(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
+static inline int by_write(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
 	struct letter it = letter(command, in, in_bytes, out, out_bytes);
 
@@ -110,15 +110,21 @@ static inline void *absent(const void *request, size_t bytes, int where)
 	return there;
 }
 
-/* By write(2) of a page that is not there, which the guard cannot read. */
-static inline int by_unread_write(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
+/* By ioctl of a page that is not there, which the guard cannot read. */
+static inline int ioctl_unread(int fd, const void *call, size_t bytes)
 {
-	struct letter it = letter(command, in, in_bytes, out, out_bytes);
-	void *there = absent(it.text, it.bytes, 0);
-	ssize_t written = write(fd, there, it.bytes);
+	void *there = absent(call, bytes, 0);
+	int failed = ioctl(fd, RDMA_VERBS_IOCTL, there);
 
 	munmap(there, 4096);
-	return written < 0 ? -1 : 0;
+	return failed;
+}
+
+static inline int by_unread(int fd, unsigned command, void *in, size_t in_bytes, void *out, size_t out_bytes)
+{
+	struct invocation call = invocation(command, in, in_bytes, out, out_bytes);
+
+	return ioctl_unread(fd, &call, sizeof call);
 }
 
 /* The same, as 32-bit programs make requests by ioctl. */
@@ -157,13 +163,15 @@ static inline struct ib_uverbs_attr attribute(unsigned id, unsigned bytes, __u64
 	return (struct ib_uverbs_attr){ .attr_id = id, .len = bytes, .flags = UVERBS_ATTR_F_MANDATORY, .data = value };
 }
 
-/* By an object's own method, with up to eight attributes. An ioctl takes a descriptor of another process. */
-static inline int by_method(int fd, unsigned object, unsigned method, const struct ib_uverbs_attr *attrs, unsigned count)
+/* A request for an object's own method, with up to eight attributes. */
+struct method_call {
+	struct ib_uverbs_ioctl_hdr head;
+	struct ib_uverbs_attr attrs[8];
+};
+
+static inline struct method_call method_call(unsigned object, unsigned method, const struct ib_uverbs_attr *attrs, unsigned count)
 {
-	struct {
-		struct ib_uverbs_ioctl_hdr head;
-		struct ib_uverbs_attr attrs[8];
-	} call = {
+	struct method_call call = {
 		.head = {
 			.length = sizeof call.head + count * sizeof *attrs,
 			.object_id = object,
@@ -174,6 +182,14 @@ static inline int by_method(int fd, unsigned object, unsigned method, const stru
 	};
 
 	memcpy(call.attrs, attrs, count * sizeof *attrs);
+	return call;
+}
+
+/* An ioctl takes a descriptor of another process. */
+static inline int by_method(int fd, unsigned object, unsigned method, const struct ib_uverbs_attr *attrs, unsigned count)
+{
+	struct method_call call = method_call(object, method, attrs, count);
+
 	return ioctl(fd, RDMA_VERBS_IOCTL, &call);
 }
 
@@ -186,7 +202,7 @@ static inline int destroy(int fd, unsigned object, unsigned method, __u32 handle
 }
 
 /* By a method of its own: newer kernels know no write command for it as an ioctl. */
-static inline int get_context_by_ioctl(int fd)
+static inline int get_context_by_ioctl(int fd, int unread)
 {
 	__u32 vectors;
 	__u64 supported;
@@ -194,8 +210,9 @@ static inline int get_context_by_ioctl(int fd)
 		attribute(UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, sizeof vectors, (__u64)&vectors),
 		attribute(UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, sizeof supported, (__u64)&supported),
 	};
+	struct method_call call = method_call(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT, attrs, 2);
 
-	return by_method(fd, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT, attrs, 2);
+	return unread ? ioctl_unread(fd, &call, sizeof call) : ioctl(fd, RDMA_VERBS_IOCTL, &call);
 }
 
 static inline int get_context(int fd, way *call)
@@ -203,8 +220,8 @@ static inline int get_context(int fd, way *call)
 	struct ib_uverbs_get_context in = { 0 };
 	struct ib_uverbs_get_context_resp out;
 
-	if (call == by_ioctl)
-		return get_context_by_ioctl(fd);
+	if (call == by_ioctl || call == by_unread)
+		return get_context_by_ioctl(fd, call == by_unread);
 	return call(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &in, sizeof in, &out, sizeof out);
 }
 
@@ -220,4 +237,4 @@ static inline int open_device(way *call)
 	return fd;
 }
 
-static inline int open_context(void) { return open_device(by_write); }
+static inline int open_context(void) { return open_device(by_ioctl); }

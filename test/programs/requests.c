@@ -6,7 +6,7 @@
  *   rc=N               create N QPs, by libibverbs     mr=N            register N MRs of 4 KiB so
  *   open_qp=N          open N QPs by requests that lie nowhere
  *   rereg=BYTES        re-register the last MR         rewrite=BYTES   the same by write(2)
- *   unread=BYTES       the same by write(2) of a page that is not in memory
+ *   unread=BYTES       the same by ioctl of a page that is not in memory
  *   written_mr=N:BYTES written_qp=N   register N MRs, create N QPs of rxe's, by write(2)
  *   hidden_mr=N:BYTES  register N MRs by requests with the input behind many attributes
  *   unanswered=BYTES   the same with an answer that can be written nowhere
@@ -205,8 +205,8 @@ static int once(const char *step, long value, long bytes)
 	if (!strcmp(step, "rewrite")) return rereg(last(0), by_write, translation, value, buffer);
 	if (!strcmp(step, "unanswered")) return rereg(last(0), by_ioctl, translation, value, nowhere);
 	if (!strcmp(step, "access")) return rereg(last(0), by_ioctl, value ? access | translation : access, value, buffer);
-	if (!strcmp(step, "unread")) return rereg(last(0), by_unread_write, translation, value, buffer);
-	return both(value, strcmp(step, "mixed") ? by_ioctl : by_unread_write);
+	if (!strcmp(step, "unread")) return rereg(last(0), by_unread, translation, value, buffer);
+	return both(value, strcmp(step, "mixed") ? by_ioctl : by_unread);
 }
 
 static int run(char *step)

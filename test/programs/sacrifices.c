@@ -3,8 +3,7 @@
  * live on here.
  *
  *   sacrifices vector COUNT   a child makes COUNT by one writev
- *   sacrifices ring COUNT     COUNT children, each of which makes one by io_uring with this process's credentials; then this one,
- *                             by write(2), whose error it prints as "itself: NAME"
+ *   sacrifices ring COUNT     COUNT children, each of which makes one by io_uring with this process's credentials
  *   sacrifices opened COUNT   COUNT children that have opened the device before; one after the other makes what it may, and one more
  *   sacrifices kinds COUNT    as `opened`, but between two of them a child makes a CQ too many, which goes away with its file
  *   sacrifices contexts COUNT  COUNT children, each of which opens a context by a request that the guard cannot read
@@ -14,8 +13,7 @@
  *                             child one more by the call of 32-bit programs
  *   sacrifices users COUNT    COUNT users of a user namespace that belongs to user 65533, one after the other, each until it is
  *                             refused; prints how many made anything: "users: N". As root only
- *   sacrifices pairs COUNT    COUNT times two threads open a context by the same file at once, one of them by write(2), and a
- *                             third by another; prints
+ *   sacrifices pairs COUNT    COUNT times two threads open a context by the same file at once, and a third by another; prints
  *                             how often two had one: "twice: N"
  *
  * Prints how many children were killed, as "killed: N", then "waiting", and reads a line.
@@ -36,7 +34,7 @@ static int create_cq(int fd)
 	struct ib_uverbs_create_cq in = { .cqe = 1, .comp_channel = -1 };
 	struct ib_uverbs_create_cq_resp out;
 
-	return by_unread_write(fd, IB_USER_VERBS_CMD_CREATE_CQ, &in, sizeof in, &out, sizeof out);
+	return by_unread(fd, IB_USER_VERBS_CMD_CREATE_CQ, &in, sizeof in, &out, sizeof out);
 }
 
 struct request {
@@ -91,7 +89,7 @@ static struct child begin_child(int makes_cqs)
 		if (read(ends[0], &byte, 1) < 0 || fd < 0)
 			_exit(1);
 		while (!failed)
-			failed = makes_cqs ? create_cq(fd) : alloc_pd(fd, by_unread_write, &handle);
+			failed = makes_cqs ? create_cq(fd) : alloc_pd(fd, by_unread, &handle);
 		_exit(0);
 	}
 	close(ends[0]);
@@ -131,7 +129,8 @@ static void by_ring(void)
 	struct io_uring_params ring = { 0 };
 	int entry = syscall(SYS_io_uring_setup, 8, &ring), fd = open_device(by_ioctl);
 	int credentials = syscall(SYS_io_uring_register, entry, IORING_REGISTER_PERSONALITY, 0, 0);
-	char *queue = mmap(0, ring.sq_off.array + ring.sq_entries * 4, PROT_READ | PROT_WRITE, MAP_SHARED, entry, IORING_OFF_SQ_RING);
+	size_t bytes = ring.cq_off.cqes + ring.cq_entries * sizeof(struct io_uring_cqe) + ring.sq_off.array + ring.sq_entries * 4;
+	char *queue = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, entry, IORING_OFF_SQ_RING);
 	struct io_uring_sqe *requested =
 		mmap(0, ring.sq_entries * sizeof *requested, PROT_READ | PROT_WRITE, MAP_SHARED, entry, IORING_OFF_SQES);
 
@@ -151,13 +150,13 @@ static void by_ring(void)
 		};
 		((unsigned *)(queue + ring.sq_off.array))[place] = place;
 		__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+		/* The next child waits for its own request's end. */
+		*(unsigned *)(queue + ring.cq_off.head) = *(volatile unsigned *)(queue + ring.cq_off.tail);
 		pid_t pid = fork();
 		if (pid == 0)
-			_exit(syscall(SYS_io_uring_enter, entry, 1, 0, 0, 0, 0) != 1);
+			_exit(syscall(SYS_io_uring_enter, entry, 1, 1, IORING_ENTER_GETEVENTS, 0, 0) != 1);
 		await(pid);
 	}
-	__u32 handle;
-	printf("itself: %s\n", alloc_pd(fd, by_write, &handle) ? strerrorname_np(errno) : "made");
 }
 
 /* Contexts, by files that the children open and this process keeps. */
@@ -170,7 +169,7 @@ static void by_contexts(void)
 			int fd = open("/dev/infiniband/uverbs0", O_RDWR);
 
 			pass_on(link_ends[1], fd);
-			_exit(get_context(fd, by_unread_write) != 0);
+			_exit(get_context(fd, by_unread) != 0);
 		}
 		take_over(link_ends[0]);
 		await(pid);
@@ -296,7 +295,7 @@ static void *opener(void *number)
 
 	for (int i = 0; i < wanted; i++) {
 		pthread_barrier_wait(&together);
-		has_context[which] = !get_context(which < 2 ? one_file : another_file, which == 1 ? by_write : by_ioctl);
+		has_context[which] = !get_context(which < 2 ? one_file : another_file, by_ioctl);
 		pthread_barrier_wait(&together);
 	}
 	return 0;
@@ -338,7 +337,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(how, "contexts"))
 		by_contexts();
 	else if (!strcmp(how, "pages"))
-		from_pages(by_unread_write);
+		from_pages(by_unread);
 	else if (!strcmp(how, "old"))
 		from_pages(by_old_call);
 	else if (!strcmp(how, "files"))

@@ -29,7 +29,6 @@ enum {
     kind_wq = 12,
     kind_dm = 14,
     kind_counters = 15,
-    kind_second_handle = 22,  // of a shared XRC QP
     kind_driver = 23,         // in a driver's own namespace
     kind_count = 24,
 };

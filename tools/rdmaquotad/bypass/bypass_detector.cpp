@@ -34,7 +34,8 @@ void BypassDetector::add_amounts(Watched& watched, const GroupCounts& counts, co
         const bool known = observation.known[i] && believed;
         // At least what is listed is there.
         const bool least_known = known || (counts.partial && row.id == Resource::hca_object);
-        const bool most_known = known && counts.oldest >= observation.complete_since;
+        const bool lists_all = !counts.partial || row.id != Resource::qp;  // not a further handle of a shared XRC QP
+        const bool most_known = known && lists_all && counts.oldest >= observation.complete_since;
         const auto [least, most] = right_amounts(row.id, counts.kernel[i], counts.driver_objects);
         watched.window.set(row.id, {least_known ? more(least, counts.ending[i]) : 0, most_known ? most : UINT64_MAX,
                                     counts.ledger[i]});

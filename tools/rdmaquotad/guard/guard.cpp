@@ -195,8 +195,6 @@ std::vector<std::string> Guard::problems() const {
     if (!said_.empty()) lines.push_back(said_);
     if (const auto without = parts_->rows.without(); without != 0)
         lines.push_back(fmt::format("there is no room for {} more rows: the limits of some tenants do not hold", without));
-    if (const auto& why = GuardProgram::why_awake(); !why.empty())
-        lines.push_back(why + ": by a request in pages that are not in memory a tenant may get one object too much, of each resource");
     return lines;
 }
 

@@ -2,25 +2,26 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <utility>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fmt/core.h>
+#include <rdma/rdma_user_ioctl.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "tools/common/guard/bpf_map.hpp"
 #include "tools/common/guard/guard_pins.hpp"
-#include "tools/rdmaquotad/kernel/kernel_functions.hpp"
 
 namespace rdmaquota {
 namespace {
 
-// Where the kernel asks BPF's security hooks, programs are loaded for those, else the others. Where 32-bit programs have a
-// hook of their own, its program is attached before, so that no way is open when the guard is said to be on.
-enum class If : std::uint8_t { always, hooks, no_hooks };
+// Where 32-bit programs have a hook of their own, its program is attached before, so that no way is open when the guard is said
+// to be on.
+enum class If : std::uint8_t { always, preempted, not_preempted };
 struct Look {
     const char* function;
     const char* program;
@@ -30,21 +31,21 @@ struct Look {
 const Look looks[] = {
     {"ib_uverbs_rereg_mr", "on_rereg_end", If::always, false},
     {"ib_uverbs_ioctl", "on_ioctl_end", If::always, false},
-    {"ib_uverbs_write", "on_write_end", If::always, false},
-    {"bpf_lsm_file_ioctl_compat", "on_ioctl_compat", If::hooks, false},
-    {"bpf_lsm_file_permission", "on_write", If::hooks, false},
-    {"bpf_lsm_file_ioctl", "on_ioctl", If::hooks, true},
-    {"security_file_ioctl_compat", "on_ioctl_compat_modify", If::no_hooks, false},
-    {"security_file_permission", "on_write_modify", If::no_hooks, false},
-    {"security_file_ioctl", "on_ioctl_modify", If::no_hooks, true},
+    {"ib_uverbs_write", "on_write_end", If::preempted, false},
+    {"security_file_ioctl_compat", "on_ioctl_compat", If::not_preempted, false},
+    {"security_file_ioctl", "on_ioctl", If::not_preempted, true},
+    {"bpf_lsm_file_ioctl_compat", "on_ioctl_compat_preempted", If::preempted, false},
+    {"bpf_lsm_file_ioctl", "on_ioctl_preempted", If::preempted, true},
 };
 const char* const tables[] = {"stamps", "names"};
 
-// The list of the kernel's security modules; each is asked in its turn.
-bool asks_bpf_hooks() {
-    std::ifstream file("/sys/kernel/security/lsm");
-    std::string list;
-    return std::getline(file, list) && fmt::format(",{},", list).find(",bpf,") != std::string::npos;
+// Whether the kernel calls the look, while the guard is off: it attaches programs for BPF's security hooks also where it does not.
+bool is_asked(const u32* asked) {
+    const int file = eventfd(0, EFD_CLOEXEC);  // any file will do
+    if (file < 0) return false;
+    ioctl(file, RDMA_VERBS_IOCTL, nullptr);
+    ::close(file);
+    return __atomic_load_n(asked, __ATOMIC_RELAXED) != 0;
 }
 
 std::string words_of(int error) { return error == EPERM || error == EACCES ? "not permitted" : std::strerror(error); }
@@ -74,10 +75,6 @@ Result<void> list_files(int program) {
 }
 
 constexpr std::size_t most_events = 1024;  // at once: whoever is refused again and again must not keep the sidecar from all else
-
-// The kernel runs a program for a security hook also where another thread is in it. Older ones do not, where a thread that
-// waits for memory would keep it from looking at others; they have no such function.
-constexpr const char* looks_always = "__bpf_prog_enter_sleepable_recur";
 
 }  // namespace
 
@@ -136,8 +133,8 @@ struct GuardProgram::Parts {
     }
 };
 
-void GuardProgram::select(bpf_object* object, bool guarded, const std::function<bool(const char*)>& has) {
-    const auto other = why_awake().empty() ? If::no_hooks : If::hooks;
+void GuardProgram::select(bpf_object* object, bool guarded, bool preempted, const std::function<bool(const char*)>& has) {
+    const auto other = preempted ? If::not_preempted : If::preempted;
     for (const auto& look : looks)
         bpf_program__set_autoload(program(object, look.program),
                                   guarded && look.loaded != other && has(look.function));
@@ -146,14 +143,6 @@ void GuardProgram::select(bpf_object* object, bool guarded, const std::function<
     for (const char* name : tables) bpf_map__set_max_entries(table(object, name), 1);
     bpf_map__set_value_size(table(object, "rows"), sizeof(guard_row));
     bpf_map__set_value_size(table(object, "files"), sizeof(guard_file));
-}
-
-const std::string& GuardProgram::why_awake() {
-    static const std::string why = !asks_bpf_hooks() ? "BPF is not among the kernel's security modules (/sys/kernel/security/lsm)"
-                                   : !KernelFunctions().has(looks_always)
-                                       ? "this kernel does not ask a security hook of BPF that is already waiting"
-                                       : "";
-    return why;
 }
 
 Result<GuardProgram> GuardProgram::take_over(bpf_object* object, const RunPrograms& run, const std::string& version,
@@ -180,6 +169,7 @@ Result<GuardProgram> GuardProgram::attach(bpf_object* object, std::vector<Progra
         looks_at_all |= look.needed;
     }
     if (!looks_at_all) return Error{"this kernel has no security hook for ioctl"};
+    if (!is_asked(words.asked)) return Error{"this kernel does not call BPF's security hooks (lsm= on its command line lacks bpf)"};
     for (int round = 0; round < 2; ++round)
         if (auto listed = list_files(run.take_stock); !listed) return Error{listed.error()};
     return GuardProgram(std::move(parts));

@@ -24,14 +24,14 @@ public:
         u32* settles;               // not 0: settle() is called as soon as a file waits
         const u32* waited;          // how many files have waited for that
         u64* judges;                // since when who makes too much by a way that is not looked at is killed (bpf/guard_rows.bpf.h)
+        const u32* asked;  // not 0: the kernel has called the look
         u32 *asks_cgroup, *asks_ids;  // what the policy's matches look at
         u32* lists_all;               // not 0: the list of what was made goes through files that were seen being opened, too
     };
 
-    // Before the program is loaded: which of its parts are. `has`: whether the kernel has such a function.
-    static void select(bpf_object* object, bool guarded, const std::function<bool(const char*)>& has);
-    // Why its look may not wait for memory; empty: it may.
-    static const std::string& why_awake();
+    // Before the program is loaded: which of its parts are. `preempted`: by the security hook that the kernel never skips.
+    // `has`: whether the kernel has such a function.
+    static void select(bpf_object* object, bool guarded, bool preempted, const std::function<bool(const char*)>& has);
     // Once everything else is attached: the look, and a list of what was made before. Links are added to `links`, which must
     // stay there.
     static Result<GuardProgram> attach(bpf_object* object, std::vector<ProgramLink>& links, const std::string& version,

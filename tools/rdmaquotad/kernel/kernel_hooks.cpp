@@ -12,7 +12,6 @@ constexpr const char* failed_on_demand =
 constexpr const char* device_memory = "mr_bytes counts MRs of device memory";
 constexpr const char* on_demand = "mr_bytes counts on-demand memory";
 constexpr const char* implicit_on_demand = "mr_bytes counts implicit on-demand memory";
-constexpr const char* second_handles = "qp counts second handles of shared XRC QPs";
 constexpr const char* other_lengths = "mr_bytes does not follow ibv_rereg_mr";
 
 const Hook hooks[] = {
@@ -22,7 +21,6 @@ const Hook hooks[] = {
     {fentry, "ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG", {"on_device_memory"}, device_memory},
     {fentry, "ib_umem_odp_get", {"on_demand"}, on_demand},
     {fentry, "ib_umem_odp_alloc_implicit", {"on_demand_implicit"}, implicit_on_demand},
-    {fentry, "ib_uverbs_open_qp", {"on_open_qp_end", "on_open_qp"}, second_handles},
     {fentry, "ib_uverbs_rereg_mr", {"on_rereg_mr"}, other_lengths},
     {fentry, "proc_exit_connector", {"on_exit"}, late_return},
     {fentry, "alloc_commit_idr_uobject", {"on_commit"}, nullptr},
@@ -32,7 +30,6 @@ const Hook hooks[] = {
     {mixed, "ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG", {"probe_device_memory"}, device_memory},
     {mixed, "ib_umem_odp_get", {"probe_demand"}, on_demand},
     {mixed, "ib_umem_odp_alloc_implicit", {"probe_demand_implicit"}, implicit_on_demand},
-    {mixed, "ib_uverbs_open_qp", {"on_open_qp_end", "probe_open_qp"}, second_handles},
     {mixed, "ib_uverbs_rereg_mr", {"probe_rereg_mr"}, other_lengths},
     {mixed | kprobe, "proc_exit_connector", {"probe_exit"}, late_return},
     {preempted | kprobe, "alloc_commit_idr_uobject", {"probe_commit"}, nullptr},

@@ -34,7 +34,7 @@ constexpr std::size_t most_events = 4096;  // at once
 
 constexpr const char* unknown_to_kprobes =
     "fentry cannot be used here, kprobes are: mr_bytes counts on-demand and device memory and does not follow "
-    "ibv_rereg_mr, qp counts second handles of shared XRC QPs";
+    "ibv_rereg_mr";
 
 // What the running kernel can, by functions that came to it at the same time: count how often it skips a program by kprobe or
 // fprobe (Linux 6.7), and take memory of no type in bpf_rdonly_cast() (6.17).
@@ -58,8 +58,8 @@ Way best_way(bool preempts, bool guarded) {
 }
 
 constexpr const char* skipped_by_preemption =
-    "this kernel preempts threads in the kernel (preempt=voluntary on its command line turns that off), and kprobes cannot be "
-    "used: a process that makes it skip the guard's programs can make more than it may";
+    "this kernel preempts threads in the kernel (preempt=voluntary on its command line turns that off), and what is never "
+    "skipped cannot be used: a process that makes it skip the guard's programs can make more than it may";
 
 std::string reason(int error) { return error == EPERM || error == EACCES ? "not permitted" : std::strerror(error); }
 
@@ -152,7 +152,7 @@ struct KernelProgram::Parts {
             for (const char* name : hook.programs)
                 if (hook.is_for(way) && (is_probe(name) || types.has(hook.function))) choose(name);
         skeleton->rodata->guarded = guarded;
-        GuardProgram::select(skeleton->obj, guarded, [&](const char* function) { return types.has(function); });
+        GuardProgram::select(skeleton->obj, guarded, is_mixed(way), [&](const char* function) { return types.has(function); });
         if (auto loaded = load(); !loaded) return loaded;
         for (u32 i = 0; i < opener_slots; ++i) memory->openers[i].id = 1ULL << 32 | i;
         return {};
@@ -189,8 +189,8 @@ struct KernelProgram::Parts {
     }
 
     GuardProgram::Words guard_words() const {
-        return {memory->openers, &memory->guard_settles, &memory->guard_waited, &memory->guard_judges, &memory->guard_asks_cgroup,
-                &memory->guard_asks_ids, &memory->lists_all};
+        return {memory->openers, &memory->guard_settles, &memory->guard_waited, &memory->guard_judges, &memory->guard_asked,
+                &memory->guard_asks_cgroup, &memory->guard_asks_ids, &memory->lists_all};
     }
 
     Result<void> attach_guard() {
@@ -268,20 +268,22 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
     keep_verifier_words();
     const bool preempts = preempts_threads();
     const auto best = best_way(preempts, guarded);
-    if (guarded) {
+    const std::span from_best(std::find(std::begin(ways), std::end(ways), best), std::end(ways));
+    for (const auto way : from_best) {
+        if (!guarded) break;
         auto parts = std::make_unique<Parts>();
-        parts->way = best;
+        parts->way = way;
         parts->guarded = true;
-        if (std::vector<std::string> unseen; parts->take_over(unseen)) {
-            blind.insert(blind.end(), unseen.begin(), unseen.end());
-            return KernelProgram(std::move(parts));
-        }
+        std::vector<std::string> unseen;
+        if (!parts->take_over(unseen)) continue;
+        blind.insert(blind.end(), unseen.begin(), unseen.end());
+        return KernelProgram(std::move(parts));
     }
     const KernelFunctions types;
     if (!types.any()) return Error{"the kernel has no type information (/sys/kernel/btf/vmlinux)"};
     if (is_locked_down()) return Error{std::string(locked_down)};
     std::string why;
-    for (const auto way : std::span(std::find(std::begin(ways), std::end(ways), best), std::end(ways))) {
+    for (const auto way : from_best) {
         if (way == Way::kprobe && guarded) break;  // the caller tries again without the guard
         auto parts = std::make_unique<Parts>();
         parts->way = way;

@@ -47,16 +47,17 @@ __attribute__((noinline)) int row_exceeds(u32 file, u32 row, u32 kind, u64 bytes
     return blame(file, row, lacking);
 }
 
-// The same of what was made unseen: nobody is told, since it is not known who did.
+// The same of what was made unseen. Nobody is told, since it is not known who did.
 __attribute__((noinline)) int note_excess(u32 file, u32 kind, u64 bytes) {
     const struct guard_stamp *stamp = judging_stamp(file_at(file));
+    int exceeded = 0;
     for (u32 i = 0; stamp && i < guard_depth; ++i) {
         u32 lacking;
         if (i >= stamp->count) break;
         lacking = row_excess(stamp->rows[i], kind, bytes);
-        if (lacking) blame(file, stamp->rows[i], lacking);
+        if (lacking) exceeded |= blame(file, stamp->rows[i], lacking);
     }
-    return 0;
+    return exceeded;
 }
 
 __attribute__((noinline)) int exceeds(u32 file, u32 kind, u64 bytes) {

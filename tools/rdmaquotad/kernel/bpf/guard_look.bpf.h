@@ -79,11 +79,11 @@ static __always_inline u32 kind_of_command(u32 command) {
         case IB_USER_VERBS_CMD_REREG_MR: return another_length;
         case IB_USER_VERBS_CMD_ALLOC_MW: return kind_mw;
         case IB_USER_VERBS_CMD_CREATE_CQ: return kind_cq;
-        case IB_USER_VERBS_CMD_CREATE_QP: return kind_qp;
+        case IB_USER_VERBS_CMD_CREATE_QP:
+        case IB_USER_VERBS_CMD_OPEN_QP: return kind_qp;
         case IB_USER_VERBS_CMD_CREATE_SRQ: return kind_srq;
         case IB_USER_VERBS_CMD_CREATE_XSRQ: return kind_srq;
         case IB_USER_VERBS_CMD_OPEN_XRCD: return kind_xrcd;
-        case IB_USER_VERBS_CMD_OPEN_QP: return kind_second_handle;
         case IB_USER_VERBS_EX_CMD_CREATE_FLOW: return kind_flow;
         case IB_USER_VERBS_EX_CMD_CREATE_WQ: return kind_wq;
         case IB_USER_VERBS_EX_CMD_CREATE_RWQ_IND_TBL: return kind_rwq_ind;
@@ -91,9 +91,8 @@ static __always_inline u32 kind_of_command(u32 command) {
     return no_kind;
 }
 
-static __always_inline long read_user(void *into, u32 size, u64 from, bool sleeps) {
-    return sleeps ? bpf_copy_from_user(into, size, (void *)from) : bpf_probe_read_user(into, size, (void *)from);
-}
+// Never waits for a page, since a user can delay that for ever.
+static __always_inline long read_user(void *into, u32 size, u64 from) { return bpf_probe_read_user(into, size, (void *)from); }
 
 // A request as far as the look needs it. `kind` is no_kind where it makes nothing.
 struct made_by {
@@ -115,35 +114,35 @@ enum { unreadable = ~0U, no_command = ~0U };
 
 // The header with its first attributes, which are all that most requests are looked at for; the header alone where memory
 // ends behind it. How many attributes that are.
-static __always_inline u32 read_header(struct asked *it, u64 from, bool sleeps) {
+static __always_inline u32 read_header(struct asked *it, u64 from) {
     u32 count, both = sizeof it->header + first_attributes * sizeof it->attributes[0];
-    if (read_user(it, both, from, sleeps) != 0)
-        return read_user(it->header, sizeof it->header, from, sleeps) == 0 ? 0 : unreadable;
+    if (read_user(it, both, from) != 0)
+        return read_user(it->header, sizeof it->header, from) == 0 ? 0 : unreadable;
     count = header_of(it)->num_attrs;
     return count < first_attributes ? count : first_attributes;
 }
 
 // How many attributes there are to look at, when `have` are read.
-static __always_inline u32 read_attributes(struct asked *it, u64 from, u32 have, bool sleeps) {
+static __always_inline u32 read_attributes(struct asked *it, u64 from, u32 have) {
     u32 count = header_of(it)->num_attrs;
     if (count > looked_attributes) count = looked_attributes;
     count = opaque(count);
     if (count <= have) return count;
-    return read_user(it->attributes, count * sizeof it->attributes[0], from + sizeof it->header, sleeps) == 0 ? count : unreadable;
+    return read_user(it->attributes, count * sizeof it->attributes[0], from + sizeof it->header) == 0 ? count : unreadable;
 }
 
 // Of a registration: what is mapped on demand pins nothing.
-static __always_inline void look_at_memory(struct made_by *it, u64 input, bool sleeps) {
+static __always_inline void look_at_memory(struct made_by *it, u64 input) {
     struct ib_uverbs_reg_mr memory;
-    if (read_user(&memory, sizeof memory, input, sleeps) != 0) it->kind = unreadable_kind;
+    if (read_user(&memory, sizeof memory, input) != 0) it->kind = unreadable_kind;
     else if (!(memory.access_flags & IB_UVERBS_ACCESS_ON_DEMAND)) it->bytes = memory.length;
 }
 
 // Of a re-registration, which may need room for both lengths for a moment; how many bytes are unknown where it keeps them. With
 // other access what was mapped on demand may be pinned, by mlx5 with the length in the request.
-static __always_inline void look_at_length_change(struct made_by *it, u64 input, bool sleeps) {
+static __always_inline void look_at_length_change(struct made_by *it, u64 input) {
     struct ib_uverbs_rereg_mr memory;
-    if (read_user(&memory, sizeof memory, input, sleeps) != 0) it->kind = unreadable_kind;
+    if (read_user(&memory, sizeof memory, input) != 0) it->kind = unreadable_kind;
     else if (memory.flags & rereg_translation) it->bytes = memory.length;
     else if (memory.flags & rereg_access && !(memory.access_flags & IB_UVERBS_ACCESS_ON_DEMAND)) it->bytes = memory.length;
 }
@@ -169,21 +168,21 @@ static __always_inline struct write_command find_command(const struct ib_uverbs_
 // No program asks with so many attributes but to hide what is sought behind them.
 static __always_inline bool hides(struct asked *it) { return header_of(it)->num_attrs > looked_attributes; }
 
-static __always_inline void look_at_input(struct made_by *it, u32 command, u64 input, bool sleeps) {
+static __always_inline void look_at_input(struct made_by *it, u32 command, u64 input) {
     it->kind = kind_of_command(command);
-    if (it->kind == kind_mr) look_at_memory(it, input, sleeps);
-    if (it->kind == another_length) look_at_length_change(it, input, sleeps);
+    if (it->kind == kind_mr) look_at_memory(it, input);
+    if (it->kind == another_length) look_at_length_change(it, input);
 }
 
-static __always_inline void look_at_command(struct made_by *it, struct asked *asked, u64 from, u32 have, bool sleeps) {
+static __always_inline void look_at_command(struct made_by *it, struct asked *asked, u64 from, u32 have) {
     struct write_command found = find_command(asked->attributes, have, first_attributes);
     if (found.command == no_command || !found.has_input) {
-        u32 count = read_attributes(asked, from, have, sleeps);
+        u32 count = read_attributes(asked, from, have);
         if (count == unreadable) return;
         found = find_command(asked->attributes, count, looked_attributes);
     }
     if ((found.command == no_command || !found.has_input) && hides(asked)) it->kind = hidden_kind;
-    else look_at_input(it, found.command, found.input, sleeps);
+    else look_at_input(it, found.command, found.input);
 }
 
 static __always_inline void look_at_length(struct made_by *it, struct asked *asked, u32 count, const struct request *what) {
@@ -198,18 +197,18 @@ static __always_inline void look_at_length(struct made_by *it, struct asked *ask
     if (access & IB_UVERBS_ACCESS_ON_DEMAND) it->bytes = 0;
 }
 
-static __always_inline struct made_by read_request(u64 argument, bool sleeps) {
+static __always_inline struct made_by read_request(u64 argument) {
     struct asked asked;
     struct made_by it = {unreadable_kind, 0, 0};
-    u32 count = read_header(&asked, argument, sleeps);
+    u32 count = read_header(&asked, argument);
     if (count == unreadable) return it;
     struct request what = request_of(header_of(&asked)->object_id, header_of(&asked)->method_id);
     if (what.kind == by_write) {
-        look_at_command(&it, &asked, argument, count, sleeps);
+        look_at_command(&it, &asked, argument, count);
         return it;
     }
     if (what.length_attribute) {
-        count = read_attributes(&asked, argument, count, sleeps);
+        count = read_attributes(&asked, argument, count);
         if (count == unreadable) return it;
         look_at_length(&it, &asked, count, &what);
         return it;
@@ -219,22 +218,13 @@ static __always_inline struct made_by read_request(u64 argument, bool sleeps) {
     return it;
 }
 
-// In functions of their own, which give their stack back before the charge.
+// In a function of its own, which gives its stack back before the charge.
 static const u64 nothing_made = ~0ULL;
 static __always_inline u64 packed(struct made_by it) {
     if (it.kind == no_kind || it.bytes >> largest_bits) return nothing_made;
     return (u64)it.kind << bytes_bits | it.bytes;
 }
-__attribute__((noinline)) u64 read_asleep(u64 argument) { return packed(read_request(argument, true)); }
-__attribute__((noinline)) u64 read_awake(u64 argument) { return packed(read_request(argument, false)); }
-
-// Of write(2): a header, and right behind it what a command is about.
-__attribute__((noinline)) u64 read_written(u64 from) {
-    struct ib_uverbs_cmd_hdr header;
-    struct made_by it = {unreadable_kind, 0, 0};
-    if (read_user(&header, sizeof header, from, false) == 0) look_at_input(&it, header.command, from + sizeof header, false);
-    return packed(it);
-}
+__attribute__((noinline)) u64 packed_request(u64 argument) { return packed(read_request(argument)); }
 
 // What a security hook may return, as constants that the compiler cannot compute from each other, since the verifier does not
 // follow a negation. The policy knows no other.
@@ -321,16 +311,19 @@ static __always_inline int look_at_opening(struct file *file, u64 request) {
     return refused;
 }
 
-enum way { asleep, awake, written };
+u32 guard_asked;  // 1: the kernel has called a look while the guard was off
 
 // In the order that costs most requests least: by an open file that may make something.
-static __always_inline int look(u64 ufile, struct file *file, u64 argument, enum way way) {
+static __always_inline int look(struct file *file, u64 argument) {
+    u64 ufile = (u64)file->private_data, request;
     struct kernel_use *use;
-    u64 request;
-    if (guard_mode == guard_off) return 0;
+    if (guard_mode == guard_off) {
+        guard_asked = 1;
+        return 0;
+    }
     drop_mark();
-    request = way == asleep ? read_asleep(argument) : way == awake ? read_awake(argument) : read_written(argument);
-    use = opener_of(ufile);  // after the sleep: in which an entry of a file without a context may have become another file's
+    request = packed_request(argument);
+    use = opener_of(ufile);
     if (use && !use->forbidden && use->created[kind_handle] && request >> bytes_bits != kind_handle)
         return request == nothing_made ? 0 : refusal(look_at_request(use, request));
     if (use && retire_stale(use, ufile)) use = 0;

@@ -20,7 +20,7 @@ static __always_inline bool is_uverbs(struct file *file) {
 struct listing {
     u64 next, head;
     u64 opener;
-    u32 judges;
+    u32 judges, exceeded;
 };
 
 static __always_inline bool is_known(u64 object) {
@@ -30,12 +30,13 @@ static __always_inline bool is_known(u64 object) {
     return overflowing && bpf_map_lookup_elem(&overflow, &object);
 }
 
-static __always_inline void list_object(struct ib_uobject *uobject, struct kernel_use *opener, bool judges) {
+// 1: an enforced limit is exceeded by it, if that is asked.
+static __always_inline int list_object(struct ib_uobject *uobject, struct kernel_use *opener, bool judges) {
     struct object it = {(u64)uobject, 0, (u64)BPF_CORE_READ(uobject, uapi_object), BPF_CORE_READ(uobject, object)};
     struct counted_object counted = {.opener = opener->id};
-    if (!it.object || is_known(it.address)) return;
+    if (!it.object || is_known(it.address)) return 0;
     counted.kind = kind_of(opener, &it);
-    if (counted.kind == kind_driver || counted.kind == UVERBS_OBJECT_COMP_CHANNEL || counted.kind == UVERBS_OBJECT_ASYNC_EVENT) return;
+    if (counted.kind == kind_driver || counted.kind == UVERBS_OBJECT_COMP_CHANNEL || counted.kind == UVERBS_OBJECT_ASYNC_EVENT) return 0;
     counted.unpinned = counted.kind == kind_mr && pins_nothing(it.object);
     if (!counted.unpinned) counted.bytes = bytes_of(counted.kind, it.object);
     if (guarded) shift(opener->id, counted.kind, counted.bytes, 1);
@@ -43,7 +44,7 @@ static __always_inline void list_object(struct ib_uobject *uobject, struct kerne
     add_bytes(opener, counted.kind, counted.bytes);
     if (remember(it.address, &counted) != remembered) subtract(&counted);
     if (!BPF_CORE_READ(uobject, object)) ended(it.address);
-    if (guarded && judges) note_excess((u32)opener->id, counted.kind, counted.bytes);
+    return guarded && judges ? note_excess((u32)opener->id, counted.kind, counted.bytes) : 0;
 }
 
 static long list_next(u32 number, struct listing *at) {
@@ -51,7 +52,7 @@ static long list_next(u32 number, struct listing *at) {
     struct ib_uobject *uobject;
     if (at->next == at->head || at->next == 0) return 1;
     uobject = (void *)(at->next - bpf_core_field_offset(struct ib_uobject, list));
-    list_object(uobject, opener, at->judges);
+    at->exceeded |= list_object(uobject, opener, at->judges);
     u64 next = (u64)BPF_CORE_READ(uobject, list.next);
     if (next == at->next) return 1;  // was taken off the list: the next round finds the rest
     at->next = next;
@@ -74,13 +75,14 @@ static __always_inline struct kernel_use *list_opener(struct task_struct *task, 
     return use;
 }
 
-static __always_inline void list_objects(struct ib_uverbs_file *ufile, const struct kernel_use *use, bool judges) {
+static __always_inline int list_objects(struct ib_uverbs_file *ufile, const struct kernel_use *use, bool judges) {
     struct listing at = {};
     at.opener = use->id;
     at.judges = judges;
     at.head = (u64)ufile + bpf_core_field_offset(struct ib_uverbs_file, uobjects);
     at.next = (u64)BPF_CORE_READ(ufile, uobjects.next);
     bpf_loop(most_listed, list_next, &at, 0);
+    return at.exceeded;
 }
 
 // --- what is counted although it has ended, because its end was not seen ------------------------
@@ -180,8 +182,7 @@ static __always_inline void list_file(struct task_struct *task, struct file *fil
 int count_unseen(u64 id, u32 judges) {
     const struct kernel_use *use = &openers[(u32)id % opener_slots];
     u64 file = use->file;
-    if (use->id == id && file) list_objects((struct ib_uverbs_file *)file, use, judges);
-    return 0;
+    return use->id == id && file ? list_objects((struct ib_uverbs_file *)file, use, judges) : 0;
 }
 
 // The entry of a file that is not known: a device that is about to be opened, or was before this program was attached. What

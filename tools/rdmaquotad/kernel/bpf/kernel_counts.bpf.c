@@ -15,11 +15,11 @@
 //   uverbs_destroy_ufile_hw      a device's context is gone, with all of its objects.
 //   ib_umem_odp_get, ib_umem_odp_alloc_implicit, ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG
 //                                the MR being created pins nothing.
-//   ib_uverbs_open_qp            the QP being created is another handle of an existing one.
 //   ib_uverbs_rereg_mr           an MR may have changed its length in place.
 //   ib_uverbs_ioctl, ib_uverbs_write
-//                                the guard's: their end gives back what the request did not use.
-//   file_ioctl, file_permission  the guard's security hooks: a request is refused before it begins.
+//                                the guard's: their end gives back what the request did not use, and finds what was skipped.
+//   security_file_ioctl          the guard's: a request is refused before it begins. One by write(2) is judged when its object
+//                                begins, since a hook there would be called at each read and write of the node.
 //   proc_exit_connector          a thread is gone, and with a process's last thread its files and mappings. Earlier
 //                                places in do_exit run before the kernel has closed them.
 //
@@ -46,7 +46,7 @@
 #include "tools/common/guard/kernel_counts.h"
 #include "kernel_types.h"
 #include "objects.bpf.h"
-#include "guard_write.bpf.h"
+#include "guard_look.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -142,19 +142,6 @@ int BPF_PROG(on_device_memory) {
     return 0;
 }
 
-SEC("fentry/ib_uverbs_open_qp")
-int BPF_PROG(on_open_qp) {
-    set_mark(mark_second_handle);
-    return 0;
-}
-
-// One that failed has made nothing, or has not begun.
-SEC("fexit/ib_uverbs_open_qp")
-int BPF_PROG(on_open_qp_end) {
-    drop_mark();
-    return 0;
-}
-
 SEC("fentry/ib_uverbs_rereg_mr")
 int BPF_PROG(on_rereg_mr, struct uverbs_attr_bundle *attributes) {
     reregisters((u64)attributes->ufile);
@@ -169,23 +156,6 @@ int BPF_PROG(on_exit, struct task_struct *task) {
 
 // --- the guard ----------------------------------------------------------------------------------
 
-SEC("lsm.s/file_ioctl")
-int BPF_PROG(on_ioctl, struct file *file, unsigned int command, unsigned long argument) {
-    return command == RDMA_VERBS_IOCTL ? look((u64)file->private_data, file, argument, asleep) : 0;
-}
-
-// What 32-bit programs call, where it is a hook of its own. It may not sleep, and so cannot read a page that is not there:
-// then the commit decides.
-SEC("lsm/file_ioctl_compat")
-int BPF_PROG(on_ioctl_compat, struct file *file, unsigned int command, unsigned long argument) {
-    return command == RDMA_VERBS_IOCTL ? look((u64)file->private_data, file, argument, awake) : 0;
-}
-
-SEC("lsm/file_permission")
-int BPF_PROG(on_write, struct file *file, int mask) {
-    return look_at_write(file, mask);
-}
-
 // Also where it failed: it may have failed to answer only.
 SEC("fexit/ib_uverbs_rereg_mr")
 int BPF_PROG(on_rereg_end, struct uverbs_attr_bundle *attributes) {
@@ -195,39 +165,43 @@ int BPF_PROG(on_rereg_end, struct uverbs_attr_bundle *attributes) {
     return 0;
 }
 
-static __always_inline void request_ends(bool succeeded) {
-    if (succeeded) settle_reservation(current_thread());
-    else give_up_reservation(current_thread());
-}
-
 SEC("fexit/ib_uverbs_ioctl")
 int BPF_PROG(on_ioctl_end, struct file *file, unsigned int command, unsigned long argument, long status) {
-    request_ends(status == 0);
+    if (status == 0) settle_reservation(current_thread());
+    else give_up_reservation(current_thread());
     return 0;
 }
 
+// Where the kernel skips programs: nothing was reserved for what a write has made, which would find out.
 SEC("fexit/ib_uverbs_write")
-int BPF_PROG(on_write_end, struct file *file, const char *from, unsigned long bytes, void *at, long status) {
-    request_ends(status >= 0);
+int BPF_PROG(on_write_end, struct file *file) {
+    struct kernel_use *use = opener_of((u64)file->private_data);
+    if (use && guard_mode != guard_off && count_unseen(use->id, true)) judge((u32)use->id);
     return 0;
 }
 
-// Where the kernel does not ask BPF's security hooks, or not while another thread waits in one. They may not sleep either.
+// The look. No program here may sleep: whoever chooses the page that it waits for could stop the node's BPF. Any kernel lets
+// fmod_ret change what security_file_ioctl() returns; but the kernel skips such a program where another thread was preempted in
+// it. A program for BPF's own security hook is never skipped, and is called only where BPF is among the security modules. What
+// 32-bit programs call is a function of its own in most kernels.
 SEC("fmod_ret/security_file_ioctl")
-int BPF_PROG(on_ioctl_modify, struct file *file, unsigned int command, unsigned long argument, int refused) {
-    if (refused || command != RDMA_VERBS_IOCTL) return refused;
-    return look((u64)file->private_data, file, argument, awake);
+int BPF_PROG(on_ioctl, struct file *file, unsigned int command, unsigned long argument, int refused) {
+    return refused || command != RDMA_VERBS_IOCTL ? refused : look(file, argument);
 }
 
 SEC("fmod_ret/security_file_ioctl_compat")
-int BPF_PROG(on_ioctl_compat_modify, struct file *file, unsigned int command, unsigned long argument, int refused) {
-    if (refused || command != RDMA_VERBS_IOCTL) return refused;
-    return look((u64)file->private_data, file, argument, awake);
+int BPF_PROG(on_ioctl_compat, struct file *file, unsigned int command, unsigned long argument, int refused) {
+    return refused || command != RDMA_VERBS_IOCTL ? refused : look(file, argument);
 }
 
-SEC("fmod_ret/security_file_permission")
-int BPF_PROG(on_write_modify, struct file *file, int mask, int refused) {
-    return refused ? refused : look_at_write(file, mask);
+SEC("lsm/file_ioctl")
+int BPF_PROG(on_ioctl_preempted, struct file *file, unsigned int command, unsigned long argument) {
+    return command == RDMA_VERBS_IOCTL ? look(file, argument) : 0;
+}
+
+SEC("lsm/file_ioctl_compat")
+int BPF_PROG(on_ioctl_compat_preempted, struct file *file, unsigned int command, unsigned long argument) {
+    return command == RDMA_VERBS_IOCTL ? look(file, argument) : 0;
 }
 
 SEC("iter/task_file")

@@ -61,7 +61,6 @@ struct module {
 struct file_operations {
     struct module *owner;
     void *write;
-    void *write_iter;
 };
 
 struct file {
@@ -74,14 +73,12 @@ struct signal_struct {
 };
 
 struct task_struct {
-    unsigned int flags;
     int exit_state;
     int tgid;
     __u64 start_boottime;
     struct signal_struct *signal;
     struct task_struct *group_leader;
     const struct cred *cred;
-    void *io_uring;
     struct css_set *cgroups;
 };
 

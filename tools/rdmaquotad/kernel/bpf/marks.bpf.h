@@ -6,7 +6,7 @@
 // What the object that a thread is creating turned out to be; mark_rereg: what it replaces ends with the same call. Taken
 // at the commit, and where the function ends that sets it or the thread, so that none meets another object. There is room for as
 // many threads as may have reserved something.
-enum { mark_unpinned = 1, mark_second_handle = 2, mark_rereg = 4 };
+enum { mark_unpinned = 1, mark_rereg = 2 };
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);

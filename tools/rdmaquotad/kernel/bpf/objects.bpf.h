@@ -126,7 +126,7 @@ static __always_inline u32 kind_place(const struct object *it, u32 probe) {
 static __always_inline u32 read_kind(struct kernel_use *opener, const struct object *it) {
     struct uverbs_api_object *api = (void *)it->api;
     u32 kind = BPF_CORE_READ(api, id);
-    if (kind >= kind_second_handle) kind = kind_driver;
+    if (kind > kind_driver) kind = kind_driver;
     for (u32 probe = 0; probe < kind_probes; ++probe) {
         u32 place = kind_place(it, probe);
         u64 before = __sync_val_compare_and_swap(&opener->apis[place], 0, it->api);
@@ -210,7 +210,6 @@ static __always_inline void created(const struct object *it, bool directly) {
     counted.pid = pid == opener->pid ? 0 : pid;
     counted.kind = kind_of(opener, it);
     count_bytes(&counted, it->object, mark, directly);
-    if (mark & mark_second_handle && counted.kind == kind_qp) counted.kind = kind_second_handle;
     if (guarded && counted.kind != kind_driver) made(counted.opener, counted.kind, counted.bytes, current_thread(), mark);
     use = maker(opener, pid, it);
     int kept = remember(it->address, &counted);

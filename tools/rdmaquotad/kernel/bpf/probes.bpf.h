@@ -84,12 +84,6 @@ int BPF_KPROBE(probe_device_memory) {
     return 0;
 }
 
-SEC("kprobe/ib_uverbs_open_qp")
-int BPF_KPROBE(probe_open_qp) {
-    set_mark(mark_second_handle);
-    return 0;
-}
-
 SEC("kprobe/ib_uverbs_rereg_mr")
 int BPF_KPROBE(probe_rereg_mr, struct uverbs_attr_bundle *attributes) {
     reregisters((u64)BPF_CORE_READ(attributes, ufile));

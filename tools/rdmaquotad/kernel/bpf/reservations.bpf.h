@@ -102,7 +102,8 @@ static __always_inline void give_up(struct reservation *it) {
     abandon(id);
 }
 
-// Counts the file's objects whose beginning was not seen (guard_stock.bpf.h). `judges`: who exceeds a limit by them is noted.
+// Counts the file's objects whose beginning was not seen (guard_stock.bpf.h). `judges`: who exceeds a limit by them is noted;
+// then 1.
 int count_unseen(u64 id, u32 judges);
 // Counts what a re-registration has changed of the file's MRs, and ends its reservation: then 1 (guard_rereg.bpf.h).
 int recount_memory(u64 id);
@@ -251,7 +252,7 @@ __attribute__((noinline)) int made_otherwise(u64 id, u32 kind, u64 bytes, u64 th
     if (mark & mark_rereg && kind == kind_mr && replaces(it, id, bytes)) return 0;
     if (it && it->opener == id && it->kind == unknown_kind) learn(id, kind, it->bytes);
     if (it) give_up(it);
-    if (!charge_made(id, kind, bytes) || kind > kind_second_handle) return 0;
+    if (!charge_made(id, kind, bytes)) return 0;
     judge((u32)id);
     return 1;
 }
