@@ -1,7 +1,6 @@
 #include "shm/mapping.hpp"
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -104,7 +103,7 @@ GuardedRange* free_range() noexcept {
 
 void release_range(GuardedRange& range) noexcept {
     range.begin = 0;
-    std::free(const_cast<void*>(range.copy.exchange(nullptr)));
+    ::operator delete(const_cast<void*>(range.copy.exchange(nullptr)));
     range.lost = false;
     range.taken = false;
 }
@@ -130,7 +129,7 @@ Mapping Mapping::map(int fd, std::size_t bytes, bool writable, AfterLoss after_l
     mapping.range_->bytes = bytes;
     mapping.range_->begin = reinterpret_cast<std::uintptr_t>(address);
     if (after_loss == AfterLoss::zeroes) return mapping;
-    if (void* copy = std::malloc(bytes)) {
+    if (void* copy = ::operator new(bytes, std::nothrow)) {
         std::memcpy(copy, address, bytes);
         mapping.range_->copy = copy;
     }
@@ -164,15 +163,15 @@ bool Mapping::is_of(const char* path) const noexcept {
     return stat(path, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
 }
 
-constinit thread_local BusErrorsAllowed::Thread BusErrorsAllowed::thread = Thread::unknown;
+constinit thread_local unsigned BusErrorsAllowed::depth = 0;
+constinit thread_local bool BusErrorsAllowed::was_blocked = false;
 
 void BusErrorsAllowed::unblock() noexcept {
     sigset_t bus_error, before;
     sigemptyset(&bus_error);
     sigaddset(&bus_error, SIGBUS);
     pthread_sigmask(SIG_UNBLOCK, &bus_error, &before);
-    blocked_ = sigismember(&before, SIGBUS) == 1;
-    thread = blocked_ ? Thread::blocks : Thread::takes;
+    was_blocked = sigismember(&before, SIGBUS) == 1;
 }
 
 void BusErrorsAllowed::block() noexcept {

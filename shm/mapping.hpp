@@ -69,29 +69,27 @@ private:
     GuardedRange* range_ = nullptr;
 };
 
-// While it lives, this thread takes SIGBUS. Costs a system call in the first use by a thread, and two
-// in each use by a thread that blocked SIGBUS then.
+// While it lives, this thread takes SIGBUS. They nest: the outermost restores what the thread had. That costs a system call, and
+// one more where the thread blocks SIGBUS: a thread may block it at any time, and nothing but the kernel knows.
 class BusErrorsAllowed {
 public:
     BusErrorsAllowed() noexcept {
-        if (thread != Thread::takes) [[unlikely]]
-            unblock();
+        if (depth++ == 0) unblock();
     }
     ~BusErrorsAllowed() {
-        if (blocked_) [[unlikely]]
+        if (--depth == 0 && was_blocked) [[unlikely]]
             block();
     }
     BusErrorsAllowed(const BusErrorsAllowed&) = delete;
 
 private:
-    enum class Thread : unsigned char { unknown, takes, blocks };
-    void unblock() noexcept;
-    void block() noexcept;
+    static void unblock() noexcept;
+    static void block() noexcept;
 
     // At a fixed offset from the thread pointer, so that looking takes no call. The C library keeps room for such
     // variables of libraries that are loaded later (TLS, "static surplus").
-    [[gnu::tls_model("initial-exec")]] static constinit thread_local Thread thread;
-    bool blocked_ = false;
+    [[gnu::tls_model("initial-exec")]] static constinit thread_local unsigned depth;
+    [[gnu::tls_model("initial-exec")]] static constinit thread_local bool was_blocked;
 };
 
 // While it lives, this thread survives bus errors in mappings of others too: private memory takes the page's place. For

@@ -17,6 +17,7 @@
 #include "provider/adoption/drivers.hpp"
 #include "provider/charging/refusal.hpp"
 #include "provider/dv/dv.hpp"
+#include "provider/host/arena.hpp"
 #include "provider/host/log_target.hpp"
 #include "provider/ops/ops.hpp"
 
@@ -170,9 +171,16 @@ void adopt_all() {
     }
 }
 
-// A forked child must not find our locks held by a thread that it does not have.
-void before_fork() { Context::lock_all(); }
-void after_fork() { Context::unlock_all(); }
+// A forked child must not find our locks held by a thread that it does not have. All that these touch is in static storage or in
+// the arena: the program may withhold pages of its heap from its children.
+void before_fork() {
+    Context::lock_all();
+    arena::lock();
+}
+void after_fork() {
+    arena::unlock();
+    Context::unlock_all();
+}
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "provider/host/cancellation.hpp"
 #include "provider/host/keep_errno.hpp"
 #include "provider/host/log_target.hpp"
+#include "shm/mapping.hpp"
 #include "shm/paths.hpp"
 
 namespace rdmaquota::provider {
@@ -23,6 +24,7 @@ Result<Account*> Account::open(const Place& place, LimitsSegment limits) {
         if (const auto made = Ledger::create(path, place.is_default ? LedgerAccess::everyone() : LedgerAccess{}))
             ledger = Ledger::open(path);
     if (!ledger) return Error{ledger.error()};
+    const BusErrorsAllowed allowed;
     auto owner = ledger->claim(identity_of_self());
     if (!owner) return Error{owner.error()};
     if (ledger->lost()) return Error{fmt::format("the ledger {} was cut short just now", path)};

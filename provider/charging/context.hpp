@@ -133,6 +133,7 @@ private:
     DevicePort* find_port(unsigned number) noexcept;
     DevicePort* port(unsigned number) noexcept;  // enters it in the ledgers; null when there is no memory
     std::string port_name(unsigned number) const;
+    bool is_held_by_kernel() const noexcept;
     bool counts(std::size_t i);
     bool clamps(std::size_t i);
     std::uint64_t room(std::size_t i, Resource resource);

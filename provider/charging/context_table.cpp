@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "provider/charging/context.hpp"
+#include "provider/host/keep_errno.hpp"
 #include "provider/host/log_target.hpp"
 
 namespace rdmaquota::provider {
@@ -56,14 +57,21 @@ void for_each_record(Act act) noexcept {
     });
 }
 
-void warn_of_unwatched(const std::string& device, const char* path) noexcept {
+// Under table_mutex.
+bool is_descriptor_of_context(int fd) noexcept {
+    return find_entry([&](const Chunk::Entry& entry) {
+        const auto* context = entry.context.load();
+        return context && context->cmd_fd == fd;
+    });
+}
+
+void report_unwatched(const std::string& device, const char* path) noexcept {
     try {
-        say(LogLevel::warning,
-            fmt::format(
-                "cannot tell when the kernel releases a context of {} that was closed: {} cannot be locked, "
-                "perhaps because another process locks all of it (see /proc/locks); its charges stay until this "
-                "process ends",
-                device, path));
+        if (!says(LogLevel::info)) return;
+        say(LogLevel::info,
+            fmt::format("cannot tell when the kernel releases a closed context of {}: {} cannot be locked, perhaps because another "
+                        "process locks all of it (see /proc/locks); it is uncharged once this process maps no queue of the device",
+                        device, path));
     } catch (...) {  // no memory: without a word
     }
 }
@@ -127,11 +135,23 @@ void Context::watch_file(const ibv_context& verbs) noexcept {
     if (process_ != this_process() || (!handle_receipt && receipts_.empty())) return;
     char path[sizeof verbs.device->dev_name + 16];
     std::snprintf(path, sizeof path, "/dev/infiniband/%s", verbs.device->dev_name);
-    if (!file_.begin(verbs.cmd_fd, path)) warn_of_unwatched(device_.name(), path);
+    if (!file_.begin(verbs.cmd_fd, path)) report_unwatched(device_.name(), path);
+}
+
+// A file that could not be marked is taken to be open while this process has a descriptor of the device that is no open context's,
+// or maps the device's file without having another context of it. In doubt it is released: its program did close it.
+bool Context::is_held_by_kernel() const noexcept {
+    const KeepErrno keep;
+    if (!file_.is_blind()) return file_.is_open();
+    const std::lock_guard lock(table_mutex);
+    if (file_.has_stray_descriptor(is_descriptor_of_context)) return true;
+    bool other = false;
+    for_each_record([&](const Context& record) { other = other || record.device_name() == device_name(); });
+    return !other && file_.is_mapped();
 }
 
 void Context::end(std::unique_ptr<Context> context) noexcept {
-    if (context->file_.is_open()) {
+    if (context->is_held_by_kernel()) {
         const std::lock_guard lock(table_mutex);
         context->next_closed_ = closed_contexts;
         closed_contexts = context.release();

@@ -3,11 +3,14 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "shm/same_file.hpp"
@@ -40,6 +43,8 @@ bool FileWatch::begin(int fd, const char* device_file) noexcept {
     const bool known = fstat(fd, &opened) == 0;
     if (known && opened.st_nlink == 0) return true;  // removed with the device, or by root
     byte_ = any_byte();
+    device_ = opened.st_dev;
+    inode_ = opened.st_ino;
     const bool marked = known && find_path(fd, opened, device_file) && lock(fd);
     state_ = marked ? State::watching : State::blind;
     return marked;
@@ -80,6 +85,44 @@ bool FileWatch::lock(int fd) const noexcept {
         nanosleep(&between_tries, nullptr);
     }
     return false;
+}
+
+// Reads /proc/self/maps in pieces; without /proc, no. Of each line only the beginning counts: "from-to rights offset MAJOR:MINOR
+// INODE path", proc_pid_maps(5).
+bool FileWatch::is_mapped() const noexcept {
+    const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    char wanted[48], piece[256], line[96];
+    std::snprintf(wanted, sizeof wanted, " %02x:%02x %llu ", major(device_), minor(device_), static_cast<unsigned long long>(inode_));
+    std::size_t length = 0;
+    bool found = false;
+    for (ssize_t got = 0; !found && (got = read(fd, piece, sizeof piece)) > 0;) {
+        for (ssize_t i = 0; i < got && !found; ++i) {
+            if (piece[i] != '\n') {
+                if (length < sizeof line - 1) line[length++] = piece[i];
+                continue;
+            }
+            line[length] = '\0';
+            found = std::strstr(line, wanted) != nullptr;
+            length = 0;
+        }
+    }
+    close(fd);
+    return found;
+}
+
+bool FileWatch::has_stray_descriptor(bool (*is_known)(int fd)) const noexcept {
+    DIR* descriptors = opendir("/proc/self/fd");
+    if (!descriptors) return false;
+    bool found = false;
+    while (const dirent* entry = found ? nullptr : readdir(descriptors)) {
+        const int fd = std::atoi(entry->d_name);
+        struct stat status {};
+        const bool of_device = entry->d_name[0] != '.' && fstat(fd, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+        found = of_device && !is_known(fd);
+    }
+    closedir(descriptors);
+    return found;
 }
 
 bool FileWatch::is_marked() const noexcept {

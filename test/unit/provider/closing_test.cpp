@@ -95,7 +95,7 @@ TEST_CASE("two threads that find no room both get what ending a closed context u
 }
 
 // In a child, since the context keeps its accounts as long as the process.
-TEST_CASE("a context whose file cannot be watched stays charged") {
+TEST_CASE("a context whose file cannot be watched stays charged while this process has it open") {
     const auto body = [] {
         WrappedContext context(two_pds());
         const auto path = context.directory.path() + "/device";
@@ -105,10 +105,12 @@ TEST_CASE("a context whose file cannot be watched stays charged") {
         whole.l_type = F_WRLCK;
         if (fcntl(foreign, F_OFD_SETLK, &whole) != 0) return 2;
         Closed closed(context);
+        Context::end_closed();
+        if (context.usage(Resource::pd) != 2) return 1;
         close(closed.kept);
         close(foreign);
         Context::end_closed();
-        return context.usage(Resource::pd) == 2 ? 0 : 1;
+        return context.usage(Resource::pd) == 0 ? 0 : 3;
     };
     const pid_t child = fork();
     if (child == 0) _exit(body());

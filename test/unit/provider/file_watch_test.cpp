@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "provider/host/file_watch.hpp"
@@ -57,15 +58,26 @@ TEST_CASE("somebody's lock of the whole file is not taken for ours") {
     close(other);
 }
 
-TEST_CASE("a file that somebody else keeps locked is taken to be open") {
+TEST_CASE("of a file that somebody else keeps locked, what this process has of it is told") {
     WatchedFile file;
     const int other = file.open_it();
     REQUIRE(lock_all(other, F_OFD_SETLK, F_WRLCK) == 0);
+    REQUIRE(ftruncate(other, 4096) == 0);
+    CHECK_FALSE(file.watch.is_blind());
     CHECK_FALSE(file.begin());
-    close(other);
-    CHECK(file.watch.is_open());
+    CHECK(file.watch.is_blind());
+    void* queue = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file.fd, 0);
+    REQUIRE(queue != MAP_FAILED);
+    static int known;
+    known = other;
+    const auto is_known = [](int fd) { return fd == known; };
+    CHECK(file.watch.has_stray_descriptor(is_known));
     close(file.fd);
-    CHECK(file.watch.is_open());
+    CHECK_FALSE(file.watch.has_stray_descriptor(is_known));
+    CHECK(file.watch.is_mapped());
+    munmap(queue, 4096);
+    CHECK_FALSE(file.watch.is_mapped());
+    close(other);
 }
 
 TEST_CASE("the file of a device that was unplugged is taken to be released") {

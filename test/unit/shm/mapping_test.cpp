@@ -135,6 +135,52 @@ TEST_CASE_METHOD(LedgerFixture, "a thread that blocks SIGBUS survives a cut, too
           }) == 0);
 }
 
+TEST_CASE_METHOD(LedgerFixture, "care for SIGBUS nests, and a thread may block SIGBUS at any time") {
+    const auto survives = [&](auto prepare) {
+        return outcome([&] {
+            auto ledger = Ledger::open(path);
+            prepare();
+            if (truncate(data_path(path).c_str(), 0) != 0) return 1;
+            {
+                const BusErrorsAllowed allowed;
+                ledger->reap();
+            }
+            return ledger->lost() ? 0 : 2;
+        });
+    };
+    const auto block = [] {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    };
+    SECTION("a thread that blocks it survives after nested uses") {
+        CHECK(survives([&] {
+                  block();
+                  const BusErrorsAllowed outer;
+                  const BusErrorsAllowed inner;
+              }) == 0);
+    }
+    SECTION("and one that has blocked it since its first use") {
+        CHECK(survives([&] {
+                  { const BusErrorsAllowed allowed; }
+                  block();
+              }) == 0);
+    }
+    CHECK(outcome([&] {
+              block();
+              {
+                  const BusErrorsAllowed outer;
+                  { const BusErrorsAllowed inner; }
+                  sigset_t within;
+                  pthread_sigmask(SIG_SETMASK, nullptr, &within);
+                  if (sigismember(&within, SIGBUS) != 0) return 1;
+              }
+              sigset_t after;
+              pthread_sigmask(SIG_SETMASK, nullptr, &after);
+              return sigismember(&after, SIGBUS) == 1 ? 0 : 2;
+          }) == 0);
+}
+
 // Handlers are chained once per process, so each of these runs in a process of its own, started anew.
 namespace {
 
