@@ -276,6 +276,7 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
         parts->guarded = true;
         std::vector<std::string> unseen;
         if (!parts->take_over(unseen)) continue;
+        if (way == Way::fentry && preempts) blind.emplace_back(skipped_by_preemption);
         blind.insert(blind.end(), unseen.begin(), unseen.end());
         return KernelProgram(std::move(parts));
     }
