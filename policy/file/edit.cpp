@@ -1,8 +1,9 @@
 #include "policy/file/edit.hpp"
 
 #include <algorithm>
+#include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "policy/file/limit_place.hpp"
 #include "policy/file/policy_file.hpp"
@@ -40,6 +41,14 @@ public:
     }
 
     void insert(std::size_t at, const std::string& what) { text_.insert(at, what); }
+
+    void erase(std::size_t begin, std::size_t end) { text_.erase(begin, end - begin); }
+
+    // The whole line that `position` is in, with a comment behind it.
+    void erase_line(const toml::source_position& position) {
+        const auto at = offset(position);
+        erase(start_of_line(at), end_of_line(at));
+    }
 
     // A whole line below the one that `position` is in.
     void insert_line_below(const toml::source_position& position, const std::string& line) {
@@ -119,12 +128,46 @@ void change_value(Document& document, const toml::node& node, const LimitChange&
     document.replace(node.source(), fmt::format("{{ limit = {}, {} }}", document.between(begin, end), part.text()));
 }
 
+// The entry of an inline table, with the comma behind it, or the one before it.
+void erase_inline_entry(Document& document, const toml::table& table, const toml::key& key, const toml::node& node) {
+    auto begin = document.offset(key.source().begin), end = document.offset(node.source().end);
+    const auto close = document.offset(table.source().end);
+    const auto comma = document.between(end, close).find_first_not_of(" \t");
+    if (comma != std::string::npos && document.text()[end + comma] == ',') {
+        end += comma + 1;
+        while (end < close && document.text()[end] == ' ') ++end;
+    } else if (const auto before = document.text().find_last_not_of(" \t", begin - 1);
+               before != std::string::npos && document.text()[before] == ',') {
+        begin = before;
+    }
+    document.erase(begin, end);
+}
+
+void erase_entry(Document& document, const toml::table& table, std::string_view name) {
+    const auto found = table.find(name);
+    if (table.is_inline()) erase_inline_entry(document, table, found->first, found->second);
+    else document.erase_line(found->first.source().begin);
+}
+
+// A limit, a guarantee or a soft limit that the file no longer has.
+void remove_value(Document& document, const toml::table* table, const LimitChange& change) {
+    const auto* cell = table == nullptr ? nullptr : table->get(info(change.key.resource).name);
+    if (cell == nullptr) return;
+    const auto* parts = cell->as_table();
+    if (parts != nullptr && parts->size() > 1 && parts->contains(name(change.part)))
+        return erase_entry(document, *parts, name(change.part));
+    const bool whole = parts != nullptr ? parts->contains(name(change.part)) : change.part == LimitPart::limit;
+    if (whole) erase_entry(document, *table, info(change.key.resource).name);
+}
+
 Result<std::string> edit_once(const std::string& text, const std::string& file, const LimitChange& change) {
     const auto root = parse_toml(text, file);
     if (!root) return Error{root.error()};
     Document document(text);
     const auto* table = find_table(root.value(), change.key);
-    if (table == nullptr)
+    if (change.limit == unset)
+        remove_value(document, table, change);
+    else if (table == nullptr)
         add_table(document, change);
     else if (const auto* node = table->get(info(change.key.resource).name))
         change_value(document, *node, change);
@@ -133,15 +176,15 @@ Result<std::string> edit_once(const std::string& text, const std::string& file, 
     return document.text();
 }
 
-ScopeLimits& scope_of(Policy& policy, const LimitChange& change) {
-    const auto& key = change.key;
-    if (change.part == LimitPart::guarantee) return policy.tenant(key.tenant).guarantees;
-    if (change.part == LimitPart::soft) return policy.tenant(key.tenant).softs;
+ScopeLimits& scope_of(Policy& policy, const LimitKey& key, LimitPart part) {
+    if (part == LimitPart::guarantee) return policy.tenant(key.tenant).guarantees;
+    if (part == LimitPart::soft) return policy.tenant(key.tenant).softs;
     if (key.tenant == node_tenant) return policy.node;
     return key.tenant.empty() ? policy.process : policy.tenant(key.tenant).limits[index(key.scope)];
 }
 
 bool same_limits(ScopeLimits a, ScopeLimits b) {
+    for (auto* rows : {&a, &b}) std::erase_if(*rows, [](const DeviceLimits& row) { return row.limits == unset_row(); });
     if (a.size() != b.size()) return false;
     const auto by_device = [](const DeviceLimits& x, const DeviceLimits& y) { return x.device < y.device; };
     std::sort(a.begin(), a.end(), by_device);
@@ -166,9 +209,43 @@ bool same_policy(const Policy& a, const Policy& b) {
            std::equal(a.tenants.begin(), a.tenants.end(), b.tenants.begin(), b.tenants.end(), same_tenant);
 }
 
-Error by_hand(const std::string& file, const LimitChange& change) {
+// The cell as the file should have it, with its parts that do not change.
+std::string whole_cell(Policy& policy, const LimitChange& change) {
+    std::vector<std::string> parts;
+    const bool has_parts = change.key.scope == Scope::tenant && change.key.tenant != node_tenant;
+    for (const auto part : {LimitPart::limit, LimitPart::guarantee, LimitPart::soft}) {
+        if (part != LimitPart::limit && !has_parts) continue;
+        const auto* row = find_row(scope_of(policy, change.key, part), change.key.device);
+        const auto value = row == nullptr ? unset : (*row)[index(change.key.resource)];
+        if (value != unset) parts.push_back(fmt::format("{} = {}", name(part), toml_value({change.key, value, part})));
+    }
+    if (parts.size() == 1) return toml_entry(change).text();
+    return fmt::format("{} = {{ {} }}", info(change.key.resource).name, fmt::join(parts, ", "));
+}
+
+Error by_hand(const std::string& file, Policy& expected, const LimitChange& change) {
+    if (change.limit == unset)
+        return {fmt::format("{}: cannot remove the {} from this file's layout; remove it by hand: {} {}", file,
+                            name(change.part), header_of(change.key), info(change.key.resource).name)};
     return {fmt::format("{}: cannot place the limit in this file's layout; add it by hand: {} {}", file,
-                        header_of(change.key), toml_entry(change).text())};
+                        header_of(change.key), whole_cell(expected, change))};
+}
+
+// A tenant that the file does not name has no limits to remove.
+bool is_in_file(Policy& policy, const LimitChange& change) {
+    const auto& tenant = change.key.tenant;
+    if (!tenant.empty() && tenant != node_tenant && policy.find(tenant) == nullptr) return false;
+    const auto* row = find_row(scope_of(policy, change.key, change.part), change.key.device);
+    return row != nullptr && (*row)[index(change.key.resource)] != unset;
+}
+
+Result<void> check_possible(const std::string& file, const LimitChange& change) {
+    if (change.key.tenant.empty() && change.key.scope == Scope::tenant)
+        return Error{fmt::format("{}: the limit of {} names no tenant", file, info(change.key.resource).name)};
+    const bool whole = change.key.scope == Scope::tenant && change.key.tenant != node_tenant;
+    if (change.part != LimitPart::limit && !whole)
+        return Error{fmt::format("{}: a {} is possible for a tenant as a whole only", file, name(change.part))};
+    return {};
 }
 
 }  // namespace
@@ -179,18 +256,17 @@ Result<std::string> edit_policy(const std::string& text, const std::string& file
     if (!expected) return Error{expected.error()};
     std::string edited = text;
     for (const auto& change : changes) {
-        if (change.key.tenant.empty() && change.key.scope == Scope::tenant)
-            return Error{fmt::format("{}: the limit of {} names no tenant", file, info(change.key.resource).name)};
-        const bool whole = change.key.scope == Scope::tenant && change.key.tenant != node_tenant;
-        if (change.part != LimitPart::limit && !whole)
-            return Error{fmt::format("{}: a {} is possible for a tenant as a whole only", file, name(change.part))};
+        if (const auto possible = check_possible(file, change); !possible) return Error{possible.error()};
+        if (change.limit == unset && !is_in_file(*expected, change)) continue;
+        row_for(scope_of(*expected, change.key, change.part), change.key.device)[index(change.key.resource)] =
+            change.limit;
         const auto next = edit_once(edited, file, change);
-        if (!next) return by_hand(file, change);
+        if (!next || !parse_toml(next.value(), file)) return by_hand(file, *expected, change);
         edited = next.value();
-        row_for(scope_of(*expected, change), change.key.device)[index(change.key.resource)] = change.limit;
         // Our own output is checked too, so that a broken or altered policy is never returned.
         const auto again = parse_policy(edited, file);
-        if (!again || !same_policy(again.value(), expected.value())) return by_hand(file, change);
+        if (!again) return Error{fmt::format("{}: unchanged, since the policy would be wrong: {}", file, again.error())};
+        if (!same_policy(again.value(), expected.value())) return by_hand(file, *expected, change);
     }
     return edited;
 }

@@ -17,67 +17,12 @@
 namespace rdmaquota {
 namespace {
 
-// The file that replaces the policy; removed again unless it was put in place.
-class Replacement {
-public:
-    explicit Replacement(const std::string& target) : target_(target), path_(temporary_name(target)) {
-        fd_ = ::mkostemp(path_.data(), O_CLOEXEC);
-    }
-    Replacement(const Replacement&) = delete;
-    Replacement& operator=(const Replacement&) = delete;
-    ~Replacement() {
-        if (fd_ < 0) return;
-        ::close(fd_);
-        if (!placed_) ::unlink(path_.c_str());
-    }
-
-    bool like(const struct stat& original) const {
-        return fd_ >= 0 && ::fchown(fd_, original.st_uid, original.st_gid) == 0 &&
-               ::fchmod(fd_, original.st_mode & 07777) == 0;
-    }
-
-    bool write(const std::string& text) const {
-        std::size_t done = 0;
-        while (done < text.size()) {
-            const auto wrote = ::write(fd_, text.data() + done, text.size() - done);
-            if (wrote < 0 && errno != EINTR) return false;
-            if (wrote > 0) done += static_cast<std::size_t>(wrote);
-        }
-        return ::fsync(fd_) == 0;
-    }
-
-    bool put_in_place() { return placed_ = ::rename(path_.c_str(), target_.c_str()) == 0; }
-
-private:
-    // Hidden and not ending in .toml: conf.d must never take it for a policy.
-    static std::string temporary_name(const std::string& target) {
-        const auto slash = target.rfind('/') + 1;
-        return target.substr(0, slash) + "." + target.substr(slash) + ".XXXXXX";
-    }
-
-    const std::string& target_;
-    std::string path_;
-    int fd_ = -1;
-    bool placed_ = false;
-};
-
 void sync_directory_of(const std::string& path) {
     const auto directory = path.substr(0, path.rfind('/') + 1);
     if (const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); fd >= 0) {
         ::fsync(fd);
         ::close(fd);
     }
-}
-
-Result<void> replace_file(const std::string& path, const std::string& text) {
-    struct stat original {};
-    if (::stat(path.c_str(), &original) != 0)
-        return Error{fmt::format("{}: cannot read: {}", path, std::strerror(errno))};
-    Replacement replacement(path);
-    if (!replacement.like(original) || !replacement.write(text) || !replacement.put_in_place())
-        return Error{fmt::format("{}: cannot replace: {}; the file is unchanged", path, std::strerror(errno))};
-    sync_directory_of(path);
-    return {};
 }
 
 // Where `fragment` sets the limit `key`, as "FILE:LINE:COL: ", or "".
@@ -105,24 +50,97 @@ Result<void> check_not_overridden(const std::string& path, const std::vector<Lim
     return {};
 }
 
-// The file itself where `path` is a link to it, so that a link stays a link.
-std::string resolve(const std::string& path) {
-    char buffer[PATH_MAX];
-    return ::realpath(path.c_str(), buffer) == nullptr ? path : buffer;
-}
-
 }  // namespace
 
-Result<void> persist_policy(const std::string& path, const std::vector<LimitChange>& changes) {
-    if (const auto free = check_not_overridden(path, changes); !free) return free;
-    const auto target = resolve(path);
+// The file that replaces the policy; removed again unless it was put in place.
+class PolicyEdit::Replacement {
+public:
+    explicit Replacement(std::string target) : target_(std::move(target)), path_(temporary_name(target_)) {
+        fd_ = ::mkostemp(path_.data(), O_CLOEXEC);
+    }
+    Replacement(const Replacement&) = delete;
+    Replacement& operator=(const Replacement&) = delete;
+    ~Replacement() {
+        if (fd_ < 0) return;
+        ::close(fd_);
+        if (!placed_) ::unlink(path_.c_str());
+    }
+
+    bool write(const std::string& text) const { return like_target() && write_all(text) && ::fsync(fd_) == 0; }
+
+    bool put_in_place() {
+        placed_ = ::rename(path_.c_str(), target_.c_str()) == 0;
+        if (placed_) sync_directory_of(target_);
+        return placed_;
+    }
+
+    Error failure() const {
+        return {fmt::format("{}: cannot replace: {}; the file is unchanged", target_, std::strerror(errno))};
+    }
+
+private:
+    // Hidden and not ending in .toml: conf.d must never take it for a policy.
+    static std::string temporary_name(const std::string& target) {
+        const auto slash = target.rfind('/') + 1;
+        return target.substr(0, slash) + "." + target.substr(slash) + ".XXXXXX";
+    }
+
+    bool like_target() const {
+        struct stat original {};
+        return fd_ >= 0 && ::stat(target_.c_str(), &original) == 0 &&
+               ::fchown(fd_, original.st_uid, original.st_gid) == 0 && ::fchmod(fd_, original.st_mode & 07777) == 0;
+    }
+
+    bool write_all(const std::string& text) const {
+        std::size_t done = 0;
+        while (done < text.size()) {
+            const auto wrote = ::write(fd_, text.data() + done, text.size() - done);
+            if (wrote < 0 && errno != EINTR) return false;
+            if (wrote > 0) done += static_cast<std::size_t>(wrote);
+        }
+        return true;
+    }
+
+    std::string target_;
+    std::string path_;
+    int fd_ = -1;
+    bool placed_ = false;
+};
+
+PolicyEdit::PolicyEdit(std::unique_ptr<Replacement> replacement, Policy policy)
+    : replacement_(std::move(replacement)), policy_(std::move(policy)) {}
+PolicyEdit::PolicyEdit(PolicyEdit&&) noexcept = default;
+PolicyEdit& PolicyEdit::operator=(PolicyEdit&&) noexcept = default;
+PolicyEdit::~PolicyEdit() = default;
+
+Result<PolicyEdit> PolicyEdit::prepare(const std::string& path, const std::vector<LimitChange>& changes) {
+    if (const auto free = check_not_overridden(path, changes); !free) return Error{free.error()};
+    const auto target = linked_file(path);
     const auto text = read_text(target);
     if (!text) return Error{text.error()};
     const auto edited = edit_policy(text.value(), path, changes);
     if (!edited) return Error{edited.error()};
-    if (const auto policy = read_policy(path, edited.value()); !policy)
-        return Error{fmt::format("{}: unchanged, since the policy would be wrong: {}", path, policy.error())};
-    return replace_file(target, edited.value());
+    auto policy = read_policy(path, edited.value());
+    if (!policy) return Error{fmt::format("{}: unchanged, since the policy would be wrong: {}", path, policy.error())};
+    auto replacement = std::make_unique<Replacement>(target);
+    if (!replacement->write(edited.value())) return replacement->failure();
+    return PolicyEdit(std::move(replacement), std::move(*policy));
+}
+
+Result<void> PolicyEdit::put_in_place() {
+    if (replacement_->put_in_place()) return {};
+    return replacement_->failure();
+}
+
+Result<void> persist_policy(const std::string& path, const std::vector<LimitChange>& changes) {
+    auto edit = PolicyEdit::prepare(path, changes);
+    if (!edit) return Error{edit.error()};
+    return edit->put_in_place();
+}
+
+std::string linked_file(const std::string& path) {
+    char buffer[PATH_MAX];
+    return ::realpath(path.c_str(), buffer) == nullptr ? path : buffer;
 }
 
 }  // namespace rdmaquota

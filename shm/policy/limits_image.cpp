@@ -196,6 +196,17 @@ Result<void> LimitsImage::hold(const LimitsWriter::Held& held) {
     return {};
 }
 
+bool LimitsImage::drop(std::span<const std::string> devices) {
+    const auto before = rows_.size();
+    for (std::size_t i = rows_.size(); i-- > 0;) {
+        if (std::find(devices.begin(), devices.end(), device_of(rows_[i])) == devices.end()) continue;
+        rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(i));
+        origins_.erase(origins_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    header_.row_count = static_cast<std::uint32_t>(rows_.size());
+    return rows_.size() != before;
+}
+
 std::string LimitsImage::bytes() const {
     std::string all(bytes_of(header_, 1));
     if (rows_.empty()) return all;

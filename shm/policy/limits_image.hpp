@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,9 @@ public:
 
     // Gives the tenant a share; an error as above.
     Result<void> grant(std::string_view device, Resource resource, std::uint64_t amount);
+
+    // Removes the rows of devices; false: there are none.
+    bool drop(std::span<const std::string> devices);
 
     std::string bytes() const;
 

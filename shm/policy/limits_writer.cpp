@@ -138,6 +138,10 @@ Result<void> LimitsWriter::add_rows(Scope scope, std::span<const std::string_vie
                                  limits_.tenant(), limits_.devices(scope).size())};
     auto image = LimitsImage::copy(limits_.header(), limits_.rows(), limits_.origins(), limits_.row_count());
     for (const auto device : devices) image.add_row(scope, device);
+    return replace_with(image);
+}
+
+Result<void> LimitsWriter::replace_with(const LimitsImage& image) {
     if (auto replaced = replace(path_, image); !replaced) return replaced;
     auto fresh = LimitsSegment::open(path_, LimitsSegment::Parts::all, true);
     if (!fresh) return Error{fresh.error()};

@@ -18,6 +18,8 @@
 
 namespace rdmaquota {
 
+class LimitsImage;
+
 // The limits at a path, opened for changes. Holds the lock while it lives, so what it reads and then writes is one
 // change to all other writers, and no new file takes the place of this one meanwhile. Keep it briefly.
 class LimitsWriter {
@@ -48,6 +50,31 @@ public:
     Result<void> unset(Scope scope, std::string_view device, std::span<const Resource> resources,
                        Whose whose = Whose::tenant);
     Result<void> unset_part(LimitPart part, std::string_view device, std::span<const Resource> resources);
+
+    // Everything that one cell was set to, so that a change can be taken back; all `unset` where there is no row.
+    struct Cell {
+        Scope scope;
+        std::string device;
+        Resource resource;
+        std::uint64_t configured = rdmaquota::unset, file = rdmaquota::unset;
+        std::uint64_t soft = rdmaquota::unset, soft_file = rdmaquota::unset;
+        std::uint64_t guarantee = rdmaquota::unset, guarantee_file = rdmaquota::unset;
+        std::uint32_t own = 0;
+    };
+    Cell cell(Scope scope, std::string_view device, Resource resource) const;
+    void restore(const Cell& cell) noexcept;
+
+    // What the policy file says of a cell since it was changed: what `unset` returns to. In force is what was. `by_tenant`: the
+    // tenant's own tables say it.
+    struct Rebased {
+        Resource resource;
+        std::uint64_t in_file;
+        bool by_tenant;
+    };
+    Result<void> rebase(Scope scope, std::string_view device, LimitPart part, const Rebased& cell, Whose whose);
+
+    // Removes the rows of devices, with everything in them.
+    Result<void> drop(std::span<const std::string> devices);
 
     // The tenant's share of what is above it: nothing in effect is ever above it, until it is `unset`. It is the effective
     // limit where what is configured is not less and no reason holds less.
@@ -87,6 +114,7 @@ private:
         : lock_(std::move(lock)), path_(std::move(path)), limits_(std::move(limits)) {}
     LimitsRow* rows() noexcept { return const_cast<LimitsRow*>(limits_.rows()); }
     Result<std::size_t> row_to_write(Scope scope, std::string_view device);
+    Result<void> replace_with(const LimitsImage& image);
     Result<void> add_rows(Scope scope, std::span<const std::string_view> devices);
     Result<void> add_missing_rows(std::span<const Grant> grants);
     Origin& origin(std::size_t row, Resource resource) noexcept;
@@ -104,6 +132,10 @@ private:
 
 // All limits that are held, of a segment with all parts.
 std::vector<LimitsWriter::Held> held_limits(const LimitsSegment& limits);
+
+// Whether the policy file, `set` or a reason names the device in this segment with all parts. A row that has a share only is
+// not named.
+bool is_configured(const LimitsSegment& limits, Scope scope, std::string_view device);
 
 // What is configured at present for the tenant itself, of a segment with all parts.
 LimitsByScope configured_limits(const LimitsSegment& limits);

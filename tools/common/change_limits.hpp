@@ -1,4 +1,4 @@
-// Live changes of limits: what `rdmaquota set` and `unset` and the control socket's "set" do.
+// Live changes of limits, in one call (policy_change.hpp): what `rdmaquota set` and `unset` and the control socket's "set" do.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,5 @@ Result<std::vector<LimitDone>> unset_limits(const std::string& directory, const 
 
 // What is in force by now, after shares were divided anew.
 void read_again(const std::string& directory, std::vector<LimitDone>& done);
-
-// An error when the limits may not be changed by this user, or the tenant is not known.
-Result<void> check_changeable(const std::string& directory, const LimitKey& key);
 
 }  // namespace rdmaquota

@@ -163,7 +163,7 @@ TEST_CASE("an edit keeps what a tenant has beside its limits") {
 TEST_CASE("an edit of a limit that the file cannot have is refused") {
     CHECK_THAT(edit_policy("version = 1\n", "p.toml", {{qp_of(""), 3}}).error(), Catch::Contains("names no tenant"));
     CHECK_THAT(edit_policy("version = 1\n", "p.toml", {{{"a", Scope::tenant, "process", Resource::qp}, 3}}).error(),
-               Catch::Contains("by hand: [tenant.a.\"process\"] qp = 3"));
+               Catch::Contains("unchanged, since the policy would be wrong: p.toml:4:1: qp needs a device"));
     CHECK_FALSE(edit_policy("version = 1\n", "p.toml", {{qp_of("a b"), 3}}));
     CHECK_FALSE(edit_policy("version = 1\ntenant = {}\n", "p.toml", {{qp_of("a"), 3}}));
 }

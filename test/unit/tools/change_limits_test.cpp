@@ -88,12 +88,11 @@ TEST_CASE_METHOD(Changed, "in a directory of its own a tenant's processes have t
 
 TEST_CASE_METHOD(Changed, "what cannot be changed says why") {
     const LimitKey unknown{"green", Scope::tenant, "*", Resource::qp};
-    CHECK_THAT(check_changeable(path, unknown).error(), Catch::Contains("no tenant 'green'"));
     CHECK_THAT(set_limits(path, {{unknown, 1}}).error(), Catch::Contains("no tenant 'green'"));
     for (int i = 0; i < 65; ++i) set("blue", Scope::tenant, "d" + std::to_string(i), 1);
     const LimitKey one_more{"blue", Scope::tenant, "d65", Resource::qp};
-    CHECK_THAT(check_changeable(path, one_more).error(), Catch::Contains("tenant blue has limits for 66 already"));
-    CHECK(check_changeable(path, {"blue", Scope::tenant, "d64", Resource::qp}));
+    CHECK_THAT(set_limits(path, {{one_more, 1}}).error(), Catch::Contains("tenant blue has limits for 66 already"));
+    CHECK(set_limits(path, {{{"blue", Scope::tenant, "d64", Resource::qp}, 2}}));
 }
 
 TEST_CASE_METHOD(Changed, "a view has what is configured and what is in force") {

@@ -5,12 +5,10 @@
 
 #include <fmt/core.h>
 
-#include "policy/file/edit.hpp"
-#include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
-#include "tools/common/change_limits.hpp"
-#include "tools/common/devices.hpp"
+#include "tools/common/named_devices.hpp"
 #include "tools/common/node_checks.hpp"
+#include "tools/common/policy_change.hpp"
 #include "tools/common/shares/divide.hpp"
 #include "tools/common/tenants.hpp"
 #include "tools/common/terminal.hpp"
@@ -91,11 +89,13 @@ Result<std::vector<LimitKey>> read_keys(const Options& options) {
     return keys;
 }
 
-Result<void> persist(const Options& options, const std::vector<LimitChange>& changes, const Session& session) {
-    if (options.file.empty() && session.directory != system_directory)
-        return Error{fmt::format("{} does not come from {}; name its policy file with --file", session.directory,
-                                 default_policy_file())};
-    return persist_policy(options.file.empty() ? default_policy_file() : options.file, changes);
+// The file that `--persist` changes; empty without it.
+Result<std::string> file_to_change(const Options& options, const Session& session) {
+    if (!options.persist) return std::string();
+    if (!options.file.empty()) return options.file;
+    if (session.directory == system_directory) return default_policy_file();
+    return Error{fmt::format("{} does not come from {}; name its policy file with --file", session.directory,
+                             default_policy_file())};
 }
 
 // An unknown name is most often misspelt, but may be that of a device to come.
@@ -103,15 +103,9 @@ void warn_of_unknown_device(const std::string& device, const Session& session) {
     if (device == any_device || device == total_device) return;
     if (const auto missing = missing_port(device); !missing.empty())
         return warn(fmt::format("warning: {}; the limit holds for nothing", missing));
-    auto known = machine_devices();
-    if (const auto place = find_tenant(session.directory, ""))
-        if (const auto ledger = Ledger::open(ledger_path(place->here)))
-            for (const auto& [number, name] : ledger.value().devices()) known.push_back(name);
+    const auto known = known_devices(session.directory);
     if (std::find(known.begin(), known.end(), device.substr(0, device.find('/'))) != known.end()) return;
-    std::sort(known.begin(), known.end());
-    known.erase(std::unique(known.begin(), known.end()), known.end());
     std::string names;
-    std::erase_if(known, is_port);
     for (const auto& name : known) names += (names.empty() ? "" : ", ") + name;
     warn(fmt::format("warning: no device '{}' is known here{}{}; the limit waits for it", device,
                      names.empty() ? "" : ", only ", names));
@@ -137,32 +131,49 @@ void print_changes(const std::vector<LimitDone>& done) {
     }
 }
 
+void warn_of_exempt(const PolicyChange& change) {
+    for (const auto& tenant : change.exempt())
+        warn(fmt::format("warning: tenant {} has a table of its own in the policy and keeps its limits", tenant));
+}
+
+int make_change(PolicyChange::Kind kind, std::vector<LimitChange> changes, const Options& options,
+                const Session& session) {
+    const auto file = file_to_change(options, session);
+    if (!file) return failed(file.error());
+    const auto device = changes.front().key.device;
+    std::vector<LimitDone> done;
+    {
+        auto change = PolicyChange::begin(session.directory, kind, std::move(changes),
+                                          file->empty() ? PolicyLock::default_patience : PolicyChange::patience_for_file);
+        if (!change) return failed(change.error());
+        if (!file->empty())
+            if (const auto prepared = change->prepare_file(*file); !prepared) return failed(prepared.error());
+        auto committed = change->commit();
+        if (!committed) return failed(committed.error());
+        done = std::move(*committed);
+        if (kind == PolicyChange::Kind::set) warn_of_unknown_device(device, session);
+        warn_of_exempt(*change);
+    }
+    if (const auto divided = divide_shares(session.directory); !divided)
+        return failed("the limits are changed, but shares were not moved: " + divided.error());
+    read_again(session.directory, done);
+    print_changes(done);
+    if (!file->empty()) fmt::print("saved in {}\n", *file);
+    return status_done;
+}
+
 int set(const Options& options, const Session& session) {
     const auto changes = read_changes(options);
     if (!changes) return wrong_usage(changes.error());
-    if (const auto possible = check_changeable(session.directory, changes->front().key); !possible)
-        return failed(possible.error());
-    if (options.persist)
-        if (const auto saved = persist(options, *changes, session); !saved) return failed(saved.error());
-    warn_of_unknown_device(changes->front().key.device, session);
-    auto done = set_limits(session.directory, *changes);
-    if (!done) return failed(done.error());
-    if (const auto divided = divide_shares(session.directory); !divided) return failed(divided.error());
-    read_again(session.directory, *done);
-    print_changes(*done);
-    if (options.persist) fmt::print("saved in {}\n", options.file.empty() ? default_policy_file() : options.file);
-    return status_done;
+    return make_change(PolicyChange::Kind::set, *changes, options, session);
 }
 
 int take_back(const Options& options, const Session& session) {
     const auto keys = read_keys(options);
     if (!keys) return wrong_usage(keys.error());
-    auto done = unset_limits(session.directory, *keys, part_of(options));
-    if (!done) return failed(done.error());
-    if (const auto divided = divide_shares(session.directory); !divided) return failed(divided.error());
-    read_again(session.directory, *done);
-    print_changes(*done);
-    return status_done;
+    std::vector<LimitChange> changes;
+    for (const auto& key : *keys) changes.push_back({key, unset, part_of(options)});
+    return make_change(PolicyChange::Kind::unset, std::move(changes), options, session);
 }
 
 }  // namespace
@@ -188,6 +199,8 @@ void add_unset(CommandLine& line, const Session& session) {
     command.flag("--soft", options->soft, "Its soft limit");
     command.flag("--guarantee", options->guarantee, "Its guarantee");
     command.flag("--process", options->process, "The limit of each process instead of the tenant's as a whole");
+    command.flag("--persist", options->persist, "Remove the limit from the policy file, too");
+    command.option("--file", "FILE", options->file, "Policy file for --persist instead of " + default_policy_file());
     command.action([options, &session] { return take_back(*options, session); });
 }
 
