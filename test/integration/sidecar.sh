@@ -12,10 +12,11 @@ start_sidecar() {
 # is in lives.log.
 unruly_sidecar() {
     : > lives.log
+    echo 0 > deaths
     echo "# the sidecar is killed at random moments, from seed $1"
     (
         RANDOM=$1 deaths=0
-        trap 'kill -9 $!; wait; echo $deaths > deaths; exit' TERM
+        trap 'kill -9 $!; wait; exit' TERM
         while :; do
             seen=$(lives_that_saw)
             rdmaquotad 2>> lives.log &
@@ -26,6 +27,7 @@ unruly_sidecar() {
             kill -9 $!
             wait $!
             deaths=$((deaths + 1))
+            echo $deaths > deaths
         done
     ) 2> /dev/null &
     unruly=$!
