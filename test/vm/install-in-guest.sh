@@ -15,4 +15,4 @@ for root in / ${INSTALL_ROOT:+"$INSTALL_ROOT"}; do
 done
 rdmaquota reload ${RDMAQUOTA_POLICY:+"$RDMAQUOTA_POLICY"}
 # It mounts file systems, which the other root does not see by itself.
-[ -z "${INSTALL_ROOT:-}" ] || mount --rbind /run/rdmaquota "$INSTALL_ROOT/run/rdmaquota"
+[ -z "${INSTALL_ROOT:-}" ] || [ ! -d /run/rdmaquota ] || mount --rbind /run/rdmaquota "$INSTALL_ROOT/run/rdmaquota"
