@@ -151,7 +151,7 @@ for garbage in 'truncate -s 0' 'truncate -s 5000' 'dd if=/dev/urandom bs=4096 co
     is "under '${garbage%% of=*}' of the ledger nobody is refused" "$out, $have" "pd: 4 of 4, 4"
     try "$objects" pd=4 wait
     is "nor who has the library" "$(grep pd: <<< "$out"), $have" "pd: 4 of 4, 5"
-    rdmaquota repair default --new > /dev/null 2>&1
+    eventually "the ledger is replaced" rdmaquota repair default --new
 done
 is "or killed" "$(killed_so_far)" "$killed"
 try "$objects" pd=4 wait
