@@ -147,7 +147,7 @@ TenantLimits limits_of(const Policy& policy, const TenantPolicy& tenant) {
     TenantLimits result;
     static_cast<Settings&>(result) = policy;
     result.tenant = tenant.name;
-    result.weight = tenant.weight;
+    result.weight = tenant.weight.value_or(default_weight);
     result.limits = tenant.limits;
     result.guarantees = tenant.guarantees;
     result.softs = tenant.softs;

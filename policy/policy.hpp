@@ -99,12 +99,14 @@ struct TenantPolicy {
     std::string name = std::string(default_tenant);
     std::optional<Mode> mode;       // none: its parent's
     std::optional<int> deny_errno;  // none: its parent's
-    std::uint32_t weight = default_weight;
+    std::optional<std::uint32_t> weight;   // none: default_weight
     std::optional<std::uint32_t> grace_s;  // none: its parent's
     std::vector<Match> matches;            // in the order of the file
     LimitsByScope limits;
     ScopeLimits guarantees, softs;  // of the tenant as a whole; soft limits not for "total"
     bool transient = false;  // added by `rdmaquota tenant add`; in no file
+    // Named like a tenant of a template, whose values it has where its own table says nothing. See resolve_overrides.
+    bool is_override = false;
 };
 
 // Limits for the tenant of each Slurm job. What several of these say of one cell is decided by the last in this order.

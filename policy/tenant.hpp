@@ -45,7 +45,8 @@ bool is_below(std::string_view tenant, std::string_view above) noexcept;
 // provider must not ask for them. Such a key is no valid name and is never written by people.
 std::string user_element(std::uint32_t uid);
 
-// One entry of a tenant's `match` list. All that is not empty must hold.
+// One entry of a tenant's `match` list. All that is not empty must hold; an entry with nothing (`user = "*"`) holds for every
+// process.
 struct Match {
     std::string user;                  // a name or number: the effective user id
     std::string group;                 // a name or number: the effective group id, or one of the supplementary ones

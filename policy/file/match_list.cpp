@@ -24,7 +24,7 @@ std::vector<std::string_view> names_in_braces(std::string_view text) {
 // Whether `text` can be the name of a user or group, or a number of one.
 bool valid_identity(std::string_view text) {
     const auto unfit = [](char c) {
-        return static_cast<unsigned char>(c) < ' ' || c == '\x7f' || c == ':' || c == '/' || c == ',' || c == '*';
+        return static_cast<unsigned char>(c) < ' ' || std::string_view("\x7f:/,*{}").find(c) != std::string_view::npos;
     };
     if (text.empty() || text[0] == '@' || std::any_of(text.begin(), text.end(), unfit)) return false;
     if (text.find_first_not_of("0123456789") != text.npos) return true;
@@ -45,6 +45,7 @@ public:
             asks_for_something();
             captures();
         }
+        if (names_everyone_ && match_.members.empty() && !(match_ == Match{})) match_.members.emplace_back(everyone);
         warn();
         return match_;
     }
@@ -61,11 +62,17 @@ private:
     }
 
     void identity(const toml::key& key, const toml::node& node, std::string& into) {
-        if (auto text = text_of(node); valid_identity(text))
+        auto text = text_of(node);
+        if (key == "user" && text == everyone) {
+            names_everyone_ = true;
+            return;
+        }
+        if (valid_identity(text))
             into = std::move(text);
         else
             reader_.fail(node, fmt::format("{0} must be the name or number of one {0}, such as {1}", key.str(),
-                                           key == "user" ? "\"alice\" or 1000" : "\"hpc\" or 1000"));
+                                           key == "user" ? "\"alice\" or 1000, or \"*\" for every user"
+                                                         : "\"hpc\" or 1000"));
     }
 
     // A string, or a number as one; else empty.
@@ -153,6 +160,7 @@ private:
     std::vector<std::string>& warnings_;
     Match match_;
     bool known_ = true;  // all keys are
+    bool names_everyone_ = false;
 };
 
 }  // namespace

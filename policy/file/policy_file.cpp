@@ -134,8 +134,16 @@ Result<void> merge_text(Merge& merge, const std::string& text, const std::string
     return FileReader(file, merge).read(table.value(), version_required);
 }
 
-Result<void> merge_file(Merge& merge, const std::string& path) {
-    const auto text = read_text(path);
+Result<std::string> text_of(Merge& merge, const std::string& path, Distrusted distrusted) {
+    auto file = read_file_text(path);
+    if (!file) return Error{file.error()};
+    if (!file->distrust.empty() && distrusted == Distrusted::refuse) return Error{file->distrust};
+    if (!file->distrust.empty()) merge.policy.warnings.push_back(file->distrust + "; reload refuses it");
+    return std::move(file->text);
+}
+
+Result<void> merge_file(Merge& merge, const std::string& path, Distrusted distrusted) {
+    const auto text = text_of(merge, path, distrusted);
     if (!text) return Error{text.error()};
     return merge_text(merge, text.value(), path, false);
 }
@@ -152,22 +160,34 @@ Result<Policy> finish(Merge& merge) {
     return std::move(merge.policy);
 }
 
-Result<void> check_owner(const std::string& path, const std::string& directory) {
-    struct stat policy {};
-    struct stat fragments {};
-    if (::stat(path.c_str(), &policy) != 0 || ::stat(directory.c_str(), &fragments) != 0) return {};
-    if (fragments.st_uid == 0 || fragments.st_uid == policy.st_uid) return {};
-    return Error{
-        fmt::format("{}: belongs to user {}, not to root or the owner of {}; change its owner or move the policy",
-                    directory, fragments.st_uid, path)};
+// Whoever may write in a directory can add and replace files there.
+Result<void> check_directory(Merge& merge, const std::string& path, Distrusted distrusted) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return {};
+    const auto distrust = distrust_of(path, status);
+    if (!distrust.empty() && distrusted == Distrusted::refuse) return Error{distrust};
+    if (!distrust.empty()) merge.policy.warnings.push_back(distrust + "; reload refuses it");
+    return {};
+}
+
+std::string fragments_directory(const std::string& path) {
+    return (std::filesystem::path(path).parent_path() / "conf.d").string();
+}
+
+Result<void> merge_fragments(Merge& merge, const std::string& path, Distrusted distrusted) {
+    if (const auto checked = check_directory(merge, fragments_directory(path), distrusted); !checked) return checked;
+    const auto fragments = policy_fragments(path);
+    if (!fragments) return Error{fragments.error()};
+    for (const auto& fragment : fragments.value())
+        if (const auto read = merge_file(merge, fragment, distrusted); !read) return read;
+    return {};
 }
 
 }  // namespace
 
 Result<std::vector<std::string>> policy_fragments(const std::string& path) {
     namespace fs = std::filesystem;
-    const auto directory = fs::path(path).parent_path() / "conf.d";
-    if (const auto owner = check_owner(path, directory); !owner) return Error{owner.error()};
+    const fs::path directory = fragments_directory(path);
     std::vector<std::string> found;
     std::error_code error;
     for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
@@ -180,20 +200,29 @@ Result<std::vector<std::string>> policy_fragments(const std::string& path) {
     return found;
 }
 
-Result<Policy> read_policy(const std::string& path) {
-    const auto text = read_text(path);
+namespace {
+
+Result<Policy> merge_all(Merge& merge, const std::string& path, const std::string& text, Distrusted distrusted) {
+    if (const auto read = merge_text(merge, text, path, true); !read) return Error{read.error()};
+    if (const auto read = merge_fragments(merge, path, distrusted); !read) return Error{read.error()};
+    return finish(merge);
+}
+
+}  // namespace
+
+Result<Policy> read_policy(const std::string& path, Distrusted distrusted) {
+    Merge merge;
+    const auto directory = std::filesystem::path(path).parent_path().string();
+    if (const auto checked = check_directory(merge, directory.empty() ? "." : directory, distrusted); !checked)
+        return Error{checked.error()};
+    const auto text = text_of(merge, path, distrusted);
     if (!text) return Error{text.error()};
-    return read_policy(path, text.value());
+    return merge_all(merge, path, *text, distrusted);
 }
 
 Result<Policy> read_policy(const std::string& path, const std::string& text) {
     Merge merge;
-    if (const auto read = merge_text(merge, text, path, true); !read) return Error{read.error()};
-    const auto fragments = policy_fragments(path);
-    if (!fragments) return Error{fragments.error()};
-    for (const auto& fragment : fragments.value())
-        if (const auto read = merge_file(merge, fragment); !read) return Error{read.error()};
-    return finish(merge);
+    return merge_all(merge, path, text, Distrusted::refuse);
 }
 
 Result<Policy> parse_policy(const std::string& text, const std::string& file) {

@@ -3,6 +3,7 @@
 // Only the tools read it; the provider knows only the compiled form.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,15 @@ namespace rdmaquota {
 // The policy of `path` with the files conf.d/*.toml beside it, taken in the order of their names;
 // a later file wins key by key. Errors: "FILE:LINE:COL: what; what to do". What is accepted but has no effect any
 // more, or is probably not meant, is in the policy's `warnings`.
-Result<Policy> read_policy(const std::string& path);
+// A policy that others than root and this user may change gives them what root has. `warn` is for looking at it only.
+enum class Distrusted : std::uint8_t { refuse, warn };
+
+Result<Policy> read_policy(const std::string& path, Distrusted distrusted = Distrusted::refuse);
 
 // The same as if `path` had the content `text`.
 Result<Policy> read_policy(const std::string& path, const std::string& text);
 
-// The conf.d files that read_policy merges into `path`, in that order. Refuses a conf.d that
-// belongs neither to root nor to the owner of `path`.
+// The conf.d files that read_policy merges into `path`, in that order.
 Result<std::vector<std::string>> policy_fragments(const std::string& path);
 
 // Parses one text alone; errors call it `file`. Checks nothing that another file may complete: that

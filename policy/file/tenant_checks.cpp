@@ -1,8 +1,10 @@
 // What can only be said of tenants when all files are read.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 
+#include "policy/braces.hpp"
 #include "policy/file/tenant_tables.hpp"
 
 namespace rdmaquota {
@@ -58,12 +60,65 @@ Result<void> check_inner(const TenantPolicy& tenant, std::string_view below, con
     return {};
 }
 
+// The template that has a tenant of this name; null: no template has one.
+const TenantPolicy* template_with(const Policy& policy, const InnerTenants& inner, const TenantPolicy& tenant) {
+    if (is_template(tenant.name) || tenant.name == default_tenant) return nullptr;
+    const bool is_inner = !inner.below(tenant.name).empty();
+    for (const auto& other : policy.tenants)
+        if (is_template(other.name) && is_instance(tenant.name, other.name) &&
+            (is_inner ? !inner.below(other.name).empty() : !other.matches.empty()))
+            return &other;
+    return nullptr;
+}
+
+// Gives `rows` the cells of `from` that it lacks.
+void inherit(ScopeLimits& rows, const ScopeLimits& from) {
+    for (const auto& [device, limits] : from) {
+        auto& row = row_for(rows, device);
+        for (std::size_t i = 0; i < limits.size(); ++i)
+            if (row[i] == unset) row[i] = limits[i];
+    }
+}
+
+template <class T>
+void inherit(std::optional<T>& value, const std::optional<T>& from) {
+    if (!value) value = from;
+}
+
+void inherit(TenantPolicy& tenant, const TenantPolicy& from) {
+    tenant.is_override = true;
+    inherit(tenant.mode, from.mode);
+    inherit(tenant.deny_errno, from.deny_errno);
+    inherit(tenant.weight, from.weight);
+    inherit(tenant.grace_s, from.grace_s);
+    for (std::size_t scope = 0; scope < tenant.limits.size(); ++scope) inherit(tenant.limits[scope], from.limits[scope]);
+    inherit(tenant.softs, from.softs);
+}
+
+// A table without match that is named like a tenant of a template overrides that tenant's values. With match, two tenants
+// would have one name: that of the table, and the template's, which is "user/#1000" only inside.
+Result<void> apply_overrides(Policy& policy, const InnerTenants& inner, const LocationsByTenant& locations) {
+    for (auto& tenant : policy.tenants) {
+        const auto* from = template_with(policy, inner, tenant);
+        if (from == nullptr) continue;
+        if (tenant.matches.empty()) {
+            inherit(tenant, *from);
+        } else if (has_braces(from->name, user_braces)) {
+            const auto at = locations.find(tenant.name);
+            return Error{fmt::format("{}tenant '{}' is named like a tenant of the template '{}'; remove its match to override "
+                                     "that tenant's limits, or rename it",
+                                     at == locations.end() ? "" : at->second.name, tenant.name, from->name)};
+        }
+    }
+    return {};
+}
+
 // Finds entries that hold only where an entry before them holds, too.
 class Shadows {
 public:
     // The location of such an entry before `match`; empty: there is none.
     std::string find(const Match& match) const {
-        for (unsigned keys = 1; keys < 16; ++keys)
+        for (unsigned keys = 0; keys < 16; ++keys)
             if (const auto found = seen_.find(parts(match, keys)); found != seen_.end()) return found->second;
         return "";
     }
@@ -87,6 +142,7 @@ private:
 
 Result<void> check_tenants(Policy& policy, const LocationsByTenant& locations) {
     const InnerTenants inner(policy);
+    if (const auto applied = apply_overrides(policy, inner, locations); !applied) return applied;
     Shadows shadows;
     for (const auto& tenant : policy.tenants) {
         const auto found = locations.find(tenant.name);

@@ -72,7 +72,7 @@ private:
         if (key == "mode") return reader_.word(key, node, parse_mode, tenant_.mode.emplace());
         if (key == "deny_errno") return reader_.word(key, node, parse_deny_errno, tenant_.deny_errno.emplace());
         if (key == "grace") return reader_.word(key, node, parse_grace, tenant_.grace_s.emplace());
-        reader_.whole(key, node, 1, most_weight, tenant_.weight);
+        reader_.whole(key, node, 1, most_weight, tenant_.weight.emplace());
     }
 
     void match(const toml::key& key, const toml::node& node) {

@@ -24,7 +24,8 @@ void read_tenants(TableReader& reader, const toml::key& key, const toml::node& n
                   LocationsByTenant& locations);
 
 // What can only be said when all files are read: tenants that have tenants below them have no processes; `match`
-// entries that never decide are warned of.
+// entries that never decide are warned of. A table without `match` that is named like a tenant of a template inherits the
+// template's values (TenantPolicy::is_override).
 Result<void> check_tenants(Policy& policy, const LocationsByTenant& locations);
 
 // Warns of limits that can never be reached and guarantees that cannot be kept.

@@ -94,7 +94,24 @@ std::string explain(std::string_view description) {
 
 }  // namespace
 
+std::string distrust_of(const std::string& path, const struct stat& status) {
+    if (status.st_uid != 0 && status.st_uid != ::geteuid())
+        return fmt::format("{}: belongs to user {}, who may change it: make root its owner (chown root)", path,
+                           status.st_uid);
+    if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (!S_ISDIR(status.st_mode) || (status.st_mode & S_ISVTX) == 0))
+        return fmt::format("{}: others may write it (mode {:04o}): take that away (chmod go-w)", path,
+                           status.st_mode & 07777U);
+    return "";
+}
+
 Result<std::string> read_text(const std::string& path) {
+    auto file = read_file_text(path);
+    if (!file) return Error{file.error()};
+    if (!file->distrust.empty()) return Error{file->distrust};
+    return std::move(file->text);
+}
+
+Result<FileText> read_file_text(const std::string& path) {
     const auto failed = [&path](int error) {
         return Error{fmt::format("{}: cannot read: {}", path, std::strerror(error))};
     };
@@ -108,11 +125,13 @@ Result<std::string> read_text(const std::string& path) {
         if (got < 0 && errno != EINTR) break;
     }
     const int error = got < 0 ? errno : 0;
+    struct stat status {};
+    const bool known = ::fstat(fd, &status) == 0;
     ::close(fd);
     if (error != 0) return failed(error);
     if (size > largest_file_bytes) return Error{fmt::format("{}: larger than 1 MiB; is this a policy file?", path)};
     text.resize(size);
-    return text;
+    return FileText{std::move(text), known && S_ISREG(status.st_mode) ? distrust_of(path, status) : ""};
 }
 
 Result<toml::table> parse_toml(const std::string& text, const std::string& file) {

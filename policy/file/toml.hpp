@@ -38,12 +38,24 @@
 #include <string>
 #include <string_view>
 
+#include <sys/stat.h>
+
 #include "policy/result.hpp"
 
 namespace rdmaquota {
 
-// The file's bytes. Refuses directories and anything above 1 MiB (also endless devices).
+// The file's bytes, and why others than root and this user may have written them ("" when they may not). Refuses directories
+// and anything above 1 MiB (also endless devices).
+struct FileText {
+    std::string text;
+    std::string distrust;
+};
+Result<FileText> read_file_text(const std::string& path);
+// Only the bytes; an error when others may have written them.
 Result<std::string> read_text(const std::string& path);
+
+// Why others than root and this user may change a file or directory of this status; "" when they may not.
+std::string distrust_of(const std::string& path, const struct stat& status);
 
 // `file` is the name for error messages. Errors: "FILE:LINE:COL: what; what to do".
 Result<toml::table> parse_toml(const std::string& text, const std::string& file);

@@ -105,15 +105,17 @@ private:
 };
 
 void Compiler::add_tenant(const TenantPolicy& tenant) {
-    note(is_template(tenant.name) ? check_template_name(tenant.name) : check_tenant_name(tenant.name));
+    if (!tenant.is_override)  // whose name may be a user's key, "user/#1000"
+        note(is_template(tenant.name) ? check_template_name(tenant.name) : check_tenant_name(tenant.name));
     CompiledTenant compiled{};
     compiled.name = add_text(tenant.name);
     compiled.flags =
         (tenant.mode ? CompiledTenant::has_mode : 0) | (tenant.deny_errno ? CompiledTenant::has_deny_errno : 0) |
-        (tenant.grace_s ? CompiledTenant::has_grace : 0) | (tenant.transient ? CompiledTenant::transient : 0);
+        (tenant.grace_s ? CompiledTenant::has_grace : 0) | (tenant.transient ? CompiledTenant::transient : 0) |
+        (tenant.is_override ? CompiledTenant::is_override : 0);
     compiled.mode = static_cast<std::uint32_t>(tenant.mode.value_or(Mode::enforce));
     compiled.deny_errno = static_cast<std::uint32_t>(tenant.deny_errno.value_or(0));
-    compiled.weight = tenant.weight;
+    compiled.weight = tenant.weight.value_or(default_weight);
     compiled.grace_s = tenant.grace_s.value_or(0);
     tenants_.push_back(compiled);
 }

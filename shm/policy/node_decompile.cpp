@@ -44,6 +44,7 @@ TenantPolicy decompile_tenant(const NodePolicy::Image& image, const CompiledTena
     if (has(CompiledTenant::has_grace)) tenant.grace_s = compiled.grace_s;
     tenant.weight = std::clamp(compiled.weight, std::uint32_t{1}, most_weight);
     tenant.transient = has(CompiledTenant::transient);
+    tenant.is_override = has(CompiledTenant::is_override);
     return tenant;
 }
 
@@ -60,6 +61,7 @@ Match decompile_match(const NodePolicy::Image& image, const CompiledMatch& compi
 }
 
 bool has_valid_name(const TenantPolicy& tenant) {
+    if (tenant.is_override) return !tenant.name.empty() && tenant.name.find("..") == std::string::npos;
     return is_template(tenant.name) ? static_cast<bool>(check_template_name(tenant.name))
                                     : static_cast<bool>(check_tenant_name(tenant.name));
 }

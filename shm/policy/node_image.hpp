@@ -54,7 +54,7 @@ static_assert(sizeof(NodeHeader) == 104);
 
 struct CompiledTenant {
     // Bits of `flags`.
-    static constexpr std::uint32_t has_mode = 1, has_deny_errno = 2, has_grace = 4, transient = 8;
+    static constexpr std::uint32_t has_mode = 1, has_deny_errno = 2, has_grace = 4, transient = 8, is_override = 16;
 
     TextSpan name;
     std::uint32_t flags;
@@ -107,9 +107,10 @@ struct NodePolicy::Image {
     std::string_view text(TextSpan span) const noexcept {
         return {at<char>(sidecar_offset() + sizeof(CompiledSidecar)) + span.offset, span.length};
     }
+    // Whether the policy has a tenant of this name that is not a template's.
     bool names_tenant(std::string_view name) const noexcept {
         for (const auto& tenant : tenants())
-            if (text(tenant.name) == name) return true;
+            if (text(tenant.name) == name) return (tenant.flags & CompiledTenant::is_override) == 0;
         return false;
     }
 

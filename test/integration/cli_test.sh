@@ -528,7 +528,7 @@ try "$rdmaquota" check tenants.toml --as bin --cgroup /slurm/a/job_1/step_0
 check "check --cgroup" prints "user bin in cgroup /slurm/a/job_1/step_0: tenant physics/atlas, match 2 of tenant \
 physics/atlas, cgroup /slurm/**/job_*"
 try "$rdmaquota" check tenants.toml --as bin
-check "check of one whom nothing matches" prints "user bin: tenant default, no match holds"
+check "check of one whom nothing matches" prints "user bin: tenant default, no match holds; an entry before it asks for a cgroup or a unit: add --cgroup PATH"
 try "$rdmaquota" check tenants.toml --as noone
 check "check of an unknown user" refuses 1 "there is no user 'noone'"
 try "$rdmaquota" which

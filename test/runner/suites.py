@@ -79,6 +79,7 @@ def command(name):
         "provider": ["bash", f"{INTEGRATION}/provider_test.sh", BUILD],
         "cli": ["bash", f"{INTEGRATION}/cli_test.sh", BUILD],
         "persist": ["bash", f"{INTEGRATION}/persist_test.sh", BUILD],
+        "policy": ["bash", f"{INTEGRATION}/policy_test.sh", BUILD],
         "service": [PYTHON, f"{INTEGRATION}/service_test.py", BUILD],
         "web": [PYTHON, f"{INTEGRATION}/web_test.py", BUILD],
         "storm": [f"{BUILD}/test/storm/storm", "--seconds", storm_seconds, "--seed", seed],

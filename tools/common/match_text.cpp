@@ -14,7 +14,7 @@ std::string match_words(const Match& match) {
     std::string words;
     for (const auto& [what, value] : parts)
         if (!value->empty()) words += fmt::format("{}{} {}", words.empty() ? "" : " and ", what, *value);
-    return words.empty() ? "every process" : words;
+    return words.empty() ? "every user" : words;
 }
 
 std::string match_words(const Policy& policy, const NodePolicy::Verdict& verdict) {

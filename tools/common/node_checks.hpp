@@ -8,7 +8,8 @@
 
 namespace rdmaquota {
 
-// Ports that a device here lacks, and a log file to which ordinary users cannot append.
+// Users, groups, cgroups, devices and ports that the policy names and this node lacks, and a log file to which ordinary users
+// cannot append. What check, reload and doctor warn of alike.
 std::vector<std::string> warnings_of_node(const Policy& policy);
 
 // The backstop's cgroup, when there is none of that name; else empty.

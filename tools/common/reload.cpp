@@ -91,6 +91,7 @@ private:
     }
 
     Result<void> publish(const TenantPolicy& tenant) {
+        if (tenant.is_override) return put_override(directory_, policy_, tenant, names_);
         const bool inner = is_inner(policy_, tenant.name);
         if (!is_template(tenant.name))
             if (const auto put = put_limits_above(directory_, policy_, tenant.name); !put) return put;
@@ -161,22 +162,12 @@ void keep_bindings(const std::string& directory, Policy& policy) {
     (void)erase_ended_bindings(policy);
 }
 
-std::vector<std::string> warnings_of(const Policy& policy, const std::string& directory) {
-    auto warnings = policy.warnings;
-    if (const auto running = NodePolicy::read(node_policy_path(directory)))
-        for (const auto& [tenant, name] : running->unknown_names())
-            warnings.push_back(fmt::format("tenant {}: there is no {} {} yet; its match holds once there is (rdmaquotad "
-                                           "tries again, or run 'rdmaquota reload')", tenant,
-                                           name.starts_with('@') ? "group" : "user or group", name));
-    return warnings;
-}
-
 }  // namespace
 
 std::string default_policy_file() { return fmt::format("{}/rdmaquota.toml", config::policy_dir); }
 
-Result<Policy> load_policy(const std::string& path) {
-    auto policy = read_policy(path);
+Result<Policy> load_policy(const std::string& path, Distrusted distrusted) {
+    auto policy = read_policy(path, distrusted);
     if (!policy) return policy;
     for (const auto* scope : {&policy->process, &policy->node})
         if (auto fits = check_rows(path, *scope); !fits) return Error{fits.error()};
@@ -212,13 +203,14 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
         policy->warnings.push_back(missing + " yet");
     }
     for (auto& warning : warnings_of_node(*policy)) policy->warnings.push_back(std::move(warning));
+    resolve_overrides(*policy, name_lookup());
     keep_transient(directory, *policy);
     keep_bindings(directory, *policy);
     ::unlink(guard_off_path(directory).c_str());
     const auto aside = publish_policy(*lock, directory, *policy);
     if (!aside) return Error{aside.error()};
     if (const auto put = put_slurm(directory, policy->slurm); !put) return Error{put.error()};
-    return Reloaded{policy->mode, *aside, warnings_of(*policy, directory)};
+    return Reloaded{policy->mode, *aside, policy->warnings};
 }
 
 }  // namespace rdmaquota

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/file/policy_file.hpp"
 #include "policy/policy.hpp"
 #include "policy/result.hpp"
 #include "shm/policy/policy_lock.hpp"
@@ -15,7 +16,7 @@ namespace rdmaquota {
 std::string default_policy_file();
 
 // read_policy, and that the compiled policy has room for it.
-Result<Policy> load_policy(const std::string& path);
+Result<Policy> load_policy(const std::string& path, Distrusted distrusted = Distrusted::refuse);
 
 struct Reloaded {
     Mode mode;

@@ -20,6 +20,17 @@ LedgerAccess access_of_instance(const TenantPolicy& from, std::string_view key, 
 // "user/#1000" for the template "user/{user}".
 std::string instance_of_user(std::string_view template_name, uid_t user);
 
+// "user/alice" for the key "user/#1000", as people and the policy file call it.
+std::string shown_name(std::string_view key);
+
+// Renames the overrides of users' tenants (TenantPolicy::is_override) to their keys: "user/alice" to "user/#1000". One of a user who
+// is not known is left out, with a warning.
+void resolve_overrides(Policy& policy, const NameLookup& names);
+
+// Makes or updates the tenant that an override stands for: its limits, and its ledger unless tenants lie below it.
+Result<void> put_override(const std::string& directory, const Policy& policy, const TenantPolicy& tenant,
+                          const NameLookup& names);
+
 // Makes the tenant of a template for a key that NodePolicy::find gave: a user's, or that of a cgroup, and what it lacks
 // above it. One that is there gets the template's limits in force anew.
 Result<void> make_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,

@@ -60,6 +60,7 @@ LedgerAccess access_of(const TenantPolicy& tenant, const NameLookup& names) {
     std::vector<uid_t> users;
     std::vector<gid_t> groups;
     for (const auto& match : tenant.matches) {
+        if (match == Match{}) return LedgerAccess::everyone();
         if (!match.user.empty()) add(users, names.user(match.user));
         if (match.user.empty() && !match.group.empty()) add(groups, names.group(match.group));
         for (const auto& member : match.members) {

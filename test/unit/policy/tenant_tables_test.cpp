@@ -88,7 +88,7 @@ grace = "90s"
     CHECK_FALSE(physics.mode);
     CHECK_FALSE(physics.grace_s);
     const auto& atlas = *policy.find("physics/atlas");
-    CHECK(atlas.weight == default_weight);
+    CHECK_FALSE(atlas.weight);
     CHECK(atlas.mode == Mode::audit);
     CHECK(atlas.deny_errno == EAGAIN);
     CHECK(atlas.grace_s == 600);
@@ -121,6 +121,8 @@ TEST_CASE("a grace has a unit") {
 
 TEST_CASE("entries of match") {
     CHECK(match_of("{ user = \"alice\" }").user == "alice");
+    CHECK(match_of("{ user = \"*\" }") == Match{});
+    CHECK(match_of("{ user = \"*\", cgroup = \"/a\" }").members == std::vector<std::string>{"*"});
     CHECK(match_of("{ user = 0 }").user == "0");
     CHECK(match_of("{ user = \"4294967294\" }").user == "4294967294");
     CHECK(match_of("{ group = \"domain users\" }").group == "domain users");
@@ -148,7 +150,7 @@ TEST_CASE("errors in an entry of match name file, line, column and a remedy") {
         {"{ user = -1 }", "p.toml:3:19: ", "name or number of one user"},
         {"{ user = 4294967295 }", "p.toml:3:19: ", "name or number of one user"},
         {"{ user = \"99999999999\" }", "p.toml:3:19: ", "name or number of one user"},
-        {"{ user = \"*\" }", "p.toml:3:19: ", "name or number of one user"},
+        {"{ user = \"{user}\" }", "p.toml:3:19: ", "name or number of one user"},
         {"{ user = \"@hpc\" }", "p.toml:3:19: ", "name or number of one user"},
         {"{ user = [\"a\"] }", "p.toml:3:19: ", "name or number of one user"},
         {"{ group = \"a:b\" }", "p.toml:3:20: ", "group must be the name or number of one group, such as \"hpc\""},

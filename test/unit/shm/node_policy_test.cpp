@@ -48,7 +48,7 @@ void check_same(const TenantPolicy& read, const TenantPolicy& written) {
     CHECK(read.mode == written.mode);
     CHECK(read.deny_errno == written.deny_errno);
     CHECK(read.grace_s == written.grace_s);
-    CHECK(read.weight == written.weight);
+    CHECK(read.weight == written.weight.value_or(default_weight));
     CHECK(read.transient == written.transient);
     CHECK(read.matches == written.matches);
 }

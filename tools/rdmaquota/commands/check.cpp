@@ -11,6 +11,7 @@
 
 #include "policy/file/policy_file.hpp"
 #include "shm/policy/node_policy.hpp"
+#include "tools/common/template_tenants.hpp"
 #include "tools/common/match_text.hpp"
 #include "tools/common/names.hpp"
 #include "tools/common/node_checks.hpp"
@@ -46,9 +47,10 @@ void add_part(Table& table, const std::string& who, std::string_view part, const
 
 void add_tenant(Table& table, const TenantPolicy& tenant) {
     const auto who = (is_template(tenant.name) ? "template " : "tenant ") + tenant.name;
+    if (tenant.is_override) table.add({"  " + who, "", "overrides its template"});
     for (const auto& match : tenant.matches) table.add({"  " + who, "", printable("match " + match_words(match))});
     if (tenant.mode) table.add({"  " + who, "", "mode " + std::string(name(*tenant.mode))});
-    if (tenant.weight != default_weight) table.add({"  " + who, "", fmt::format("weight {}", tenant.weight)});
+    if (tenant.weight) table.add({"  " + who, "", fmt::format("weight {}", *tenant.weight)});
     if (tenant.deny_errno) table.add({"  " + who, "", "denial " + std::string(deny_errno_name(*tenant.deny_errno))});
     add_scope(table, who, tenant.limits[index(Scope::tenant)]);
     add_part(table, who, "soft", tenant.softs);
@@ -151,14 +153,16 @@ int try_subject(const Policy& policy, const Options& options) {
     if (ids) subject = {ids->user, ids->group, ids->groups, {}};
     subject.cgroup = options.cgroup;
     const auto verdict = node->find(subject);
-    fmt::print("{}{}{}: tenant {}, {}\n", options.user.empty() ? "a process" : "user " + options.user,
-               options.cgroup.empty() ? "" : " in cgroup ", printable(options.cgroup), printable(verdict.tenant),
-               printable(match_words(policy, verdict)));
+    const bool may_match = verdict.hidden && options.cgroup.empty();
+    fmt::print("{}{}{}: tenant {}, {}{}\n", options.user.empty() ? "a process" : "user " + options.user,
+               options.cgroup.empty() ? "" : " in cgroup ", printable(options.cgroup), printable(shown_name(verdict.tenant)),
+               printable(match_words(policy, verdict)),
+               may_match ? "; an entry before it asks for a cgroup or a unit: add --cgroup PATH" : "");
     return status_done;
 }
 
 int check(const Options& options) {
-    const auto policy = load_policy(options.file);
+    const auto policy = load_policy(options.file, Distrusted::warn);
     if (!policy) return failed(policy.error());
     const auto fragments = policy_fragments(options.file);
     if (!fragments) return failed(fragments.error());

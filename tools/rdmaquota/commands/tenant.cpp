@@ -108,6 +108,7 @@ std::string kind_of(const Policy& policy, const TenantPlace& place) {
     if (place.key == node_tenant) return "the node";
     if (tenant && is_template(tenant->name)) return "template";
     if (tenant && tenant->transient) return "transient";
+    if (tenant && tenant->is_override) return "override";
     if (tenant) return place.has_ledger() ? "" : "inner";
     if (const auto* from = template_of(policy, place.key)) return "of " + from->name;
     return "ended, in use";

@@ -25,6 +25,7 @@
 #include "tools/rdmaquota/doctor/elf_file.hpp"
 #include "tools/common/file_text.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
+#include "tools/common/node_checks.hpp"
 #include "tools/common/probe.hpp"
 #include "tools/common/reload.hpp"
 #include "tools/rdmaquota/doctor/containers.hpp"
@@ -249,10 +250,14 @@ void examine_shadows(Findings& findings) {
 
 void examine_policy(Findings& findings, const std::string& directory) {
     const auto file = default_policy_file();
-    if (const auto policy = load_policy(file); !policy)
+    const auto policy = load_policy(file);
+    if (!policy)
         findings.push_back({Level::problem, "policy file", policy.error()});
     else
         findings.push_back({Level::ok, "policy file", file + " is valid"});
+    if (policy)
+        for (const auto& warnings : {policy->warnings, warnings_of_node(*policy)})
+            for (const auto& warning : warnings) findings.push_back({Level::warning, "policy file", warning});
     const auto path = is_own_directory(directory) ? limits_path(directory) : node_policy_path(directory);
     struct stat status {};
     if (!is_own_directory(directory))

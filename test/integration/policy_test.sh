@@ -1,0 +1,150 @@
+#!/bin/bash
+# The policy file: who may write it, whom a match can name, the installed sample, what check and reload say of it. Needs no RDMA;
+# what must be root's is left out otherwise.
+#
+#   policy_test.sh BUILD_DIRECTORY
+set -u
+
+build=$(realpath "$1")
+here=$(dirname "$(realpath "$0")")
+rdmaquota=$build/tools/rdmaquota/rdmaquota
+# shellcheck source=test/integration/tap.sh
+. "$here/tap.sh"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export RDMAQUOTA_DIR=$work/quota XDG_RUNTIME_DIR=$work/runtime LC_ALL=C.UTF-8
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+
+# policy: writes the text from standard input as a policy
+policy() { { echo 'version = 1'; cat; } > policy.toml; }
+reload() { "$rdmaquota" reload policy.toml 2>&1; }
+
+# --- who may write it ------------------------------------------------------------------------------------------------
+
+policy <<< $'[tenant.default."*"]\nqp = 10'
+reload > out
+for mode in 0666 0664 0622; do
+    chmod $mode policy.toml
+    has "a policy of mode $mode is refused" "$(reload)" "others may write it (mode $mode)"
+done
+has "check says so" "$("$rdmaquota" check policy.toml 2>&1)" "others may write it"
+has "set --persist does not change it" "$("$rdmaquota" set '*' qp=1 --persist --file policy.toml 2>&1)" "others may write it"
+chmod 0644 policy.toml
+has "one of mode 0644 is put in force" "$(reload)" "is in force"
+mkdir conf.d && printf '[tenant.default."*"]\ncq = 9\n' > conf.d/50-more.toml
+chmod 0666 conf.d/50-more.toml
+has "a file of conf.d that others may write is refused" "$(reload)" "conf.d/50-more.toml: others may write it"
+chmod 0644 conf.d/50-more.toml
+chmod 0777 conf.d
+has "so is a conf.d" "$(reload)" "conf.d: others may write it"
+chmod 0755 conf.d
+has "one that only its owner may write is merged" "$(reload)" "is in force"
+chmod 0777 .
+has "a directory in which others can replace the policy is refused" "$(reload)" "others may write it (mode 0777)"
+chmod 0700 .
+if [ "$(id -u)" = 0 ]; then
+    chown 12345 policy.toml
+    has "a user's policy is refused" "$(reload)" "belongs to user 12345"
+    chown 0 policy.toml
+    chown 12345 conf.d/50-more.toml
+    has "and a user's file in conf.d" "$(reload)" "belongs to user 12345"
+fi
+rm -r conf.d
+
+# --- every user ------------------------------------------------------------------------------------------------------
+
+policy <<< $'[tenant."user/{user}"]\nmatch = [{ user = "*" }]\n[tenant."user/{user}"."*"]\nqp = 64'
+is "a template for every user is right" "$("$rdmaquota" check policy.toml 2>&1 | head -n 1)" "policy.toml: ok"
+has "and matches a user" "$("$rdmaquota" check policy.toml --as nobody 2>&1)" "tenant user/nobody, match 1 of template user/{user}"
+reload > out
+has "each user has a tenant of its own" "$("$rdmaquota" show user/nobody --limits)" "qp"
+policy <<< $'[tenant.everyone]\nmatch = [{ user = "*" }]\n[tenant.everyone."*"]\nqp = 64'
+reload > out
+has "one tenant for every user" "$("$rdmaquota" check policy.toml --as nobody)" "tenant everyone, match 1"
+policy <<< $'[tenant."user/{user}"]\nmatch = [{ user = "{user}" }]'
+has "a user of braces is refused" "$("$rdmaquota" check policy.toml 2>&1)" '"*" for every user'
+policy <<< $'[tenant.first]\nmatch = [{ user = "*" }]\n[tenant.later]\nmatch = [{ group = "root" }]'
+has "an entry behind one for every user never decides" "$("$rdmaquota" check policy.toml 2>&1)" "never decides"
+
+# --- what a policy names ---------------------------------------------------------------------------------------------
+
+policy <<< $'[tenant.a]\nmatch = [{ user = "no-such-user" }, { cgroup = "/sys/fs/cgroup/x.slice", members = ["@no-such-group"] }]'
+said=$("$rdmaquota" check policy.toml 2>&1 > out)
+has "check warns of a user that is not known" "$said" "tenant a: there is no user no-such-user yet"
+has "of a group" "$said" "there is no group @no-such-group yet"
+has "and of a cgroup's path with the mount in it" "$said" "no cgroup's path begins with /sys/fs/cgroup"
+is "reload warns of the same" "$("$rdmaquota" reload policy.toml 2>&1 > out)" "$said"
+policy <<< $'[tenant.a]\nmatch = [{ cgroup = "/x.slice", members = ["nobody"] }]'
+has "check --as says that an entry asks for the cgroup" "$("$rdmaquota" check policy.toml --as nobody)" "add --cgroup PATH"
+
+# --- tenants of templates --------------------------------------------------------------------------------------------
+
+user=nobody key="user/#$(id -u nobody)"
+template=$'[tenant."user/{user}"]\nmatch = [{ user = "*" }]\ndeny_errno = "EAGAIN"\n[tenant."user/{user}"."*"]\nqp = 64\ncq = 9\n'
+policy <<< "$template"
+reload > out
+lacks "without a table of its own, a user has the template's limit" "$("$rdmaquota" show user/$user --json --limits)" '"limit":7'
+has "a limit of a template's tenant can be saved" "$("$rdmaquota" set user/$user '*' qp=7 --persist --file policy.toml 2>&1)" "qp: 64 -> 7"
+has "in a table of its name" "$(cat policy.toml)" '[tenant."user/nobody"."*"]'
+has "which check names" "$("$rdmaquota" check policy.toml 2>&1)" "overrides its template"
+reload > out
+is "and there is one tenant of that name" "$("$rdmaquota" tenant list | grep -c "^user/$user ")" 1
+has "which is the override" "$("$rdmaquota" tenant list)" "override"
+limits=$("$rdmaquota" show user/$user --limits)
+has "a reload keeps the limit" "$limits" " 7 "
+has "and the template's other limits" "$limits" " 9 "
+is "check --as leads there" "$("$rdmaquota" check policy.toml --as $user)" \
+    "user $user: tenant user/$user, match 1 of template user/{user}, every user"
+has "the tenant is the one that its user had before" "$(ls quota/tenants)" "user+#$(id -u nobody)"
+"$rdmaquota" set 'user/{user}' '*' qp=50 > out 2>&1
+has "set for the template does not change it" "$("$rdmaquota" show user/$user --limits)" " 7 "
+"$rdmaquota" unset user/$user '*' qp --persist --file policy.toml > out 2>&1
+has "unset --persist brings the template's limit back" "$("$rdmaquota" show user/$user --limits)" " 64 "
+reload > out
+has "also after a reload" "$("$rdmaquota" show user/$user --limits)" " 64 "
+
+policy <<< "$template"$'[tenant."user/nobody"]\nmatch = [{ group = "root" }]'
+has "a table of that name with match is refused" "$("$rdmaquota" check policy.toml 2>&1)" \
+    "named like a tenant of the template 'user/{user}'; remove its match"
+policy <<< "$template"$'[tenant."user/nosuchuser"."*"]\nqp = 3'
+has "an override for a user who is not there is told" "$(reload)" "tenant user/nosuchuser: there is no such user"
+lacks "and makes no tenant" "$("$rdmaquota" tenant list)" nosuchuser
+
+policy <<< $'[tenant."job/{job}"]\nmatch = [{ cgroup = "/job/{job}", members = ["*"] }]\n[tenant."job/{job}"."*"]\nqp = 64\ncq = 9\n[tenant."job/7"."*"]\nqp = 7'
+reload > out
+limits=$("$rdmaquota" show job/7 --limits)
+has "a table overrides a tenant that a cgroup names" "$limits" " 7 "
+has "in the limits that it names" "$limits" " 9 "
+has "and processes of that cgroup are in it" "$("$rdmaquota" check policy.toml --cgroup /job/7)" "tenant job/7, match 1 of template job/{job}"
+
+# --- the sample ------------------------------------------------------------------------------------------------------
+
+mkdir sample
+# Each line that could be a setting, with the table above it; all of them; [[dynamic]] is whole or not at all.
+python3 - "$here/../../rdma-core.d/rdmaquota.toml" << 'END'
+import re, sys
+lines = open(sys.argv[1]).read().split('\n')
+setting = re.compile(r'^# (?=\[|[a-z_]+ = )')
+table = re.compile(r'^(# )?\[')
+
+def put(name, chosen):
+    text = '\n'.join(setting.sub('', line) if number in chosen else line for number, line in enumerate(lines))
+    open(f'sample/{name}.toml', 'w').write(text)
+
+settings = [number for number, line in enumerate(lines) if setting.match(line)]
+put('all', settings)
+for number in settings:
+    header = max(at for at in range(number + 1) if table.match(lines[at]))
+    whole = range(header, len(lines)) if '[[' in lines[header] else [header, number]
+    put(number + 1, [at for at in whole if at in settings])
+END
+wrong=
+for file in sample/*.toml; do
+    "$rdmaquota" check "$file" > out 2>&1 || wrong+="$file: $(cat out)"$'\n'
+done
+is "each line of the sample can be uncommented, and all together" "$wrong" ""
+is "there are many" "$(($(find sample -name '*.toml' | wc -l) > 20))" 1
+
+finish
