@@ -90,7 +90,7 @@ Result<int> open_checked(const std::string& path) {
     const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
         const char* remedy = errno == ENOENT   ? "; run 'rdmaquota reload' as root to create it"
-                             : errno == EACCES ? "; its owner must make it writable for those who may charge"
+                             : errno == EACCES ? "; only members of its tenant and root may use it"
                                                : "";
         return Error{fmt::format("cannot open the ledger {}: {}{}", path, std::strerror(errno), remedy)};
     }

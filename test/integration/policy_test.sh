@@ -119,6 +119,19 @@ has "a table overrides a tenant that a cgroup names" "$limits" " 7 "
 has "in the limits that it names" "$limits" " 9 "
 has "and processes of that cgroup are in it" "$("$rdmaquota" check policy.toml --cgroup /job/7)" "tenant job/7, match 1 of template job/{job}"
 
+# --- what others than root are told ----------------------------------------------------------------------------------
+
+if [ "$(id -u)" = 0 ]; then
+    policy <<< $'[tenant.blue]\nmatch = [{ user = "root" }]\n[tenant.blue."*"]\nqp = 3'
+    reload > out
+    cp "$rdmaquota" ordinary && chmod 0755 . ordinary
+    as_nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups ./ordinary "$@" 2>&1; }
+    said=$(as_nobody doctor)
+    has "doctor counts the tenants that a user may not examine" "$said" "1 besides default; only root and their members may examine 1 of them"
+    lacks "and finds no problem in that" "$said" "problem  tenant"
+    has "show says who may see another's tenant" "$(as_nobody show blue)" "only members of its tenant and root may use it"
+fi
+
 # --- the sample ------------------------------------------------------------------------------------------------------
 
 mkdir sample

@@ -10,26 +10,33 @@
 namespace rdmaquota {
 namespace {
 
-std::uint64_t or_unlimited(std::uint64_t value) { return value == unset ? unlimited : value; }
-
 std::string_view source_of(Scope scope, const Origin& origin) {
     if (load(origin.own) & own_by_set) return "set";
     return scope == Scope::process && !(load(origin.own) & own_in_file) ? "[process]" : "policy";
 }
 
-LimitView view_of(const LimitsSegment& limits, Scope scope, const std::string& device, Resource resource) {
+// Whether the row of `device` itself has a value, which may be a share or a rule's limit alone.
+bool row_has_value(const LimitsSegment& limits, Scope scope, const std::string& device, Resource resource) {
     const auto* row = limits.row(scope, device);
     const auto& origin = *limits.origin(scope, device, resource);
+    return load_limit(row, resource) != unset || load(origin.configured) != unset ||
+           load(row->soft[index(resource)]) != unset || load(origin.guarantee) != unset;
+}
+
+// The same figures as `show`: what the row of `device` does not say, the row "*" says.
+LimitView view_of(const LimitsSegment& limits, Scope scope, const std::string& device, Resource resource) {
     LimitView view{scope, device, resource};
-    view.limit = or_unlimited(load_limit(row, resource));
-    view.configured = or_unlimited(load(origin.configured));
-    view.reason = load_reason(row, resource);
-    if (view.reason != Reason::configured) view.why.assign(origin.why, strnlen(origin.why, sizeof origin.why));
-    view.from = source_of(scope, origin);
+    view.limit = limits.limit(scope, device, resource);
+    view.configured = limits.configured(scope, device, resource);
+    view.reason = limits.reason(scope, device, resource);
+    const auto* origin = limits.origin(scope, device, resource);
+    if (view.reason != Reason::configured) view.why.assign(origin->why, strnlen(origin->why, sizeof origin->why));
+    const bool inherits = load(origin->configured) == unset && !is_port(device) && device != total_device;
+    if (const auto* any = limits.origin(scope, any_device, resource); inherits && any != nullptr) origin = any;
+    view.from = source_of(scope, *origin);
     if (scope == Scope::process) return view;
-    view.soft = or_unlimited(load(row->soft[index(resource)]));
-    const auto guarantee = load(origin.guarantee);
-    view.guarantee = guarantee == unset ? 0 : guarantee;
+    view.soft = limits.soft(device, resource);
+    view.guarantee = limits.guarantee(device, resource);
     return view;
 }
 
@@ -57,8 +64,9 @@ std::vector<LimitView> limits_in_force(const LimitsSegment& limits) {
         std::sort(devices.begin(), devices.end());
         for (const auto& device : devices)
             for (const auto& row : resource_table)
-                if (auto view = view_of(limits, scope, device, row.id); says_something(view))
-                    views.push_back(std::move(view));
+                if (row_has_value(limits, scope, device, row.id))
+                    if (auto view = view_of(limits, scope, device, row.id); says_something(view))
+                        views.push_back(std::move(view));
     }
     return views;
 }

@@ -10,11 +10,12 @@ namespace rdmaquota {
 namespace {
 
 DeviceView& device_of(TenantView& tenant, const std::string& name) {
-    auto& devices = tenant.devices;
-    const auto at = std::lower_bound(devices.begin(), devices.end(), name,
-                                     [](const DeviceView& device, const std::string& other) { return device.name < other; });
-    if (at != devices.end() && at->name == name) return *at;
-    return *devices.insert(at, DeviceView{name, {}});
+    auto& devices = tenant.devices;  // in the order of the ledger, the sum last
+    const auto find = [&](std::string_view searched) {
+        return std::find_if(devices.begin(), devices.end(), [&](const DeviceView& device) { return device.name == searched; });
+    };
+    if (const auto at = find(name); at != devices.end()) return *at;
+    return *devices.insert(find(total_device), DeviceView{name, {}});
 }
 
 ResourceView& resource_of(DeviceView& device, Resource resource, const Json& cell) {

@@ -149,15 +149,17 @@ void print_bypasses(const Terminal& terminal, const std::vector<BypassView>& vie
     table.print(terminal);
 }
 
-// Limits that a reason holds at present.
-void print_held(const Terminal& terminal, const std::vector<LimitsWriter::Held>& limits) {
-    if (!limits.empty()) fmt::print("\nat present not as configured\n");
+void print_held_limits(const Terminal& terminal, const std::vector<LimitsWriter::Held>& limits, bool shares) {
+    const char* title = shares ? "shares of what the tenants above may use" : "limits that are not as configured at present";
     for (const auto& held : limits) {
+        if ((held.reason == Reason::grant) != shares) continue;
+        if (const auto* text = std::exchange(title, nullptr)) fmt::print("\n{}\n", text);
         const auto line =
             fmt::format("  {} {} of {}: {} instead of {} since {}; {}", printable(held.device),
                         info(held.resource).name, held.scope == Scope::process ? "each process" : "the tenant",
                         format_amount(held.resource, held.limit), format_amount(held.resource, held.configured),
-                        event_time(held.since_s * 1'000'000'000, true).substr(0, 19), printable(held.why));
+                        event_time(held.since_s * 1'000'000'000, true).substr(0, 19),
+                        held.why.empty() ? std::string(name(held.reason)) : printable(held.why));
         fmt::print("{}\n", wrapped(terminal, line, 4));
     }
 }
@@ -167,7 +169,7 @@ std::vector<LimitView> all_limits(const TenantReading& tenant) {
     return limits ? limits_in_force(*limits) : std::vector<LimitView>();
 }
 
-void print_tenant(const Terminal& terminal, const TenantReading& tenant) {
+void print_tenant(const Terminal& terminal, const TenantReading& tenant, bool named) {
     print_title(terminal, tenant.view);
     print_devices(terminal, tenant.view);
     // Where nothing is used, as at the beginning of a `run`, what will hold is of most interest.
@@ -175,7 +177,8 @@ void print_tenant(const Terminal& terminal, const TenantReading& tenant) {
         fmt::print("\n");
         print_limits(terminal, all_limits(tenant));
     }
-    print_held(terminal, tenant.held);
+    print_held_limits(terminal, tenant.held, false);
+    if (named) print_held_limits(terminal, tenant.held, true);  // on a node with limits of its own every tenant has shares
     if (tenant.place.has_ledger() || !tenant.view.processes.empty()) print_processes(terminal, tenant.view);
 }
 
@@ -194,7 +197,7 @@ void print_tenants(const Terminal& terminal, const std::vector<TenantReading>& t
             continue;
         }
         if (!std::exchange(first, false)) fmt::print("\n");
-        print_tenant(terminal, tenant);
+        print_tenant(terminal, tenant, named);
     }
     if (idle != 0)
         fmt::print("{}{} other tenant{} use{} nothing; 'rdmaquota tenant list' names all\n", first ? "" : "\n", idle,

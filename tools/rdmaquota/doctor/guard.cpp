@@ -82,6 +82,9 @@ void examine_guard(Findings& findings, const std::string& directory) {
     const auto answer = ask_sidecar(directory, Json{{"request", "guard"}});
     if (answer) return add_answer(findings, (*answer)["guard"]);
     if (!GuardPins::all().empty()) return findings.push_back(kept());
+    if (sidecar_listens(directory))
+        return findings.push_back({Level::warning, "guard", "rdmaquotad does not answer now: it may be loading the guard; try again "
+                                                            "in ten seconds"});
     findings.push_back({Level::problem, "guard", "the policy asks for it, but " + answer.error()});
 }
 

@@ -292,11 +292,20 @@ void examine_ledger(Findings& findings, const std::string& who, const TenantPlac
             {Level::ok, who, fmt::format("{} is usable, {} processes are in it", path, ledger->owners().size())});
 }
 
+// A tenant's ledger is open to its members and to root only.
+bool is_closed_to_us(const TenantPlace& place) {
+    return ::geteuid() != 0 && ::access(data_path(ledger_path(place.here)).c_str(), R_OK | W_OK) != 0 && errno == EACCES;
+}
+
 // Others than `default` are named only when something is wrong with them: there may be hundreds.
 void examine_tenants(Findings& findings, const std::string& directory) {
-    std::size_t others = 0, shown = 0;
+    std::size_t others = 0, closed = 0, shown = 0;
     for (const auto& place : tenant_places(directory)) {
         const bool main = place.key.empty() || place.key == default_tenant;
+        if (!main && (place.is_hidden() || is_closed_to_us(place))) {
+            ++others, ++closed;
+            continue;
+        }
         if (!place.has_ledger() && !main) continue;
         Findings found;
         const auto who = main ? std::string("ledger") : "tenant " + place.key;
@@ -306,7 +315,9 @@ void examine_tenants(Findings& findings, const std::string& directory) {
         if (!main && !found.empty() && ++shown > most_tenants) continue;
         findings.insert(findings.end(), found.begin(), found.end());
     }
-    if (others != 0) findings.push_back({Level::ok, "tenants", fmt::format("{} besides {}", others, default_tenant)});
+    if (others != 0)
+        findings.push_back({Level::ok, "tenants", fmt::format("{} besides {}{}", others, default_tenant,
+                                                              closed == 0 ? "" : fmt::format("; only root and their members may examine {} of them", closed))});
     if (shown > most_tenants)
         findings.push_back({Level::warning, "tenants", fmt::format("findings for {} more are not shown", shown - most_tenants)});
 }

@@ -80,17 +80,21 @@ void examine_descriptor(Findings& findings, const OpenDevice& device, const std:
                             fmt::format("not covered: owned by {}, which is not adopted", context->provider)});
 }
 
-// Returns the names of the devices.
-std::set<std::string> examine_descriptors(Findings& findings, const std::vector<OpenDevice>& devices,
-                                          const ProcessMemory& memory) {
+struct InUse {
+    std::set<std::string> devices;    // names
+    std::set<std::string> providers;  // files
+};
+
+InUse examine_descriptors(Findings& findings, const std::vector<OpenDevice>& devices, const ProcessMemory& memory) {
     std::map<std::string, std::vector<OpenContext>> contexts;
-    std::set<std::string> names;
+    InUse in_use;
     for (const auto& device : devices) {
         if (contexts.count(device.node) == 0) contexts[device.node] = open_contexts(memory, device.name, device.node);
         examine_descriptor(findings, device, contexts[device.node]);
-        names.insert(device.name);
+        in_use.devices.insert(device.name);
+        for (const auto& context : contexts[device.node]) in_use.providers.insert(context.provider);
     }
-    return names;
+    return in_use;
 }
 
 // --- what can go around us -------------------------------------------------------------------------
@@ -104,16 +108,18 @@ bool is_provider_library(const std::string& file) {
 
 constexpr std::size_t most_libraries = 64;  // libibverbs has some twenty providers
 
-void examine_libraries(Findings& findings, const ProcessMemory& memory) {
+void examine_libraries(Findings& findings, const ProcessMemory& memory, const InUse& in_use) {
     std::set<std::string> files;
     for (const auto& mapping : memory.maps())
         if (mapping.executable && files.size() < most_libraries && is_provider_library(mapping.file))
             files.insert(mapping.file);
     for (const auto& file : files) {
-        const auto adoption = adoption_of(memory, file);
-        if (adoption != Adoption::adopted)
-            findings.push_back(
-                {Level::problem, "library", fmt::format("not covered: {} is loaded and not adopted", file)});
+        if (adoption_of(memory, file) == Adoption::adopted) continue;
+        if (in_use.providers.contains(file))
+            findings.push_back({Level::problem, "library", fmt::format("not covered: {} is loaded and not adopted", file)});
+        else
+            findings.push_back({Level::warning, "library", fmt::format("{} is loaded and not adopted; the process has no device open "
+                                                                       "through it, and one would not be covered", file)});
     }
 }
 
@@ -213,12 +219,12 @@ Findings examine_process(int pid, const std::string& directory) {
     if (!memory) return {{Level::problem, "process", memory.error()}};
     Findings findings;
     examine_program(findings, pid);
-    examine_libraries(findings, *memory);
-    const auto names = examine_descriptors(findings, *devices, *memory);
-    if (names.empty())
+    const auto in_use = examine_descriptors(findings, *devices, *memory);
+    examine_libraries(findings, *memory, in_use);
+    if (in_use.devices.empty())
         findings.push_back({Level::ok, "devices", "it has none open"});
     else
-        examine_accounts(findings, pid, directory, names);
+        examine_accounts(findings, pid, directory, in_use.devices);
     return findings;
 }
 

@@ -38,8 +38,11 @@ bool is_enabled(const std::string& root, const std::string& unit) {
 void examine_sidecar(Findings& findings, const std::string& directory, const std::string& root) {
     const auto say = [&](Level level, const char* text) { findings.push_back({level, "sidecar", text}); };
     if (!is_installed(root, "rdmaquotad.service")) return;
-    if (!ask_sidecar(directory, Json{{"request", "guard"}}))
-        say(Level::warning, "it does not run, so that nobody moves shares, tells of bypasses or keeps history: "
+    const bool answers = static_cast<bool>(ask_sidecar(directory, Json{{"request", "guard"}}));
+    if (!answers && sidecar_listens(directory))
+        say(Level::warning, "it runs and does not answer now, for instance since it loads the guard; try again in ten seconds");
+    else if (!answers)
+        say(Level::warning, "rdmaquotad is not running: shares do not move, bypasses are not reported, history is not kept; "
                             "systemctl start rdmaquotad");
     else if (!is_enabled(root, "rdmaquotad.service"))
         say(Level::warning, "it runs, but will not after the next boot: systemctl enable rdmaquotad");

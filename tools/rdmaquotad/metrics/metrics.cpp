@@ -160,7 +160,7 @@ std::string metrics_text(const MetricsInput& input) {
     usage_and_limits(out, input);
     out.gauge("rdmaquota_processes", "Processes that have a device open.");
     of_tenants(out, input, &TenantMetrics::processes);
-    out.gauge("rdmaquota_changed_limits", "Limits that are at present not the configured ones.");
+    out.gauge("rdmaquota_changed_limits", "Limits that are not as configured at present; shares are not counted.");
     of_tenants(out, input, &TenantMetrics::changed_limits);
     of_devices(out, input);
     out.counter("rdmaquota_created_total", "Objects made, by the kernel's count.");
