@@ -86,7 +86,9 @@ is "and is not in force" "$(limit physics '*' qp guarantee)" 100
 has "a guarantee within the limit" "$(change set physics '*' qp=200 --guarantee)" "guarantee: 100 -> 200"
 has "is in the file beside limit and soft limit" "$(cat policy.toml)" "{ limit = 400, guarantee = 200, soft = 300 }"
 cp policy.toml before.toml
-has "a limit below the guarantee is refused with the file's reason" "$(change set physics '*' qp=150)" "the guarantee is above the limit"
+has "a limit below the guarantee is refused" "$(change set physics '*' qp=150)" "below the guarantee of 200"
+has "also without --persist, with the command that helps" "$("$rdmaquota" set physics '*' qp=150 2>&1)" \
+    "rdmaquota set physics '*' qp=150 --guarantee"
 succeeds "and changes neither the file" cmp before.toml policy.toml
 is "nor what is in force" "$(limit physics '*' qp limit)" 400
 
@@ -98,5 +100,9 @@ is "and no device has that name" "$("$rdmaquota" show default --limits | grep -c
 change set nlpp qp=4 > /dev/null
 change unset nlpp qp > /dev/null
 is "a device that nobody names any more goes with unset" "$(for t in default nlp vision; do "$rdmaquota" show $t --limits --json; done | grep -c nlpp)" 0
+change set nlpp qp=4 > /dev/null
+policy <<< $'[tenant.nlp."*"]\nqp = 100'
+"$rdmaquota" reload policy.toml > out
+is "or with a reload" "$(for t in default nlp; do "$rdmaquota" show $t --limits --json; done | grep -c nlpp)" 0
 
 finish

@@ -57,8 +57,15 @@ Result<void> check_named_device(const std::string& directory, PolicyChange::Kind
 }
 
 Result<void> check_amount(const LimitChange& change, const LimitsSegment& limits) {
-    if (change.part == LimitPart::limit) return {};
     const auto& [tenant, scope, device, resource] = change.key;
+    if (change.part == LimitPart::limit) {
+        const auto guarantee = scope == Scope::tenant ? limits.guarantee(device, resource) : 0;
+        if (change.limit == unset || change.limit >= guarantee) return {};
+        return Error{fmt::format("a limit of {0} {1} is below the guarantee of {2} of tenant {3} on {4}; lower the guarantee first: "
+                                 "rdmaquota set {3} '{4}' {1}={5} --guarantee",
+                                 format_amount(resource, change.limit), info(resource).name, format_amount(resource, guarantee),
+                                 printable(tenant.empty() ? default_tenant : tenant), device, format_limit(resource, change.limit))};
+    }
     if (change.part == LimitPart::guarantee && change.limit == unlimited)
         return Error{"a guarantee must be an amount, not max"};
     const auto limit = limits.configured(scope, device, resource);

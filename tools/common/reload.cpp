@@ -20,6 +20,7 @@
 #include "tools/common/container.hpp"
 #include "tools/common/guard/guard_off.hpp"
 #include "tools/common/ledger_mount.hpp"
+#include "tools/common/named_devices.hpp"
 #include "tools/common/names.hpp"
 #include "tools/common/node_checks.hpp"
 #include "tools/common/slurm_jobs.hpp"
@@ -210,6 +211,7 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     const auto aside = publish_policy(*lock, directory, *policy);
     if (!aside) return Error{aside.error()};
     if (const auto put = put_slurm(directory, policy->slurm); !put) return Error{put.error()};
+    if (const auto dropped = drop_unnamed_devices(directory); !dropped) return Error{dropped.error()};
     return Reloaded{policy->mode, *aside, policy->warnings};
 }
 
