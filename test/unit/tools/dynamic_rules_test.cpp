@@ -27,7 +27,7 @@ struct State {
                 if (of == "*" || of == key) keys.push_back(key);
             return keys;
         };
-        now.usage = [this](const std::string&, Resource) { return used; };
+        now.usage = [this](const std::string&, const std::string&, Resource) { return used; };
         now.tenant_usage = [this](const std::string& tenant, const std::string&, Resource) { return used_by.at(tenant); };
         now.configured = [this](const LimitKey&) { return configured; };
         now.capacity = [this](CapacityOf, const std::string&, Resource) { return capacity; };

@@ -181,36 +181,38 @@ TEST_CASE_METHOD(NodeFixture, "a ledger that could never be used is left alone")
     CHECK(watched("default").take_aside().empty());
 }
 
-TEST_CASE_METHOD(NodeFixture, "a tenant's use is its ledger's, or what the kernel has beyond all others") {
+TEST_CASE_METHOD(NodeFixture, "a tenant's use is what its own ledger says, or the kernel's figure where it is the only tenant") {
     put("default");
-    put("other");
     publish();
     node.refresh();
-    auto first = open("default"), second = open("other");
-    const auto one = claim(first), two = claim(second);
-    charge(first, one, 5);
-    charge(second, two, 7);
+    auto first = open("default");
+    const auto owner = claim(first);
+    charge(first, owner, 5);
     tick();
     KernelUse use;
     use.device = device;
     use.live[index(Resource::qp)] = 20;
     const auto none = [](Resource) { return false; };
-    const NodeUsage usage(node, {use}, none);
-    CHECK(usage.of_node(device, Resource::qp) == 20);
-    CHECK(usage.of_tenant(*node.find("default"), device, Resource::qp) == 13);
-    CHECK(NodeUsage(node, {}, none).of_node(device, Resource::qp) == 12);
-    CHECK(NodeUsage(node, {}, none).of_tenant(*node.find("other"), device, Resource::qp) == 7);
-}
+    CHECK(NodeUsage(node, {use}, none).of_tenant(*node.find("default"), device, Resource::qp) == 20);
 
-TEST_CASE_METHOD(NodeFixture, "a forged ledger says nothing of the node's use") {
-    TenantLimits limits;
-    limits.tenant = "liar";
-    const Setting ten{Resource::qp, 10};
-    REQUIRE(put_limits(directory.path(), "liar", limits));
-    REQUIRE(put_ledger({"liar", here_path(directory.path(), "liar")}, LedgerAccess::everyone()));
+    put("other");
     publish();
     node.refresh();
-    REQUIRE(node.find("liar")->writer()->set(Scope::tenant, device, {&ten, 1}));
+    tick();
+    const NodeUsage usage(node, {use}, none);
+    CHECK(usage.of_node(device, Resource::qp) == 20);
+    CHECK(usage.of_tenant(*node.find("default"), device, Resource::qp) == 5);  // what "other" has hidden is not its use
+    CHECK(usage.of_tenant(*node.find("other"), device, Resource::qp) == 0);
+}
+
+TEST_CASE_METHOD(NodeFixture, "a forged ledger changes no limits of other tenants") {
+    TenantLimits limits;
+    limits.tenant = "liar";
+    REQUIRE(put_limits(directory.path(), "liar", limits));
+    REQUIRE(put_ledger({"liar", here_path(directory.path(), "liar")}, LedgerAccess::everyone()));
+    put("default");
+    publish();
+    node.refresh();
     auto ledger = open("liar");
     const auto owner = claim(ledger);
     charge(ledger, owner, 900);
@@ -218,11 +220,17 @@ TEST_CASE_METHOD(NodeFixture, "a forged ledger says nothing of the node's use") 
     KernelUse use;
     use.device = device;
     use.live[index(Resource::qp)] = 3;
+    const auto& liar = *node.find("liar");
+    const auto& honest = *node.find("default");
     const auto all = [](Resource) { return true; };
+    const auto none = [](Resource) { return false; };
     CHECK(NodeUsage(node, {use}, all).of_node(device, Resource::qp) == 3);
-    CHECK(NodeUsage(node, {}, [](Resource) { return false; }).of_node(device, Resource::qp) == 10);
+    CHECK(NodeUsage(node, {use}, all).of_node_for(liar, device, Resource::qp) == 3);
+    CHECK(NodeUsage(node, {use}, none).of_node_for(honest, device, Resource::qp) == 3);
+    CHECK(NodeUsage(node, {use}, none).of_node_for(liar, device, Resource::qp) == 900);
     use.partial = true;
-    CHECK(NodeUsage(node, {use}, all).of_node(device, Resource::qp) == 10);
+    CHECK(NodeUsage(node, {use}, all).of_node_for(honest, device, Resource::qp) == 3);
+    CHECK(NodeUsage(node, {use}, all).of_node(device, Resource::qp) == 900);
 }
 
 TEST_CASE_METHOD(NodeFixture, "members see their tenant") {

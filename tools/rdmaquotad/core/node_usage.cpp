@@ -18,6 +18,7 @@ std::uint64_t most(const Tenant& tenant, const std::string& device, Resource res
 NodeUsage::NodeUsage(const Node& node, const std::vector<KernelUse>& uses, const Counted& counted) {
     for (const auto& row : resource_table) counted_[index(row.id)] = counted(row.id);
     for (const auto* tenant : node.with_ledger()) add(*tenant);
+    tenants_ = node.with_ledger().size();
     for (const auto& use : uses) {
         auto& sums = devices_[use.device];
         sums.partial |= use.partial;
@@ -31,7 +32,6 @@ void NodeUsage::add(const Tenant& tenant) {
         for (const auto& row : resource_table) {
             const auto r = index(row.id);
             const auto believed = std::min(on.usage[r], most(tenant, on.device, row.id));
-            sums.ledgers[r] = std::min(sums.ledgers[r] + on.usage[r], max_amount);
             sums.believed[r] = std::min(sums.believed[r] + believed, max_amount);
         }
     }
@@ -46,15 +46,18 @@ const NodeUsage::Sums& NodeUsage::sums(const std::string& device) const {
 std::uint64_t NodeUsage::of_node(const std::string& device, Resource resource) const {
     const auto& all = sums(device);
     const auto kernel = all.kernel[index(resource)];
-    return counted_[index(resource)] && !all.partial ? kernel : std::max(kernel, all.believed[index(resource)]);
+    return knows_all(all, resource) ? kernel : std::max(kernel, all.believed[index(resource)]);
+}
+
+std::uint64_t NodeUsage::of_node_for(const Tenant& tenant, const std::string& device, Resource resource) const {
+    const auto& all = sums(device);
+    const auto kernel = all.kernel[index(resource)];
+    return knows_all(all, resource) ? kernel : std::max(kernel, tenant.ledger().figures().usage(device, resource));
 }
 
 std::uint64_t NodeUsage::of_tenant(const Tenant& tenant, const std::string& device, Resource resource) const {
-    const auto& all = sums(device);
     const auto own = tenant.ledger().figures().usage(device, resource);
-    const auto others = all.ledgers[index(resource)] - std::min(own, all.ledgers[index(resource)]);
-    const auto kernel = all.kernel[index(resource)];
-    return std::max(own, kernel > others ? kernel - others : 0);
+    return tenants_ == 1 ? std::max(own, sums(device).kernel[index(resource)]) : own;
 }
 
 }  // namespace rdmaquota

@@ -43,7 +43,10 @@ Surroundings DynamicLimits::surroundings(const std::vector<std::string>& devices
     Surroundings now;
     now.devices = devices;
     now.tenants = [this](const std::string& tenant) { return tenants_of(tenant); };
-    now.usage = [&usage](const std::string& device, Resource resource) { return usage.of_node(device, resource); };
+    now.usage = [this, &usage](const std::string& key, const std::string& device, Resource resource) {
+        const auto* tenant = node_.find(key);
+        return tenant == nullptr ? 0 : usage.of_node_for(*tenant, device, resource);
+    };
     now.tenant_usage = [this, &usage](const std::string& key, const std::string& device, Resource resource) {
         const auto* tenant = node_.find(key);
         return tenant == nullptr ? 0 : usage.of_tenant(*tenant, device, resource);

@@ -1,6 +1,7 @@
 #include "tools/rdmaquotad/dynamic/dynamic_rules.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -23,6 +24,14 @@ std::string reason(std::size_t number, const DynamicRule& rule, double per_cent,
                        per_cent, format_amount(rule.watch, capacity), rule.tightens() ? rule.below : rule.above);
 }
 
+// 0 where it is not known, or nothing is limited.
+std::uint64_t capacity_of(const DynamicRule& rule, const std::string& tenant, const std::string& device, const Surroundings& now) {
+    if (rule.of == CapacityOf::amount) return rule.capacity;
+    if (rule.of != CapacityOf::limit) return now.capacity(rule.of, device, rule.watch);
+    const auto limit = now.configured({tenant, Scope::tenant, device, rule.watch});
+    return limit == unlimited ? 0 : limit;
+}
+
 void want(WantedLimits& wanted, const DynamicRule& rule, LimitKey key, std::uint64_t configured,
           const std::string& reason) {
     const auto limit = limit_by(rule, configured);
@@ -35,48 +44,41 @@ void want(WantedLimits& wanted, const DynamicRule& rule, LimitKey key, std::uint
 
 WantedLimits DynamicRules::evaluate(const Surroundings& now) {
     WantedLimits wanted;
+    const auto before = std::exchange(above_, {});  // what is not looked at again is forgotten
     for (std::size_t i = 0; i < rules_.size(); ++i) {
-        if (rules_[i].device != any_device) evaluate(i, rules_[i].device, now, wanted);
+        if (rules_[i].device != any_device) evaluate(i, rules_[i].device, now, before, wanted);
         if (rules_[i].device == any_device)
-            for (const auto& device : now.devices) evaluate(i, device, now, wanted);
+            for (const auto& device : now.devices) evaluate(i, device, now, before, wanted);
     }
     return wanted;
 }
 
 // Why the rule changes limits at present; empty: it does not.
-std::string DynamicRules::reason_to_change(const Watched& watched, std::uint64_t usage, std::uint64_t capacity,
+std::string DynamicRules::reason_to_change(const Watched& watched, std::uint64_t usage, std::uint64_t capacity, const Above& before,
                                            bool held) {
     const auto& rule = rules_[watched.rule];
     if (capacity == 0) return {};  // unknown, or none
     const auto per_cent = 100.0 * static_cast<double>(usage) / static_cast<double>(capacity);
-    const auto known = above_.find(watched);
-    bool above = known != above_.end() ? known->second : held == rule.tightens();
+    const auto known = before.find(watched);
+    bool above = known != before.end() ? known->second : held == rule.tightens();
     if (per_cent >= rule.above) above = true;
     if (per_cent <= rule.below) above = false;
     above_[watched] = above;
     return above == rule.tightens() ? reason(watched.rule, rule, per_cent, capacity) : std::string();
 }
 
-void DynamicRules::evaluate(std::size_t number, const std::string& device, const Surroundings& now,
+void DynamicRules::evaluate(std::size_t number, const std::string& device, const Surroundings& now, const Above& before,
                             WantedLimits& wanted) {
     const auto& rule = rules_[number];
     const auto tenants = now.tenants(rule.tenant);
-    const auto limited = [&](const std::string& tenant) { return LimitKey{tenant, rule.scope, device, rule.limit}; };
-    if (rule.of == CapacityOf::limit) {
-        for (const auto& tenant : tenants) {
-            const auto limit = now.configured({tenant, Scope::tenant, device, rule.watch});
-            const auto why = reason_to_change({number, tenant, device}, now.tenant_usage(tenant, device, rule.watch),
-                                              limit == unlimited ? 0 : limit, now.held(limited(tenant)));
-            if (!why.empty()) want(wanted, rule, limited(tenant), now.configured(limited(tenant)), why);
-        }
-        return;
+    for (const auto& tenant : tenants) {
+        const LimitKey limited{tenant, rule.scope, device, rule.limit};
+        const bool of_limit = rule.of == CapacityOf::limit;
+        const auto usage = of_limit ? now.tenant_usage(tenant, device, rule.watch) : now.usage(tenant, device, rule.watch);
+        const auto why = reason_to_change({number, tenant, device}, usage, capacity_of(rule, tenant, device, now), before,
+                                          now.held(limited));
+        if (!why.empty()) want(wanted, rule, limited, now.configured(limited), why);
     }
-    const auto capacity = rule.of == CapacityOf::amount ? rule.capacity : now.capacity(rule.of, device, rule.watch);
-    const bool held = std::any_of(tenants.begin(), tenants.end(),
-                                  [&](const std::string& tenant) { return now.held(limited(tenant)); });
-    const auto why = reason_to_change({number, {}, device}, now.usage(device, rule.watch), capacity, held);
-    if (why.empty()) return;
-    for (const auto& tenant : tenants) want(wanted, rule, limited(tenant), now.configured(limited(tenant)), why);
 }
 
 }  // namespace rdmaquota

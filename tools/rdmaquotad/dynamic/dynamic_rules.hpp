@@ -19,8 +19,8 @@ struct Surroundings {
     std::vector<std::string> devices;
     // Those that a rule's `tenant` stands for.
     std::function<std::vector<std::string>(const std::string& tenant)> tenants;
-    // What all tenants use, and one of them.
-    std::function<std::uint64_t(const std::string& device, Resource)> usage;
+    // What all tenants use, as far as it may change the limits of `tenant`, and what that tenant uses.
+    std::function<std::uint64_t(const std::string& tenant, const std::string& device, Resource)> usage;
     std::function<std::uint64_t(const std::string& tenant, const std::string& device, Resource)> tenant_usage;
     // The limit as configured; `unlimited` where there is none.
     std::function<std::uint64_t(const LimitKey&)> configured;
@@ -46,17 +46,19 @@ public:
     std::size_t size() const noexcept { return rules_.size(); }
 
 private:
-    // Of what a rule watches: a tenant's use of a device, or the node's, for which the tenant is empty.
     struct Watched {
         std::size_t rule;
         std::string tenant, device;
         auto operator<=>(const Watched&) const = default;
     };
-    void evaluate(std::size_t number, const std::string& device, const Surroundings& now, WantedLimits& wanted);
-    std::string reason_to_change(const Watched& watched, std::uint64_t usage, std::uint64_t capacity, bool held);
+    using Above = std::map<Watched, bool>;
+    void evaluate(std::size_t number, const std::string& device, const Surroundings& now, const Above& before,
+                  WantedLimits& wanted);
+    std::string reason_to_change(const Watched& watched, std::uint64_t usage, std::uint64_t capacity, const Above& before,
+                                 bool held);
 
     std::vector<DynamicRule> rules_;
-    std::map<Watched, bool> above_;  // whether usage was last seen above, and not yet below
+    Above above_;  // whether usage was last seen above, and not yet below
 };
 
 }  // namespace rdmaquota
