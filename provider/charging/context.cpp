@@ -55,7 +55,7 @@ std::optional<AccountMask> Context::charge_after_all(Kind kind, std::uint64_t si
     const NoCancellation guard;
     const BusErrorsAllowed allowed;
     const auto amounts = amounts_of(kind, size);
-    uncharge_accounts(device_, charged, amounts);
+    give_back_accounts(device_, charged, amounts);
     if (accounts_.denied) {
         report_unavailable(device_.name(), accounts_.deny_errno);
         errno = accounts_.deny_errno;
@@ -79,7 +79,7 @@ bool Context::charge_accounts(DevicePort& port, AccountMask wanted, const Amount
     for (std::size_t i = 0; i < accounts_.count; ++i) {
         if (!(wanted & (1U << i)) || !port.usable(i)) continue;
         if (!charge_account(i, port, amounts, retry)) {
-            uncharge_accounts(port, done, amounts);
+            give_back_accounts(port, done, amounts);
             return false;
         }
         done = static_cast<AccountMask>(done | (1U << i));
@@ -112,7 +112,7 @@ bool Context::charge_account(std::size_t i, DevicePort& port, const Amounts& amo
         }
         const bool in_place = !policy.superseded() || &account.policy() == &policy;
         if (ledger.lost() || (policy.generation() == attempt.generation && in_place)) return true;
-        ledger.uncharge(account.owner(), port.index(i), amounts);
+        ledger.give_back(account.owner(), port.index(i), amounts);
     }
 }
 
@@ -206,6 +206,15 @@ void Context::uncharge(const Receipt& receipt) noexcept {
     if (receipt.port != 0) unbind(receipt, receipt.port);
 }
 
+void Context::give_back(const Receipt& receipt) noexcept {
+    give_back_part(receipt, amounts_of(receipt.kind, receipt.size));
+}
+
+void Context::give_back_part(const Receipt& receipt, const Amounts& amounts) noexcept {
+    const BusErrorsAllowed allowed;
+    give_back_accounts(device_, receipt.charged, amounts);
+}
+
 void Context::uncharge_part(const Receipt& receipt, const Amounts& amounts) noexcept {
     const BusErrorsAllowed allowed;
     uncharge_accounts(device_, receipt.charged, amounts);
@@ -215,6 +224,12 @@ void Context::uncharge_accounts(DevicePort& port, AccountMask charged, const Amo
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (charged & (1U << i) && port.usable(i))
             accounts_.account[i]->ledger().uncharge(accounts_.account[i]->owner(), port.index(i), amounts);
+}
+
+void Context::give_back_accounts(DevicePort& port, AccountMask charged, const Amounts& amounts) noexcept {
+    for (std::size_t i = 0; i < accounts_.count; ++i)
+        if (charged & (1U << i) && port.usable(i))
+            accounts_.account[i]->ledger().give_back(accounts_.account[i]->owner(), port.index(i), amounts);
 }
 
 std::string Context::port_name(unsigned number) const { return fmt::format("{}/{}", device_.name(), number); }

@@ -60,6 +60,8 @@ public:
     std::optional<AccountMask> charge(std::uint64_t size);
     std::optional<AccountMask> charge(Kind kind, std::uint64_t size);
     void uncharge(const Receipt& receipt) noexcept;
+    // Uncharges an object that was not created after all.
+    [[gnu::cold]] void give_back(const Receipt& receipt) noexcept;
     // After the real call of a creation failed: records what the device or its driver had no more of. Keeps errno, by which
     // it is told from a wrong argument.
     [[gnu::cold]] void report_failure(const Receipt& receipt);
@@ -71,6 +73,7 @@ public:
     // receipt.
     bool charge_more(const Receipt& receipt, const Amounts& amounts);
     void uncharge_part(const Receipt& receipt, const Amounts& amounts) noexcept;
+    [[gnu::cold]] void give_back_part(const Receipt& receipt, const Amounts& amounts) noexcept;
 
     // For a QP at a port of the device, likewise.
     bool bind(const Receipt& receipt, unsigned port);
@@ -130,6 +133,7 @@ private:
     bool may_have_more(std::size_t i, DevicePort& port, const Denial& denial, Attempt& attempt);
     bool admit_denied(std::size_t i, DevicePort& port, const Amounts& amounts, const Denial& denial, int error);
     void uncharge_accounts(DevicePort& port, AccountMask charged, const Amounts& amounts) noexcept;
+    void give_back_accounts(DevicePort& port, AccountMask charged, const Amounts& amounts) noexcept;
     DevicePort* find_port(unsigned number) noexcept;
     DevicePort* port(unsigned number) noexcept;  // enters it in the ledgers; null when there is no memory
     std::string port_name(unsigned number) const;
@@ -167,7 +171,7 @@ template <Kind kind>
                 return false;
             if (view.holds() && !ledger.lost()) [[likely]]
                 return true;
-            ledger.uncharge_parts(account.owner(), device_.index(i), parts...);
+            ledger.give_back_parts(account.owner(), device_.index(i), parts...);
             return false;
         });
 }

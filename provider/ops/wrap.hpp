@@ -44,7 +44,7 @@ template <class Object, class... Args>
                    [&] { return !(object = real(args...)) && context.is_refusal(errno); });
     receipt.object = object;
     if (object) return context.receipts().file(receipt), object;
-    context.uncharge(receipt);
+    context.give_back(receipt);
     context.receipts().release();
     context.report_failure(receipt);
     return nullptr;
@@ -121,8 +121,8 @@ int resize(Context& context, const void* object, Resource resource, After after,
     }
     const int status = call();
     const auto now = status == 0 ? amount : before;
-    const auto held = std::max(amount, before);
-    if (held > now) context.uncharge_part(receipt, Amounts{}.add(resource, held - now));
+    if (amount > now) context.give_back_part(receipt, Amounts{}.add(resource, amount - now));
+    if (before > now) context.uncharge_part(receipt, Amounts{}.add(resource, before - now));
     receipt.size = now;
     context.receipts().file(receipt);
     return status;

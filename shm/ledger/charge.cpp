@@ -171,6 +171,12 @@ std::uint64_t Ledger::usage_behind(std::uint32_t device, const Denial& denial, c
 
 void Ledger::uncharge(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept {
     const auto words = cells(owner, device);
+    for (std::size_t i = 0; i < amounts.count; ++i) note_peak(words, amounts.resource[i]);
+    give_back(owner, device, amounts);
+}
+
+void Ledger::give_back(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept {
+    const auto words = cells(owner, device);
     const InFlight in_flight(*data_, *owner.ops_);
     for (std::size_t i = 0; i < amounts.count; ++i) lower(words, amounts.resource[i], amounts.amount[i]);
 }

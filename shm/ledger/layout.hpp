@@ -6,7 +6,7 @@
 //   +0         LedgerHeader      magic, version, sizes, cursors
 //   +4096      DeviceEntry[64]   which device or port has which index
 //   +12288     gates             u64[64][24]   tag:12 | amount:52
-//   +24576     peaks             u64[64][24]   highest amount a gate had
+//   +24576     peaks             u64[64][24]   highest amount a gate had when something was uncharged
 //   +36864     soft_since        u64[64][24]   since when a soft limit is exceeded
 //   +49152     demand            u64[64][24]   tag:12 | amount:52, what was last asked for and not granted
 //   +61440     Event[1024]       denials, a ring

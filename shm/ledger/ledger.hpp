@@ -232,6 +232,8 @@ public:
     }
 
     void uncharge(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept;
+    // Uncharges what was charged and never created, so that it is in no peak.
+    void give_back(const Owner& owner, std::uint32_t device, const Amounts& amounts) noexcept;
 
     // The same for resources that are known at compile time, each a Part (shm/ledger/steps.hpp): all or nothing,
     // and false, without a reason, when there is no room. `limits_of` tells the limits of a resource.
@@ -240,6 +242,8 @@ public:
                       const Parts&... parts) noexcept;
     template <class... Parts>
     void uncharge_parts(const Owner& owner, std::uint32_t device, const Parts&... parts) noexcept;
+    template <class... Parts>
+    void give_back_parts(const Owner& owner, std::uint32_t device, const Parts&... parts) noexcept;
 
     // How much more of `resource` the owner can charge, without proof; `unlimited` where no limit holds.
     std::uint64_t room(const Owner& owner, std::uint32_t device, Resource resource,
@@ -340,6 +344,7 @@ private:
     bool retry(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*, Denial&) noexcept;
     std::optional<Denial> prove(std::uint32_t slot, std::uint32_t device, const Amounts&, const Limits*,
                                 Denial) noexcept;
+    static void note_peak(const Cells&, Resource) noexcept;
     static void lower(const Cells&, Resource, std::uint64_t amount) noexcept;
     std::uint64_t gate_total(Resource) const noexcept;
     std::uint64_t slot_total(std::uint32_t slot, Resource) const noexcept;

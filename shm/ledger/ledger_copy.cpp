@@ -171,7 +171,7 @@ std::uint64_t LedgerCopy::soft_since(std::uint32_t device, Resource resource) co
 }
 
 std::uint64_t LedgerCopy::peak(std::uint32_t device, Resource resource) const noexcept {
-    return device < device_slots ? head_->peaks[device][index(resource)] : 0;
+    return device < device_slots ? std::max(head_->peaks[device][index(resource)], gate(device, resource)) : 0;
 }
 
 PastActivity LedgerCopy::activity(std::uint32_t slot, std::uint32_t device) const noexcept {

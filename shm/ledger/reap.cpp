@@ -144,7 +144,9 @@ void Ledger::empty_slot(std::uint32_t number) noexcept {
     for (std::uint32_t device = 0; device < devices; ++device)
         for (std::size_t r = 0; r < resource_count; ++r) {
             const auto amount = load(data_->usage[device][number][r]);
-            if (amount != 0) lower(cells(number, device), static_cast<Resource>(r), amount);
+            if (amount == 0) continue;
+            note_peak(cells(number, device), static_cast<Resource>(r));
+            lower(cells(number, device), static_cast<Resource>(r), amount);
         }
     keep_activity(number);
     store(slot.ops, (load(slot.ops) | ops_in_flight_mask) + 1);

@@ -62,7 +62,6 @@ template <class AnyLimits>
         }
     } while (!compare_exchange(gate, word, word + amount));
     failpoint("raise_gate");
-    raise_to(cells.peaks[r], amount_of(word) + amount);
     const auto used = add(cells.usage[r], amount);
     failpoint("raise_slot");
     const bool sums = (limit.process_total & limit.tenant_total) != unlimited;
@@ -70,6 +69,11 @@ template <class AnyLimits>
         return true;
     const Limits all{limit.process, limit.process_total, limit.tenant, limit.tenant_total};
     return fits_sums(slot, device, resource, amount, all, used, met);
+}
+
+// Peaks are of what was created: they are written when it goes, and until then the gate shows it (Ledger::peak).
+[[gnu::always_inline]] inline void Ledger::note_peak(const Cells& cells, Resource resource) noexcept {
+    raise_to(cells.peaks[index(resource)], amount_of(load(cells.gates[index(resource)])));
 }
 
 // lower_slot, then lower_gate: a death between the two leaves the gate too high, never too low. A slot never goes below
@@ -123,6 +127,17 @@ template <class LimitsOf, class... Parts>
 template <class... Parts>
 [[gnu::always_inline]] inline void Ledger::uncharge_parts(const Owner& owner, std::uint32_t device,
                                                           const Parts&... parts) noexcept {
+    const auto words = cells(owner, device);
+    [[maybe_unused]] const auto note_part = [&](const auto& part) __attribute__((always_inline)) {
+        if (part.amount != 0) note_peak(words, part.resource);
+    };
+    (note_part(parts), ...);
+    give_back_parts(owner, device, parts...);
+}
+
+template <class... Parts>
+[[gnu::always_inline]] inline void Ledger::give_back_parts(const Owner& owner, std::uint32_t device,
+                                                           const Parts&... parts) noexcept {
     if constexpr (sizeof...(parts) == 0) return;
     const auto words = cells(owner, device);
     const InFlight in_flight(*data_, *owner.ops_);

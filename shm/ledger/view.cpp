@@ -67,7 +67,8 @@ std::uint64_t Ledger::gate(std::uint32_t device, Resource resource) const noexce
 }
 
 std::uint64_t Ledger::peak(std::uint32_t device, Resource resource) const noexcept {
-    return device < device_slots ? load(data_->peaks[device][index(resource)]) : 0;
+    if (device >= device_slots) return 0;
+    return std::max(load(data_->peaks[device][index(resource)]), gate(device, resource));
 }
 
 }  // namespace rdmaquota

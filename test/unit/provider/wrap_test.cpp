@@ -456,3 +456,26 @@ TEST_CASE("what the real call fails for want of something is an event, once, and
     CHECK(seen.front().second.count == 3);
     CHECK(context.usage(Resource::pd) == 0);
 }
+
+TEST_CASE("the peak is of what was created, not of what a failed creation asked for") {
+    WrappedContext context;
+    static ibv_cq made;
+    static bool fails = true;
+    const auto create = context.wrapped(Op::create_cq, +[](ibv_context* verbs, int, ibv_comp_channel*, int) -> ibv_cq* {
+        made.context = verbs;
+        return fails ? (errno = ENOMEM, nullptr) : &made;
+    });
+    const auto peak = [&] {
+        const auto ledger = Ledger::open(ledger_path(context.directory.path()));
+        REQUIRE(ledger);
+        return ledger->peak(0, Resource::cqe);
+    };
+    CHECK_FALSE(create(&context.verbs, 1 << 30, nullptr, 0));
+    CHECK(peak() == 0);
+    fails = false;
+    REQUIRE(create(&context.verbs, 16, nullptr, 0));
+    CHECK(peak() == 16);
+    REQUIRE(context.wrapped(Op::destroy_cq, +[](ibv_cq*) { return 0; })(&made) == 0);
+    CHECK(context.usage(Resource::cqe) == 0);
+    CHECK(peak() == 16);
+}
