@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <utility>
 
 #include <fcntl.h>
@@ -19,12 +21,11 @@ namespace rdmaquota {
 namespace {
 
 constexpr int lowest_descriptor = 512;  // programs seldom get so far with those that they close or reuse by number
-constexpr int most_reads = 128;         // of 4 KiB each
+constexpr int most_reads = 1024;        // of 512 bytes each
 constexpr unsigned long files = 64;
 
 // The beginning of a file, as a string; false when it cannot be read.
-template <std::size_t size>
-bool read_text(const char* path, char (&text)[size]) noexcept {
+bool read_text(const char* path, char* text, std::size_t size) noexcept {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
     const auto bytes = read(fd, text, size - 1);
@@ -33,12 +34,19 @@ bool read_text(const char* path, char (&text)[size]) noexcept {
     return bytes > 0;
 }
 
-// A process in some hundred groups has a longer file, of which the line may be in the rest.
+template <std::size_t size>
+bool read_text(const char* path, char (&text)[size]) noexcept {
+    return read_text(path, text, size);
+}
+
+// A process in some hundred groups has a longer file, of which the line may be in the rest. The text is not on the
+// stack, which may have 16 KiB.
 bool is_filtered() noexcept {
-    char text[4096];
-    if (!read_text("/proc/thread-self/status", text)) return true;
-    const auto mode = number_after(text, "\nSeccomp:");
-    return mode ? *mode != 0 : std::strlen(text) == sizeof text - 1;
+    constexpr std::size_t size = 4096;
+    const std::unique_ptr<char[]> text(new (std::nothrow) char[size]);
+    if (!text || !read_text("/proc/thread-self/status", text.get(), size)) return true;
+    const auto mode = number_after(text.get(), "\nSeccomp:");
+    return mode ? *mode != 0 : std::strlen(text.get()) == size - 1;
 }
 
 int duplicate(int fd) noexcept {
@@ -62,7 +70,7 @@ std::uint64_t bit_of(const inotify_event& event) noexcept {
 
 // Reads what waits in an inotify instance into `closed`. False when events were lost or come too fast.
 bool read_events(int fd, std::uint64_t& closed) noexcept {
-    alignas(inotify_event) char buffer[4096];
+    alignas(inotify_event) char buffer[512];  // the longest event has 16 bytes and a name of at most 256
     int waiting = 0;
     for (int reads = 0; reads < most_reads; ++reads) {
         if (ioctl(fd, FIONREAD, &waiting) != 0) return false;

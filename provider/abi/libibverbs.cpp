@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <optional>
 
 #include <dlfcn.h>
@@ -91,6 +92,13 @@ constexpr std::size_t sentinel_count = 192;
 constexpr std::size_t dummy_words = 512;
 using Dummy = std::array<std::uintptr_t, dummy_words>;
 
+// A context and its ops for the library to fill in: 10 KiB, too much for the stack, which may have 16.
+struct Probe {
+    Dummy private_part{};
+    Dummy context;
+    std::array<std::uintptr_t, sentinel_count> ops;
+};
+
 constexpr std::uintptr_t sentinel(std::size_t index) noexcept { return 0x52510000 + index; }
 
 Error bad_probe(unsigned pabi, const std::string& what) {
@@ -127,9 +135,8 @@ bool loaded_pabi(void* library, unsigned& pabi, Libibverbs::SetOps& set_ops) {
 }  // namespace
 
 Result<Layout> Libibverbs::probe(unsigned pabi, SetOps set_ops) {
-    Dummy private_part{};
-    Dummy context;
-    std::array<std::uintptr_t, sentinel_count> ops;
+    const auto dummies = std::make_unique<Probe>();
+    auto& [private_part, context, ops] = *dummies;
     // Every word of the dummy is the pointer to the private part, wherever the library expects it.
     context.fill(reinterpret_cast<std::uintptr_t>(private_part.data()));
     for (std::size_t i = 0; i < ops.size(); ++i) ops[i] = sentinel(i);

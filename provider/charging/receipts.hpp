@@ -3,7 +3,8 @@
 // A table with open addressing: a receipt lies at the place that its object's address hashes to, or as near behind it
 // as there was room. Room for a receipt is reserved before the real call, so that nothing can fail once the object
 // exists. The table keeps the size that the most objects at once asked for, until the context closes: making it smaller
-// takes memory for both, in a destruction, which must not fail. Thread-safe; the lock is process-local. Every function
+// takes memory for both, in a destruction, which must not fail. Addresses are disguised in the table, so that leak
+// checkers do not take a leaked object for one that the program can still reach. Thread-safe; the lock is process-local. Every function
 // keeps errno.
 #pragma once
 
@@ -21,14 +22,26 @@ namespace rdmaquota::provider {
 // Bit i: accounts.account[i] was charged.
 using AccountMask = std::uint8_t;
 
+// An object's address as its complement, in which LeakSanitizer and valgrind see no pointer.
+class DisguisedAddress {
+public:
+    DisguisedAddress(const void* object = nullptr) noexcept : complement_(~reinterpret_cast<std::uintptr_t>(object)) {}
+    explicit operator bool() const noexcept { return complement_ != ~std::uintptr_t{0}; }
+    bool operator==(DisguisedAddress other) const noexcept { return complement_ == other.complement_; }
+    std::uintptr_t complement() const noexcept { return complement_; }
+
+private:
+    std::uintptr_t complement_;
+};
+
 struct Receipt {
-    const void* object = nullptr;
+    DisguisedAddress object;
     std::uint64_t size = 0;
     Kind kind = Kind::nothing;
     AccountMask charged = 0;
     std::uint8_t port = 0;  // where a QP is bound and charged, 0 for none
 
-    explicit operator bool() const noexcept { return object != nullptr; }
+    explicit operator bool() const noexcept { return static_cast<bool>(object); }
 };
 static_assert(sizeof(Receipt) == 24);
 
@@ -51,7 +64,7 @@ public:
     }
 
     // Takes the receipt out; an empty one for an object that was not charged. Its room stays reserved.
-    Receipt take(const void* object) noexcept {
+    Receipt take(DisguisedAddress object) noexcept {
         const std::lock_guard lock(lock_);
         for (std::size_t at = home(object); table_ && table_[at].object; at = next(at))
             if (table_[at].object == object) return remove(at);
@@ -68,9 +81,9 @@ public:
 
 private:
     // Objects come from malloc, at least 16 bytes apart; the multiplication spreads them.
-    std::size_t home(const void* object) const noexcept {
-        const auto address = reinterpret_cast<std::uintptr_t>(object) >> 4;
-        return (address * 0x9e3779b97f4a7c15ULL >> 32) & mask_;
+    std::size_t home(DisguisedAddress object) const noexcept {
+        const auto key = object.complement() >> 4;
+        return (key * 0x9e3779b97f4a7c15ULL >> 32) & mask_;
     }
     std::size_t next(std::size_t at) const noexcept { return (at + 1) & mask_; }
     void put(const Receipt& receipt) noexcept {

@@ -13,8 +13,8 @@ namespace {
 
 const std::string& starting_directory() {
     static const auto* const directory = [] {
-        char here[PATH_MAX];
-        return new std::string(getcwd(here, sizeof here) ? here : ".");
+        std::string here(PATH_MAX, '\0');  // not on the stack, which may have 16 KiB
+        return new std::string(getcwd(here.data(), here.size()) ? here.c_str() : ".");
     }();
     return *directory;
 }

@@ -16,12 +16,15 @@ constexpr std::size_t chunk = 4096;          // most texts are shorter
 constexpr std::size_t longest_text = 65536;  // a cgroup path of 4096 bytes in each of 13 hierarchies of cgroup v1
 constexpr ino_t initial_user_namespace = 0xEFFFFFFD;  // its inode (PROC_USER_INIT_INO, include/linux/proc_ns.h)
 
-// The number of bytes; 0 at the end and where reading fails.
-std::size_t read_chunk(int fd, char (&buffer)[chunk]) noexcept {
+// Appends the next chunk of the file, in place, since the stack may be small. False at the end and where reading fails.
+bool append_chunk(int fd, std::string& text) {
+    const auto before = text.size();
+    text.resize(before + chunk);
     ssize_t bytes = 0;
-    do bytes = ::read(fd, buffer, chunk);
+    do bytes = ::read(fd, text.data() + before, chunk);
     while (bytes < 0 && errno == EINTR);
-    return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+    text.resize(before + static_cast<std::size_t>(bytes > 0 ? bytes : 0));
+    return bytes > 0;
 }
 
 // At most about `longest_text` bytes; none where the file cannot be opened.
@@ -29,13 +32,8 @@ std::optional<std::string> read_text(const std::string& path) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) return std::nullopt;
     std::string text;
-    char buffer[chunk];
     try {
-        while (text.size() < longest_text)
-            if (const auto bytes = read_chunk(fd, buffer))
-                text.append(buffer, bytes);
-            else
-                break;
+        while (text.size() < longest_text && append_chunk(fd, text)) {}
     } catch (...) {
         close(fd);
         throw;

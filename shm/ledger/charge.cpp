@@ -2,6 +2,8 @@
 // names of the model's steps in test/model.
 #include <algorithm>
 #include <ctime>
+#include <memory>
+#include <new>
 
 #include <sched.h>
 
@@ -141,10 +143,11 @@ std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, co
 // True when a view of all slots at rest is full and all its owners were alive. Otherwise gates are corrected, and the dead
 // that were in the way are reaped: those that hold what is wanted, or that died in an operation.
 bool Ledger::proves(std::uint32_t device, Denial& denial) noexcept {
-    Snapshot snapshot;
-    if (!observe_among_others(denial.resource, snapshot)) return reap_suspects(), false;
-    denial.used = usage_behind(device, denial, snapshot);
-    return exceeds(denial.used, denial.requested, denial.limit) && all_alive(snapshot);
+    const std::unique_ptr<Snapshot> snapshot(new (std::nothrow) Snapshot);  // 2 KiB, and the host program's stack may have 16
+    if (!snapshot) return false;
+    if (!observe_among_others(denial.resource, *snapshot)) return reap_suspects(), false;
+    denial.used = usage_behind(device, denial, *snapshot);
+    return exceeds(denial.used, denial.requested, denial.limit) && all_alive(*snapshot);
 }
 
 // The same for limits of one process; its slot is at rest when none of its threads has an operation in flight.

@@ -306,6 +306,7 @@ private:
     struct Snapshot {
         std::uint64_t used[device_slots];  // sum over the slots, per device
         std::uint64_t gate[device_slots];  // gate words, tag included
+        SlotSet live;                      // slots that are taken
         SlotSet holders;                   // slots that use any of it
         std::uint64_t claims;              // claims so far
     };
@@ -355,7 +356,7 @@ private:
     bool observe_among_others(Resource, Snapshot&) noexcept;
     bool observe(Resource, Snapshot&) const noexcept;
     void find_live(std::uint32_t slots, SlotSet&) const noexcept;
-    void add_up(std::uint32_t device, Resource, const SlotSet& live, Snapshot&) const noexcept;
+    void add_up(std::uint32_t device, Resource, Snapshot&) const noexcept;
     bool correct(std::uint32_t device, Resource, const Snapshot&) noexcept;
     std::uint64_t live_in(std::uint32_t group) const noexcept;
     std::optional<std::uint64_t> find_dead(std::uint32_t group, std::uint64_t slots) const noexcept;

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -79,10 +80,10 @@ Result<void> check_file(const std::string& path, int fd) {
     struct stat status {};
     fstat(fd, &status);
     if (const auto sized = check_size(path, status); !sized) return sized;
-    LedgerHeader header;
-    if (pread(fd, &header, sizeof header, ledger_offset) != static_cast<ssize_t>(sizeof header))
+    const auto header = std::make_unique<LedgerHeader>();  // 4 KiB, and the host program's stack may have 16
+    if (pread(fd, header.get(), sizeof *header, ledger_offset) != static_cast<ssize_t>(sizeof *header))
         return Error{fmt::format("cannot read {}: {}", path, std::strerror(errno))};
-    return check(path, header);
+    return check(path, *header);
 }
 
 // A descriptor that is the caller's to close.

@@ -162,10 +162,10 @@ void Ledger::find_live(std::uint32_t slots, SlotSet& live) const noexcept {
 }
 
 // Adds up one device over the slots that are taken.
-void Ledger::add_up(std::uint32_t device, Resource resource, const SlotSet& live, Snapshot& snapshot) const noexcept {
+void Ledger::add_up(std::uint32_t device, Resource resource, Snapshot& snapshot) const noexcept {
     auto& sum = snapshot.used[device];
     for (std::uint32_t i = 0; i < owner_slots / 64; ++i)
-        for (auto left = live[i]; left != 0; left &= left - 1) {
+        for (auto left = snapshot.live[i]; left != 0; left &= left - 1) {
             const auto bit = static_cast<std::uint32_t>(std::countr_zero(left));
             const auto used = std::min(load(data_->usage[device][i * 64 + bit][index(resource)]), max_amount);
             sum = std::min(sum + used, max_amount);
@@ -190,9 +190,9 @@ bool Ledger::observe(Resource resource, Snapshot& snapshot) const noexcept {
     }
     failpoint("first_look");
     if (in_flight != 0) return false;
-    SlotSet live{};
-    find_live(slots, live);
-    for (std::uint32_t d = 0; d < devices; ++d) add_up(d, resource, live, snapshot);
+    std::fill(std::begin(snapshot.live), std::end(snapshot.live), 0);
+    find_live(slots, snapshot.live);
+    for (std::uint32_t d = 0; d < devices; ++d) add_up(d, resource, snapshot);
     for (std::uint32_t d = 0; d < device_slots; ++d) snapshot.gate[d] = load(data_->gates[d][index(resource)]);
     failpoint("read_gates");
     std::uint64_t second_look = 0;

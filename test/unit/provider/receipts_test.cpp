@@ -1,7 +1,12 @@
 #include <catch2/catch.hpp>
 
+#include <cstdint>
+#include <fstream>
+#include <memory>
 #include <new>
 #include <random>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -27,7 +32,33 @@ struct Filing {
     }
 };
 
+// How many words of the heap, where leak checkers look for pointers, are `object`'s address.
+std::size_t count_in_heap(const void* object) {
+    std::uintptr_t begin = 0, end = 0;
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        char dash = 0;
+        if (line.find("[heap]") != std::string::npos) std::istringstream(line) >> std::hex >> begin >> dash >> end;
+    }
+    std::size_t count = 0;
+    for (; begin < end; begin += sizeof(void*)) {
+        const void* word = *reinterpret_cast<const void* const volatile*>(begin);
+        count += word == object;
+    }
+    return count;
+}
+
 }  // namespace
+
+TEST_CASE("the address of an object that is charged is not in the heap, so that leak checkers report the object") {
+    const auto filing = std::make_unique<Filing>();
+    const void* const leaked = object(0x5a3c96000);
+    filing->file(0x5a3c96000, 1);
+    CHECK(count_in_heap(leaked) == 0);
+    const auto reachable = std::make_unique<const void* volatile>(leaked);
+    REQUIRE(count_in_heap(leaked) == 1);
+    CHECK(filing->receipts.take(leaked));
+}
 
 TEST_CASE_METHOD(Filing, "a receipt is taken once, by its own object") {
     file(1, 5);
