@@ -181,6 +181,14 @@ OpPointer Libibverbs::op(void* verbs_context_start, Op op) const noexcept {
     return read<OpPointer>(private_part + ops_offset + position(layout_, op) * sizeof(OpPointer));
 }
 
+// What stands in is libibverbs' own and has no exported name, unlike the ibv_cmd_ functions that providers use as ops.
+bool Libibverbs::stands_in(OpPointer op) const noexcept {
+    Dl_info own{}, found{};
+    auto* const address = reinterpret_cast<void*>(op);
+    if (!dladdr(reinterpret_cast<void*>(set_ops_), &own) || !dladdr(address, &found)) return false;
+    return found.dli_fbase == own.dli_fbase && found.dli_saddr != address;
+}
+
 void Libibverbs::set_ops(void* verbs_context_start, const OpPointer (&ops)[op_count]) const noexcept {
     std::array<OpPointer, sentinel_count> packed{};
     for (std::size_t i = 0; i < op_count; ++i)

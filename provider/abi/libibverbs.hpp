@@ -41,6 +41,9 @@ public:
     // The op that the context has now.
     OpPointer op(void* verbs_context, Op op) const noexcept;
 
+    // Whether libibverbs put it in place of an op that the provider lacks; it creates nothing and fails with EOPNOTSUPP.
+    bool stands_in(OpPointer op) const noexcept;
+
     // `ops` is indexed by Op; null entries are left as they are.
     void set_ops(void* verbs_context, const OpPointer (&ops)[op_count]) const noexcept;
 

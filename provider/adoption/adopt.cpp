@@ -42,13 +42,21 @@ const Adopted* find_adopted(const ibv_device* device) noexcept {
     return nullptr;
 }
 
+// An op that costs something, of a provider that lacks it, stays as it is: programs probe for it by its errno, which a
+// denial must not hide.
+bool is_lacking(Op op, OpPointer real) noexcept {
+    const auto kind = op_table[static_cast<std::size_t>(op)].kind;
+    return (kind == OpClass::charge_ || kind == OpClass::resize_) && library->stands_in(real);
+}
+
 void install(void* verbs_context, Context& record) noexcept {
     OpPointer ops[op_count] = {};
     for (const auto wrappers : all_ops())
         for (const auto& [op, function] : wrappers) {
             if (!present(library->layout(), op)) continue;
-            record.set_real(op, library->op(verbs_context, op));
-            ops[static_cast<std::size_t>(op)] = function;
+            const auto real = library->op(verbs_context, op);
+            record.set_real(op, real);
+            if (!is_lacking(op, real)) ops[static_cast<std::size_t>(op)] = function;
         }
     library->set_ops(verbs_context, ops);
 }

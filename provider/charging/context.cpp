@@ -57,8 +57,9 @@ std::optional<AccountMask> Context::charge_after_all(Kind kind, std::uint64_t si
     const auto amounts = amounts_of(kind, size);
     give_back_accounts(device_, charged, amounts);
     if (accounts_.denied) {
-        report_unavailable(device_.name(), accounts_.deny_errno);
-        errno = accounts_.deny_errno;
+        const int error = denial_errno(accounts_.deny_errno, amounts);
+        report_unavailable(device_.name(), error);
+        errno = error;
         return std::nullopt;
     }
     AccountMask wanted = 0;
@@ -133,7 +134,7 @@ Context::Outcome Context::charge_by_proof(std::size_t i, DevicePort& port, const
         errno = saved;
         return Outcome::again;
     }
-    const int error = account.policy().deny_errno();
+    const int error = denial_errno(account.policy().deny_errno(), amounts);
     const bool admitted =
         ledger.lost() ? account.admits_uncounted() : !denial || admit_denied(i, port, amounts, *denial, error);
     errno = admitted ? saved : error;
@@ -188,6 +189,14 @@ bool Context::is_refusal(int error) const noexcept {
     return error == EDQUOT || std::any_of(accounts_.account.begin(), accounts_.account.begin() + accounts_.count, [&](auto* account) {
                return account->policy().deny_errno() == error;
            });
+}
+
+int Context::denial_errno(int error, const Amounts& amounts) noexcept {
+    const auto* end = amounts.resource + amounts.count;
+    const bool memory = std::any_of(amounts.resource, end, [](Resource resource) {
+        return resource == Resource::mr || resource == Resource::mr_bytes;
+    });
+    return memory && error == EAGAIN ? EDQUOT : error;
 }
 
 void Context::report_failure(const Receipt& receipt) {

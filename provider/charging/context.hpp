@@ -69,6 +69,10 @@ public:
     // Whether the guard in the kernel refuses with this errno, which a device may have too.
     [[gnu::cold]] bool is_refusal(int error) const noexcept;
 
+    // The errno of a denial, where the policy says `error`. Programs try registrations of memory again for as long as they
+    // get EAGAIN, so these get EDQUOT.
+    static int denial_errno(int error, const Amounts& amounts) noexcept;
+
     // For an object that grows or shrinks, in the accounts that its receipt was charged to. The caller changes the
     // receipt.
     bool charge_more(const Receipt& receipt, const Amounts& amounts);

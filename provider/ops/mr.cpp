@@ -1,3 +1,5 @@
+#include <fcntl.h>
+
 #include "provider/ops/ops.hpp"
 
 // libibverbs' private view of an MR, the same from PABI 34 to 65 (libibverbs/driver.h). `access` is from the
@@ -28,7 +30,14 @@ ibv_mr* reg_mr_ex(ibv_pd* pd, MrAttributes* attr) {
     return create<Kind::mr>(pd->context, Op::reg_mr_ex, reg_mr_ex, pinned(attr->length, attr->access), pd, attr);
 }
 
+// Programs find out by a registration without a file whether the device can do it: what creates nothing costs nothing, and
+// the errno is the real one. -1 is passed for a descriptor that is not open, which another thread may open meanwhile.
 ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd, int access) {
+    if (fd < 0 || fcntl(fd, F_GETFD) < 0) {
+        const Context* context = Context::find(pd->context);
+        if (!context) return errno = EINVAL, nullptr;
+        return real_op(*context, Op::reg_dmabuf_mr, reg_dmabuf_mr)(pd, offset, length, iova, std::min(fd, -1), access);
+    }
     return create<Kind::mr>(pd->context, Op::reg_dmabuf_mr, reg_dmabuf_mr, pinned(length, access), pd, offset, length,
                             iova, fd, access);
 }
@@ -50,6 +59,15 @@ bool on_demand(const verbs_mr& mr, std::uint64_t bytes) noexcept {
 // Providers return the error, or -1 with errno.
 int error_of(int status) noexcept { return status > 0 ? status : errno; }
 
+// What the program gets for what the real op returned, which may have been refused with the policy's errno.
+int refused_status(const Context& context, int status) {
+    if (status == 0 || !context.is_refusal(error_of(status))) return status;
+    const int error = Context::denial_errno(error_of(status), Amounts{}.add(Resource::mr, 1));
+    if (status > 0) return error;
+    errno = error;
+    return status;
+}
+
 int rereg_mr(verbs_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
     Context* context = Context::find(mr->mr.context);
     if (!context) return EINVAL;
@@ -68,7 +86,7 @@ int rereg_mr(verbs_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t len
             status = real(mr, flags, pd, address, length, access);
             return status != 0 && context->is_refusal(error_of(status));
         });
-        return status;
+        return refused_status(*context, status);
     });
 }
 

@@ -30,28 +30,47 @@ bool has_port(Context& context, ibv_context* verbs, unsigned port) {
     return port >= 1 && port <= ports;
 }
 
+// A move of a QP between ports, charged at both until the real call has returned.
+struct Move {
+    Receipt receipt;         // empty: nothing moves
+    std::uint8_t after = 0;  // 0: at no port that is counted
+};
+
+// Charges a QP's move to `port`; false on denial, with errno set.
+bool begin_move(Context& context, const void* qp, std::uint8_t port, Move& move) {
+    const std::uint8_t after = context.counts_port(port) ? port : 0;
+    const auto alone = context.lock_resizing();
+    const auto receipt = context.receipts().take(qp);
+    if (!receipt) return true;
+    const bool moves = after != receipt.port && receipt.kind == Kind::qp;
+    const bool charged = !moves || after == 0 || context.bind(receipt, after);
+    context.receipts().file(receipt);
+    if (moves && charged) move = {receipt, after};
+    return charged;
+}
+
+// Another thread may have moved or destroyed the QP meanwhile. So it is at the port that its receipt tells now, which it
+// leaves.
+void end_move(Context& context, const void* qp, const Move& move, bool moved) noexcept {
+    const KeepErrno keep;
+    const auto alone = context.lock_resizing();
+    auto receipt = context.receipts().take(qp);
+    const auto left = receipt && moved ? receipt.port : move.after;
+    if (left != 0) context.unbind(move.receipt, left);
+    if (!receipt) return;
+    if (moved) receipt.port = move.after;
+    context.receipts().file(receipt);
+}
+
 // A QP counts at the port that it was last bound to, until it is destroyed: the kernel lists it there in RESET too. Its
-// alternate path binds it nowhere. One at a time in a context, since the receipt is out meanwhile.
+// alternate path binds it nowhere. No lock is held while the kernel binds it, so that a context's QPs can be set up at once.
 template <class Call>
 int rebind(Context& context, const void* qp, std::uint8_t port, Call call) {
     const NoCancellation guard;
-    const auto alone = context.lock_resizing();
-    auto receipt = context.receipts().take(qp);
-    if (!receipt) return call();
-    const auto before = receipt.port;
-    const std::uint8_t after = context.counts_port(port) ? port : 0;  // 0: at none that is counted
-    const bool moves = after != before && receipt.kind == Kind::qp;
-    if (moves && after != 0 && !context.bind(receipt, after)) {
-        context.receipts().file(receipt);
-        return errno;
-    }
+    Move move;
+    if (!begin_move(context, qp, port, move)) return errno;
     const int status = call();
-    if (moves) {
-        const auto left = status == 0 ? before : after;
-        if (left != 0) context.unbind(receipt, left);
-        if (status == 0) receipt.port = after;
-    }
-    context.receipts().file(receipt);
+    if (move.receipt) end_move(context, qp, move, status == 0);
     return status;
 }
 

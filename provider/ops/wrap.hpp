@@ -47,6 +47,7 @@ template <class Object, class... Args>
     context.give_back(receipt);
     context.receipts().release();
     context.report_failure(receipt);
+    if (context.is_refusal(errno)) errno = Context::denial_errno(errno, amounts_of(receipt.kind, receipt.size));
     return nullptr;
 }
 

@@ -158,6 +158,9 @@ check "check of too many devices" refuses 1 "at most 66"
 
 printf '%s\n' 'version = 1' '[[dynamic]]' 'watch = "mr_bytes"' 'of = "node"' 'scope = "process"' 'limit = "qp"' \
     'floor = 4' >rules.toml
+printf 'version = 1\n[tenant.a]\ndeny_errno = "EAGAIN"\n' > again.toml
+try "$rdmaquota" check again.toml
+check "check remarks on EAGAIN" grep -q 'registrations of memory are denied with EDQUOT' err
 try "$rdmaquota" check rules.toml
 check "check tells what a rule means" says "rule 1 for each process  each device  qp 50 % of it \
 while mr_bytes is above 90 % of the node's memory, and until 70 %, but at least 4"

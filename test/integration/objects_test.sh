@@ -125,6 +125,20 @@ printf 'version = 1\n[process."rxe0/1"]\n  cq = 1\n' > bad.toml
 run rdmaquota reload bad.toml
 has "in the policy file with file, line and column" "$log" "bad.toml:3:3: cq is no resource of a port"
 
+# --- what the device cannot do ----------------------------------------------------------------------
+policy <<< 'version = 1
+[tenant.default."*"]
+mr = 0
+dm = 0
+xrcd = 0
+counters = 0
+wq = 0'
+without=$(bare "$programs/probes")
+has "programs find out by errno what the device cannot do" "$without" "dm: EOPNOTSUPP"
+run "$programs/probes"
+is "no limit hides it" "$out" "$without"
+is "nor is a denial logged" "$log" ""
+
 # --- activity --------------------------------------------------------------------------------------
 rm -rf "$default_ledger"
 policy <<< 'version = 1'

@@ -59,6 +59,19 @@ TEST_CASE("the probe knows this machine's libibverbs") {
     CHECK(library.value().layout().ops >= 76);
 }
 
+TEST_CASE("what stands in for an op that a provider lacks is told from libibverbs' own commands") {
+    void* loaded = dlopen("libibverbs.so.1", RTLD_NOW);
+    REQUIRE(loaded);
+    const auto library = Libibverbs::find();
+    REQUIRE(library);
+    auto* const version = library.value().layout().pabi == 34 ? "IBVERBS_PRIVATE_34" : "IBVERBS_PRIVATE_59";
+    auto* const command = static_cast<char*>(dlvsym(loaded, "ibv_cmd_create_flow", version));
+    REQUIRE(command);
+    CHECK_FALSE(library.value().stands_in(reinterpret_cast<OpPointer>(command)));
+    CHECK(library.value().stands_in(reinterpret_cast<OpPointer>(command + 1)));  // no exported name
+    CHECK_FALSE(library.value().stands_in(reinterpret_cast<OpPointer>(fake_set_ops)));  // not in libibverbs
+}
+
 TEST_CASE("the probe tells the layouts apart, those of one PABI too") {
     for (const auto& layout : layouts) {
         look_alike = {layout};

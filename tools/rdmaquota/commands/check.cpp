@@ -1,4 +1,5 @@
 // rdmaquota check: whether a policy file is right, and what it means.
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -161,6 +162,11 @@ int try_subject(const Policy& policy, const Options& options) {
     return status_done;
 }
 
+bool denies_with(const Policy& policy, int error) {
+    return policy.deny_errno == error ||
+           std::any_of(policy.tenants.begin(), policy.tenants.end(), [&](auto& tenant) { return tenant.deny_errno == error; });
+}
+
 int check(const Options& options) {
     const auto policy = load_policy(options.file, Distrusted::warn);
     if (!policy) return failed(policy.error());
@@ -170,6 +176,9 @@ int check(const Options& options) {
     for (const auto& warning : warnings_of_node(*policy)) warn("warning: " + warning);
     if (const auto group = missing_backstop(*policy); !group.empty())
         warn(fmt::format("warning: backstop names the cgroup {}, which does not exist on this node", printable(group)));
+    if (denies_with(*policy, EAGAIN))
+        warn("remark: deny_errno = \"EAGAIN\": registrations of memory are denied with EDQUOT, since programs try them again "
+             "for as long as they get EAGAIN");
     if (!options.user.empty() || !options.cgroup.empty()) return try_subject(*policy, options);
     fmt::print("{}: ok\n", printable(options.file));
     for (const auto& fragment : fragments.value()) fmt::print("{}: ok, merged\n", printable(fragment));
