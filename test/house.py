@@ -98,6 +98,14 @@ def long_files():
             yield f"{path} has {length} lines"
 
 
+def throwing_loops():
+    """A range-for over a directory_iterator throws at `++`, whatever its constructor was given."""
+    for path in product_files():
+        for number, line in enumerate(lines_of(path) if path.endswith(SOURCES) else (), 1):
+            if re.search(r"\bfor \([^;]* : [^;]*\bdirectory_iterator\b", line):
+                yield f"{path}:{number}: use directory_names"
+
+
 def kinds_of_events():
     """rdmaquota-events(1) describes what tools/common/event_kinds.hpp lists, and nothing else."""
     listed = set()
@@ -143,6 +151,7 @@ def main():
         ("dependencies between rooms point one way", wrong_includes),
         ("every source is in a room", files_outside_rooms),
         ("every folder of sources has a meson.build", folders_without_build),
+        ("no loop over a directory can throw", throwing_loops),
         (f"no file of the product has more than {LONGEST} lines", long_files),
         ("every kind of event is in rdmaquota-events(1)", kinds_of_events),
         ("every figure for Prometheus is in docs/prometheus.md", metrics),

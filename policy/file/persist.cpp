@@ -13,6 +13,7 @@
 #include "policy/file/limit_place.hpp"
 #include "policy/file/policy_file.hpp"
 #include "policy/file/toml.hpp"
+#include "policy/write_all.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -66,7 +67,7 @@ public:
         if (!placed_) ::unlink(path_.c_str());
     }
 
-    bool write(const std::string& text) const { return like_target() && write_all(text) && ::fsync(fd_) == 0; }
+    bool write(const std::string& text) const { return like_target() && write_all(fd_, text) && ::fsync(fd_) == 0; }
 
     bool put_in_place() {
         placed_ = ::rename(path_.c_str(), target_.c_str()) == 0;
@@ -89,16 +90,6 @@ private:
         struct stat original {};
         return fd_ >= 0 && ::stat(target_.c_str(), &original) == 0 &&
                ::fchown(fd_, original.st_uid, original.st_gid) == 0 && ::fchmod(fd_, original.st_mode & 07777) == 0;
-    }
-
-    bool write_all(const std::string& text) const {
-        std::size_t done = 0;
-        while (done < text.size()) {
-            const auto wrote = ::write(fd_, text.data() + done, text.size() - done);
-            if (wrote < 0 && errno != EINTR) return false;
-            if (wrote > 0) done += static_cast<std::size_t>(wrote);
-        }
-        return true;
     }
 
     std::string target_;

@@ -15,6 +15,7 @@
 #include <fmt/core.h>
 
 #include "policy/printable.hpp"
+#include "policy/write_all.hpp"
 #include "shm/atomic.hpp"
 #include "shm/layout_version.hpp"
 #include "shm/policy/limits_image.hpp"
@@ -30,7 +31,7 @@ Result<void> write_file(const std::string& path, const LimitsImage& image) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
     const auto bytes = image.bytes();
     bool written = fd >= 0 && fchmod(fd, 0644) == 0;
-    written = written && write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+    written = written && write_all(fd, bytes);
     const int error = errno;
     if (fd >= 0) close(fd);
     if (!written) return Error{fmt::format("cannot write {}: {}", path, std::strerror(error))};

@@ -16,6 +16,7 @@
 #include "policy/braces.hpp"
 #include "policy/pattern.hpp"
 #include "policy/printable.hpp"
+#include "policy/write_all.hpp"
 #include "shm/layout_version.hpp"
 #include "shm/policy/node_image.hpp"
 
@@ -226,16 +227,6 @@ Result<std::string> Compiler::image() {
     append(file, std::span<const CompiledMatch>(matches_));
     append(file, std::span<const CompiledSidecar>(&sidecar_, 1));
     return file.append(text_);
-}
-
-bool write_all(int fd, std::string_view bytes) noexcept {
-    while (!bytes.empty()) {
-        const auto written = ::write(fd, bytes.data(), bytes.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return false;
-        bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
-    return true;
 }
 
 Result<void> write_file(const std::string& path, std::string_view bytes) {

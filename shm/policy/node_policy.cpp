@@ -158,6 +158,14 @@ Result<NodePolicy> NodePolicy::read(const std::string& path) {
 
 std::uint64_t NodePolicy::id() const noexcept { return image_->header().id; }
 
+std::string NodePolicy::rules() const {
+    std::string rules;
+    for (const auto& tenant : image_->tenants()) rules.append(image_->text(tenant.name)).push_back('\0');
+    const auto matches = std::as_bytes(image_->matches());
+    rules.append(reinterpret_cast<const char*>(matches.data()), matches.size());
+    return rules.append(image_->text({0, image_->header().text_bytes}));
+}
+
 bool NodePolicy::asks_for_ids() const noexcept { return has(image_->header().flags, NodeHeader::asks_for_ids); }
 
 bool NodePolicy::asks_for_cgroup() const noexcept { return has(image_->header().flags, NodeHeader::asks_for_cgroup); }

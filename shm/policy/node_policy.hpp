@@ -46,6 +46,8 @@ public:
     ~NodePolicy();
 
     std::uint64_t id() const noexcept;      // differs between any two published policies
+    // Equal in two policies where each process is in the same tenant, whatever their limits; may differ there too.
+    std::string rules() const;
     bool asks_for_ids() const noexcept;     // some match looks at user or group, or leads to a template with {user}
     bool asks_for_cgroup() const noexcept;  // some match looks at cgroup or unit
     // The node-wide ones. Values that this version does not know read as the defaults; deny_errno is never 0.

@@ -81,6 +81,7 @@ def command(name):
         "persist": ["bash", f"{INTEGRATION}/persist_test.sh", BUILD],
         "policy": ["bash", f"{INTEGRATION}/policy_test.sh", BUILD],
         "service": [PYTHON, f"{INTEGRATION}/service_test.py", BUILD],
+        "service_hostile": [PYTHON, f"{INTEGRATION}/service_hostile_test.py", BUILD],
         "web": [PYTHON, f"{INTEGRATION}/web_test.py", BUILD],
         "storm": [f"{BUILD}/test/storm/storm", "--seconds", storm_seconds, "--seed", seed],
         "model": ["bash", f"{test}/model/run.sh", *([long] if long else [])],

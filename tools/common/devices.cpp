@@ -1,17 +1,13 @@
 #include "tools/common/devices.hpp"
 
 #include <algorithm>
-#include <filesystem>
+
+#include "tools/common/directory_names.hpp"
 
 namespace rdmaquota {
 
 std::vector<std::string> machine_devices() {
-    namespace fs = std::filesystem;
-    std::vector<std::string> names;
-    std::error_code error;
-    for (fs::directory_iterator entry("/sys/class/infiniband", error), end; !error && entry != end;
-         entry.increment(error))
-        names.push_back(entry->path().filename().string());
+    auto names = directory_names("/sys/class/infiniband");
     std::sort(names.begin(), names.end());
     return names;
 }

@@ -12,6 +12,8 @@
 
 #include <fmt/core.h>
 
+#include "policy/write_all.hpp"
+
 namespace rdmaquota {
 
 // Not by std::istreambuf_iterator: it throws when a file that could be opened cannot be read.
@@ -30,8 +32,10 @@ Result<void> replace_file(const std::string& path, std::string_view text, mode_t
     const auto temporary = fmt::format("{}.{}.tmp", path, ::getpid());
     const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return cannot_write(temporary);
-    const bool written = ::fchmod(fd, rights) == 0 && ::write(fd, text.data(), text.size()) == std::ssize(text);
+    const bool written = ::fchmod(fd, rights) == 0 && write_all(fd, text);
+    const int reason = errno;
     ::close(fd);
+    errno = reason;
     if (written && std::rename(temporary.c_str(), path.c_str()) == 0) return {};
     const auto error = cannot_write(path);
     ::unlink(temporary.c_str());

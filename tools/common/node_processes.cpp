@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "policy/subject_text.hpp"
+#include "tools/common/directory_names.hpp"
 #include "tools/common/file_text.hpp"
 
 namespace rdmaquota {
@@ -54,13 +55,12 @@ std::uint32_t inner_pid(const std::string& directory) {
 std::vector<NodeProcesses::Process>& NodeProcesses::contained() {
     if (contained_) return *contained_;
     contained_.emplace();
-    std::error_code error;
-    for (std::filesystem::directory_iterator entry(proc_, error), end; !error && entry != end; entry.increment(error)) {
-        const auto name = entry->path().filename().string();
+    for (const auto& name : directory_names(proc_)) {
         std::uint32_t pid = 0;
         if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc()) continue;
-        if (const auto inner = inner_pid(entry->path().string()); inner != 0)
-            contained_->push_back({pid, inner, entry->path().string()});
+        const auto directory = proc_ + "/" + name;
+        if (const auto inner = inner_pid(directory); inner != 0)
+            contained_->push_back({pid, inner, directory});
     }
     return *contained_;
 }

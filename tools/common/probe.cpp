@@ -2,23 +2,29 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
+
+#include "policy/write_all.hpp"
 
 namespace rdmaquota {
 namespace {
 
 constexpr char end_of_answer = '\0';
 
-[[noreturn]] void child(const std::function<std::string()>& work, int answer) {
+[[noreturn]] void child(const std::function<std::string()>& work, int answer, pid_t parent) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
     ::dup2(answer, STDERR_FILENO);
     ::dup2(answer, STDOUT_FILENO);
     auto text = work();
     text += end_of_answer;
-    const auto written = ::write(answer, text.data(), text.size());
-    while (written > 0) ::pause();
+    const bool written = write_all(answer, text);
+    while (written) ::pause();
     ::_exit(0);
 }
 
@@ -40,8 +46,10 @@ Probe::Probe(const std::function<std::string()>& work) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return;
     std::fflush(nullptr);
+    const auto parent = ::getpid();
     pid_ = ::fork();
-    if (pid_ == 0) child(work, ends[1]);
+    if (pid_ == 0) child(work, ends[1], parent);
+    if (pid_ > 0) ::setpgid(pid_, pid_);
     ::close(ends[1]);
     if (pid_ > 0) answer_ = read_answer(ends[0]);
     ::close(ends[0]);
@@ -49,7 +57,7 @@ Probe::Probe(const std::function<std::string()>& work) {
 
 Probe::~Probe() {
     if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
+    ::kill(-pid_, SIGKILL);  // with whatever it has started
     ::waitpid(pid_, nullptr, 0);
 }
 

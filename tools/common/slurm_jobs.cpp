@@ -15,6 +15,7 @@
 
 #include "policy/file/policy_file.hpp"
 #include "policy/file/slurm_tables.hpp"
+#include "policy/write_all.hpp"
 #include "shm/paths.hpp"
 #include "tools/common/event_text.hpp"
 #include "tools/common/file_text.hpp"
@@ -56,7 +57,7 @@ void append(const std::string& path, const std::string& line) {
         (void)std::rename(path.c_str(), (path + ".old").c_str());
     const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (file < 0) return;
-    (void)!::write(file, line.data(), line.size());
+    (void)write_all(file, line);
     ::close(file);
 }
 

@@ -15,6 +15,7 @@
 #include "shm/lock_file.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/limits_writer.hpp"
+#include "tools/common/directory_names.hpp"
 #include "tools/common/ledger_mount.hpp"
 #include "tools/common/shares/divide.hpp"
 
@@ -154,10 +155,8 @@ Result<void> make_room(const std::string& path, const std::string& ledger) {
 // Ledgers that were moved aside may have taken all room. False when there is none.
 bool remove_asides(const std::string& path) {
     std::vector<std::string> asides;
-    std::error_code error;
-    for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
-        if (entry->path().filename().string().find(".unusable.") != std::string::npos)
-            asides.push_back(entry->path().string());
+    for (const auto& name : directory_names(path))
+        if (name.find(".unusable.") != std::string::npos) asides.push_back(path + "/" + name);
     for (const auto& aside : asides) Ledger::remove(aside);
     return !asides.empty();
 }
@@ -243,11 +242,9 @@ namespace {
 // Directories without limits: what a process could not unmount, or was killed while it removed.
 void remove_remnants(const std::string& directory) {
     std::vector<std::string> remnants;
-    std::error_code error;
-    for (fs::directory_iterator entry(tenants_directory(directory), error), end; !error && entry != end;
-         entry.increment(error))
-        if (::access(limits_path(entry->path().string() + "/here").c_str(), F_OK) != 0)
-            remnants.push_back(entry->path().filename().string());
+    const auto tenants = tenants_directory(directory);
+    for (const auto& name : directory_names(tenants))
+        if (::access(limits_path(tenants + "/" + name + "/here").c_str(), F_OK) != 0) remnants.push_back(name);
     for (auto& key : remnants) {
         std::replace(key.begin(), key.end(), '+', '/');
         remove_tenant_files(directory, {key, here_path(directory, key)});

@@ -12,6 +12,8 @@
 #include "shm/paths.hpp"
 #include "shm/policy/limits_segment.hpp"
 
+#include "tools/common/directory_names.hpp"
+
 namespace rdmaquota {
 namespace {
 
@@ -40,12 +42,10 @@ bool is_own_directory(const std::string& directory) { return exists(limits_path(
 std::vector<TenantPlace> tenant_places(const std::string& directory) {
     if (is_own_directory(directory)) return {{"", directory}};
     std::vector<TenantPlace> places;
-    std::error_code error;
-    for (fs::directory_iterator entry(tenants_directory(directory), error), end; !error && entry != end;
-         entry.increment(error)) {
-        auto key = entry->path().filename().string();
+    const auto tenants = tenants_directory(directory);
+    for (auto& key : directory_names(tenants)) {
+        const auto here = tenants + "/" + key + "/here";
         std::replace(key.begin(), key.end(), '+', '/');
-        const auto here = entry->path().string() + "/here";
         if (key != everyone_key && exists(limits_path(here))) places.push_back({std::move(key), here});
     }
     const auto rank = [](const TenantPlace& place) { return std::pair(place.key != default_tenant, std::string_view(place.key)); };

@@ -4,16 +4,21 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string_view>
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 namespace rdmaquota {
 namespace {
 
 constexpr int deepest = 8;  // a file may include itself
+constexpr int most_files = 100;
+constexpr std::size_t most_bytes = 4 << 20;  // of a file
 
 using Values = std::map<std::string, std::string>;  // by key in lower case
 
@@ -42,12 +47,29 @@ bool take_line(std::istream& file, std::string& line) {
     return true;
 }
 
-void read(const std::filesystem::path& path, int depth, Values& values) {
-    std::ifstream file(path);
+// Of a regular file only: a FIFO or a device would block, or end never. Too long a file is cut off.
+std::string text_of(const std::filesystem::path& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};  // to open a device may do something already
+    const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0) return {};
+    std::string text;
+    if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        char buffer[4096];
+        for (ssize_t bytes; text.size() < most_bytes && (bytes = ::read(fd, buffer, sizeof buffer)) > 0;)
+            text.append(buffer, static_cast<std::size_t>(bytes));
+    }
+    ::close(fd);
+    return text;
+}
+
+void read(const std::filesystem::path& path, int depth, int& files, Values& values) {
+    if (++files > most_files) return;
+    std::istringstream file(text_of(path));
     for (std::string line; take_line(file, line);) {
         const auto words = words_of(line);
         if (words.size() > 1 && lower_case(words[0]) == "include" && words[1] != "=") {
-            if (depth < deepest) read(path.parent_path() / words[1], depth + 1, values);
+            if (depth < deepest) read(path.parent_path() / words[1], depth + 1, files, values);
             continue;
         }
         for (std::size_t i = 0; i + 2 < words.size(); ++i)
@@ -57,7 +79,8 @@ void read(const std::filesystem::path& path, int depth, Values& values) {
 
 Values read(const std::string& path) {
     Values values;
-    read(path, 0, values);
+    int files = 0;
+    read(path, 0, files, values);
     return values;
 }
 

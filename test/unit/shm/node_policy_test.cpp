@@ -282,3 +282,18 @@ TEST_CASE("a node policy with damaged bytes crashes nobody") {
         use(node.path);
     }
 }
+
+TEST_CASE("policies that differ in limits only have the same rules") {
+    const Node node;
+    auto policy = sample();
+    const auto before = node.publish(policy);
+    row_for(policy.tenant("physics").limits[index(Scope::tenant)], "*")[index(Resource::qp)] = 7;
+    const auto limited = node.publish(policy);
+    CHECK(limited.id() != before.id());
+    CHECK(limited.rules() == before.rules());
+    policy.tenant("physics").matches = {by_user("alice")};
+    const auto matched = node.publish(policy);
+    CHECK(matched.rules() != before.rules());
+    policy.tenant("physics").matches = {by_user("bob")};
+    CHECK(node.publish(policy).rules() != matched.rules());
+}

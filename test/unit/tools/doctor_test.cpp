@@ -12,6 +12,7 @@
 
 #include "shm/paths.hpp"
 #include "test/processes.hpp"
+#include "tools/common/probe.hpp"
 #include "tools/common/tenants.hpp"
 #include "tools/rdmaquota/doctor/containers.hpp"
 #include "tools/rdmaquota/doctor/elf_file.hpp"
@@ -141,6 +142,35 @@ TEST_CASE("jobs' cgroups are found in each slice, as jobs' tenants match them") 
     CHECK(found.unnumbered.empty());
     std::filesystem::create_directories(root / "hpc.slice/node1_slurmstepd.scope/jabc");
     CHECK(job_cgroups(root.path()).unnumbered == "jabc");
+}
+
+TEST_CASE("only root's slurmd in its unit's cgroup is examined") {
+    const std::string root = "Name:\tslurmd\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n", comm = "slurmd\n";
+    CHECK(is_roots_slurmd(comm, root, "0::/system.slice/slurmd.service\n"));
+    CHECK(is_roots_slurmd(comm, root, "12:pids:/x\n1:name=systemd:/system.slice/slurmd@node1.service/inner\n"));
+    CHECK(!is_roots_slurmd("sh\n", root, "0::/system.slice/slurmd.service\n"));
+    CHECK(!is_roots_slurmd(comm, "Uid:\t1000\t0\t0\t0\n", "0::/system.slice/slurmd.service\n"));
+    CHECK(!is_roots_slurmd(comm, "Name:\tx\nUid:\t1000\t0\t0\t0\n", "0::/system.slice/slurmd.service\n"));
+    CHECK(!is_roots_slurmd(comm, root, "0::/user.slice/user-1000.slice/user@1000.service/app.slice/slurmd.service\n"));
+    CHECK(!is_roots_slurmd(comm, root, "0::/system.slice/ssh.service\n"));
+    CHECK(!is_roots_slurmd(comm, root, ""));
+}
+
+TEST_CASE("what a probe has started ends with it") {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    {
+        const Probe probe([&]() -> std::string {
+            if (::fork() == 0)
+                for (;;) ::pause();  // and holds the pipe
+            return "started";
+        });
+        REQUIRE(probe.answer() == "started");
+        ::close(ends[1]);
+    }
+    char end;
+    CHECK(::read(ends[0], &end, 1) == 0);
+    ::close(ends[0]);
 }
 
 TEST_CASE("what only root sees is no problem for others") {

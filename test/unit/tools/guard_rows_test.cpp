@@ -90,6 +90,21 @@ TEST_CASE("a row stays while something counts in it, or a process is held to its
     CHECK(rows.meaning(total) == nullptr);
 }
 
+TEST_CASE("how a tenant is refused is forgotten when the tenant ends, also while something counts in its rows") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames());
+    tenants.add("daemons", 3, Mode::off);
+    rows.update(tenants.list, one_device);
+    const auto stamp = rows.stamp("daemons", "rxe0");
+    REQUIRE(stamp);
+    REQUIRE(stamp->exempt == 1);
+    tenants.rows[stamp->rows[0]].used[kind_pd] = 1;
+    tenants.remove_last();
+    rows.update(tenants.list, one_device);
+    REQUIRE(rows.stamp("daemons", "rxe0"));
+    CHECK(rows.stamp("daemons", "rxe0")->exempt == 0);
+}
+
 TEST_CASE("a row that is another's now has nothing of the one before") {
     Tenants tenants;
     GuardRows rows(tenants.rows.get(), GuardNames());

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include <catch2/catch.hpp>
+#include <sys/stat.h>
 
 #include "test/unit/temporary_directory.hpp"
 #include "tools/slurm/bounded.hpp"
@@ -74,6 +75,10 @@ TEST_CASE("how Slurm tracks processes is read from its configuration") {
     CHECK(tracking("Include track.conf\n") == "proctrack/pgid");
     CHECK(tracking("#ProctrackType=proctrack/pgid\nProctrackTypes=x\n").empty());
     CHECK(slurms_tracking("/nowhere/slurm.conf").empty());
+    CHECK(slurms_tracking("/dev/zero").empty());
+    const auto fifo = conf / "fifo";
+    REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+    CHECK(slurms_tracking(fifo).empty());
 }
 
 TEST_CASE("a command ends with its status, a signal, or when its time is over") {

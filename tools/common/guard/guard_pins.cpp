@@ -15,6 +15,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "tools/common/directory_names.hpp"
 #include "tools/common/guard/bpf_map.hpp"
 
 namespace rdmaquota {
@@ -49,8 +50,7 @@ Result<void> forget(const std::string& directory) {
 
 std::vector<std::string> GuardPins::all() {
     std::vector<std::string> found;
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(kept, error)) found.push_back(entry.path());
+    for (const auto& name : directory_names(kept)) found.push_back(fmt::format("{}/{}", kept, name));
     return found;
 }
 

@@ -6,6 +6,7 @@
 
 #include "policy/tenant.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/guard/kernel_word.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -35,7 +36,7 @@ void begin(guard_row& row, std::uint32_t number) {
 }
 
 bool counts_nothing(const guard_row& row) {
-    return std::all_of(std::begin(row.used), std::end(row.used), [](u64 used) { return used == 0; });
+    return std::all_of(std::begin(row.used), std::end(row.used), [](const u64& used) { return load_relaxed(used) == 0; });
 }
 
 // Of sums that may be below zero for a moment.
@@ -87,6 +88,7 @@ GuardRows::GuardRows(guard_row* rows, const GuardNames& names, May may) : rows_(
 bool GuardRows::update(const Members& tenants, const std::vector<std::string>& devices) {
     std::vector<std::string> known(devices);
     without_ = 0;
+    const auto denied = std::exchange(denies_, {});  // tenants come and go
     have_node(devices);
     for (const auto& tenant : tenants) {
         known.push_back("/" + std::string(tenant.key));
@@ -94,7 +96,7 @@ bool GuardRows::update(const Members& tenants, const std::vector<std::string>& d
     }
     refresh_processes();
     if (may_ == May::drop) drop_unused(tenants, devices);
-    return std::exchange(known_, known) != known;
+    return std::exchange(known_, known) != known || denies_ != denied;
 }
 
 void GuardRows::enter(const Key& key, const std::string& name, std::uint32_t number) {
@@ -197,8 +199,9 @@ void GuardRows::link(const std::string& tenant, const std::vector<std::string>& 
 void GuardRows::refresh_processes() {
     for (std::uint32_t number = 1; number < process_rows; ++number) {
         auto& row = rows_[number];
-        if (row.process == 0 || row.process_class < process_rows || row.process_class >= guard_rows) continue;
-        const auto& of = rows_[row.process_class];
+        const auto process_class = load_relaxed(row.process_class);
+        if (load_relaxed(row.process) == 0 || process_class < process_rows || process_class >= guard_rows) continue;
+        const auto& of = rows_[process_class];
         for (std::uint32_t place = 0; place < guard_resources; ++place)
             if (row.limit[place] != of.limit[place]) store(row.limit[place], of.limit[place]);
         row.enforced = of.enforced;
@@ -237,7 +240,7 @@ void GuardRows::drop_unused(const Members& tenants, const std::vector<std::strin
 std::set<std::uint32_t> GuardRows::referred_to() const {
     std::set<std::uint32_t> numbers;
     for (std::uint32_t number = 1; number < process_rows; ++number)
-        if (rows_[number].process != 0) numbers.insert({rows_[number].process_class, rows_[number].total});
+        if (load_relaxed(rows_[number].process) != 0) numbers.insert({load_relaxed(rows_[number].process_class), load_relaxed(rows_[number].total)});
     for (const auto& [key, number] : numbers_)
         if (!counts_nothing(rows_[number])) numbers.insert(rows_[number].total);
     return numbers;
@@ -268,7 +271,7 @@ void GuardRows::add_uses(std::string_view tenant, std::vector<CountedUse>& uses)
         for (std::uint32_t place = 0; place < guard_resources; ++place) {
             const auto resource = guarded_resource(place);
             if (!resource) continue;
-            use.used[index(*resource)] = __atomic_load_n(&rows_[at->second].used[place], __ATOMIC_RELAXED);
+            use.used[index(*resource)] = load_relaxed(rows_[at->second].used[place]);
             use.whole[index(*resource)] = counts_all_of(*resource);
         }
     }
@@ -277,10 +280,10 @@ void GuardRows::add_uses(std::string_view tenant, std::vector<CountedUse>& uses)
 // On all devices.
 std::uint64_t GuardRows::used_by(std::uint32_t row, std::uint32_t place) const noexcept {
     if (row < process_rows) return used_by_process(rows_[row], place);
-    std::uint64_t sum = rows_[row].used[place];
+    std::uint64_t sum = load_relaxed(rows_[row].used[place]);
     auto number = rows_[row].next;
     for (int device = 1; device < most_guarded_devices && number != row; ++device) {
-        sum += rows_[number].used[place];
+        sum += load_relaxed(rows_[number].used[place]);
         number = rows_[number].next;
     }
     return sum;
@@ -288,8 +291,10 @@ std::uint64_t GuardRows::used_by(std::uint32_t row, std::uint32_t place) const n
 
 std::uint64_t GuardRows::used_by_process(const guard_row& own, std::uint32_t place) const noexcept {
     std::uint64_t sum = 0;
+    const auto pid = load_relaxed(own.pid);
+    const auto since = load_relaxed(own.since);
     for (std::uint32_t number = 1; number < process_rows; ++number)
-        if (rows_[number].pid == own.pid && rows_[number].since == own.since) sum += rows_[number].used[place];
+        if (load_relaxed(rows_[number].pid) == pid && load_relaxed(rows_[number].since) == since) sum += load_relaxed(rows_[number].used[place]);
     return sum;
 }
 
@@ -298,7 +303,7 @@ bool GuardRows::is_exceeded(std::uint32_t number, const GuardAmounts& by) const 
     if (row.enforced == 0) return false;
     for (std::uint32_t place = 0; place < guard_resources; ++place) {
         if (by[place] == 0) continue;
-        if (exceeds(row.used[place], row.limit[place])) return true;
+        if (exceeds(load_relaxed(row.used[place]), row.limit[place])) return true;
         if (row.total != 0 && exceeds(used_by(number, place), rows_[row.total].limit[place])) return true;
     }
     return false;
@@ -321,7 +326,7 @@ std::optional<guard_stamp> GuardRows::stamp(std::string_view tenant, std::string
 }
 
 const GuardRows::Meaning* GuardRows::meaning(std::uint32_t row) const {
-    if (row < process_rows) row = rows_[row].process_class;
+    if (row < process_rows) row = load_relaxed(rows_[row].process_class);
     const auto found = meanings_.find(row);
     return found == meanings_.end() ? nullptr : &found->second;
 }

@@ -94,6 +94,7 @@ private:
     struct Denies {
         int with;  // errno
         bool never;
+        bool operator==(const Denies&) const = default;
     };
     std::map<std::string, Denies, std::less<>> denies_;  // by tenant
     std::map<std::uint32_t, Meaning> meanings_;

@@ -74,7 +74,7 @@ void introduce(const KeptMaps& maps, const GuardRows& rows, const std::string& d
 Result<void> lead(const std::string& pins, const std::string& directory) {
     const KeptMaps maps(pins);
     if (!maps.rows) {
-        if (maps.rows_fd < 0 && maps.error != ENOENT) return Error{fmt::format("{}: {}", pins, std::strerror(maps.error))};
+        if (maps.fits() || (maps.rows_fd < 0 && maps.error != ENOENT)) return Error{fmt::format("{}: {}", pins, std::strerror(maps.error))};
         return {};
     }
     if (maps.rows[0].process != directory_mark(directory)) return {};

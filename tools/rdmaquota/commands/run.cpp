@@ -1,6 +1,7 @@
 // rdmaquota run: runs a program and its children under limits of their own.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 
 #include <fmt/core.h>
 
+#include "tools/common/directory_names.hpp"
 #include "tools/rdmaquota/commands/child.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/config.hpp"
@@ -62,10 +64,9 @@ Result<TenantLimits> limits_of(const Options& options) {
 
 // Whether a file BASE-rdmavNN.so exists.
 bool has_provider(const fs::path& base) {
-    std::error_code error;
-    for (fs::directory_iterator entry(base.parent_path(), error), end; !error && entry != end; entry.increment(error))
-        if (entry->path().filename().string().starts_with(base.filename().string() + "-rdmav")) return true;
-    return false;
+    const auto names = directory_names(base.parent_path());
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return name.starts_with(base.filename().string() + "-rdmav"); });
 }
 
 // The name by which libibverbs loads the provider when no .driver file tells it to: it appends

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "tools/common/container_specification.hpp"
+#include "tools/common/directory_names.hpp"
 #include "tools/common/file_text.hpp"
 
 namespace rdmaquota {
@@ -58,9 +59,8 @@ void examine_containers(Findings& findings, const SpecificationOf& specification
                         const std::vector<std::string>& directories) {
     std::vector<std::string> files;
     for (const auto& directory : directories) {
-        std::error_code error;
-        for (const auto& entry : fs::directory_iterator(directory, error))
-            if (entry.path().extension() == ".json") files.push_back(entry.path());
+        for (const auto& name : directory_names(directory))
+            if (name.ends_with(".json")) files.push_back(directory + "/" + name);
     }
     std::sort(files.begin(), files.end());
     for (const auto& file : files) try {

@@ -21,6 +21,7 @@
 #include "tools/common/config.hpp"
 #include "tools/common/container_specification.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/directory_names.hpp"
 #include "tools/rdmaquota/doctor/guard.hpp"
 #include "tools/rdmaquota/doctor/elf_file.hpp"
 #include "tools/common/file_text.hpp"
@@ -87,9 +88,8 @@ std::string provider_file(const std::string& name, const std::string& pabi) {
 
 std::vector<std::string> driver_names() {
     std::vector<std::string> names;
-    std::error_code error;
-    for (fs::directory_iterator entry(config::driver_dir, error), end; !error && entry != end; entry.increment(error)) {
-        std::ifstream stream(entry->path());
+    for (const auto& file : directory_names(config::driver_dir)) {
+        std::ifstream stream(fmt::format("{}/{}", config::driver_dir, file));
         for (std::string line; std::getline(stream, line);) {
             std::istringstream words(line);
             std::string directive;

@@ -18,6 +18,7 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
+#include "tools/common/directory_names.hpp"
 #include "tools/common/tenants.hpp"
 #include "tools/common/config.hpp"
 #include "tools/rdmaquota/doctor/elf_file.hpp"
@@ -53,11 +54,11 @@ std::optional<OpenDevice> open_device(const fs::path& link) {
 
 Result<std::vector<OpenDevice>> open_devices(int pid) {
     std::vector<OpenDevice> found;
-    std::error_code error;
-    for (fs::directory_iterator entry(fmt::format("/proc/{}/fd", pid), error), end; !error && entry != end;
-         entry.increment(error))
-        if (auto device = open_device(entry->path())) found.push_back(std::move(*device));
-    if (error) return Error{fmt::format("cannot look into process {}: {}", pid, error.message())};
+    int error = 0;
+    const auto descriptors = fmt::format("/proc/{}/fd", pid);
+    for (const auto& name : directory_names(descriptors, error))
+        if (auto device = open_device(fs::path(descriptors) / name)) found.push_back(std::move(*device));
+    if (error != 0) return Error{fmt::format("cannot look into process {}: {}", pid, std::strerror(error))};
     std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.descriptor < b.descriptor; });
     return found;
 }

@@ -15,6 +15,7 @@
 
 #include "policy/slurm.hpp"
 #include "tools/common/config.hpp"
+#include "tools/common/directory_names.hpp"
 #include "tools/common/file_text.hpp"
 #include "tools/common/json.hpp"
 #include "tools/common/slurm_jobs.hpp"
@@ -50,12 +51,17 @@ std::optional<Number> number_in(std::string_view text) {
     return status == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
+bool is_slurmd(int pid) {
+    const auto text = [pid](const char* name) { return file_text(fmt::format("/proc/{}/{}", pid, name)); };
+    const auto comm = text("comm");
+    return comm == "slurmd\n" && is_roots_slurmd(comm, text("status"), text("cgroup"));
+}
+
 // The first slurmd, of several where one node plays many.
 std::optional<int> slurmd() {
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator("/proc", error))
-        if (const auto pid = number_in<int>(entry.path().filename().string()))
-            if (file_text(entry.path() / "comm") == "slurmd\n") return pid;
+    for (const auto& name : directory_names("/proc"))
+        if (const auto pid = number_in<int>(name))
+            if (is_slurmd(*pid)) return pid;
     return std::nullopt;
 }
 
@@ -80,9 +86,8 @@ void examine_cgroups(Findings& findings) {
 
 void add_jobs(const fs::path& scope, JobCgroups& found) {
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(scope, error)) {
-        const auto name = entry.path().filename().string();
-        if (!entry.is_directory(error) || name == "system") continue;  // slurmstepd's own
+    for (const auto& name : directory_names(scope)) {
+        if (!fs::is_directory(scope / name, error) || name == "system") continue;  // slurmstepd's own
         const auto number = name.starts_with("job_") ? number_in<std::uint32_t>(std::string_view(name).substr(4)) : std::nullopt;
         if (number) found.jobs.push_back(*number);
         else found.unnumbered = name;
@@ -144,6 +149,21 @@ void examine_jobs(Findings& findings, const std::string& directory) {
 
 }  // namespace
 
+// All four user ids: a program that is set-user-ID root has some of its user's. A user's own system manager can have a
+// slurmd.service too.
+bool is_roots_slurmd(std::string_view comm, std::string_view status, std::string_view cgroup) {
+    if (comm != "slurmd\n" || status.find("\nUid:\t0\t0\t0\t0\n") == status.npos) return false;
+    std::istringstream lines{std::string(cgroup)};
+    for (std::string line; std::getline(lines, line);) {
+        const auto path = line.find(":/");
+        if (path == line.npos) continue;
+        std::istringstream parts(line.substr(path + 2));
+        for (std::string part; std::getline(parts, part, '/') && part != "user.slice";)
+            if (part == "slurmd.service" || (part.starts_with("slurmd@") && part.ends_with(".service"))) return true;
+    }
+    return false;
+}
+
 void examine_slurmd(Findings& findings, int pid) {
     if (may_not_read(fmt::format("/proc/{}/maps", pid)))
         return say(findings, Level::warning,
@@ -168,11 +188,10 @@ void examine_slurmd(Findings& findings, int pid) {
 
 JobCgroups job_cgroups(const std::string& root) {
     JobCgroups found;
-    std::error_code error;
-    for (const auto& slice : fs::directory_iterator(root, error))
-        if (slice.path().extension() == ".slice")
-            for (const auto& entry : fs::directory_iterator(slice.path(), error))
-                if (entry.path().filename().string().ends_with("slurmstepd.scope")) add_jobs(entry.path(), found);
+    for (const auto& slice : directory_names(root))
+        if (slice.ends_with(".slice"))
+            for (const auto& name : directory_names(fmt::format("{}/{}", root, slice)))
+                if (name.ends_with("slurmstepd.scope")) add_jobs(fs::path(root) / slice / name, found);
     return found;
 }
 

@@ -7,6 +7,7 @@
 
 #include "shm/paths.hpp"
 #include "tools/common/control_client.hpp"
+#include "tools/common/directory_names.hpp"
 #include "tools/common/json.hpp"
 
 namespace rdmaquota {
@@ -27,12 +28,11 @@ bool is_installed(const std::string& root, const std::string& unit) {
 
 // Whether a target wants it, whichever: an administrator may choose.
 bool is_enabled(const std::string& root, const std::string& unit) {
-    std::error_code error;
-    for (fs::directory_iterator entry(root + "/etc/systemd/system", error), end; !error && entry != end; entry.increment(error)) {
-        const auto extension = entry->path().extension();
-        if ((extension == ".wants" || extension == ".requires") && exists(entry->path() / unit)) return true;
-    }
-    return false;
+    const auto targets = root + "/etc/systemd/system/";
+    const auto names = directory_names(targets);
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+        return (name.ends_with(".wants") || name.ends_with(".requires")) && exists(targets + name + "/" + unit);
+    });
 }
 
 void examine_sidecar(Findings& findings, const std::string& directory, const std::string& root) {

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "policy/write_all.hpp"
+
 namespace rdmaquota {
 namespace {
 
@@ -21,7 +23,7 @@ namespace {
     ::dup2(nowhere, STDOUT_FILENO);
     ::dup2(nowhere, STDERR_FILENO);
     const auto text = work();
-    const bool written = ::write(answer, text.data(), text.size()) == std::ssize(text);
+    const bool written = write_all(answer, text);
     ::_exit(written ? 0 : 1);
 }
 

@@ -10,7 +10,9 @@
 #include "tools/common/boot_clock.hpp"
 #include "tools/common/guard/guard_pins.hpp"
 #include "tools/common/guard/guard_turn.hpp"
+#include "tools/common/guard/guard_who.hpp"
 #include "tools/common/guard/kept_guard.hpp"
+#include "tools/common/guard/kernel_word.hpp"
 #include "tools/common/json.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 
@@ -40,9 +42,17 @@ std::string reason(const guard_event& event, const GuardRows::Meaning& meaning, 
                        format_amount(resource, event.used), format_amount(resource, event.limit));
 }
 
-Json cell_json(const guard_row& row, u32 place) {
-    Json cell{{"used", row.used[place]}, {"refused", row.refused[place]}, {"limit", nullptr}};
-    if (row.limit[place] != guard_no_limit) cell["limit"] = row.limit[place];
+// One look at a cell of a row, so that decisions and texts about it agree.
+struct CellFigures {
+    u64 used, refused, limit;
+    CellFigures(const guard_row& row, u32 place)
+        : used(load_relaxed(row.used[place])), refused(load_relaxed(row.refused[place])), limit(row.limit[place]) {}
+    bool has_anything() const { return used != 0 || refused != 0 || limit != guard_no_limit; }
+};
+
+Json figures_json(const CellFigures& figures) {
+    Json cell{{"used", figures.used}, {"refused", figures.refused}, {"limit", nullptr}};
+    if (figures.limit != guard_no_limit) cell["limit"] = figures.limit;
     return cell;
 }
 
@@ -65,8 +75,8 @@ Json row_json(const guard_row& row) {
     Json cells = Json::object();
     for (u32 place = 0; place < guard_resources; ++place)
         if (const auto resource = guarded_resource(place))
-            if (row.used[place] != 0 || row.refused[place] != 0 || row.limit[place] != guard_no_limit)
-                cells[std::string(info(*resource).name)] = cell_json(row, place);
+            if (const CellFigures figures(row, place); figures.has_anything())
+                cells[std::string(info(*resource).name)] = figures_json(figures);
     return cells;
 }
 
@@ -103,7 +113,7 @@ void Guard::apply_mode() {
     turned_off_ = before == guard_off || !__atomic_compare_exchange_n(&mode, &before, wanted, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     const bool settles = began_ == Clock::time_point::min() || Clock::now() - began_ >= knows_after;
     u64& judges = *parts_->program.words().judges;
-    if (judges == 0) __atomic_store_n(&judges, boot_ns(), __ATOMIC_RELEASE);
+    if (load_relaxed(judges) == 0) __atomic_store_n(&judges, boot_ns(), __ATOMIC_RELEASE);
     __atomic_store_n(parts_->program.words().settles, settles ? 1 : 0, __ATOMIC_RELEASE);
 }
 
@@ -119,11 +129,19 @@ void Guard::keep() {
     if (!said_.empty()) log(Priority::error, said_);
 }
 
+// To look at all processes takes long, and most new policies have other limits only.
+bool Guard::rules_changed() {
+    const auto policy = node_.policy() != nullptr ? node_.policy()->id() : 0;
+    if (std::exchange(policy_, policy) == policy) return false;
+    auto rules = node_.policy() != nullptr ? node_.policy()->rules() : std::string();
+    for (const auto& [cgroup, tenant] : bound_cgroups(node_.decompiled())) rules += fmt::format("{} ", cgroup);
+    return std::exchange(rules_, rules) != rules;
+}
+
 void Guard::update(const std::vector<std::string>& devices) {
     if (!parts_ || !node_.usable()) return;
-    const auto policy = node_.policy() != nullptr ? node_.policy()->id() : 0;
     const bool others = parts_->rows.update(limited_tenants(node_), devices);
-    if (std::exchange(policy_, policy) != policy || others || parts_->owners.is_crowded())
+    if (rules_changed() || others || parts_->owners.is_crowded())
         parts_->owners.introduce_all(devices);
     parts_->owners.settle();
     parts_->audit.pass(parts_->program.rows(), parts_->program.files());
@@ -182,9 +200,9 @@ std::vector<Guard::Usage> Guard::usage() const {
         if (meaning == nullptr) continue;
         const auto& row = parts_->rows.row(number);
         for (u32 at = 0; at < guard_resources; ++at)
-            if (const auto resource = guarded_resource(at);
-                resource && (row.used[at] != 0 || row.refused[at] != 0 || row.limit[at] != guard_no_limit))
-                all.push_back({meaning->tenant, meaning->device, *resource, row.used[at], row.refused[at]});
+            if (const auto resource = guarded_resource(at))
+                if (const CellFigures figures(row, at); figures.has_anything())
+                    all.push_back({meaning->tenant, meaning->device, *resource, figures.used, figures.refused});
     }
     return all;
 }
@@ -201,7 +219,7 @@ std::vector<std::string> Guard::problems() const {
 // Without a program of its own, there may be one of another version that the kernel keeps.
 std::string_view Guard::state() const {
     if (!parts_) return GuardPins::all().empty() ? "off" : "kept";
-    const u64 since = *parts_->program.words().judges;
+    const u64 since = load_relaxed(*parts_->program.words().judges);
     const bool spares = since == 0 || boot_ns() - since < guard_spares_ns;
     return mode_ == GuardMode::deny && spares ? "starting" : name(mode_);
 }

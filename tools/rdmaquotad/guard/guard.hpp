@@ -78,6 +78,7 @@ private:
     void tell(const guard_event& event);
     void tell_killed(const guard_event& event);
     void apply_mode();
+    bool rules_changed();
 
     Loop& loop_;
     Node& node_;
@@ -86,7 +87,8 @@ private:
     std::optional<Parts> parts_;
     Clock::time_point began_{};
     bool kept_ = false, turned_off_ = false;
-    std::uint64_t policy_ = 0;  // id of the one by whose matches all were introduced
+    std::uint64_t policy_ = 0;  // id of the last one
+    std::string rules_;         // by which all were introduced
     Counts counts_;
     // The same is told once a second at most, with how often it happened.
     struct Told {

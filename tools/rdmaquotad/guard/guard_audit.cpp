@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "tools/common/guard/kernel_word.hpp"
+
 namespace rdmaquota {
 namespace {
 
@@ -25,14 +27,14 @@ u64 mixed(u64 word) {  // so that sums of two are the same by chance only
 // Another one when something of the file was subtracted since, it was settled, or another has its place.
 u64 mark_of(const guard_file& file) {
     const u64 returns = __atomic_load_n(&file.returns, __ATOMIC_ACQUIRE);
-    return mixed(mixed(file.id) + (returns << 2 | (file.waits & (waits_known | waits_moved)) / waits_moved));
+    return mixed(mixed(load_relaxed(file.id)) + (returns << 2 | (load_relaxed(file.waits) & (waits_known | waits_moved)) / waits_moved));
 }
 
 void add(Sums& sums, const guard_stamp& stamp, const u64* amounts, u64 mark) {
     for (u32 n = 0; n < std::min<u32>(stamp.count, guard_depth); ++n) {
         auto& sum = sums[stamp.rows[n]];
         sum.mark += mark;
-        for (u32 place = 0; place < guard_resources; ++place) sum.amounts[place] += amounts[place];
+        for (u32 place = 0; place < guard_resources; ++place) sum.amounts[place] += load_relaxed(amounts[place]);
     }
 }
 
@@ -40,11 +42,11 @@ Sums held_by_row(const guard_file* files) {
     Sums sums;
     for (u32 i = 0; i < opener_slots; ++i) {
         const auto& file = files[i];
-        if (file.id == 0) continue;
+        if (load_relaxed(file.id) == 0) continue;
         const auto mark = mark_of(file);  // before what it holds
-        if (file.enters_row) sums[file.enters_row];
-        if (file.waits & waits_known) add(sums, file.stamp, file.held, mark);
-        add(sums, file.waits & waits_moved ? file.stamp : file.waiting, file.waited, mark);
+        if (const auto row = load_relaxed(file.enters_row)) sums[row];
+        if (load_relaxed(file.waits) & waits_known) add(sums, file.stamp, file.held, mark);
+        add(sums, load_relaxed(file.waits) & waits_moved ? file.stamp : file.waiting, file.waited, mark);
     }
     return sums;
 }
@@ -88,7 +90,7 @@ std::size_t GuardAudit::pass(guard_row* rows, const guard_file* files) {
         if (of_process && process == 0) continue;
         const auto found = sums.find(number);
         const auto& held = found == sums.end() ? nothing : found->second;
-        if (of_process && found == sums.end() && stays({number, guard_resources}, {process, 0, row.entered}))
+        if (of_process && found == sums.end() && stays({number, guard_resources}, {process, 0, load_relaxed(row.entered)}))
             corrected += free_row(row, process);
         for (u32 resource = 0; resource < guard_resources; ++resource)
             corrected += compare(number, resource, row.used[resource], held.amounts[resource], held.mark);

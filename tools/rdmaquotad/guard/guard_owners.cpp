@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "tools/common/directory_names.hpp"
 #include "tools/common/guard/guard_who.hpp"
+#include "tools/common/guard/kernel_word.hpp"
 #include "tools/rdmaquotad/bypass/process_info.hpp"
 
 namespace rdmaquota {
@@ -56,7 +57,7 @@ namespace {
 
 // A thread that had begun to count before it was known whose the file is moves in a moment what waited.
 void await_moved(const guard_file& file, u64 id) {
-    for (int i = 0; i < 100 && file.id == id && (file.waits & waits_moved) == 0; ++i) ::usleep(10);
+    for (int i = 0; i < 100 && load_relaxed(file.id) == id && (load_relaxed(file.waits) & waits_moved) == 0; ++i) ::usleep(10);
 }
 
 // Whom the program sees when such a process opens a device; nothing for one that has too many groups, or is gone.
@@ -82,9 +83,7 @@ void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
     for (const auto& device : devices)
         if (const auto stamp = rows_.waiting_stamp(device)) know({0, 0, device_hash(device), 0}, *stamp);
     introduce_bound(devices);
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-        const auto name = entry.path().filename().string();
+    for (const auto& name : directory_names("/proc")) {
         if (name.find_first_not_of("0123456789") != name.npos) continue;
         if (const auto subject = ProcessSubject::of(static_cast<pid_t>(std::stoul(name)))) introduce(*subject, devices);
         program_.settle(0, {});  // of many processes this takes long, and the sidecar is there all the time
@@ -121,22 +120,22 @@ void GuardOwners::settle() {
     const auto* files = program_.files();
     std::vector<const guard_file*> makers;
     for (std::uint32_t i = 0; i < opener_slots; ++i) {
-        if (files[i].unstamped != 0) settle(files[i], program_.words().openers[i]);
-        if (files[i].meanwhile != 0) makers.push_back(&files[i]);
+        if (load_relaxed(files[i].unstamped) != 0) settle(files[i], program_.words().openers[i]);
+        if (load_relaxed(files[i].meanwhile) != 0) makers.push_back(&files[i]);
     }
     for (const auto* file : makers)  // once all count where they belong
-        if (const auto id = file->id; is_within(*file) && file->id == id) program_.forgive(id);
+        if (const auto id = load_relaxed(file->id); is_within(*file) && load_relaxed(file->id) == id) program_.forgive(id);
 }
 
 // Nothing of it waits any more, and it exceeds no limit.
 bool GuardOwners::is_within(const guard_file& file) const {
-    return (file.waits & waits_moved) != 0 && !is_exceeded(file);
+    return (load_relaxed(file.waits) & waits_moved) != 0 && !is_exceeded(file);
 }
 
 // A limit of something that was made by the file, too.
 bool GuardOwners::is_exceeded(const guard_file& file) const {
     GuardAmounts made;
-    for (u32 place = 0; place < guard_resources; ++place) made[place] = file.waited[place] + file.held[place];
+    for (u32 place = 0; place < guard_resources; ++place) made[place] = load_relaxed(file.waited[place]) + load_relaxed(file.held[place]);
     const auto& stamp = file.stamp;
     return std::any_of(stamp.rows, stamp.rows + stamp.count, [&](u32 row) { return rows_.is_exceeded(row, made); });
 }
@@ -144,14 +143,14 @@ bool GuardOwners::is_exceeded(const guard_file& file) const {
 // Who made too much while it was not known makes nothing the next time until it is known: else whoever makes cgroups could do
 // so again and again.
 void GuardOwners::settle(const guard_file& file, const kernel_use& opener) {
-    const auto id = file.unstamped;
+    const auto id = load_relaxed(file.unstamped);
     const guard_who user{0, file.ids, file.who.device, 0};
     const std::string device(opener.device, strnlen(opener.device, sizeof opener.device));
     const auto subject = ProcessSubject::of(static_cast<pid_t>(file.pid));
     const bool there = subject && is_opener(file, subject->view());
     const auto stamp = rows_.stamp(there ? node_.tenant_of(*subject) : std::string(default_tenant), device);
     if (!stamp) program_.forgive(id);  // what has no row, no limit holds for
-    if (!stamp || id == 0 || file.id != id) return;
+    if (!stamp || id == 0 || load_relaxed(file.id) != id) return;
     if (!program_.settle(id, *stamp)) return;
     await_moved(file, id);
     if (user.ids != 0 && is_exceeded(file) && greedy_.size() < most_greedy) {

@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "policy/write_all.hpp"
 #include "tools/common/file_text.hpp"
 
 namespace rdmaquota {
@@ -30,10 +31,10 @@ bool read_words(std::istream& words, HcaCounts& counts) {
     return true;
 }
 
-// The kernel takes a file of a cgroup in one write.
+// The kernel takes a text of less than a page for a file of a cgroup in one write.
 Result<void> write_whole(const std::string& path, const std::string& text) {
     const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    const bool written = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    const bool written = fd >= 0 && write_all(fd, text);
     const int error = errno;
     if (fd >= 0) close(fd);
     if (written) return {};

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include <bpf/bpf.h>
@@ -11,6 +10,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "tools/common/directory_names.hpp"
 #include "tools/common/guard/guard_pins.hpp"
 
 namespace rdmaquota {
@@ -42,14 +42,15 @@ Result<void> reuse_map(bpf_map* map, const std::string& directory) {
 }
 
 Result<void> open_links(const std::string& directory, std::vector<ProgramLink>& links) {
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
-        const auto name = entry.path().filename().string();
+    int error = 0;
+    for (const auto& name : directory_names(directory, error)) {
         if (!name.starts_with(link_begin)) continue;
-        auto* link = bpf_link__open(entry.path().c_str());
-        if (!link) return failed(entry.path(), errno);
+        const auto path = fmt::format("{}/{}", directory, name);
+        auto* link = bpf_link__open(path.c_str());
+        if (!link) return failed(path, errno);
         links.push_back({name.substr(link_begin.size()), link});
     }
+    if (error != 0) return failed(directory, error);  // a part of the guard is not the guard
     if (links.empty()) return Error{directory + ": no program is kept there"};
     return {};
 }

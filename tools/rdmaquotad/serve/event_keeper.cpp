@@ -16,6 +16,7 @@
 #include <fmt/core.h>
 
 #include "policy/printable.hpp"
+#include "policy/write_all.hpp"
 #include "tools/common/event_journal.hpp"
 #include "tools/common/event_text.hpp"
 
@@ -37,7 +38,7 @@ Result<void> append(const std::string& path, const std::string& line) {
     if (::stat(path.c_str(), &status) == 0 && status.st_size > most_bytes)
         ::rename(path.c_str(), (path + ".1").c_str());
     const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    const bool done = fd >= 0 && ::write(fd, line.data(), line.size()) == std::ssize(line);
+    const bool done = fd >= 0 && write_all(fd, line);
     const int error = errno;
     if (fd >= 0) ::close(fd);
     return done ? Result<void>() : Error{fmt::format("cannot write {}: {}", path, std::strerror(error))};

@@ -20,7 +20,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr unsigned most_connections = 64;
 constexpr auto patience = 5s;        // for a whole connection, which has one request
 constexpr auto short_patience = 1s;  // when half of the places are taken
 constexpr auto next_try = 10s;
@@ -69,6 +68,14 @@ MHD_Result answer(void* data, MHD_Connection* connection, const char* url, const
     return send(connection, static_cast<LoopbackServer*>(data)->handle(request));
 }
 
+// MHD_AcceptPolicyCallback.
+MHD_Result accept(void* data, const sockaddr* address, socklen_t length) {
+    if (address == nullptr || length < sizeof(sockaddr_in) || address->sa_family != AF_INET) return MHD_NO;
+    sockaddr_in peer{};
+    std::memcpy(&peer, address, sizeof peer);
+    return static_cast<LoopbackServer*>(data)->accepts(ntohl(peer.sin_addr.s_addr), ntohs(peer.sin_port)) ? MHD_YES : MHD_NO;
+}
+
 // MHD_NotifyConnectionCallback.
 void notify(void* data, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode what) {
     const auto* about = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -97,8 +104,8 @@ Result<void> LoopbackServer::start() {
     address.sin_port = htons(port_);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     errno = 0;
-    server_ = MHD_start_daemon(MHD_USE_EPOLL, port_, nullptr, nullptr, answer, this, MHD_OPTION_SOCK_ADDR, &address,
-                               MHD_OPTION_CONNECTION_LIMIT, most_connections, MHD_OPTION_NOTIFY_CONNECTION, notify,
+    server_ = MHD_start_daemon(MHD_USE_EPOLL, port_, accept, this, answer, this, MHD_OPTION_SOCK_ADDR, &address,
+                               MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(LoopbackPlaces::most_connections), MHD_OPTION_NOTIFY_CONNECTION, notify,
                                this, MHD_OPTION_END);
     const auto* about = server_ == nullptr ? nullptr : MHD_get_daemon_info(server_, MHD_DAEMON_INFO_EPOLL_FD);
     if (about == nullptr) {
@@ -113,6 +120,16 @@ Result<void> LoopbackServer::start() {
 
 void LoopbackServer::serve() { MHD_run(server_); }
 
+bool LoopbackServer::accepts(std::uint32_t address, std::uint16_t peer_port) {
+    accepted_ = loopback_peer(address, peer_port, port_);
+    return places_.may_begin(accepted_);
+}
+
+// What is shut down here, libmicrohttpd closes at its next turn.
+void LoopbackServer::began(int fd) {
+    if (const auto dropped = places_.begin(fd, accepted_, Clock::now())) ::shutdown(*dropped, SHUT_RDWR);
+}
+
 void LoopbackServer::tick() {
     if (server_ != nullptr) {
         end_old();
@@ -124,9 +141,9 @@ void LoopbackServer::tick() {
 
 // By age, not by idle time: a connection that sends a byte now and then would keep its place for ever.
 void LoopbackServer::end_old() {
-    const auto allowed = connections_.size() < most_connections / 2 ? patience : short_patience;
-    for (const auto& [fd, began] : connections_)
-        if (Clock::now() - began > allowed) ::shutdown(fd, SHUT_RDWR);
+    const auto allowed = places_.connections().size() < LoopbackPlaces::all / 2 ? patience : short_patience;
+    for (const auto& [fd, connection] : places_.connections())
+        if (Clock::now() - connection.began > allowed) ::shutdown(fd, SHUT_RDWR);
 }
 
 void LoopbackServer::stop() {

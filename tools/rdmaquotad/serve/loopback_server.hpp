@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "policy/result.hpp"
 #include "tools/rdmaquotad/core/loop.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
+#include "tools/rdmaquotad/serve/loopback_places.hpp"
 
 struct MHD_Daemon;
 
@@ -49,11 +49,13 @@ public:
 
     // For the callbacks of libmicrohttpd.
     HttpReply handle(const HttpRequest& request) { return handler_(request); }
-    void began(int fd) { connections_[fd] = Clock::now(); }
-    void ended(int fd) { connections_.erase(fd); }
+    // Whether a connection from there is taken; began() follows.
+    bool accepts(std::uint32_t address, std::uint16_t peer_port);
+    void began(int fd);
+    void ended(int fd) { places_.end(fd); }
 
 private:
-    using Clock = std::chrono::steady_clock;
+    using Clock = LoopbackPlaces::Clock;
 
     Result<void> start();
     void stop();
@@ -66,7 +68,8 @@ private:
     Handler handler_;
     MHD_Daemon* server_ = nullptr;
     std::uint16_t port_ = 0;  // as asked for
-    std::map<int, Clock::time_point> connections_;  // when each began, by descriptor
+    LoopbackPlaces places_;
+    LoopbackPlaces::User accepted_;  // whose the connection is that begins now
     Clock::time_point tried_at_;
     Loop::Source ready_;
     Loop::Source timer_;

@@ -1,0 +1,120 @@
+#!/usr/bin/python3
+"""What a hostile user of the node can do to the sidecar's service. Needs root, to be that user, and no RDMA.
+
+    service_hostile_test.py BUILD_DIRECTORY
+"""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+import urllib.request
+
+build = os.path.realpath(sys.argv[1])
+here = os.path.dirname(os.path.realpath(__file__))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(here))
+from waiting import eventually  # noqa: E402
+
+rdmaquotad = f"{build}/tools/rdmaquotad/rdmaquotad"
+if not os.path.exists(rdmaquotad) or os.geteuid() != 0:
+    print("SKIP: needs root and a build with rdmaquotad; see -Dsidecar", file=sys.stderr)
+    sys.exit(77)
+
+work = tempfile.mkdtemp()
+os.chmod(work, 0o755)
+os.chdir(work)
+environment = dict(os.environ, RDMAQUOTA_DIR=f"{work}/quota", LC_ALL="C.UTF-8", TZ="UTC")
+counts = {True: 0, False: 0}
+port = random.randrange(30000, 32000)
+
+# Of as many connections as are asked for, says how many the other side has not closed whenever it is asked.
+HOLDER = """if True:
+    import select, socket, sys
+    held = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(int(sys.argv[2]))]
+    print("ready", flush=True)
+    for line in sys.stdin:
+        poller = select.poll()
+        for connection in held:
+            poller.register(connection, select.POLLIN)
+        print(len(held) - len(poller.poll(0)), flush=True)
+"""
+
+
+def check(name, condition, seen=""):
+    counts[bool(condition)] += 1
+    print(("ok - " if condition else "not ok - ") + name)
+    if not condition:
+        for line in str(seen).splitlines():
+            print(f"    # {line}")
+
+
+def scrape():
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=300) as answer:
+        return answer.read().decode()
+
+
+def is_served():
+    try:
+        return "rdmaquota" in scrape()
+    except OSError:
+        return False
+
+
+class Holder:
+    def __init__(self, user, number):
+        self.process = subprocess.Popen(["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups",
+                                         "/usr/bin/python3", "-c", HOLDER, str(port), str(number)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process.stdout.readline()
+
+    def open_connections(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(300)
+        self.process.stdout.close()
+
+
+def metrics_of_one_user():
+    holder = Holder(65534, 300)
+    text = scrape()  # its connection is accepted after those
+    still_open = holder.open_connections()
+    check("Prometheus is served beside a user who opens 300 connections", "rdmaquota" in text, text[:200])
+    check("of which no more than 16 have a place", still_open <= 16, still_open)
+    holder.end()
+
+
+def metrics_of_many_users():
+    holders = [Holder(user, 60) for user in range(65530, 65535)]
+    check("and beside five users who take all places that they can get", "rdmaquota" in scrape())
+    for holder in holders:
+        holder.end()
+
+
+with open("policy.toml", "w") as file:
+    file.write(f'version = 1\n[sidecar]\nmetrics_port = {port}\n[tenant.default."*"]\nqp = 1000\n')
+subprocess.run([f"{build}/tools/rdmaquota/rdmaquota", "reload", "policy.toml"], check=True, stdout=subprocess.DEVNULL,
+               env=environment)
+log = open("log", "wb")
+daemon = subprocess.Popen([rdmaquotad, "--policy", "policy.toml"], stderr=log, env=environment)
+try:
+    eventually(lambda: daemon.poll() is not None or is_served())
+    for part in (metrics_of_one_user, metrics_of_many_users):
+        part()
+    daemon.send_signal(signal.SIGTERM)
+    check("it ends in order", daemon.wait(300) == 0)
+except Exception as error:
+    check(f"{type(error).__name__}: {error}", False, traceback.format_exc() + open("log", errors="replace").read()[-2000:])
+finally:
+    if daemon.poll() is None:
+        daemon.kill()
+    shutil.rmtree(work, ignore_errors=True)
+print(f"{counts[True]} passed, {counts[False]} failed")
+sys.exit(0 if counts[False] == 0 else 1)
