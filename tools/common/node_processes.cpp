@@ -10,6 +10,7 @@
 #include "policy/subject_text.hpp"
 #include "tools/common/directory_names.hpp"
 #include "tools/common/file_text.hpp"
+#include "tools/common/maps_reader.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -23,6 +24,12 @@ std::uint64_t start_time(const std::string& directory) {
     std::string word;
     for (int field = 3; field <= 22; ++field) words >> word;
     return words ? std::strtoull(word.c_str(), nullptr, 10) : 0;
+}
+
+// Empty also where a process does not let itself be read.
+std::string maps_text(const std::string& directory) {
+    auto maps = read_maps(directory);
+    return maps ? std::move(maps->text) : std::string();
 }
 
 bool has_slot(const std::string& maps, const LockFiles& files, std::uint32_t slot) {
@@ -69,18 +76,18 @@ std::vector<NodeProcesses::Process>& NodeProcesses::contained() {
 // may have ended meanwhile.
 bool NodeProcesses::may_have_slot(Process& process, const LockFiles& files, std::uint32_t slot) {
     if (!process.shared) {
-        const auto maps = file_text(process.directory + "/maps");
+        const auto maps = maps_text(process.directory);
         process.readable = !maps.empty();
         process.shared = shared_of(maps);
     }
-    return has_slot(*process.shared, files, slot) && has_slot(file_text(process.directory + "/maps"), files, slot);
+    return has_slot(*process.shared, files, slot) && has_slot(maps_text(process.directory), files, slot);
 }
 
 // None when none, or not one alone, can be it. A process that could not read its own /proc noted no beginning.
 std::optional<NodeProcesses::Process> NodeProcesses::holder(const ProcessView& view, const LockFiles& files) {
     const auto of_the_node = fmt::format("{}/{}", proc_, view.pid);
     if (view.start_time == 0 && inner_pid(of_the_node) == 0 &&
-        has_slot(file_text(of_the_node + "/maps"), files, view.slot))
+        has_slot(maps_text(of_the_node), files, view.slot))
         return Process{view.pid, 0, of_the_node};
     const Process* likely = nullptr;
     std::size_t count = 0;

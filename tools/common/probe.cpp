@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 
 #include "policy/write_all.hpp"
+#include "tools/common/ended_children.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -56,9 +56,7 @@ Probe::Probe(const std::function<std::string()>& work) {
 }
 
 Probe::~Probe() {
-    if (pid_ <= 0) return;
-    ::kill(-pid_, SIGKILL);  // with whatever it has started
-    ::waitpid(pid_, nullptr, 0);
+    end_child(pid_);
 }
 
 }  // namespace rdmaquota

@@ -1,9 +1,8 @@
 #include "tools/rdmaquotad/bypass/slot_holders.hpp"
 
-#include <ctime>
 #include <utility>
 
-#include "tools/common/file_text.hpp"
+#include "tools/common/maps_reader.hpp"
 #include "tools/rdmaquotad/bypass/process_info.hpp"
 
 namespace rdmaquota {
@@ -12,13 +11,8 @@ namespace {
 constexpr auto trusted_for = std::chrono::seconds(5);
 constexpr auto cheap = std::chrono::milliseconds(2);
 constexpr auto long_wait = std::chrono::milliseconds(100);
+constexpr auto unasked_for = std::chrono::seconds(5);  // where nothing is known of a process's mappings
 constexpr int rest = 20;  // times as long as it took
-
-std::chrono::nanoseconds cpu_time() {
-    timespec now{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
 
 }  // namespace
 
@@ -38,15 +32,19 @@ void SlotHolders::follow(const std::map<std::uint32_t, std::string>& ledgers) {
 void SlotHolders::read(std::uint32_t pid, std::uint64_t openings, bool again) {
     auto& held = known_[pid];
     const auto begin = Clock::now();
-    const auto cpu_begin = cpu_time();
     if (begin < held.due) return;
     if (!again && !held.slots.empty() && held.openings == openings && begin - held.read < trusted_for) return;
-    held.slots = slots_in_maps(file_text(proc_directory_with_memory(pid) + "/maps"), lock_files_);
+    const auto maps = read_maps(proc_directory_with_memory(pid));
+    if (!maps) {
+        held.due = begin + unasked_for;
+        return;
+    }
+    held.slots = slots_in_maps(maps->text, lock_files_);
     held.openings = openings;
     held.read = Clock::now();
     // A busy node makes everything wait a little, a process that locks its mappings long.
     const auto waited = held.read - begin;
-    const auto took = waited > long_wait ? waited : std::chrono::duration_cast<Clock::duration>(cpu_time() - cpu_begin);
+    const auto took = waited > long_wait ? waited : std::chrono::duration_cast<Clock::duration>(maps->cost);
     held.due = took > cheap ? held.read + rest * took : held.read;
 }
 

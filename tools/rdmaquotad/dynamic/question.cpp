@@ -8,15 +8,16 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "policy/write_all.hpp"
+#include "tools/common/ended_children.hpp"
 
 namespace rdmaquota {
 namespace {
 
 [[noreturn]] void child(const std::function<std::string()>& work, int answer, pid_t parent) {
+    ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
     const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -36,15 +37,14 @@ Question::Question(const std::function<std::string()>& work) {
     pid_ = ::fork();
     if (pid_ == 0) child(work, ends[1], parent);
     ::close(ends[1]);
+    if (pid_ > 0) ::setpgid(pid_, pid_);
     if (pid_ > 0) from_ = ends[0];
     else ::close(ends[0]);
 }
 
 Question::~Question() {
     if (from_ >= 0) ::close(from_);
-    if (pid_ < 1) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
+    end_child(pid_);
 }
 
 std::optional<std::string> Question::answer(std::chrono::milliseconds wait) {

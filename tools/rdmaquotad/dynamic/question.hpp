@@ -12,8 +12,9 @@ namespace rdmaquota {
 
 class Question {
 public:
-    // Forks. The child runs `work`, whose result is the answer; what it prints is thrown away. The child ends with
-    // this object, and with this process.
+    // Forks. The child runs `work`, whose result is the answer; what it prints is thrown away. The child is killed with
+    // this object, together with whatever it has started, and with this process. Nobody waits for its end, since it may sleep in
+    // the kernel.
     explicit Question(const std::function<std::string()>& work);
     Question(const Question&) = delete;
     ~Question();
