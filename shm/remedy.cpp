@@ -85,6 +85,7 @@ std::string holder(const Denial& denial, const Circumstances& found) {
 
 // What one who may not change limits can do without asking.
 std::string own_means(const Denial& denial, const Circumstances& found) {
+    if (denial.requested > denial.limit) return "the request alone is larger than the limit";
     if (of_process(denial)) return "destroy what this process no longer needs";
     if (!found.own) return {};
     if (found.own == 0) return "this process has none of it; other processes of the tenant have all";

@@ -51,6 +51,17 @@ Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int 
     return event;
 }
 
+// "1.9 GiB", or in bytes where rounded amounts would look as if the request fitted.
+std::string amount_words(const Denial& denial, std::uint64_t amount) {
+    constexpr std::uint64_t kibi = 1024;
+    std::uint64_t unit = 1;  // of the largest amount
+    for (const auto largest = std::max(denial.used, denial.requested); largest / unit >= kibi && unit < kibi * kibi * kibi * kibi;)
+        unit *= kibi;
+    const auto sum = denial.used + denial.requested;
+    const bool hidden = info(denial.resource).unit == Unit::bytes && sum > denial.limit && sum - denial.limit < unit / 4;
+    return hidden && amount != unlimited ? fmt::format("{} bytes", amount) : format_amount(denial.resource, amount);
+}
+
 }  // namespace
 
 std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error, const Circumstances& found,
@@ -61,8 +72,8 @@ std::string denial_line(std::string_view device, const Denial& denial, Mode mode
     const auto holder = of_process(denial) ? "this process" : "tenant " + found.tenant;
     return fmt::format(
         "{} on {} {}: {} uses {} of {}{}, {} more asked by pid {} ({}); {}{}{}", info(resource).name, device, verdict,
-        holder, format_amount(resource, denial.used), format_amount(resource, denial.limit),
-        denial.total ? " over all devices" : "", format_amount(resource, denial.requested), who.pid, who.comm,
+        holder, amount_words(denial, denial.used), amount_words(denial, denial.limit),
+        denial.total ? " over all devices" : "", amount_words(denial, denial.requested), who.pid, who.comm,
         helps(device, denial, found),
         denial.proved || mode == Mode::audit ? "" : " (the ledger was too busy to prove it)",
         kept_back == 0 ? "" : fmt::format("; {} more suppressed since the last line like it", kept_back));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -255,23 +256,35 @@ std::optional<std::uint32_t> Ledger::device_index(std::string_view name) noexcep
     return std::nullopt;
 }
 
+namespace {
+
+// The thread's, for where /proc cannot be read.
+std::string own_name() {
+    char name[16] = {};  // TASK_COMM_LEN
+    ::prctl(PR_GET_NAME, name);
+    return name;
+}
+
+}  // namespace
+
 // /proc/self/stat: pid (comm) state … field 22 is the start time (proc_pid_stat(5)).
 Identity identity_of_self() {
     Identity identity{static_cast<std::uint32_t>(getpid()), getuid(), 0, {}, 0};
     struct stat space {};
     if (::stat("/proc/self/ns/pid", &space) == 0) identity.pid_namespace = space.st_ino;
-    char line[1024] = {};
+    identity.comm = own_name();
+    std::string text(1024, '\0');  // not on the host program's stack
     const int fd = ::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
     if (fd < 0) return identity;
-    const auto length = read(fd, line, sizeof line - 1);
+    const auto length = read(fd, text.data(), text.size());
     close(fd);
-    const std::string_view text(line, length > 0 ? static_cast<std::size_t>(length) : 0);
+    text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
     const auto opening = text.find('(');
     auto at = text.rfind(')');
     if (opening == text.npos || at == text.npos) return identity;
     identity.comm = text.substr(opening + 1, at - opening - 1);
     for (int field = 3; field <= 22 && at != text.npos; ++field) at = text.find(' ', at + 1);
-    if (at != text.npos) identity.start_time = number_in(text.substr(at)).value_or(0);
+    if (at != text.npos) identity.start_time = number_in(std::string_view(text).substr(at)).value_or(0);
     return identity;
 }
 

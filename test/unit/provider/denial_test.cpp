@@ -7,7 +7,13 @@
 
 #include "provider/charging/denial.hpp"
 #include "provider/charging/repeats.hpp"
+#include <stdexcept>
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include "shm/paths.hpp"
+#include "test/processes.hpp"
 #include "test/unit/provider/wrapped_context.hpp"
 
 using namespace rdmaquota;
@@ -42,6 +48,24 @@ TEST_CASE("a denial says what, where, who, how much, and what allows it") {
     CHECK(line({Resource::pd, Scope::tenant, true, 3, 3, 1, true}) ==
           "pd on rxe0 denied (EDQUOT): tenant default uses 3 of 3 over all devices, 1 more asked by "
           "pid 123 (perftest); to allow it: rdmaquota set total pd=4");
+}
+
+TEST_CASE("amounts are told in bytes where rounded ones would look as if the request fitted") {
+    constexpr std::uint64_t mib = 1 << 20;
+    CHECK_THAT(line({Resource::mr_bytes, Scope::tenant, false, mib + 8, 2 * mib, mib, true}),
+               Catch::Contains("uses 1048584 bytes of 2097152 bytes, 1048576 bytes more asked"));
+    CHECK_THAT(line({Resource::mr_bytes, Scope::tenant, false, 3 * mib, 4 * mib, 2 * mib, true}),
+               Catch::Contains("uses 3 MiB of 4 MiB, 2 MiB more asked"));
+}
+
+TEST_CASE("a process is told by its name where /proc cannot be read") {
+    const TemporaryDirectory root;
+    ChildProcess child([&] {
+        if (::chroot(root.path().c_str()) != 0) return;  // needs root
+        ::prctl(PR_SET_NAME, "hidden");
+        if (identity_of_self().comm != "hidden") throw std::runtime_error("no name");
+    });
+    CHECK(child.wait() == 0);
 }
 
 TEST_CASE("audit, other directories and unproved denials are named") {
@@ -95,6 +119,8 @@ TEST_CASE("who may not change limits is told what is left to do, and what to ask
     found.own = 0;
     CHECK_THAT(advice(third_qp, found),
                Catch::StartsWith("this process has none of it; other processes of the tenant have all; ask"));
+    CHECK_THAT(advice({Resource::qp, Scope::tenant, false, 0, 2, 3, true}, found),
+               Catch::StartsWith("the request alone is larger than the limit; ask an administrator, to allow it: "));
     CHECK_THAT(advice({Resource::qp, Scope::process, false, 2, 2, 1, true}, found),
                Catch::StartsWith("destroy what this process no longer needs; ask an administrator, to allow it: "));
     found.reason = Reason::rule;
