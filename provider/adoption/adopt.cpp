@@ -92,6 +92,7 @@ void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexce
     report_adoption();
     try {
         auto* kept = record.get();
+        kept->note_device(*context);
         Context::add(context, kept);
         install(verbs_context, *kept);
         record.release();

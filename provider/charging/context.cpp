@@ -34,13 +34,15 @@ Context::Context(std::string device)
 
 Context::~Context() {
     const bool inherited = process_ != this_process();
-    if (!inherited) {
-        receipts_.drain([this](const Receipt& receipt) { uncharge(receipt); });
-        if (handle_receipt) uncharge(*handle_receipt);
-    }
+    if (!inherited) uncharge_all();
     const BusErrorsAllowed allowed;
     for (auto* bound = ports_.load(); bound;) delete std::exchange(bound, bound->next);
     if (!inherited) leave_accounts(accounts_);
+}
+
+void Context::uncharge_all() noexcept {
+    receipts_.drain([this](const Receipt& receipt) { uncharge(receipt); });
+    if (const auto receipt = std::exchange(handle_receipt, std::nullopt)) uncharge(*receipt);
 }
 
 // Whether account `i` counts new objects at all.

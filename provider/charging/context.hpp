@@ -42,10 +42,15 @@ public:
     // Takes out the receipt of an object that does not tell its context, and its context; null when none has one.
     static std::pair<Context*, Receipt> take_receipt(const void* object) noexcept;
 
+    // --- removal. When a device is removed whose driver can be unplugged, the kernel frees all objects of its contexts at once, and
+    // fails whatever is asked of them later with EIO (ib_uverbs_free_hw_resources in the kernel's uverbs_main.c).
+    void note_device(const ibv_context& verbs) noexcept;  // as it is when the context was opened
+
     // --- closing. What the kernel still has of a closed context stays charged until its open file is gone.
     void watch_file(const ibv_context& verbs) noexcept;          // before the real provider closes it
     static void end(std::unique_ptr<Context> context) noexcept;  // after
-    // Ends the closed contexts whose files are gone. When another thread is doing so, waits for it. Keeps errno.
+    // Ends the closed contexts whose files are gone, and uncharges those whose device was removed. When another thread is doing so,
+    // waits for it. Keeps errno.
     static void end_closed() noexcept;
 
     // Call them around fork: they take and release every lock of every context.
@@ -142,6 +147,8 @@ private:
     DevicePort* port(unsigned number) noexcept;  // enters it in the ledgers; null when there is no memory
     std::string port_name(unsigned number) const;
     bool is_held_by_kernel() const noexcept;
+    bool is_removed(ibv_context& verbs) const noexcept;
+    void uncharge_all() noexcept;
     bool counts(std::size_t i);
     bool clamps(std::size_t i);
     std::uint64_t room(std::size_t i, Resource resource);
@@ -155,6 +162,7 @@ private:
     Receipts receipts_;
     std::mutex resizing_;
     FileWatch file_;
+    ino_t device_node_ = 0;  // of the device's directory in sysfs, which another device's never has; 0: not known
     Context* next_closed_ = nullptr;
     OpPointer real_[op_count] = {};
 };

@@ -1,8 +1,13 @@
 // The contexts of this process: those that are open, by address, and those that are closed but whose
 // objects the kernel still has.
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <memory>
+#include <new>
 #include <utility>
+
+#include <sys/stat.h>
 
 #include <fmt/core.h>
 
@@ -63,6 +68,14 @@ bool is_descriptor_of_context(int fd) noexcept {
         const auto* context = entry.context.load();
         return context && context->cmd_fd == fd;
     });
+}
+
+// The inode of the device's directory in sysfs; 0 where there is none. A device that is registered again has another one.
+ino_t sysfs_node(const ibv_context& verbs) noexcept {
+    char path[sizeof verbs.device->dev_name + 32];
+    std::snprintf(path, sizeof path, "/sys/class/infiniband_verbs/%s/", verbs.device->dev_name);
+    struct stat status {};
+    return ::stat(path, &status) == 0 ? status.st_ino : 0;
 }
 
 void report_unwatched(const std::string& device, const char* path) noexcept {
@@ -150,6 +163,20 @@ bool Context::is_held_by_kernel() const noexcept {
     return !other && file_.is_mapped();
 }
 
+void Context::note_device(const ibv_context& verbs) noexcept { device_node_ = sysfs_node(verbs); }
+
+// sysfs shows at once that the device there is another one, or none. Whether the kernel has freed the objects, or waits until their
+// file is closed, its answer says.
+bool Context::is_removed(ibv_context& verbs) const noexcept {
+    if (device_node_ == 0 || process_ != this_process() || sysfs_node(verbs) == device_node_) return false;
+    const auto query = reinterpret_cast<int (*)(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex*, std::size_t)>(
+        real(Op::query_device_ex));
+    const std::unique_ptr<ibv_device_attr_ex> attr(new (std::nothrow) ibv_device_attr_ex());
+    if (!query || !attr) return false;
+    const int status = query(&verbs, nullptr, attr.get(), sizeof *attr);
+    return status == EIO || (status < 0 && errno == EIO);
+}
+
 void Context::end(std::unique_ptr<Context> context) noexcept {
     if (context->is_held_by_kernel()) {
         const std::lock_guard lock(table_mutex);
@@ -167,6 +194,16 @@ void Context::end_closed() noexcept {
     const std::lock_guard alone(ending_mutex);
     end_idle_watches();
     std::unique_lock lock(table_mutex);
+    find_entry([](const Chunk::Entry& entry) {
+        auto* record = entry.record.load();
+        auto* verbs = const_cast<ibv_context*>(entry.context.load());
+        if (record && verbs && record->is_removed(*verbs)) {
+            record->uncharge_all();
+            record->device_node_ = 0;
+            ++ended;
+        }
+        return false;
+    });
     auto* context = std::exchange(closed_contexts, nullptr);
     lock.unlock();
     while (context) {

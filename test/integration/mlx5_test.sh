@@ -203,4 +203,29 @@ kill -9 $victim
 wait $victim 2> /dev/null
 is "killed in the middle of it: the charge is back" "$?$(ledger)" 137
 
+# --- removal --------------------------------------------------------------------------------------------
+# The kernel frees the objects of a device that is removed, while their program lives and has its file open.
+replug() {
+    rmmod mlx5sim && insmod /run/rdmaquota-vm/mlx5sim.ko
+    eventually "the device came back" test -c /dev/infiniband/uverbs1 -o -c /dev/infiniband/uverbs0
+    eventually "mlx5_0 is there" test -d /sys/class/infiniband/mlx5_0
+    chmod 666 /dev/infiniband/uverbs*
+}
+policy <<< 'version = 1
+[tenant.default."*"]
+qp = 4
+hca_handle = 1'
+for what in "" destroy; do
+    start "$programs/replugged" mlx5_0 $what
+    is "before the device is removed its QPs count" "$(usage_of qp)" 4
+    replug
+    echo >&9
+    until_waiting 2
+    has "what a removed device had no longer counts${what:+, nor does it when it is destroyed later}" "$(cat running)" \
+        "on the device that came back: 4"
+    is "and the device that came back has its own" "$(usage_of qp)" 4
+    proceed
+    is "nothing stays" "$(ledger)" ""
+done
+
 finish

@@ -6,6 +6,7 @@
 set -eu
 layer=/run/rdmaquota-vm/capsule
 root=$layer/root
+module=/run/rdmaquota-vm/mlx5sim.ko  # of the simulated device, for a suite that removes it
 
 # What is mounted below /proc, /sys and /dev comes along with these. Directories below /tmp and /run are the ones that
 # the guest shares with the host; `mountinfo` lists them after what they lie in.
@@ -24,6 +25,10 @@ mount_everything() {
     done
     chmod 755 "$root/run"
     mkdir "$root/run/lock"
+    if [ -e "$module" ]; then
+        mkdir "$root${module%/*}"
+        cp "$module" "$root$module"
+    fi
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 }
 
