@@ -43,6 +43,22 @@ HOLDER = """if True:
         print(len(held) - len(poller.poll(0)), flush=True)
 """
 
+# The same at Unix sockets; a connection that cannot be made is none that is held.
+UNIX_HOLDER = """if True:
+    import select, socket, sys
+    held = []
+    for path in sys.argv[2:]:
+        for _ in range(int(sys.argv[1])):
+            connection = socket.socket(socket.AF_UNIX)
+            try:
+                connection.connect(path)
+                held.append(connection)
+            except OSError:
+                pass
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
 
 def check(name, condition, seen=""):
     counts[bool(condition)] += 1
@@ -98,15 +114,50 @@ def metrics_of_many_users():
         holder.end()
 
 
+def as_user(user, *command, **options):
+    return subprocess.Popen(["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *command], text=True,
+                            stdout=subprocess.PIPE, **options)
+
+
+ASK = """if True:
+    import socket, sys
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(300)
+    connection.connect(sys.argv[1])
+    connection.sendall(b'{"version":1,"request":"status"}\\n')
+    print(connection.recv(65536).decode())
+"""
+
+
+def is_answered(user):
+    """Whether a connection of this user to the control socket gets an answer."""
+    client = as_user(user, "/usr/bin/python3", "-c", ASK, f"{work}/quota/control.sock")
+    return '"error"' not in client.communicate(timeout=300)[0]
+
+
+def control_socket_of_one_user():
+    sockets = [f"{work}/quota/control.sock"] + [f"{work}/quota/tenants/t{i}/here/control.sock" for i in range(2)]
+    check("a tenant has a socket of its own", eventually(lambda: all(os.path.exists(path) for path in sockets)))
+    holder = as_user(65534, "/usr/bin/python3", "-c", UNIX_HOLDER, "600", *sockets, stdin=subprocess.PIPE)
+    holder.stdout.readline()
+    check("another user is answered beside one who takes all places of three control sockets",
+          all(is_answered(user) for user in (65533, 65532, 65533)))
+    check("so is that user", is_answered(65534))
+    holder.stdin.close()
+    holder.wait(300)
+    holder.stdout.close()
+
+
 with open("policy.toml", "w") as file:
-    file.write(f'version = 1\n[sidecar]\nmetrics_port = {port}\n[tenant.default."*"]\nqp = 1000\n')
+    file.write(f'version = 1\n[sidecar]\nmetrics_port = {port}\n[tenant.default."*"]\nqp = 1000\n'
+               + "".join(f'[tenant.t{i}]\nmatch = [{{ user = {65534 - i} }}]\n[tenant.t{i}."*"]\nqp = 1\n' for i in range(2)))
 subprocess.run([f"{build}/tools/rdmaquota/rdmaquota", "reload", "policy.toml"], check=True, stdout=subprocess.DEVNULL,
                env=environment)
 log = open("log", "wb")
 daemon = subprocess.Popen([rdmaquotad, "--policy", "policy.toml"], stderr=log, env=environment)
 try:
     eventually(lambda: daemon.poll() is not None or is_served())
-    for part in (metrics_of_one_user, metrics_of_many_users):
+    for part in (metrics_of_one_user, metrics_of_many_users, control_socket_of_one_user):
         part()
     daemon.send_signal(signal.SIGTERM)
     check("it ends in order", daemon.wait(300) == 0)

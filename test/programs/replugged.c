@@ -50,6 +50,5 @@ int main(int argc, char **argv)
 	context = open_named(argv[1]);
 	printf("on the device that came back: %d, waiting\n", context ? create_qps(context, qps) : -1);
 	fflush(stdout);
-	fgets(line, sizeof line, stdin);
-	return 0;
+	return fgets(line, sizeof line, stdin) ? 0 : 2;
 }

@@ -28,7 +28,10 @@ static struct ibv_qp *create_qp(void) {
 
 static struct ibv_device **list;
 
-static bool list_devices(void) { return list = ibv_get_device_list(NULL); }
+static bool list_devices(void) {
+    list = ibv_get_device_list(NULL);
+    return list;
+}
 
 static bool open_device(void) {
     for (struct ibv_device **at = list; *at; ++at)

@@ -133,7 +133,32 @@ void ControlSocket::resume() {
 bool ControlSocket::has_place(const Peer& peer) {
     if (peer.privileged) return clients_.size() < places_;
     const auto reserved = std::min(places_for_root, places_ / 4);
-    return clients_.size() < places_ - reserved && users_[who(peer)].clients < places_ / 2;
+    if (clients_of(peer.uid) >= places_ / 2) return drop_idlest(peer.uid);
+    return clients_.size() < places_ - reserved || make_place(peer);
+}
+
+std::size_t ControlSocket::clients_of(uid_t user) const {
+    const auto found = places_of_.find(user);
+    return found == places_of_.end() ? 0 : found->second;
+}
+
+// Takes a place of the user who has most. False where nobody has more than this one.
+bool ControlSocket::make_place(const Peer& peer) {
+    const auto most = std::max_element(places_of_.begin(), places_of_.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    return most != places_of_.end() && most->second > clients_of(peer.uid) && drop_idlest(most->first);
+}
+
+// Drops the user's client that has asked for nothing for the longest time.
+bool ControlSocket::drop_idlest(uid_t user) {
+    Client* idlest = nullptr;
+    for (const auto& [fd, client] : clients_)
+        if (!client->peer.privileged && client->peer.uid == user && (!idlest || client->asked < idlest->asked))
+            idlest = client.get();
+    if (!idlest) return false;
+    ++dropped_;
+    drop(*idlest);
+    return true;
 }
 
 void ControlSocket::admit(int fd, const Peer& peer) {
@@ -144,6 +169,7 @@ void ControlSocket::admit(int fd, const Peer& peer) {
         return;
     }
     ++users_[who(peer)].clients;
+    if (!peer.privileged) ++places_of_[peer.uid];
     ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
     auto client = std::make_unique<Client>();
     client->fd = fd;
@@ -272,6 +298,8 @@ void ControlSocket::drop(Client& client) {
     owe(client, 0);
     const auto user = users_.find(who(client.peer));
     if (user != users_.end()) --user->second.clients;
+    if (const auto places = places_of_.find(client.peer.uid); !client.peer.privileged && places != places_of_.end())
+        if (--places->second == 0) places_of_.erase(places);
     clients_.erase(client.fd);
     resume();
 }

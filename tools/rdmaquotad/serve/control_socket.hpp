@@ -11,7 +11,9 @@
 // * A user's requests wait while the clients of that user have not read `most_unsent_by_user` bytes of answers, or
 //   those of all users `most_unsent`; and while the user asks faster than `rate`, where each `token_bytes` of an answer
 //   count as a request.
-// * A user has at most half of the places, and the last `places_for_root` are for root alone.
+// * A user has at most half of the places of all sockets together, and the last `places_for_root` are for root alone. Where these
+//   are taken, the user's own client that has asked for nothing for the longest time is dropped for a new one, or that of the user
+//   who has most, where that is another.
 #pragma once
 
 #include <chrono>
@@ -107,6 +109,9 @@ private:
     void pause();
     void resume();
     bool has_place(const Peer& peer);
+    bool make_place(const Peer& peer);
+    bool drop_idlest(uid_t user);
+    std::size_t clients_of(uid_t user) const;
     void admit(int fd, const Peer& peer);
     void serve(Client& client, std::uint32_t events);
     bool receive(Client& client);
@@ -129,6 +134,7 @@ private:
     Loop::Source timer_;
     std::map<int, std::unique_ptr<Client>> clients_;  // by descriptor
     std::map<Who, User> users_;
+    std::map<uid_t, std::size_t> places_of_;  // how many each user has, at whichever socket; privileged clients apart
     std::size_t unsent_ = 0;  // to clients that are not privileged
     std::uint64_t dropped_ = 0;
 };

@@ -1,13 +1,16 @@
-// Names of users, remembered: the page shows the same ones every second, and a directory service may take long. Their number
-// is bounded, since a ledger may have any. One thread.
+// Names of users for the page, by a child process: a directory service may take long to answer, and a ledger may name any number
+// of users. Their number is bounded. One thread.
 #pragma once
 
+#include <chrono>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 
 #include <sys/types.h>
 
-#include "tools/common/names.hpp"
+#include "tools/rdmaquotad/dynamic/question.hpp"
 
 namespace rdmaquota {
 
@@ -15,15 +18,18 @@ class UserNames {
 public:
     static constexpr std::size_t most = 4096;
 
-    const std::string& of(uid_t user) {
-        if (names_.size() > most) names_.clear();
-        const auto [found, added] = names_.try_emplace(user);
-        if (added) found->second = user_name(user);
-        return found->second;
-    }
+    // The user's name; the number until a child knows it, which a later call sees, and where there is no such user.
+    std::string of(uid_t user);
 
 private:
+    using Clock = std::chrono::steady_clock;
+    void take_answer();
+    void ask();
+
     std::map<uid_t, std::string> names_;
+    std::set<uid_t> wanted_;  // not known yet
+    std::optional<Question> question_;
+    Clock::time_point asked_{}, next_{};
 };
 
 }  // namespace rdmaquota
