@@ -46,6 +46,7 @@ def live(browser, node):
           page.value("location.href"))
     page.wait_for("is full")
     page.wait_for("Within that: physics 4,944 of 5,000")
+    page.wait_for(f"ask {user} to end gpt_train")  # its name comes after its number
     text = page.text()
     check("it says which device is full, of what, and what that means", "mlx5_0 is full: 5,500 of 5,500 qp" in text
           and "Every program that wants another fails now" in text, text)

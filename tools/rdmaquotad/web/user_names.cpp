@@ -12,6 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr auto first_wait = 50ms;  // a local answer is there by then
+constexpr auto between = 200ms;    // questions, since a ledger may name any number of users
 constexpr auto patience = 10s;     // with the child
 constexpr auto rest = 60s;         // when it has not answered
 constexpr std::size_t at_once = 256;
@@ -25,16 +27,19 @@ std::string names_of(const std::set<uid_t>& users) {
 }  // namespace
 
 std::string UserNames::of(uid_t user) {
-    take_answer();
+    take_answer(0ms);
     if (const auto found = names_.find(user); found != names_.end()) return found->second;
     if (wanted_.size() < most) wanted_.insert(user);
-    ask();
+    if (ask()) {
+        take_answer(first_wait);
+        if (const auto found = names_.find(user); found != names_.end()) return found->second;
+    }
     return fmt::format_int(user).str();
 }
 
-void UserNames::take_answer() {
+void UserNames::take_answer(std::chrono::milliseconds wait) {
     if (!question_) return;
-    const auto answer = question_->answer(0ms);
+    const auto answer = question_->answer(wait);
     if (!answer && Clock::now() - asked_ < patience) return;
     if (!answer) next_ = Clock::now() + rest;
     question_.reset();
@@ -47,12 +52,15 @@ void UserNames::take_answer() {
     }
 }
 
-void UserNames::ask() {
-    if (question_ || wanted_.empty() || Clock::now() < next_) return;
+// Whether a child begins to look.
+bool UserNames::ask() {
+    if (question_ || wanted_.empty() || Clock::now() < next_) return false;
     std::set<uid_t> some;
     for (auto user = wanted_.begin(); user != wanted_.end() && some.size() < at_once; ++user) some.insert(*user);
     asked_ = Clock::now();
+    next_ = asked_ + between;
     question_.emplace([some] { return names_of(some); });
+    return true;
 }
 
 }  // namespace rdmaquota

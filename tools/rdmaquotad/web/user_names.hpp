@@ -18,13 +18,14 @@ class UserNames {
 public:
     static constexpr std::size_t most = 4096;
 
-    // The user's name; the number until a child knows it, which a later call sees, and where there is no such user.
+    // The user's name; the number where there is no such user, and where a child has not found it within 50 ms, which a later call
+    // sees.
     std::string of(uid_t user);
 
 private:
     using Clock = std::chrono::steady_clock;
-    void take_answer();
-    void ask();
+    void take_answer(std::chrono::milliseconds wait);
+    bool ask();
 
     std::map<uid_t, std::string> names_;
     std::set<uid_t> wanted_;  // not known yet
