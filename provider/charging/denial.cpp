@@ -51,15 +51,20 @@ Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int 
     return event;
 }
 
+// The unit in which people read the amount, in bytes.
+std::uint64_t unit_of(std::uint64_t amount) noexcept {
+    constexpr std::uint64_t kibi = 1024;
+    std::uint64_t unit = 1;
+    while (amount / unit >= kibi && unit < kibi * kibi * kibi * kibi) unit *= kibi;
+    return unit;
+}
+
 // "1.9 GiB", or in bytes where rounded amounts would look as if the request fitted.
 std::string amount_words(const Denial& denial, std::uint64_t amount) {
-    constexpr std::uint64_t kibi = 1024;
-    std::uint64_t unit = 1;  // of the largest amount
-    for (const auto largest = std::max(denial.used, denial.requested); largest / unit >= kibi && unit < kibi * kibi * kibi * kibi;)
-        unit *= kibi;
     const auto sum = denial.used + denial.requested;
-    const bool hidden = info(denial.resource).unit == Unit::bytes && sum > denial.limit && sum - denial.limit < unit / 4;
-    return hidden && amount != unlimited ? fmt::format("{} bytes", amount) : format_amount(denial.resource, amount);
+    const bool rounded = info(denial.resource).unit == Unit::bytes && amount % unit_of(amount) != 0;
+    const bool hidden = sum > denial.limit && sum - denial.limit < unit_of(std::max(denial.used, denial.requested)) / 4;
+    return rounded && hidden ? fmt::format("{} bytes", amount) : format_amount(denial.resource, amount);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ TEST_CASE("a denial says what, where, who, how much, and what allows it") {
 TEST_CASE("amounts are told in bytes where rounded ones would look as if the request fitted") {
     constexpr std::uint64_t mib = 1 << 20;
     CHECK_THAT(line({Resource::mr_bytes, Scope::tenant, false, mib + 8, 2 * mib, mib, true}),
-               Catch::Contains("uses 1048584 bytes of 2097152 bytes, 1048576 bytes more asked"));
+               Catch::Contains("uses 1048584 bytes of 2 MiB, 1 MiB more asked"));
     CHECK_THAT(line({Resource::mr_bytes, Scope::tenant, false, 3 * mib, 4 * mib, 2 * mib, true}),
                Catch::Contains("uses 3 MiB of 4 MiB, 2 MiB more asked"));
 }
