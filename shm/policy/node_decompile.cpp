@@ -61,7 +61,11 @@ Match decompile_match(const NodePolicy::Image& image, const CompiledMatch& compi
 }
 
 bool has_valid_name(const TenantPolicy& tenant) {
-    if (tenant.is_override) return !tenant.name.empty() && tenant.name.find("..") == std::string::npos;
+    if (tenant.is_override) {  // a name, or a user's key such as "user/#1000"
+        auto name = tenant.name;
+        std::replace(name.begin(), name.end(), '#', 'x');
+        return static_cast<bool>(check_tenant_name(name));
+    }
     return is_template(tenant.name) ? static_cast<bool>(check_template_name(tenant.name))
                                     : static_cast<bool>(check_tenant_name(tenant.name));
 }

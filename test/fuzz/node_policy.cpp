@@ -79,7 +79,7 @@ void check_decompiled(const Policy& policy, const std::string& path) {
     expect(policy.find(default_tenant) != nullptr, "there is a default tenant");
     for (const auto& tenant : policy.tenants) {
         expect(check_tenant_name(tenant.name) || check_template_name(tenant.name), "a tenant's name", tenant.name);
-        expect(tenant.weight >= 1 && tenant.weight <= most_weight, "a weight that is possible");
+        expect(!tenant.weight || (tenant.weight >= 1 && tenant.weight <= most_weight), "a weight that is possible");
     }
     for (const auto& rule : policy.dynamic)
         expect(valid_device(rule.device) && index(rule.limit) < resource_count, "a rule that is known");

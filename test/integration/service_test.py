@@ -1028,6 +1028,14 @@ def sparse_ledger():
 
 # --- without root's power -------------------------------------------------------------------------
 
+def tells_figures():
+    """The socket's name is there before it listens."""
+    try:
+        return "tenants" in ask("stats")
+    except OSError:
+        return False
+
+
 def unprivileged():
     if os.geteuid() != 0:
         return
@@ -1037,12 +1045,14 @@ def unprivileged():
     copy = shutil.copy(rdmaquotad, work)  # which all users can reach, as the build need not be
     process = subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", copy],
                                stderr=open("log-nobody", "wb"), env=environment)
-    check("without root it runs for the node's directory and tells figures",
-          eventually(lambda: os.path.exists(control)) and "tenants" in ask("stats"), open("log-nobody").read())
-    check("but changes no limit, and says so", ask("status")["sidecar"]["may_change_limits"] is False
-          and "may not change limits" in ask("set", device="rxe0", limits={"qp": 1})["error"])
-    process.terminate()
-    check("and ends in order", process.wait(300) == 0)
+    try:
+        check("without root it runs for the node's directory and tells figures", eventually(tells_figures),
+              open("log-nobody").read())
+        check("but changes no limit, and says so", ask("status")["sidecar"]["may_change_limits"] is False
+              and "may not change limits" in ask("set", device="rxe0", limits={"qp": 1})["error"])
+    finally:
+        process.terminate()
+        check("and ends in order", process.wait(300) == 0)
     os.unlink(f"{directory}/rdmaquotad.lock")
     os.chmod(directory, 0o755)
     start()

@@ -1,7 +1,9 @@
 """Runs suites: one alone, or several in one guest. Each ends with a result in the report."""
 import os
 import re
+import signal
 import subprocess
+import threading
 import time
 
 from report import log_path
@@ -32,8 +34,19 @@ def judge(name, status, report, seconds, cpu, allow_skip):
 
 def start(words):
     """A process with its output in a pipe. `timeout` ends what hangs, with all that it has started."""
-    return subprocess.Popen(["timeout", "--kill-after=10", LONGEST, *words], cwd=REPO, stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    process = subprocess.Popen(["timeout", "--kill-after=10", LONGEST, *words], cwd=REPO, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    threading.Thread(target=end_rest, args=(process.pid,), daemon=True).start()
+    return process
+
+
+def end_rest(pid):
+    """Ends what a suite has left in its process group, which `timeout` leads: it would keep the pipe open for ever."""
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        os.killpg(pid, signal.SIGKILL)
+    except (ChildProcessError, ProcessLookupError, PermissionError):
+        pass
 
 
 def wait(process):
