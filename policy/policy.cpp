@@ -136,6 +136,13 @@ TenantPolicy& Policy::tenant(std::string_view name) {
     return added;
 }
 
+Result<void> check_name(const TenantPolicy& tenant) {
+    if (is_template(tenant.name)) return check_template_name(tenant.name);
+    auto name = tenant.name;
+    if (tenant.is_override) std::replace(name.begin(), name.end(), '#', 'x');
+    return check_tenant_name(name);
+}
+
 const TenantPolicy* find_or_template(const Policy& policy, std::string_view tenant) noexcept {
     if (const auto* found = policy.find(tenant)) return found;
     for (const auto& entry : policy.tenants)

@@ -131,6 +131,10 @@ struct Policy : Settings {
     TenantPolicy& tenant(std::string_view name);  // appended when there is none yet
 };
 
+// Whether a tenant may have its name: as a template, as another tenant, or, for an override, also with a user's number for the
+// user's name ("user/#1000").
+Result<void> check_name(const TenantPolicy& tenant);
+
 // What the policy says of a tenant: by its own name, or else as a template that it is an instance of; null where it says nothing.
 const TenantPolicy* find_or_template(const Policy& policy, std::string_view tenant) noexcept;
 

@@ -134,11 +134,18 @@ Result<void> merge_text(Merge& merge, const std::string& text, const std::string
     return FileReader(file, merge).read(table.value(), version_required);
 }
 
+// `distrust` is why others may write it; empty: they may not.
+Result<void> judge(Merge& merge, const std::string& distrust, Distrusted distrusted) {
+    if (distrust.empty()) return {};
+    if (distrusted == Distrusted::refuse) return Error{distrust};
+    merge.policy.warnings.push_back(distrust + "; reload refuses it");
+    return {};
+}
+
 Result<std::string> text_of(Merge& merge, const std::string& path, Distrusted distrusted) {
     auto file = read_file_text(path);
     if (!file) return Error{file.error()};
-    if (!file->distrust.empty() && distrusted == Distrusted::refuse) return Error{file->distrust};
-    if (!file->distrust.empty()) merge.policy.warnings.push_back(file->distrust + "; reload refuses it");
+    if (const auto judged = judge(merge, file->distrust, distrusted); !judged) return Error{judged.error()};
     return std::move(file->text);
 }
 
@@ -160,14 +167,11 @@ Result<Policy> finish(Merge& merge) {
     return std::move(merge.policy);
 }
 
-// Whoever may write in a directory can add and replace files there.
+// A user who may write a directory can add and replace files in it.
 Result<void> check_directory(Merge& merge, const std::string& path, Distrusted distrusted) {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return {};
-    const auto distrust = distrust_of(path, status);
-    if (!distrust.empty() && distrusted == Distrusted::refuse) return Error{distrust};
-    if (!distrust.empty()) merge.policy.warnings.push_back(distrust + "; reload refuses it");
-    return {};
+    return judge(merge, distrust_of(path, status), distrusted);
 }
 
 std::string fragments_directory(const std::string& path) {

@@ -12,12 +12,13 @@
 
 namespace rdmaquota {
 
+// What becomes of a policy that other users than root and this one may change, which gives them root's power over it: an error, or a
+// warning, for a command that only looks at it.
+enum class Distrusted : std::uint8_t { refuse, warn };
+
 // The policy of `path` with the files conf.d/*.toml beside it, taken in the order of their names;
 // a later file wins key by key. Errors: "FILE:LINE:COL: what; what to do". What is accepted but has no effect any
 // more, or is probably not meant, is in the policy's `warnings`.
-// A policy that others than root and this user may change gives them what root has. `warn` is for looking at it only.
-enum class Distrusted : std::uint8_t { refuse, warn };
-
 Result<Policy> read_policy(const std::string& path, Distrusted distrusted = Distrusted::refuse);
 
 // The same as if `path` had the content `text`.

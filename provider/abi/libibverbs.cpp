@@ -157,6 +157,11 @@ Result<Layout> Libibverbs::probe(unsigned pabi, SetOps set_ops) {
     return bad_probe(pabi, fmt::format("it has {} ops", count));
 }
 
+Libibverbs::Libibverbs(Layout layout, SetOps set_ops) noexcept : layout_(layout), set_ops_(set_ops), base_(nullptr) {
+    Dl_info own{};
+    if (dladdr(reinterpret_cast<void*>(set_ops), &own)) base_ = own.dli_fbase;
+}
+
 Result<Libibverbs> Libibverbs::find() {
     void* library = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (!library) return Error{"no libibverbs.so.1 is loaded in this process"};
@@ -183,10 +188,10 @@ OpPointer Libibverbs::op(void* verbs_context_start, Op op) const noexcept {
 
 // What stands in is libibverbs' own and has no exported name, unlike the ibv_cmd_ functions that providers use as ops.
 bool Libibverbs::stands_in(OpPointer op) const noexcept {
-    Dl_info own{}, found{};
+    Dl_info found{};
     auto* const address = reinterpret_cast<void*>(op);
-    if (!dladdr(reinterpret_cast<void*>(set_ops_), &own) || !dladdr(address, &found)) return false;
-    return found.dli_fbase == own.dli_fbase && found.dli_saddr != address;
+    if (!base_ || !dladdr(address, &found)) return false;
+    return found.dli_fbase == base_ && found.dli_saddr != address;
 }
 
 void Libibverbs::set_ops(void* verbs_context_start, const OpPointer (&ops)[op_count]) const noexcept {

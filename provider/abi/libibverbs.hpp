@@ -48,9 +48,10 @@ public:
     void set_ops(void* verbs_context, const OpPointer (&ops)[op_count]) const noexcept;
 
 private:
-    Libibverbs(Layout layout, SetOps set_ops) noexcept : layout_(layout), set_ops_(set_ops) {}
+    Libibverbs(Layout layout, SetOps set_ops) noexcept;
     Layout layout_;
     SetOps set_ops_;
+    const void* base_;  // where libibverbs is mapped; null where the loader does not know
 };
 
 }  // namespace rdmaquota::provider

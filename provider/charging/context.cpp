@@ -24,6 +24,12 @@ constexpr Amounts one_qp = Amounts{}.add(Resource::qp, 1);
 
 }  // namespace
 
+template <class Act>
+void Context::for_each_charged(DevicePort& port, AccountMask charged, Act act) {
+    for (std::size_t i = 0; i < accounts_.count; ++i)
+        if (charged & (1U << i) && port.usable(i)) act(*accounts_.account[i], port.index(i));
+}
+
 Context::Context(std::string device)
     : process_(this_process()), accounts_(join_accounts()), device_(std::move(device), accounts_) {
     report_opening(device_, accounts_);
@@ -207,9 +213,9 @@ void Context::report_failure(const Receipt& receipt) {
     const KeepErrno keep;
     const BusErrorsAllowed allowed;
     const Shortage shortage{receipt.kind, receipt.size, errno};
-    for (std::size_t i = 0; i < accounts_.count; ++i)
-        if (receipt.charged & (1U << i) && device_.usable(i))
-            report_shortage(*accounts_.account[i], device_.index(i), device_.name(), shortage);
+    for_each_charged(device_, receipt.charged, [&](Account& account, std::uint32_t device) {
+        report_shortage(account, device, device_.name(), shortage);
+    });
 }
 
 void Context::uncharge(const Receipt& receipt) noexcept {
@@ -232,15 +238,15 @@ void Context::uncharge_part(const Receipt& receipt, const Amounts& amounts) noex
 }
 
 void Context::uncharge_accounts(DevicePort& port, AccountMask charged, const Amounts& amounts) noexcept {
-    for (std::size_t i = 0; i < accounts_.count; ++i)
-        if (charged & (1U << i) && port.usable(i))
-            accounts_.account[i]->ledger().uncharge(accounts_.account[i]->owner(), port.index(i), amounts);
+    for_each_charged(port, charged, [&](Account& account, std::uint32_t device) {
+        account.ledger().uncharge(account.owner(), device, amounts);
+    });
 }
 
 void Context::give_back_accounts(DevicePort& port, AccountMask charged, const Amounts& amounts) noexcept {
-    for (std::size_t i = 0; i < accounts_.count; ++i)
-        if (charged & (1U << i) && port.usable(i))
-            accounts_.account[i]->ledger().give_back(accounts_.account[i]->owner(), port.index(i), amounts);
+    for_each_charged(port, charged, [&](Account& account, std::uint32_t device) {
+        account.ledger().give_back(account.owner(), device, amounts);
+    });
 }
 
 std::string Context::port_name(unsigned number) const { return fmt::format("{}/{}", device_.name(), number); }

@@ -143,6 +143,8 @@ private:
     bool admit_denied(std::size_t i, DevicePort& port, const Amounts& amounts, const Denial& denial, int error);
     void uncharge_accounts(DevicePort& port, AccountMask charged, const Amounts& amounts) noexcept;
     void give_back_accounts(DevicePort& port, AccountMask charged, const Amounts& amounts) noexcept;
+    template <class Act>
+    void for_each_charged(DevicePort& port, AccountMask charged, Act act);
     DevicePort* find_port(unsigned number) noexcept;
     DevicePort* port(unsigned number) noexcept;  // enters it in the ledgers; null when there is no memory
     std::string port_name(unsigned number) const;

@@ -3,9 +3,8 @@
 // A table with open addressing: a receipt lies at the place that its object's address hashes to, or as near behind it
 // as there was room. Room for a receipt is reserved before the real call, so that nothing can fail once the object
 // exists. The table keeps the size that the most objects at once asked for, until the context closes: making it smaller
-// takes memory for both, in a destruction, which must not fail. Addresses are disguised in the table, so that leak
-// checkers do not take a leaked object for one that the program can still reach. Thread-safe; the lock is process-local. Every function
-// keeps errno.
+// takes memory for both, in a destruction, which must not fail. The table holds disguised addresses: leak checkers would take an
+// object for reachable whose plain address they find there. Thread-safe; the lock is process-local. Every function keeps errno.
 #pragma once
 
 #include <atomic>

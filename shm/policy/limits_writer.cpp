@@ -339,6 +339,10 @@ void LimitsWriter::release(Scope scope, std::string_view device, Resource resour
     changed();
 }
 
+std::size_t count_changed(const std::vector<LimitsWriter::Held>& held) noexcept {
+    return static_cast<std::size_t>(std::count_if(held.begin(), held.end(), [](const auto& limit) { return !limit.is_share(); }));
+}
+
 std::vector<LimitsWriter::Held> held_limits(const LimitsSegment& limits) {
     std::vector<LimitsWriter::Held> held;
     for (const auto scope : {Scope::process, Scope::tenant})

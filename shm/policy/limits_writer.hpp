@@ -107,6 +107,9 @@ public:
         std::uint64_t configured;  // what would be in force
         std::string why;           // not yet safe to print
         std::uint64_t since_s;     // CLOCK_REALTIME
+
+        // Whether it is the tenant's share of what the tenants above may use, which is normal operation.
+        bool is_share() const noexcept { return reason == Reason::grant; }
     };
 
 private:
@@ -132,6 +135,9 @@ private:
 
 // All limits that are held, of a segment with all parts.
 std::vector<LimitsWriter::Held> held_limits(const LimitsSegment& limits);
+
+// How many of them are not as configured: all but shares.
+std::size_t count_changed(const std::vector<LimitsWriter::Held>& held) noexcept;
 
 // Whether the policy file, `set` or a reason names the device in this segment with all parts. A row that has a share only is
 // not named.

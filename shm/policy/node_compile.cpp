@@ -106,8 +106,7 @@ private:
 };
 
 void Compiler::add_tenant(const TenantPolicy& tenant) {
-    if (!tenant.is_override)  // whose name may be a user's key, "user/#1000"
-        note(is_template(tenant.name) ? check_template_name(tenant.name) : check_tenant_name(tenant.name));
+    note(check_name(tenant));
     CompiledTenant compiled{};
     compiled.name = add_text(tenant.name);
     compiled.flags =

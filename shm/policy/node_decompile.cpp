@@ -60,16 +60,6 @@ Match decompile_match(const NodePolicy::Image& image, const CompiledMatch& compi
     return match;
 }
 
-bool has_valid_name(const TenantPolicy& tenant) {
-    if (tenant.is_override) {  // a name, or a user's key such as "user/#1000"
-        auto name = tenant.name;
-        std::replace(name.begin(), name.end(), '#', 'x');
-        return static_cast<bool>(check_tenant_name(name));
-    }
-    return is_template(tenant.name) ? static_cast<bool>(check_template_name(tenant.name))
-                                    : static_cast<bool>(check_tenant_name(tenant.name));
-}
-
 // All of one entry's, groups with '@' in front.
 std::vector<std::string> unknown_in(const NodePolicy::Image& image, const CompiledMatch& match) {
     std::vector<std::string> names;
@@ -105,7 +95,7 @@ Policy NodePolicy::decompile() const {
     for (const auto& tenant : image_->tenants()) policy.tenants.push_back(decompile_tenant(*image_, tenant));
     for (const auto& match : image_->matches())
         policy.tenants[match.tenant].matches.push_back(decompile_match(*image_, match));
-    std::erase_if(policy.tenants, [](const TenantPolicy& tenant) { return !has_valid_name(tenant); });
+    std::erase_if(policy.tenants, [](const TenantPolicy& tenant) { return !check_name(tenant); });
     policy.tenant(default_tenant);  // there always is one
     decompile_sidecar(image_->sidecar(), policy);
     return policy;

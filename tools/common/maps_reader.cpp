@@ -5,18 +5,17 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
-#include <sstream>
 #include <string_view>
 
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <fmt/core.h>
 
-#include "tools/common/ended_children.hpp"
+#include "tools/common/children.hpp"
 #include "tools/common/file_text.hpp"
+#include "tools/common/process_stat.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -27,7 +26,8 @@ constexpr auto patience = 2s;         // without a byte; less than the five seco
 constexpr auto user_rests = 60s;      // after a process of that user was silent
 constexpr auto burst = 100s;          // of the time that waiting costs: three silences can be waited for at once
 constexpr int share = 20;             // waiting takes one part of so many
-constexpr std::size_t most_silent = 4096, most_users = 1024, most_unended = 16;
+constexpr std::size_t most_silent = 4096, most_users = 1024;
+constexpr std::size_t most_unended = 8;  // well below TasksMax of rdmaquotad.service
 constexpr std::size_t packet = 32 * 1024;
 constexpr char text_follows = 't', end_follows = 'e';  // the first byte of each packet
 
@@ -52,10 +52,7 @@ bool answer(int socket, const std::string& path) {
 }
 
 // Holds nothing of its parent's but the socket.
-[[noreturn]] void serve(int socket, pid_t parent) {
-    ::setpgid(0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(1);
+[[noreturn]] void serve(int socket) {
     if (::dup2(socket, 0) < 0) ::_exit(1);
     ::close_range(1, ~0U, 0);
     char path[4096];
@@ -64,18 +61,7 @@ bool answer(int socket, const std::string& path) {
     ::_exit(0);
 }
 
-// Field 22 of /proc/PID/stat (proc_pid_stat(5)).
-std::string start_of(const std::string& directory) {
-    const auto stat = file_text(directory + "/stat");
-    const auto name_end = stat.rfind(')');
-    if (name_end == stat.npos) return {};
-    std::istringstream words(stat.substr(name_end + 1));
-    std::string word;
-    for (int field = 3; field <= 22; ++field) words >> word;
-    return word;
-}
-
-// The real one; whoever made a process choose another cannot change it.
+// The real user, which a process cannot give away by changing its effective one.
 uid_t user_of(const std::string& directory) {
     const auto status = file_text(directory + "/status");
     const auto at = status.find("\nUid:");
@@ -96,12 +82,9 @@ bool MapsReader::begin_child() {
     if (unended_children() > most_unended) return false;
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
-    const auto parent = ::getpid();
-    child_ = ::fork();
-    if (child_ == 0) serve(ends[1], parent);
+    child_ = start_child([&] { serve(ends[1]); });
     ::close(ends[1]);
     if (child_ < 0) return ::close(ends[0]), false;
-    ::setpgid(child_, child_);
     socket_ = ends[0];
     return true;
 }
@@ -144,7 +127,7 @@ std::optional<MapsReader::Maps> MapsReader::receive() {
 }
 
 std::optional<MapsReader::Maps> MapsReader::read(const std::string& directory) {
-    const Process process{start_of(directory), user_of(directory)};
+    const Process process{start_time_of(directory), user_of(directory)};
     if (!may_ask(directory, process) || !begin_child()) return std::nullopt;
     const auto path = directory + "/maps";
     const auto begin = Clock::now();

@@ -42,7 +42,7 @@ public:
 
 private:
     struct Process {
-        std::string start;  // in clock ticks since boot
+        std::uint64_t start = 0;  // in clock ticks since boot
         uid_t user = 0;
     };
     bool may_ask(const std::string& directory, const Process& process);
@@ -53,7 +53,7 @@ private:
 
     pid_t child_ = -1;
     int socket_ = -1;
-    std::set<std::pair<std::string, std::string>> silent_;  // directory and start
+    std::set<std::pair<std::string, std::uint64_t>> silent_;  // directory and start
     std::map<uid_t, Clock::time_point> asked_from_;         // users of silent processes
     std::size_t silences_ = 0;
     Clock::time_point paid_until_{};                        // for the time that silent processes took, times twenty

@@ -98,6 +98,10 @@ std::optional<gid_t> group_id(const std::string& name) {
                                     [](const struct group& entry) { return std::optional(entry.gr_gid); });
 }
 
+bool is_known_name(const std::string& name) {
+    return name.starts_with('@') ? group_id(name.substr(1)).has_value() : user_id(name).has_value();
+}
+
 NameLookup name_lookup() { return {user_id, group_id}; }
 
 std::optional<UserIds> ids_of_user(const std::string& name) {

@@ -18,6 +18,8 @@ namespace rdmaquota {
 std::optional<uid_t> user_id(const std::string& name);
 std::optional<gid_t> group_id(const std::string& name);
 NameLookup name_lookup();  // of these two
+// Whether there is such a user, or such a group for a name with '@' in front.
+bool is_known_name(const std::string& name);
 
 // The ids with which a user's processes run after a login.
 struct UserIds {

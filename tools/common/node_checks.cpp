@@ -46,9 +46,7 @@ bool others_may_append(const std::string& file) {
 std::set<std::string> unknown_names(const TenantPolicy& tenant) {
     std::set<std::string> names;
     const auto look = [&](const std::string& name) {
-        const bool group = name.starts_with('@');
-        if (name.empty() || name == "*") return;
-        if (!(group ? group_id(name.substr(1)).has_value() : user_id(name).has_value())) names.insert(name);
+        if (!name.empty() && name != "*" && !is_known_name(name)) names.insert(name);
     };
     for (const auto& match : tenant.matches) {
         look(match.user);

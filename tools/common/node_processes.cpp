@@ -11,20 +11,10 @@
 #include "tools/common/directory_names.hpp"
 #include "tools/common/file_text.hpp"
 #include "tools/common/maps_reader.hpp"
+#include "tools/common/process_stat.hpp"
 
 namespace rdmaquota {
 namespace {
-
-// Field 22 of /proc/PID/stat (proc(5)), behind the name, which may contain anything.
-std::uint64_t start_time(const std::string& directory) {
-    const auto text = file_text(directory + "/stat");
-    const auto name_end = text.rfind(')');
-    if (name_end == text.npos) return 0;
-    std::istringstream words(text.substr(name_end + 1));
-    std::string word;
-    for (int field = 3; field <= 22; ++field) words >> word;
-    return words ? std::strtoull(word.c_str(), nullptr, 10) : 0;
-}
 
 // Empty also where a process does not let itself be read.
 std::string maps_text(const std::string& directory) {
@@ -94,7 +84,7 @@ std::optional<NodeProcesses::Process> NodeProcesses::holder(const ProcessView& v
     for (auto& process : contained()) {
         if (process.inner != view.pid) continue;
         if (may_have_slot(process, files, view.slot)) return process;
-        if (process.readable || start_time(process.directory) != view.start_time) continue;
+        if (process.readable || start_time_of(process.directory) != view.start_time) continue;
         likely = &process;
         ++count;
     }
@@ -105,7 +95,7 @@ void NodeProcesses::name(const std::vector<ProcessView*>& processes, const std::
     std::vector<ProcessView*> strangers;
     for (auto* process : processes) {
         const auto directory = fmt::format("{}/{}", proc_, process->pid);
-        if (start_time(directory) == process->start_time && inner_pid(directory) == 0)
+        if (start_time_of(directory) == process->start_time && inner_pid(directory) == 0)
             process->cgroup = cgroup_path(file_text(directory + "/cgroup"));
         else
             strangers.push_back(process);

@@ -1,24 +1,19 @@
 #include "tools/common/probe.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdio>
 
 #include "policy/write_all.hpp"
-#include "tools/common/ended_children.hpp"
+#include "tools/common/children.hpp"
 
 namespace rdmaquota {
 namespace {
 
 constexpr char end_of_answer = '\0';
 
-[[noreturn]] void child(const std::function<std::string()>& work, int answer, pid_t parent) {
-    ::setpgid(0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(1);
+[[noreturn]] void child(const std::function<std::string()>& work, int answer) {
     ::dup2(answer, STDERR_FILENO);
     ::dup2(answer, STDOUT_FILENO);
     auto text = work();
@@ -46,17 +41,12 @@ Probe::Probe(const std::function<std::string()>& work) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return;
     std::fflush(nullptr);
-    const auto parent = ::getpid();
-    pid_ = ::fork();
-    if (pid_ == 0) child(work, ends[1], parent);
-    if (pid_ > 0) ::setpgid(pid_, pid_);
+    pid_ = start_child([&] { child(work, ends[1]); });
     ::close(ends[1]);
     if (pid_ > 0) answer_ = read_answer(ends[0]);
     ::close(ends[0]);
 }
 
-Probe::~Probe() {
-    end_child(pid_);
-}
+Probe::~Probe() { end_child(pid_); }
 
 }  // namespace rdmaquota

@@ -36,12 +36,6 @@ std::optional<std::string> key_of_instance(std::string_view template_name, std::
     return fmt::format("{}{}{}", name.substr(0, begin), user_element(*user), name.substr(end));
 }
 
-const TenantPolicy* template_with(const Policy& policy, std::string_view tenant) {
-    const auto found = std::find_if(policy.tenants.begin(), policy.tenants.end(),
-                                    [&](const TenantPolicy& other) { return is_instance_of(tenant, other.name); });
-    return found == policy.tenants.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 std::string shown_name(std::string_view key) {

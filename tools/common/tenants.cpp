@@ -76,11 +76,14 @@ bool is_instance_of(std::string_view key, std::string_view template_name) {
            is_instance(key, template_name);
 }
 
-const TenantPolicy* template_of(const Policy& policy, std::string_view key) {
-    if (policy.find(key)) return nullptr;
+const TenantPolicy* template_with(const Policy& policy, std::string_view key) {
     const auto found = std::find_if(policy.tenants.begin(), policy.tenants.end(),
                                     [&](const TenantPolicy& tenant) { return is_instance_of(key, tenant.name); });
     return found == policy.tenants.end() ? nullptr : &*found;
+}
+
+const TenantPolicy* template_of(const Policy& policy, std::string_view key) {
+    return policy.find(key) ? nullptr : template_with(policy, key);
 }
 
 bool is_inner(const Policy& policy, std::string_view key) {

@@ -39,6 +39,9 @@ Result<TenantPlace> find_tenant(const std::string& directory, std::string_view n
 // Whether `key` is one of the tenants that a template stands for.
 bool is_instance_of(std::string_view key, std::string_view template_name);
 
+// The template that has a tenant of this key or name; null where none has.
+const TenantPolicy* template_with(const Policy& policy, std::string_view key);
+
 // The template that a tenant is of; null for one that the policy itself names, and for one of no template.
 const TenantPolicy* template_of(const Policy& policy, std::string_view key);
 

@@ -42,8 +42,7 @@ Result<void> check_free(const Policy& policy, const std::string& name) {
 Result<void> check_names(const TenantPolicy& tenant) {
     const auto check = [](const std::string& name) -> Result<void> {
         const bool group = name.starts_with('@');
-        if (name.empty() || name == "*" || (group ? group_id(name.substr(1)).has_value() : user_id(name).has_value()))
-            return {};
+        if (name.empty() || name == "*" || is_known_name(name)) return {};
         return Error{fmt::format("there is no {} '{}'", group ? "group" : "user", printable(group ? name.substr(1) : name))};
     };
     for (const auto& match : tenant.matches) {

@@ -10,7 +10,7 @@
 
 #include "test/unit/temporary_directory.hpp"
 #include "test/waiting.hpp"
-#include "tools/common/ended_children.hpp"
+#include "tools/common/children.hpp"
 #include "tools/common/maps_reader.hpp"
 
 using namespace rdmaquota;
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Processes as /proc has them. A FIFO keeps whoever opens it waiting until it is killed, as a locked address space does.
+// A directory with files of processes, as /proc. A FIFO blocks the reader until it is killed, as a locked address space does.
 struct FakeProc {
     TemporaryDirectory directory;
 

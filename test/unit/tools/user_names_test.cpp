@@ -6,7 +6,7 @@
 
 using namespace rdmaquota;
 
-TEST_CASE("a user's name is found by a child, and is the number where there is no such user") {
+TEST_CASE("a child finds a user's name; a user without a name is shown as the number") {
     UserNames names;
     CHECK(eventually([&] { return names.of(0) == "root"; }));
     CHECK(names.of(3'999'999'999) == "3999999999");

@@ -152,7 +152,7 @@ void print_bypasses(const Terminal& terminal, const std::vector<BypassView>& vie
 void print_held_limits(const Terminal& terminal, const std::vector<LimitsWriter::Held>& limits, bool shares) {
     const char* title = shares ? "shares of what the tenants above may use" : "limits that are not as configured at present";
     for (const auto& held : limits) {
-        if ((held.reason == Reason::grant) != shares) continue;
+        if (held.is_share() != shares) continue;
         if (const auto* text = std::exchange(title, nullptr)) fmt::print("\n{}\n", text);
         const auto line =
             fmt::format("  {} {} of {}: {} instead of {} since {}; {}", printable(held.device),

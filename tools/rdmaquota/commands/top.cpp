@@ -81,8 +81,7 @@ private:
         std::size_t processes = 0, changed = 0;
         for (const auto& tenant : tenants_) {
             processes += tenant.view.processes.size();
-            changed += static_cast<std::size_t>(
-                std::count_if(tenant.held.begin(), tenant.held.end(), [](const auto& held) { return held.reason != Reason::grant; }));
+            changed += count_changed(tenant.held);
         }
         timespec now{};
         ::clock_gettime(CLOCK_REALTIME, &now);

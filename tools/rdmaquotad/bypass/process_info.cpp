@@ -2,11 +2,11 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <sstream>
 
 #include <fmt/core.h>
 
 #include "tools/common/file_text.hpp"
+#include "tools/common/process_stat.hpp"
 #include "tools/rdmaquotad/kernel/kernel_tables.hpp"
 
 namespace rdmaquota {
@@ -21,15 +21,12 @@ bool has_memory(const std::string& directory) {
 
 }  // namespace
 
-// proc_pid_stat(5): the command stands in brackets and may hold anything; field 22 is the start time.
+// proc_pid_stat(5): the command is in brackets and may contain anything.
 std::optional<ProcessInfo> process_info(std::uint32_t pid) {
     const auto stat = file_text(fmt::format("/proc/{}/stat", pid));
     const auto opening = stat.find('('), closing = stat.rfind(')');
     if (opening == stat.npos || closing == stat.npos) return std::nullopt;
-    std::istringstream rest(stat.substr(closing + 1));
-    std::string word;
-    for (int field = 3; field <= 22; ++field) rest >> word;
-    return ProcessInfo{stat.substr(opening + 1, closing - opening - 1), std::strtoull(word.c_str(), nullptr, 10)};
+    return ProcessInfo{stat.substr(opening + 1, closing - opening - 1), start_time_in(stat)};
 }
 
 std::string proc_directory_with_memory(std::uint32_t pid) {

@@ -18,7 +18,6 @@ std::uint64_t most(const Tenant& tenant, const std::string& device, Resource res
 NodeUsage::NodeUsage(const Node& node, const std::vector<KernelUse>& uses, const Counted& counted) {
     for (const auto& row : resource_table) counted_[index(row.id)] = counted(row.id);
     for (const auto* tenant : node.with_ledger()) add(*tenant);
-    tenants_ = node.with_ledger().size();
     for (const auto& use : uses) {
         auto& sums = devices_[use.device];
         sums.partial |= use.partial;
@@ -27,6 +26,7 @@ NodeUsage::NodeUsage(const Node& node, const std::vector<KernelUse>& uses, const
 }
 
 void NodeUsage::add(const Tenant& tenant) {
+    ++tenants_;
     for (const auto& on : tenant.ledger().figures().devices) {
         auto& sums = devices_[on.device];
         for (const auto& row : resource_table) {

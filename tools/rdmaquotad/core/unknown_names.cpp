@@ -13,10 +13,6 @@ namespace {
 
 constexpr auto patience = std::chrono::milliseconds(100);
 
-bool is_known(const std::string& name) {
-    return name.starts_with('@') ? group_id(name.substr(1)).has_value() : user_id(name).has_value();
-}
-
 std::set<std::string> names_of(const NodePolicy& policy) {
     std::set<std::string> names;
     for (auto& [tenant, name] : policy.unknown_names()) names.insert(std::move(name));
@@ -27,7 +23,7 @@ std::set<std::string> names_of(const NodePolicy& policy) {
 std::string known_among(const std::set<std::string>& names) {
     std::string text;
     for (const auto& name : names)
-        if (is_known(name)) text += name + "\n";
+        if (is_known_name(name)) text += name + "\n";
     return text;
 }
 

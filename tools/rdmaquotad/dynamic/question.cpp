@@ -2,24 +2,19 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "policy/write_all.hpp"
-#include "tools/common/ended_children.hpp"
+#include "tools/common/children.hpp"
 
 namespace rdmaquota {
 namespace {
 
-[[noreturn]] void child(const std::function<std::string()>& work, int answer, pid_t parent) {
-    ::setpgid(0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(1);
+[[noreturn]] void child(const std::function<std::string()>& work, int answer) {
     const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
     ::dup2(nowhere, STDOUT_FILENO);
     ::dup2(nowhere, STDERR_FILENO);
@@ -33,11 +28,8 @@ namespace {
 Question::Question(const std::function<std::string()>& work) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return;
-    const auto parent = ::getpid();
-    pid_ = ::fork();
-    if (pid_ == 0) child(work, ends[1], parent);
+    pid_ = start_child([&] { child(work, ends[1]); });
     ::close(ends[1]);
-    if (pid_ > 0) ::setpgid(pid_, pid_);
     if (pid_ > 0) from_ = ends[0];
     else ::close(ends[0]);
 }

@@ -70,8 +70,7 @@ void add(const Figures& figures, std::vector<DeviceView>& devices) {
 void add_to_sum(Tenant& tenant, TenantMetrics& sum) {
     add(tenant.ledger().figures(), sum.devices);
     sum.processes += tenant.ledger().figures().processes;
-    sum.changed_limits += static_cast<std::size_t>(std::count_if(
-        tenant.held().begin(), tenant.held().end(), [](const auto& held) { return held.reason != Reason::grant; }));
+    sum.changed_limits += count_changed(tenant.held());
 }
 
 std::string resource_name(std::size_t r) { return std::string(resource_table[r].name); }

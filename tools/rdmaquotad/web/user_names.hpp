@@ -18,8 +18,7 @@ class UserNames {
 public:
     static constexpr std::size_t most = 4096;
 
-    // The user's name; the number where there is no such user, and where a child has not found it within 50 ms, which a later call
-    // sees.
+    // The user's name. The number where the user has no name, and until a child has found it: a call waits 50 ms for that at most.
     std::string of(uid_t user);
 
 private:

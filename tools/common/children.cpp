@@ -1,9 +1,11 @@
-#include "tools/common/ended_children.hpp"
+#include "tools/common/children.hpp"
 
 #include <csignal>
 #include <vector>
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 namespace rdmaquota {
 namespace {
@@ -11,6 +13,18 @@ namespace {
 std::vector<pid_t> unended;
 
 }  // namespace
+
+// Both set the group, since either may run first; the parent may have ended before the child asks to be killed with it.
+pid_t start_child(const std::function<void()>& work) {
+    const auto parent = ::getpid();
+    const auto child = ::fork();
+    if (child > 0) ::setpgid(child, child);
+    if (child != 0) return child;
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() == parent) work();
+    ::_exit(1);
+}
 
 void end_child(pid_t child) noexcept {
     if (child < 1) return;
