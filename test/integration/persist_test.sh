@@ -2,22 +2,11 @@
 # Changes of limits that last: `set --persist` and `unset --persist`, live and in the policy file as one transaction. Needs no RDMA.
 #
 #   persist_test.sh BUILD_DIRECTORY
-set -u
+# shellcheck source=test/integration/policy_files.sh
+. "$(dirname "$0")/policy_files.sh"
 
-build=$(realpath "$1")
-here=$(dirname "$(realpath "$0")")
-rdmaquota=$build/tools/rdmaquota/rdmaquota
-# shellcheck source=test/integration/tap.sh
-. "$here/tap.sh"
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-export RDMAQUOTA_DIR=$work/quota XDG_RUNTIME_DIR=$work/runtime LC_ALL=C.UTF-8
-mkdir -m 700 "$XDG_RUNTIME_DIR"
-
-# policy TEXT...: puts a policy in force, the text from standard input
-policy() { { echo 'version = 1'; cat; } > policy.toml; "$rdmaquota" reload policy.toml > /dev/null; }
+# in_force: puts a policy in force, the text from standard input
+in_force() { policy; "$rdmaquota" reload policy.toml > /dev/null; }
 
 # change WORDS...: output and messages of a change that is to be kept in the file
 change() { "$rdmaquota" "$@" --persist --file policy.toml 2>&1; }
@@ -32,7 +21,7 @@ print(found[0] if found else 'none')"
 
 # --- several at once -------------------------------------------------------------------------------------------------
 
-policy <<< $'[tenant.default."*"]\nqp = 1000'
+in_force <<< $'[tenant.default."*"]\nqp = 1000'
 for round in 1 2 3 4 5 6 7 8; do
     for n in 1 2 3 4 5 6 7 8; do change set "d${round}_$n" qp=$((10 * round + n)) > "out.$n" & done
     wait
@@ -48,14 +37,14 @@ is "no temporary file is left" "$(find . -maxdepth 1 -name '.policy.toml.*')" ""
 
 # --- both or neither -------------------------------------------------------------------------------------------------
 
-policy <<< $'[tenant.default."*"]\nqp = 1000'
+in_force <<< $'[tenant.default."*"]\nqp = 1000'
 cp policy.toml before.toml
 rows=$(for n in $(seq 65); do echo "[tenant.default.d$n]"; echo 'qp = 1'; done)
-policy <<< $'[tenant.default."*"]\nqp = 1000\n'"$rows"
+in_force <<< $'[tenant.default."*"]\nqp = 1000\n'"$rows"
 cp policy.toml before.toml
 has "a limit that has no room in force is refused" "$(change set one_more qp=5)" "no room for limits of another device"
 succeeds "and is not in the file" cmp before.toml policy.toml
-policy <<< $'[tenant.default."*"]\nqp = 1000'
+in_force <<< $'[tenant.default."*"]\nqp = 1000'
 mkdir conf.d && printf '[tenant.default.rxe2]\ncq = 9\n' > conf.d/50-more.toml
 has "a limit that the file cannot have is refused" "$(change set rxe2 cq=8)" "cq for 'rxe2' is set here"
 is "and is not in force" "$(limit default rxe2 cq limit)" none
@@ -63,7 +52,7 @@ rm -r conf.d
 
 # --- taking back -----------------------------------------------------------------------------------------------------
 
-policy <<< $'[tenant.default."*"]\nqp = 1000\ncq = 7 # of all\n[tenant.physics."*"]\nqp = { limit = 400, guarantee = 100, soft = 300 }'
+in_force <<< $'[tenant.default."*"]\nqp = 1000\ncq = 7 # of all\n[tenant.physics."*"]\nqp = { limit = 400, guarantee = 100, soft = 300 }'
 change set '*' qp=64 > /dev/null
 "$rdmaquota" set '*' qp=10 > /dev/null
 has "unset returns to what set --persist wrote" "$("$rdmaquota" unset '*' qp)" "qp: 10 -> 64"
@@ -80,7 +69,7 @@ lacks "go with their line" "$(sed -n '/physics/,$p' policy.toml)" "qp"
 
 # --- guarantees ------------------------------------------------------------------------------------------------------
 
-policy <<< $'[tenant.physics."*"]\nqp = { limit = 400, guarantee = 100, soft = 300 }'
+in_force <<< $'[tenant.physics."*"]\nqp = { limit = 400, guarantee = 100, soft = 300 }'
 has "a guarantee above the limit is refused" "$("$rdmaquota" set physics '*' qp=500 --guarantee 2>&1)" "guarantee of 500 qp is above the limit of 400"
 is "and is not in force" "$(limit physics '*' qp guarantee)" 100
 has "a guarantee within the limit" "$(change set physics '*' qp=200 --guarantee)" "guarantee: 100 -> 200"
@@ -94,14 +83,14 @@ is "nor what is in force" "$(limit physics '*' qp limit)" 400
 
 # --- a forgotten device ----------------------------------------------------------------------------------------------
 
-policy <<< $'[node."*"]\nqp = 1000\n[tenant.nlp."*"]\nqp = 100\n[tenant.vision."*"]\nqp = 100'
+in_force <<< $'[node."*"]\nqp = 1000\n[tenant.nlp."*"]\nqp = 100\n[tenant.vision."*"]\nqp = 100'
 has "a tenant in place of the device is refused" "$("$rdmaquota" set nlp qp=4 2>&1)" "did you mean: rdmaquota set nlp '*' qp=4"
 is "and no device has that name" "$("$rdmaquota" show default --limits | grep -c nlp)" 0
 change set nlpp qp=4 > /dev/null
 change unset nlpp qp > /dev/null
 is "a device that nobody names any more goes with unset" "$(for t in default nlp vision; do "$rdmaquota" show $t --limits --json; done | grep -c nlpp)" 0
 change set nlpp qp=4 > /dev/null
-policy <<< $'[tenant.nlp."*"]\nqp = 100'
+in_force <<< $'[tenant.nlp."*"]\nqp = 100'
 "$rdmaquota" reload policy.toml > out
 is "or with a reload" "$(for t in default nlp; do "$rdmaquota" show $t --limits --json; done | grep -c nlpp)" 0
 

@@ -3,22 +3,9 @@
 # what must be root's is left out otherwise.
 #
 #   policy_test.sh BUILD_DIRECTORY
-set -u
+# shellcheck source=test/integration/policy_files.sh
+. "$(dirname "$0")/policy_files.sh"
 
-build=$(realpath "$1")
-here=$(dirname "$(realpath "$0")")
-rdmaquota=$build/tools/rdmaquota/rdmaquota
-# shellcheck source=test/integration/tap.sh
-. "$here/tap.sh"
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-export RDMAQUOTA_DIR=$work/quota XDG_RUNTIME_DIR=$work/runtime LC_ALL=C.UTF-8
-mkdir -m 700 "$XDG_RUNTIME_DIR"
-
-# policy: writes the text from standard input as a policy
-policy() { { echo 'version = 1'; cat; } > policy.toml; }
 reload() { "$rdmaquota" reload policy.toml 2>&1; }
 
 # --- who may write it ------------------------------------------------------------------------------------------------

@@ -5,30 +5,19 @@
 """
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import traceback
 import urllib.request
 
-build = os.path.realpath(sys.argv[1])
-here = os.path.dirname(os.path.realpath(__file__))
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(here))
-from waiting import eventually  # noqa: E402
-
-rdmaquotad = f"{build}/tools/rdmaquotad/rdmaquotad"
-if not os.path.exists(rdmaquotad) or os.geteuid() != 0:
-    print("SKIP: needs root and a build with rdmaquotad; see -Dsidecar", file=sys.stderr)
+if os.geteuid() != 0:
+    print("SKIP: needs root, to be other users", file=sys.stderr)
     sys.exit(77)
 
-work = tempfile.mkdtemp()
-os.chmod(work, 0o755)
-os.chdir(work)
-environment = dict(os.environ, RDMAQUOTA_DIR=f"{work}/quota", LC_ALL="C.UTF-8", TZ="UTC")
-counts = {True: 0, False: 0}
+sys.dont_write_bytecode = True
+from service_scene import check, control, directory, environment, eventually, finish, rdmaquota, rdmaquotad  # noqa: E402
+
 port = random.randrange(30000, 32000)
 
 # Of as many connections as are asked for, says how many the other side has not closed whenever it is asked.
@@ -58,14 +47,6 @@ UNIX_HOLDER = """if True:
     print("ready", flush=True)
     sys.stdin.read()
 """
-
-
-def check(name, condition, seen=""):
-    counts[bool(condition)] += 1
-    print(("ok - " if condition else "not ok - ") + name)
-    if not condition:
-        for line in str(seen).splitlines():
-            print(f"    # {line}")
 
 
 def scrape():
@@ -131,12 +112,12 @@ ASK = """if True:
 
 def is_answered(user):
     """Whether a connection of this user to the control socket gets an answer."""
-    client = as_user(user, "/usr/bin/python3", "-c", ASK, f"{work}/quota/control.sock")
+    client = as_user(user, "/usr/bin/python3", "-c", ASK, control)
     return '"error"' not in client.communicate(timeout=300)[0]
 
 
 def control_socket_of_one_user():
-    sockets = [f"{work}/quota/control.sock"] + [f"{work}/quota/tenants/t{i}/here/control.sock" for i in range(2)]
+    sockets = [control] + [f"{directory}/tenants/t{i}/here/control.sock" for i in range(2)]
     check("a tenant has a socket of its own", eventually(lambda: all(os.path.exists(path) for path in sockets)))
     holder = as_user(65534, "/usr/bin/python3", "-c", UNIX_HOLDER, "600", *sockets, stdin=subprocess.PIPE)
     holder.stdout.readline()
@@ -151,7 +132,7 @@ def control_socket_of_one_user():
 with open("policy.toml", "w") as file:
     file.write(f'version = 1\n[sidecar]\nmetrics_port = {port}\n[tenant.default."*"]\nqp = 1000\n'
                + "".join(f'[tenant.t{i}]\nmatch = [{{ user = {65534 - i} }}]\n[tenant.t{i}."*"]\nqp = 1\n' for i in range(2)))
-subprocess.run([f"{build}/tools/rdmaquota/rdmaquota", "reload", "policy.toml"], check=True, stdout=subprocess.DEVNULL,
+subprocess.run([rdmaquota, "reload", "policy.toml"], check=True, stdout=subprocess.DEVNULL,
                env=environment)
 log = open("log", "wb")
 daemon = subprocess.Popen([rdmaquotad, "--policy", "policy.toml"], stderr=log, env=environment)
@@ -166,6 +147,4 @@ except Exception as error:
 finally:
     if daemon.poll() is None:
         daemon.kill()
-    shutil.rmtree(work, ignore_errors=True)
-print(f"{counts[True]} passed, {counts[False]} failed")
-sys.exit(0 if counts[False] == 0 else 1)
+finish()

@@ -23,35 +23,12 @@ import traceback
 import urllib.error
 import urllib.request
 
-build = os.path.realpath(sys.argv[1])
-here = os.path.dirname(os.path.realpath(__file__))
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(here))
-from waiting import eventually  # noqa: E402
+from service_scene import (  # noqa: E402
+    build, check, control, directory, environment, eventually, finish, here, rdmaquota, rdmaquotad, work)
 
-rdmaquota = f"{build}/tools/rdmaquota/rdmaquota"
-rdmaquotad = f"{build}/tools/rdmaquotad/rdmaquotad"
 ledger_user = f"{build}/test/integration/ledger_user"
-if not os.path.exists(rdmaquotad):
-    print("SKIP: this build has no rdmaquotad; see -Dsidecar", file=sys.stderr)
-    sys.exit(77)
-
-work = tempfile.mkdtemp()
-os.chmod(work, 0o755)
-os.chdir(work)
-directory = f"{work}/quota"
-control = f"{directory}/control.sock"
-environment = dict(os.environ, RDMAQUOTA_DIR=directory, LC_ALL="C.UTF-8", TZ="UTC")
-counts = {True: 0, False: 0}
 port = random.randrange(20000, 30000)
-
-
-def check(name, condition, seen=""):
-    counts[bool(condition)] += 1
-    print(("ok - " if condition else "not ok - ") + name)
-    if not condition:
-        for line in str(seen).splitlines():
-            print(f"    # {line}")
 
 
 def run(*command):
@@ -1078,6 +1055,4 @@ for part in (starting, lock, silent, requests, permissions, changing, subscribin
     attempt(part)
 if "daemon" in globals() and daemon.process.poll() is None:
     daemon.process.kill()
-shutil.rmtree(work, ignore_errors=True)
-print(f"{counts[True]} passed, {counts[False]} failed")
-sys.exit(0 if counts[False] == 0 else 1)
+finish()
