@@ -34,11 +34,8 @@ bool set_lock(int fd, struct flock request) noexcept {
 
 }  // namespace
 
-Result<LockFile> LockFile::open(const std::string& path) { return open(path, O_RDWR); }
-Result<LockFile> LockFile::open_to_test(const std::string& path) { return open(path, O_RDONLY); }
-
-Result<LockFile> LockFile::open(const std::string& path, int access) {
-    const int fd = ::open(path.c_str(), access | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+Result<LockFile> LockFile::open(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return Error{fmt::format("cannot open {}: {}", path, std::strerror(errno))};
     return LockFile(fd);
 }

@@ -25,8 +25,6 @@ namespace rdmaquota {
 class LockFile {
 public:
     static Result<LockFile> open(const std::string& path);
-    // To ask for holders only. Closing it tells nobody anything (shm/death_watch.hpp).
-    static Result<LockFile> open_to_test(const std::string& path);
 
     LockFile(LockFile&& other) noexcept;
     LockFile& operator=(LockFile&& other) noexcept;
@@ -51,7 +49,6 @@ public:
     static void let_go(void* hold) noexcept;
 
 private:
-    static Result<LockFile> open(const std::string& path, int access);
     explicit LockFile(int fd) noexcept : fd_(fd) {}
     int fd_ = -1;
 };

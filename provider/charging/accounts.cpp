@@ -106,13 +106,6 @@ Accounts join_accounts() {
     return accounts;
 }
 
-void end_idle_watches() noexcept {
-    auto& shared = state();
-    const std::lock_guard lock(shared.mutex);
-    if (shared.process != this_process()) return;
-    for (const auto& entry : shared.open) entry.account->ledger().end_idle_watch();
-}
-
 void leave_accounts(const Accounts& accounts) noexcept {
     auto& shared = state();
     std::unique_lock lock(shared.mutex);

@@ -28,9 +28,6 @@ struct Accounts {
 Accounts join_accounts();
 void leave_accounts(const Accounts& accounts) noexcept;
 
-// Gives back what a process needs only while it is denied (Ledger::end_idle_watch).
-void end_idle_watches() noexcept;
-
 // Taken around fork, so that a child never finds it locked by a thread that it does not have
 // (provider/adoption/adopt.cpp).
 std::mutex& accounts_mutex() noexcept;

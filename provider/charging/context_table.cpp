@@ -185,14 +185,12 @@ void Context::end(std::unique_ptr<Context> context) noexcept {
         return;
     }
     context.reset();
-    end_idle_watches();
     ++ended;
 }
 
 void Context::end_closed() noexcept {
     const int saved = errno;
     const std::lock_guard alone(ending_mutex);
-    end_idle_watches();
     std::unique_lock lock(table_mutex);
     find_entry([](const Chunk::Entry& entry) {
         auto* record = entry.record.load();

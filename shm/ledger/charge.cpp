@@ -129,7 +129,6 @@ bool Ledger::retry(std::uint32_t slot, std::uint32_t device, const Amounts& amou
 std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, const Amounts& amounts,
                                     const Limits* limits, Denial denial) noexcept {
     const auto start = now_ns();
-    if (denial.scope == Scope::tenant) deaths_.count_denial(slots_used());
     for (;;) {
         denial.proved =
             denial.scope == Scope::process ? own_usage_proves(slot, device, denial) : proves(device, denial);
@@ -145,7 +144,7 @@ std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, co
 bool Ledger::proves(std::uint32_t device, Denial& denial) noexcept {
     const std::unique_ptr<Snapshot> snapshot(new (std::nothrow) Snapshot);  // 2 KiB, and the host program's stack may have 16
     if (!snapshot) return false;
-    if (!observe_among_others(denial.resource, *snapshot)) return reap_suspects(), false;
+    if (!observe_among_others(denial.resource, *snapshot)) return reap(), false;
     denial.used = usage_behind(device, denial, *snapshot);
     return exceeds(denial.used, denial.requested, denial.limit) && all_alive(*snapshot);
 }

@@ -3,6 +3,7 @@
 #include "shm/ledger/ledger.hpp"
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -18,7 +19,6 @@
 
 #include "shm/atomic.hpp"
 #include "shm/lock_file.hpp"
-#include "shm/number.hpp"
 #include "shm/open_inside.hpp"
 #include "shm/paths.hpp"
 #include "shm/ledger/ledger_file.hpp"
@@ -284,7 +284,7 @@ Identity identity_of_self() {
     if (opening == text.npos || at == text.npos) return identity;
     identity.comm = text.substr(opening + 1, at - opening - 1);
     for (int field = 3; field <= 22 && at != text.npos; ++field) at = text.find(' ', at + 1);
-    if (at != text.npos) identity.start_time = number_in(std::string_view(text).substr(at)).value_or(0);
+    if (at != text.npos) std::from_chars(text.data() + at + 1, text.data() + text.size(), identity.start_time);
     return identity;
 }
 

@@ -5,8 +5,7 @@
 //   I1  The sum of live usage never exceeds an enforced limit.
 //   I2  After any kill, usage returns to the truth with no restart and no administrator.
 //   I3  A stopped process blocks nobody.
-//   I4  Nobody is denied while a quiescent view has room. (Where the kernel tells of deaths, shm/death_watch.hpp, a dead
-//       process may pass for a living one for two seconds, if the kernel paused in ending it for more than half a second.)
+//   I4  Nobody is denied while a quiescent view has room.
 //   I5  No bytes written into the segment can crash or hang another process.
 //
 // How they are kept:
@@ -41,7 +40,6 @@
 #include <vector>
 
 #include "policy/result.hpp"
-#include "shm/death_watch.hpp"
 #include "shm/ledger/access.hpp"
 #include "shm/ledger/layout.hpp"
 #include "shm/mapping.hpp"
@@ -262,10 +260,6 @@ public:
     void count_cq_event(const Owner& owner, std::uint32_t device) noexcept;
     void count_qp_change(const Owner& owner, std::uint32_t device, unsigned state, bool failed) noexcept;
 
-    // Gives back the inotify instance of a process that is no longer denied (shm/death_watch.hpp). Call it now and then,
-    // where time does not matter.
-    void end_idle_watch() noexcept { deaths_.end_if_idle(); }
-
     // Uncharges what dead owners held. Returns how many slots were freed.
     unsigned reap() noexcept;
 
@@ -359,10 +353,9 @@ private:
     void add_up(std::uint32_t device, Resource, Snapshot&) const noexcept;
     bool correct(std::uint32_t device, Resource, const Snapshot&) noexcept;
     std::uint64_t live_in(std::uint32_t group) const noexcept;
-    std::optional<std::uint64_t> find_dead(std::uint32_t group, std::uint64_t slots) const noexcept;
-    unsigned reap_dead(std::uint32_t group, std::uint64_t slots) noexcept;
+    std::uint64_t find_dead(const LockFile&, std::uint32_t group, std::uint64_t slots) const noexcept;
+    unsigned reap_slots(const LockFile&, std::uint32_t group, std::uint64_t slots) noexcept;
     unsigned reap_group(std::uint32_t group) noexcept;
-    void reap_suspects() noexcept;
     bool all_alive(const Snapshot&) noexcept;
     bool reap_slot(const LockFile&, std::uint32_t slot, bool report) noexcept;
     void report_death(std::uint32_t slot) noexcept;
@@ -372,7 +365,6 @@ private:
     std::string path_;
     Mapping mapping_;
     LedgerData* data_ = nullptr;  // in the mapping
-    DeathWatch deaths_;
 };
 
 }  // namespace rdmaquota

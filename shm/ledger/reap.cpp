@@ -42,66 +42,47 @@ std::uint64_t Ledger::live_in(std::uint32_t group) const noexcept {
     return live;
 }
 
-// Those of `slots` in this lock file that no living process owns; nothing when the file cannot be opened.
-std::optional<std::uint64_t> Ledger::find_dead(std::uint32_t group, std::uint64_t slots) const noexcept {
-    if (slots == 0) return 0;
-    const auto first = group * owners_per_lock_file;
-    const auto file = LockFile::open_to_test(lock_path(path_, first));
-    if (!file) return std::nullopt;
+// Those of `slots` in this lock file that no living process owns.
+std::uint64_t Ledger::find_dead(const LockFile& file, std::uint32_t group, std::uint64_t slots) const noexcept {
     auto dead = slots;
     for (auto left = slots; left != 0; left &= left - 1) {
-        const auto slot = first + static_cast<std::uint32_t>(std::countr_zero(left));
-        if (file->holder(slot) == LockFile::Holder::owner && load(data_->states[slot]) == SlotState::live)
+        const auto slot = group * owners_per_lock_file + static_cast<std::uint32_t>(std::countr_zero(left));
+        if (file.holder(slot) == LockFile::Holder::owner && load(data_->states[slot]) == SlotState::live)
             dead &= ~(left & -left);
     }
     return dead;
 }
 
-// Opens the lock file for writing, which tells all who watch for deaths.
-unsigned Ledger::reap_dead(std::uint32_t group, std::uint64_t slots) noexcept {
-    if (slots == 0) return 0;
-    const auto first = group * owners_per_lock_file;
-    const auto file = LockFile::open(lock_path(path_, first));
+unsigned Ledger::reap_slots(const LockFile& file, std::uint32_t group, std::uint64_t slots) noexcept {
     unsigned freed = 0;
-    for (auto left = slots; file && left != 0; left &= left - 1)
-        freed += reap_slot(*file, first + static_cast<std::uint32_t>(std::countr_zero(left)), true);
+    for (auto left = slots; left != 0; left &= left - 1)
+        freed += reap_slot(file, group * owners_per_lock_file + static_cast<std::uint32_t>(std::countr_zero(left)), true);
     return freed;
 }
 
 unsigned Ledger::reap_group(std::uint32_t group) noexcept {
-    return reap_dead(group, find_dead(group, live_in(group)).value_or(0));
+    const auto live = live_in(group);
+    if (live == 0) return 0;
+    const auto file = LockFile::open(lock_path(path_, group * owners_per_lock_file));
+    return file ? reap_slots(*file, group, find_dead(*file, group, live)) : 0;
 }
 
-// Those who may have ended by now.
-void Ledger::reap_suspects() noexcept {
-    if (!in_place()) return;
-    const auto suspects = deaths_.suspects(path_);
-    for (auto left = suspects.files; left != 0; left &= left - 1)
-        reap_group(static_cast<std::uint32_t>(std::countr_zero(left)));
-}
-
-// Whether every process whose usage the snapshot counts was alive at that moment: its lock is held, or it was seen alive
-// before and the kernel has told of no end since. A lock that is held now was held then, unless the slot was reaped and
-// claimed in between, which raises `claims`. False also when a lock file cannot be opened. Reaps the dead that it finds.
-//
-// A watch must know of all owners of a suspect file; without one, those that the snapshot counts matter.
+// Whether every process whose usage the snapshot counts was alive at that moment: its lock is held. A lock that is held
+// now was held then, unless the slot was reaped and claimed in between, which raises `claims`. False also when a lock file
+// cannot be opened. Reaps the dead that it finds.
 bool Ledger::all_alive(const Snapshot& snapshot) noexcept {
     if (!in_place()) return false;
-    const auto suspects = deaths_.suspects(path_);
-    std::uint64_t with_dead = 0;
-    bool holders_alive = true;
-    for (auto left = suspects.files; left != 0; left &= left - 1) {
-        const auto group = static_cast<std::uint32_t>(std::countr_zero(left));
+    bool alive = true;
+    for (std::uint32_t group = 0; group * owners_per_lock_file < slots_used(); ++group) {
         const auto holders = snapshot.holders[group];
-        const auto dead = find_dead(group, suspects.watched() ? holders | live_in(group) : holders);
-        if (dead == std::uint64_t{0}) continue;
-        with_dead |= left & -left;
-        holders_alive = holders_alive && dead && (*dead & holders) == 0;
-        if (dead) reap_dead(group, *dead);
+        if (holders == 0) continue;
+        const auto file = LockFile::open(lock_path(path_, group * owners_per_lock_file));
+        const auto dead = file ? find_dead(*file, group, holders) : holders;
+        if (dead == 0) continue;
+        alive = false;
+        if (file) reap_slots(*file, group, dead);
     }
-    if (!holders_alive || load(data_->header.claims) != snapshot.claims) return false;
-    deaths_.seen_alive(suspects, with_dead);
-    return true;
+    return alive && load(data_->header.claims) == snapshot.claims;
 }
 
 // Empties a slot that no living process owns; with `report`, records an event. False when another process holds its

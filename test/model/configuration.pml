@@ -50,8 +50,6 @@
 // FORK: process 1 is a forked child of process 0 and shares its slot.
 // PAUSE: provers ask newcomers to hold back.
 // LEAKED: an earlier death has left one gate too high.
-// WATCH: a prover looks only at owners whose end the kernel told of (shm/death_watch.hpp) since it saw them alive. The
-// kernel tells a moment before it ends their locks.
 // LIVENESS: with the claim that everyone ends.
 // NO_JUDGE: without I2, which finds faults in I1 and I4 sooner.
 
@@ -69,12 +67,6 @@
 #define FORKED 1
 #else
 #define FORKED 0
-#endif
-
-#ifdef WATCH
-#define WATCHES 1
-#else
-#define WATCHES 0
 #endif
 
 #define BIT(n) (1 << (n))
@@ -128,9 +120,9 @@ mtype = {
     look_pause, hold_back, begin, raise_gate, raise_slot, lower_slot, lower_gate, end,
     own_ops, own_used, own_ops_again,
     count_devices, count_slots, count_claims, first_look, look_live, look_used, read_gates, second_look,
-    recount_slots, recount_devices, count_again, pause, go_ahead, correct, alive_told, alive_lock, alive_state, alive_claims,
+    recount_slots, recount_devices, count_again, pause, go_ahead, correct, alive_lock, alive_state, alive_claims,
     reap_look, reap_lock, reap_check, empty_begin, empty_load, empty_read, empty_end, empty_free, reap_unlock,
-    choose, let_go, ending, dead, stopped, finished
+    choose, let_go, dead, stopped, finished
 };
 
 // Where an operation begins.

@@ -15,12 +15,6 @@ byte asked;  // header.pause: 1 + the process that proves
 byte lock[S];
 #define REAPER 128
 
-// The kernel: the slots, a bit each, of which a prover was told an end since it saw them alive, all of them at first; those
-// that it looks at now; and those of them of which it was told so long ago that their locks are gone (`settled`), and was
-// not told again meanwhile.
-byte told[P + 1], looked_at[P + 1], settled[P + 1];
-byte unlocking;  // slots whose end was told while their locks are there still
-
 // What only the model knows. The judge is process P.
 byte slot_of[P + 1];
 byte owners[S];          // living processes that own the slot

@@ -29,8 +29,7 @@
 //
 // Not modelled: weak memory (the code's operations are sequentially consistent), hostile bytes (I5),
 // peaks, events and identities (for people), lock files that cannot be opened, threads (but as FORK)
-// and time: `proof_wait_ns` is PROOF_ROUNDS looks. A death drops lock and verbs objects in one step, which
-// with WATCH is told in a step before. The
+// and time: `proof_wait_ns` is PROOF_ROUNDS looks. A death drops lock and verbs objects in one step. The
 // tag of a gate has 3 bits, which no configuration wraps; that a tag can wrap, MUTANT_SHORT_TAG shows:
 // the code's, of 12 bits, after 4,096 corrections of one gate while one prover is stopped between its
 // view and its correction. All amounts are 1.
@@ -89,9 +88,6 @@ init {
             owners[slot_of[h_p]]++;
             lock[slot_of[h_p]] = lock[slot_of[h_p]] | BIT(h_p);
             slots_used = S;
-#endif
-#if WATCHES
-            told[h_p] = BIT(S) - 1;
 #endif
             run process(h_p);
             h_p++

@@ -37,10 +37,6 @@ inline forget_snapshot() {
         h_d++
     :: else -> break
     od;
-#ifdef WATCH
-    looked_at[id] = 0;
-    settled[id] = 0;
-#endif
     devices = 0;
     slots = 0;
     lives = 0;
@@ -85,36 +81,7 @@ inline leave_slot() {
         h_p++
     :: else -> break
     od;
-#ifdef WATCH
-    unlocking = unlocking & ~BIT(h_s);
-#endif
     has_slot = false
-}
-
-// Whether the process's end is the slot's, which the kernel tells.
-#define IS_LAST (WATCHES && has_slot && owners[slot_of[id]] == 1)
-#define IS_TOLD ((unlocking & BIT(slot_of[id])) != 0)
-
-inline tell_end() {
-    h_s = slot_of[id];
-    unlocking = unlocking | BIT(h_s);
-    h_p = 0;
-    do
-    :: h_p < P ->
-        told[h_p] = told[h_p] | BIT(h_s);
-        settled[h_p] = settled[h_p] & ~BIT(h_s);
-        h_p++
-    :: else -> break
-    od;
-    h_s = 0;
-    h_p = 0
-}
-
-inline begin_end() {
-    if
-    :: IS_LAST -> tell_end(); pc = ending
-    :: else -> end_process()
-    fi
 }
 
 inline end_process() {
@@ -244,9 +211,6 @@ inline prove() {
 #endif
 #ifndef MUTANT_WAIT_FOR_QUIET
     round++;
-#endif
-#ifdef MUTANT_TOLD_TOO_EARLY
-    look_at_told();
 #endif
     if
     :: IS_OWN(denied) -> pc = own_ops
@@ -381,15 +345,6 @@ inline correct_from() {
     fi
 }
 
-inline look_at_told() {
-    looked_at[id] = told[id];
-#ifdef MUTANT_NOT_SETTLED
-    settled[id] = told[id]
-#else
-    settled[id] = told[id] & ~unlocking
-#endif
-}
-
 inline prove_by_view() {
     if
     :: EXCEEDS(sum, LIMIT_OF(denied, k)) ->
@@ -398,7 +353,7 @@ inline prove_by_view() {
 #else
         sum = 0;
         n = 0;
-        if :: WATCHES -> pc = alive_told :: else -> alive_from() fi
+        alive_from()
 #endif
     :: else -> prove_again()
     fi
@@ -407,26 +362,14 @@ inline prove_by_view() {
 // Looks whether slot n and those after it that the view counts are alive.
 inline alive_from() {
     do
-    :: n < S && ((holders & BIT(n)) == 0 || MINE(n) || (WATCHES && (looked_at[id] & BIT(n)) == 0)) -> n++
+    :: n < S && ((holders & BIT(n)) == 0 || MINE(n)) -> n++
     :: else -> break
     od;
     if
     :: n < S -> pc = alive_lock
     :: n >= S && CLAIMS -> n = 0; pc = alive_claims
-    :: else -> all_alive()
+    :: else -> proved()
     fi
-}
-
-// Those that were not looked at are suspect as before.
-inline all_alive() {
-#ifdef WATCH
-#ifdef MUTANT_SEEN_FOR_EVER
-    told[id] = 0;
-#else
-    told[id] = told[id] & ~(settled[id] & holders);
-#endif
-#endif
-    proved()
 }
 
 inline judge_view() {
@@ -443,9 +386,6 @@ inline judge_view() {
 
 // ---- reap and claim
 
-// A prover that watches reaps those whose end it was told.
-#define IS_NOT_TOLD(slot) (WATCHES && doing == PROVE && (told[id] & BIT(slot)) == 0)
-
 inline reap() {
     t = 0;
     freed = 0;
@@ -455,7 +395,7 @@ inline reap() {
 // Looks at slot t and those after it, then goes on with what the reaping was for.
 inline reap_from() {
     do
-    :: t < S && ((has_slot && t == slot_of[id]) || IS_NOT_TOLD(t)) -> t++
+    :: t < S && has_slot && t == slot_of[id] -> t++
     :: else -> break
     od;
     if

@@ -129,10 +129,6 @@ holds "I1, I2, I4: a forked child shares the slot, limit per process" \
     "-DFORK -DS=2 -DLIMIT_PROCESS=1" tcc
 holds "I1, I2, I4: a forked child shares the slot, limit per process over two devices" \
     "-DFORK -DS=2 -DD=2 -DLIMIT_PROCESS_TOTAL=1 -DPROVERS=2" tcc
-holds "I1, I2, I4: provers look at those whose end they were told, one killed" \
-    "-DWATCH -DLIMIT_TENANT=1 -DPROVERS=2 -DPROOF_ROUNDS=2"
-holds "I1, I2, I4: the same where slots are claimed, and claimed again" "-DWATCH -DCLAIM -DS=2 -DLIMIT_TENANT=1 -DPROVERS=1"
-holds "I1, I2, I4: the same with a forked child" "-DWATCH -DFORK -DS=2 -DLIMIT_TENANT=1 -DPROVERS=2" tcc
 holds "I1 to I4: one stopped for ever and one killed, the others end" \
     "-DLIVENESS -DSTOPS=1 -DLIMIT_TENANT=1 -DPROVERS=1"
 holds "I1 to I4: the same with a forked child" "-DLIVENESS -DSTOPS=1 -DFORK -DS=2 -DLIMIT_TENANT=1 -DPROVERS=2"
@@ -167,9 +163,6 @@ fails MUTANT_NO_TAG "I1" "-DLIMIT_TENANT=1 -DPROVERS=2 -DLEAKED -DNO_JUDGE -DKIL
 fails MUTANT_NO_CORRECT "I2" "$race"
 fails MUTANT_DENY_UNPROVED "I4" "$race"
 fails MUTANT_DEAD_COUNTED "I4" "$race"
-fails MUTANT_TOLD_TOO_EARLY "I4" "-DWATCH -DOBJECTS=2 $race"
-fails MUTANT_NOT_SETTLED "I4" "-DWATCH -DOBJECTS=2 $race"
-fails MUTANT_SEEN_FOR_EVER "I4" "-DWATCH -DOBJECTS=2 $race"
 fails MUTANT_ONE_BYTE "I4" "$race"
 claim="-DCLAIM -DS=2 -DLIMIT_TENANT=1 -DPROVERS=2 -DKILLS=0"
 fails MUTANT_CLAIM_UNCHECKED "I2" "$claim"

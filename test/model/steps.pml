@@ -173,21 +173,16 @@ inline steps() {
         sum = sum + snapshot_used[i];
         i++;
         correct_from() }
-#ifdef MUTANT_TOLD_TOO_EARLY
-    LOOK(alive_told) alive_from() }
-#else
-    LOOK(alive_told) look_at_told(); alive_from() }
-#endif
     LOOK(alive_lock && !IS_OWNERS(lock[n])) not_proved() }
     LOOK(alive_lock && IS_OWNERS(lock[n]))
         if :: CLAIMS -> pc = alive_state :: else -> n++; alive_from() fi }
     LOOK(alive_state)
         if :: live[n] -> n++; alive_from() :: else -> not_proved() fi }
 #ifdef MUTANT_CLAIMS_UNCOUNTED
-    LOOK(alive_claims) all_alive() }
+    LOOK(alive_claims) proved() }
 #else
     LOOK(alive_claims)
-        if :: claims == claims_seen -> all_alive() :: else -> not_proved() fi }
+        if :: claims == claims_seen -> proved() :: else -> not_proved() fi }
 #endif
 
     // ---- ledger_reap.cpp: reap, empty_slot
@@ -224,27 +219,25 @@ inline steps() {
     MEANWHILE(choose) doing = UNCHARGE; amount = held[id]; held[id] = 0; THEN(BEGIN)
     MEANWHILE(choose && R > 1 && held[id] == BIT(R) - 1) doing = UNCHARGE; amount = 1; held[id] = held[id] & ~1; THEN(BEGIN)
     MEANWHILE(choose) THEN(finished)  // it lives on
-    MEANWHILE(choose) begin_end() } // it exits, as programs do, without closing anything
+    MEANWHILE(choose) end_process() } // it exits, as programs do, without closing anything
 #ifdef MUTANT_RETIRE_UNDER_CHILD
     MEANWHILE(choose) doing = RETIRE; t = slot_of[id]; THEN(empty_begin)
     AT(let_go) lock[t] = lock[t] & ~BIT(id); leave_slot(); t = 0; THEN(finished)
 #else
     // ledger.cpp: retire. The slot stays when a forked child still has the lock.
     MEANWHILE(choose) doing = RETIRE; t = slot_of[id]; THEN(let_go)
-    AT(let_go && !(IS_LAST && !IS_TOLD)) lock[t] = lock[t] & ~BIT(id); leave_slot(); THEN(reap_lock)
-    MEANWHILE(let_go && IS_LAST && !IS_TOLD) tell_end() }
+    AT(let_go) lock[t] = lock[t] & ~BIT(id); leave_slot(); THEN(reap_lock)
 #endif
 
     // ---- death, stop, the end
-    :: d_step { id < P && kills < KILLS && pc != born && pc != choose && pc != ending && pc != dead && pc != finished ->
+    :: d_step { id < P && kills < KILLS && pc != born && pc != choose && pc != dead && pc != finished ->
                 printf("process %d is killed before %e\n", id, pc);
                 kills++;
-                begin_end() }
-    MEANWHILE(ending) end_process() }
+                end_process() }
     MEANWHILE(dead && births < BIRTHS) births++; THEN(born)
     MEANWHILE(dead) THEN(finished)
 #if STOPS
-    :: d_step { id < P && stops < STOPS && pc != ending && pc != dead && pc != finished ->
+    :: d_step { id < P && stops < STOPS && pc != dead && pc != finished ->
                 printf("process %d stops for ever before %e\n", id, pc);
                 stops++;
                 resting++;

@@ -21,7 +21,7 @@ done
 
 tested=("${shm_sources[@]}" "${policy_sources[@]}" "${policy_file_sources[@]}" provider/charging/receipts.cpp)
 tests=(policy/{environment,limit,policy_file,subject_text} provider/receipts
-    shm/{death_watch,layout,ledger,ledger_process,node_policy,limits_segment,limits_writer})
+    shm/{layout,ledger,ledger_process,node_policy,limits_segment,limits_writer})
 
 # build DIRECTORY FLAGS...: what is under test with these flags; Catch2 and the tests themselves as fast as they compile
 build() {

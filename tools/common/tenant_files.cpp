@@ -211,7 +211,7 @@ namespace {
 // What tells whether somebody uses a ledger that cannot be read. True also where that cannot be found out.
 bool has_locks(const std::string& path) {
     for (std::uint32_t first = 0; first < owner_slots; first += owners_per_lock_file) {
-        const auto file = LockFile::open_to_test(lock_path(path, first));
+        const auto file = LockFile::open(lock_path(path, first));
         if (!file && ::access(lock_path(path, first).c_str(), F_OK) == 0) return true;
         for (std::uint32_t slot = first; file && slot < first + owners_per_lock_file; ++slot)
             if (file->holder(slot) != LockFile::Holder::nobody) return true;

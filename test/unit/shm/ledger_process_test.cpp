@@ -74,6 +74,22 @@ TEST_CASE_METHOD(LedgerFixture, "usage of a killed process is back at the next c
     CHECK(ledger.owners().size() == 1);
 }
 
+TEST_CASE_METHOD(LedgerFixture, "one that is dead in the last of all slots keeps no denial from being proved") {
+    auto ledger = open();
+    const auto owner = claim(ledger);
+    const auto device = *ledger.device_index("rxe0");
+    const auto limit = tenant_limit(1);
+    REQUIRE_FALSE(ledger.charge(owner, device, qps(1), &limit));
+    ledger.data().header.slots_used = owner_slots;
+    for (int i = 0; i < 10; ++i) {
+        ledger.data().states[owner_slots - 1] = SlotState::live;
+        const auto denial = ledger.charge(owner, device, qps(1), &limit);
+        REQUIRE(denial);
+        CHECK(denial->proved);
+    }
+    CHECK(ledger.owners().size() == 1);
+}
+
 TEST_CASE_METHOD(LedgerFixture, "a stopped process keeps its usage and blocks nobody") {
     auto ledger = open();
     const auto owner = claim(ledger);
