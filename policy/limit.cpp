@@ -102,24 +102,28 @@ Result<Setting> parse_setting(std::string_view text) {
     return Setting{*resource, limit.value()};
 }
 
+// In whole numbers, since formatting a floating-point number takes 2 KiB of stack, which a denied program may not have.
 std::string format_amount(Resource resource, std::uint64_t amount) {
     if (amount == unlimited) return "max";
-    if (info(resource).unit == Unit::count || amount < kibi) return fmt::format("{}", amount);
-    static constexpr std::array<std::string_view, 4> units{"KiB", "MiB", "GiB", "TiB"};
-    double scaled = static_cast<double>(amount);
+    if (info(resource).unit == Unit::count || amount < kibi) return std::to_string(amount);
+    static constexpr std::array units{"KiB", "MiB", "GiB", "TiB"};
     std::size_t unit = 0;
-    for (scaled /= kibi; scaled >= kibi && unit + 1 < units.size(); scaled /= kibi) ++unit;
-    const bool whole = scaled == static_cast<double>(static_cast<std::uint64_t>(scaled));
-    return whole ? fmt::format("{:.0f} {}", scaled, units[unit]) : fmt::format("{:.1f} {}", scaled, units[unit]);
+    while (unit + 1 < units.size() && amount >> 10 * (unit + 2) != 0) ++unit;
+    const auto shift = 10 * (unit + 1);
+    const auto rest = amount & ((std::uint64_t{1} << shift) - 1);
+    const auto half = std::uint64_t{1} << (shift - 1);
+    const auto tenths = (amount >> shift) * 10 + (rest * 10 + half) / (2 * half);
+    const auto decimal = rest == 0 ? std::string() : "." + std::to_string(tenths % 10);
+    return std::to_string(tenths / 10) + decimal + " " + units[unit];
 }
 
 std::string format_limit(Resource resource, std::uint64_t limit) {
     if (limit == unlimited) return "max";
     if (info(resource).unit == Unit::bytes && limit != 0)
-        for (const auto suffix : {"Ti", "Gi", "Mi", "Ki"})
+        for (const auto* suffix : {"Ti", "Gi", "Mi", "Ki"})
             if (const auto factor = *factor_of(suffix); limit % factor == 0)
-                return fmt::format("{}{}B", limit / factor, suffix);
-    return fmt::format("{}", limit);
+                return std::to_string(limit / factor) + suffix + "B";
+    return std::to_string(limit);
 }
 
 std::string resource_names() {

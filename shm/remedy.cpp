@@ -7,15 +7,16 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <fmt/core.h>
-
 #include "policy/tenant.hpp"
+#include "policy/text.hpp"
 #include "shm/atomic.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/share_bound.hpp"
 
 namespace rdmaquota {
 namespace {
+
+// Functions that format are not inlined, so that their frames do not add up: a denied program's stack may be small.
 
 bool of_process(const Denial& denial) noexcept { return denial.scope == Scope::process; }
 
@@ -26,12 +27,12 @@ std::string_view row_of(std::string_view device, const Denial& denial) noexcept 
 std::uint64_t needed(const Denial& denial) noexcept { return std::min(denial.used + denial.requested, max_amount); }
 
 std::string command(const Circumstances& found, std::string_view what) {
-    return found.directory == system_directory ? fmt::format("rdmaquota {}", what)
-                                               : fmt::format("rdmaquota --dir {} {}", found.directory, what);
+    return found.directory == system_directory ? text("rdmaquota {}", what)
+                                               : text("rdmaquota --dir {} {}", found.directory, what);
 }
 
 std::string setting(const Denial& denial, std::uint64_t amount) {
-    return fmt::format("{}={}", info(denial.resource).name, format_limit(denial.resource, amount));
+    return text("{}={}", info(denial.resource).name, format_limit(denial.resource, amount));
 }
 
 // Without a name, --process is for every tenant that says nothing else.
@@ -39,43 +40,41 @@ std::string tenant_word(const Denial& denial, const Circumstances& found) {
     return found.tenant == default_tenant && !of_process(denial) ? "" : found.tenant + " ";
 }
 
-std::string change(std::string_view device, const Denial& denial, const Circumstances& found) {
+[[gnu::noinline]] std::string change(std::string_view device, const Denial& denial, const Circumstances& found) {
     const auto* process = of_process(denial) ? " --process" : "";
     if (!found.set_for.empty() && found.of_file >= needed(denial))
-        return command(found, fmt::format("unset {}{} {}{}", tenant_word(denial, found),
-                                          found.set_for == any_device ? "'*'" : found.set_for,
-                                          info(denial.resource).name, process));
-    return command(
-        found, fmt::format("set {}{} {}{}{}", tenant_word(denial, found), row_of(device, denial),
-                           setting(denial, needed(denial)), process, found.reason == Reason::soft ? " --soft" : ""));
+        return command(found,
+                       text("unset {}{} {}{}", tenant_word(denial, found),
+                            found.set_for == any_device ? "'*'" : found.set_for, info(denial.resource).name, process));
+    return command(found,
+                   text("set {}{} {}{}{}", tenant_word(denial, found), row_of(device, denial),
+                        setting(denial, needed(denial)), process, found.reason == Reason::soft ? " --soft" : ""));
 }
 
 // Its share is not enough: what is above it has to grow, or some of that has to be reserved.
-std::string larger_share(std::string_view device, const Denial& denial, const Circumstances& found) {
-    const auto reserve = command(found, fmt::format("set {} {} {} --guarantee", found.tenant, row_of(device, denial),
-                                                    setting(denial, needed(denial))));
+[[gnu::noinline]] std::string larger_share(std::string_view device, const Denial& denial, const Circumstances& found) {
+    const auto reserve = command(
+        found, text("set {} {} {} --guarantee", found.tenant, row_of(device, denial), setting(denial, needed(denial))));
     if (found.above.empty()) return reserve;
     const auto more = std::min(found.above_limit + needed(denial) - std::min(needed(denial), denial.limit), max_amount);
-    return fmt::format(
-        "{}, or to reserve it: {}",
-        command(found, fmt::format("set {} {} {}", found.above, row_of(device, denial), setting(denial, more))),
-        reserve);
+    return text("{}, or to reserve it: {}",
+                command(found, text("set {} {} {}", found.above, row_of(device, denial), setting(denial, more))),
+                reserve);
 }
 
-std::string holder(const Denial& denial, const Circumstances& found) {
-    const auto why = found.why.empty() ? "" : fmt::format(" ({})", found.why);
+[[gnu::noinline]] std::string holder(const Denial& denial, const Circumstances& found) {
+    const auto why = found.why.empty() ? "" : text(" ({})", found.why);
     switch (found.reason) {
         case Reason::rule:
-            return fmt::format("a dynamic rule sets this limit at present{}", why);
+            return text("a dynamic rule sets this limit at present{}", why);
         case Reason::upgrade:
-            return fmt::format("programs that run with an older rdmaquota have the rest{}", why);
+            return text("programs that run with an older rdmaquota have the rest{}", why);
         case Reason::grant:
-            return fmt::format("that is its share of what {} may use, and others use the rest{}",
-                               found.above.empty() ? "the tenants above" : found.above,
-                               denial.used > denial.limit
-                                   ? fmt::format("; it has {} more than its share",
-                                                 format_amount(denial.resource, denial.used - denial.limit))
-                                   : "");
+            return text("that is its share of what {} may use, and others use the rest{}",
+                        found.above.empty() ? "the tenants above" : found.above,
+                        denial.used > denial.limit ? text("; it has {} more than its share",
+                                                          format_amount(denial.resource, denial.used - denial.limit))
+                                                   : "");
         case Reason::soft:
             return "this soft limit has been exceeded for longer than the grace period";
         default:
@@ -84,13 +83,13 @@ std::string holder(const Denial& denial, const Circumstances& found) {
 }
 
 // What one who may not change limits can do without asking.
-std::string own_means(const Denial& denial, const Circumstances& found) {
+[[gnu::noinline]] std::string own_means(const Denial& denial, const Circumstances& found) {
     if (denial.requested > denial.limit) return "the request alone is larger than the limit";
     if (of_process(denial)) return "destroy what this process no longer needs";
     if (!found.own) return {};
     if (found.own == 0) return "this process has none of it; other processes of the tenant have all";
-    return fmt::format("this process has {} of it: destroy what it no longer needs",
-                       format_amount(denial.resource, *found.own));
+    return text("this process has {} of it: destroy what it no longer needs",
+                format_amount(denial.resource, *found.own));
 }
 
 std::string what_helps(std::string_view device, const Denial& denial, const Circumstances& found) {
@@ -160,12 +159,12 @@ Circumstances circumstances_of(const std::string& directory, const std::string& 
 std::string remedy(std::string_view device, const Denial& denial, const Circumstances& found) {
     const auto held = found.reason == Reason::configured ? "" : holder(denial, found);
     const auto helps = what_helps(device, denial, found);
-    if (found.may_change) return fmt::format("{}{}{}", held, held.empty() || helps.empty() ? "" : "; ", helps);
-    std::string text = held;
-    const auto add = [&](const std::string& part) { text += (text.empty() || part.empty() ? "" : "; ") + part; };
+    if (found.may_change) return text("{}{}{}", held, held.empty() || helps.empty() ? "" : "; ", helps);
+    std::string advice = held;
+    const auto add = [&](const std::string& part) { advice += (advice.empty() || part.empty() ? "" : "; ") + part; };
     add(own_means(denial, found));
     if (helps.starts_with("to allow it: ")) add("ask an administrator, " + helps);
-    return text;
+    return advice;
 }
 
 }  // namespace rdmaquota

@@ -87,8 +87,12 @@ bool Context::charge_accounts(DevicePort& port, AccountMask wanted, const Amount
     AccountMask done = 0;
     for (std::size_t i = 0; i < accounts_.count; ++i) {
         if (!(wanted & (1U << i)) || !port.usable(i)) continue;
-        if (!charge_account(i, port, amounts, retry)) {
+        Attempt attempt{};
+        if (!charge_account(i, port, amounts, retry, attempt)) {
+            const int error = errno;
             give_back_accounts(port, done, amounts);
+            if (attempt.denied) report_denial(i, port, *attempt.denied, Mode::enforce, error);
+            errno = error;
             return false;
         }
         done = static_cast<AccountMask>(done | (1U << i));
@@ -96,12 +100,12 @@ bool Context::charge_accounts(DevicePort& port, AccountMask wanted, const Amount
     return true;
 }
 
-// False: denied, with errno set. In audit mode what exceeds a limit is charged all the same. When a limit was changed
-// meanwhile, it is tried again by the new one.
-bool Context::charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, Retry retry) {
+// False: denied, with errno set. The caller reports the denial, since the stack may be small and this function's frames
+// are large. In audit mode what exceeds a limit is charged all the same. When a limit was changed meanwhile, it is
+// tried again by the new one.
+bool Context::charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, Retry retry, Attempt& attempt) {
     auto& account = *accounts_.account[i];
     auto& ledger = account.ledger();
-    Attempt attempt{};
     for (;;) {
         const auto& policy = account.policy();
         attempt.generation = policy.generation();
@@ -142,11 +146,13 @@ Context::Outcome Context::charge_by_proof(std::size_t i, DevicePort& port, const
         errno = saved;
         return Outcome::again;
     }
-    const int error = denial_errno(account.policy().deny_errno(), amounts);
-    const bool admitted =
-        ledger.lost() ? account.admits_uncounted() : !denial || admit_denied(i, port, amounts, *denial, error);
-    errno = admitted ? saved : error;
-    return admitted ? Outcome::admitted : Outcome::denied;
+    if (ledger.lost() ? account.admits_uncounted() : !denial || admit_by_audit(i, port, amounts, *denial)) {
+        errno = saved;
+        return Outcome::admitted;
+    }
+    if (!ledger.lost()) attempt.denied = denial;
+    errno = denial_errno(account.policy().deny_errno(), amounts);
+    return Outcome::denied;
 }
 
 void Context::apply_soft_limits(std::size_t i, DevicePort& port, const Amounts& amounts, Limits* limits) {
@@ -179,17 +185,20 @@ bool Context::may_have_more(std::size_t i, DevicePort& port, const Denial& denia
            (policy.generation() != generation || &account.policy() != &policy);
 }
 
-// Reports a denial; true when the mode only asks for the report.
-bool Context::admit_denied(std::size_t i, DevicePort& port, const Amounts& amounts, const Denial& denial, int error) {
+// Charges beyond the limit, and reports it, in a mode that asks for that.
+bool Context::admit_by_audit(std::size_t i, DevicePort& port, const Amounts& amounts, const Denial& denial) {
     auto& account = *accounts_.account[i];
-    const auto mode = account.policy().mode();
-    try {
-        report(account, port.index(i), port.name(), denial, mode, error);
-    } catch (...) {  // no memory: denied without a word
-    }
-    if (mode != Mode::audit) return false;
+    if (account.policy().mode() != Mode::audit) return false;
+    report_denial(i, port, denial, Mode::audit, 0);
     const Limits none[Amounts::capacity];
     return !account.ledger().charge(account.owner(), port.index(i), amounts, none);
+}
+
+void Context::report_denial(std::size_t i, DevicePort& port, const Denial& denial, Mode mode, int error) noexcept {
+    try {
+        report(*accounts_.account[i], port.index(i), port.name(), denial, mode, error);
+    } catch (...) {  // no memory: denied without a word
+    }
 }
 
 bool Context::is_refusal(int error) const noexcept {

@@ -129,18 +129,20 @@ private:
     void uncharge_as(AccountMask charged, std::uint64_t size) noexcept;
     std::optional<AccountMask> charge_after_all(Kind kind, std::uint64_t size, AccountMask charged);
     bool charge_accounts(DevicePort& port, AccountMask wanted, const Amounts& amounts, Retry retry);
-    bool charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, Retry retry);
     // What came of a charge that found no room at once. `again`: there may be more by now.
     enum class Outcome : std::uint8_t { admitted, denied, again };
     struct Attempt {
         std::uint64_t generation;         // of the limits, read before them
         std::uint64_t wait_until_ns = 0;  // for a larger share; 0 before it was asked for
+        std::optional<Denial> denied;     // not reported yet
     };
+    bool charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, Retry retry, Attempt& attempt);
     Outcome charge_by_proof(std::size_t i, DevicePort& port, const Amounts& amounts, const Limits* limits, Denial first,
                             unsigned ended_before, Retry retry, Attempt& attempt);
     void apply_soft_limits(std::size_t i, DevicePort& port, const Amounts& amounts, Limits* limits);
     bool may_have_more(std::size_t i, DevicePort& port, const Denial& denial, Attempt& attempt);
-    bool admit_denied(std::size_t i, DevicePort& port, const Amounts& amounts, const Denial& denial, int error);
+    bool admit_by_audit(std::size_t i, DevicePort& port, const Amounts& amounts, const Denial& denial);
+    void report_denial(std::size_t i, DevicePort& port, const Denial& denial, Mode mode, int error) noexcept;
     void uncharge_accounts(DevicePort& port, AccountMask charged, const Amounts& amounts) noexcept;
     void give_back_accounts(DevicePort& port, AccountMask charged, const Amounts& amounts) noexcept;
     template <class Act>

@@ -1,10 +1,12 @@
 // The contexts of this process: those that are open, by address, and those that are closed but whose
 // objects the kernel still has.
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
+#include <iterator>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include <sys/stat.h>
@@ -12,6 +14,7 @@
 #include <fmt/core.h>
 
 #include "provider/charging/context.hpp"
+#include "provider/host/disguised_address.hpp"
 #include "provider/host/keep_errno.hpp"
 #include "provider/host/log_target.hpp"
 
@@ -21,14 +24,14 @@ namespace {
 // Contexts by address: chunks that are only ever added, read without a lock. A node opens a few.
 struct Chunk {
     struct Entry {
-        std::atomic<const ibv_context*> context{nullptr};
+        std::atomic<DisguisedAddress> context{nullptr};
         std::atomic<Context*> record{nullptr};
     };
     std::array<Entry, 32> entries;
     std::atomic<Chunk*> next{nullptr};
 };
 
-Chunk first_chunk;
+constinit Chunk first_chunk;
 std::mutex table_mutex;  // for adding and removing; finding takes no lock
 
 // Closed contexts whose file the kernel still has, and with it their objects; under table_mutex.
@@ -65,17 +68,26 @@ void for_each_record(Act act) noexcept {
 // Under table_mutex.
 bool is_descriptor_of_context(int fd) noexcept {
     return find_entry([&](const Chunk::Entry& entry) {
-        const auto* context = entry.context.load();
+        const auto* context = entry.context.load().shown<const ibv_context>();
         return context && context->cmd_fd == fd;
     });
 }
 
+// A directory, with a slash at its end, and in it the name of the device. Made without snprintf, which takes 1.6 KiB of
+// stack.
+struct DevicePath {
+    char text[32 + sizeof(ibv_device::dev_name)];
+    DevicePath(std::string_view directory, const ibv_context& verbs) noexcept {
+        const auto rest = std::copy(directory.begin(), directory.end(), text);
+        std::copy(std::begin(verbs.device->dev_name), std::end(verbs.device->dev_name), rest);
+    }
+};
+
 // The inode of the device's directory in sysfs; 0 where there is none. A device that is registered again has another one.
 ino_t sysfs_node(const ibv_context& verbs) noexcept {
-    char path[sizeof verbs.device->dev_name + 32];
-    std::snprintf(path, sizeof path, "/sys/class/infiniband_verbs/%s/", verbs.device->dev_name);
+    const DevicePath path("/sys/class/infiniband_verbs/", verbs);
     struct stat status {};
-    return ::stat(path, &status) == 0 ? status.st_ino : 0;
+    return ::stat(path.text, &status) == 0 ? status.st_ino : 0;
 }
 
 void report_unwatched(const std::string& device, const char* path) noexcept {
@@ -92,8 +104,9 @@ void report_unwatched(const std::string& device, const char* path) noexcept {
 }  // namespace
 
 Context* Context::find(const ibv_context* context) noexcept {
-    auto* entry =
-        find_entry([&](const Chunk::Entry& e) { return e.context.load(std::memory_order_acquire) == context; });
+    auto* entry = find_entry([disguised = DisguisedAddress(context)](const Chunk::Entry& e) {
+        return e.context.load(std::memory_order_acquire) == disguised;
+    });
     return entry ? entry->record.load() : nullptr;
 }
 
@@ -107,7 +120,8 @@ void Context::add(const ibv_context* context, Context* record) {
 
 Context* Context::remove(const ibv_context* context) noexcept {
     const std::lock_guard lock(table_mutex);
-    auto* entry = find_entry([&](const Chunk::Entry& e) { return e.context.load() == context; });
+    auto* entry = find_entry(
+        [disguised = DisguisedAddress(context)](const Chunk::Entry& e) { return e.context.load() == disguised; });
     if (!entry) return nullptr;
     entry->context.store(nullptr);
     return entry->record.exchange(nullptr);
@@ -146,9 +160,8 @@ void Context::unlock_all() noexcept {
 
 void Context::watch_file(const ibv_context& verbs) noexcept {
     if (process_ != this_process() || (!handle_receipt && receipts_.empty())) return;
-    char path[sizeof verbs.device->dev_name + 16];
-    std::snprintf(path, sizeof path, "/dev/infiniband/%s", verbs.device->dev_name);
-    if (!file_.begin(verbs.cmd_fd, path)) report_unwatched(device_.name(), path);
+    const DevicePath path("/dev/infiniband/", verbs);
+    if (!file_.begin(verbs.cmd_fd, path.text)) report_unwatched(device_.name(), path.text);
 }
 
 // A file that could not be marked is taken to be open while this process has a descriptor of the device that is no open context's,
@@ -194,7 +207,7 @@ void Context::end_closed() noexcept {
     std::unique_lock lock(table_mutex);
     find_entry([](const Chunk::Entry& entry) {
         auto* record = entry.record.load();
-        auto* verbs = const_cast<ibv_context*>(entry.context.load());
+        auto* verbs = entry.context.load().shown<ibv_context>();
         if (record && verbs && record->is_removed(*verbs)) {
             record->uncharge_all();
             record->device_node_ = 0;

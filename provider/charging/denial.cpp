@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 
-#include <fmt/core.h>
-
+#include "policy/text.hpp"
 #include "provider/charging/repeats.hpp"
 #include "provider/host/cancellation.hpp"
 #include "provider/host/environment.hpp"
@@ -28,8 +28,8 @@ bool from_environment(std::string_view device, const Denial& denial) {
 
 std::string helps(std::string_view device, const Denial& denial, const Circumstances& found) {
     if (!from_environment(device, denial)) return remedy(device, denial, found);
-    return fmt::format("the limit comes from an environment variable of this program, such as {}",
-                       of_process(denial) ? "RDMAQUOTA_LIMIT" : "RDMAQUOTA_TENANT_LIMIT");
+    return text("the limit comes from an environment variable of this program, such as {}",
+                of_process(denial) ? "RDMAQUOTA_LIMIT" : "RDMAQUOTA_TENANT_LIMIT");
 }
 
 Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int error, Reason reason,
@@ -64,36 +64,49 @@ std::string amount_words(const Denial& denial, std::uint64_t amount) {
     const auto sum = denial.used + denial.requested;
     const bool rounded = info(denial.resource).unit == Unit::bytes && amount % unit_of(amount) != 0;
     const bool hidden = sum > denial.limit && sum - denial.limit < unit_of(std::max(denial.used, denial.requested)) / 4;
-    return rounded && hidden ? fmt::format("{} bytes", amount) : format_amount(denial.resource, amount);
+    return rounded && hidden ? text("{} bytes", amount) : format_amount(denial.resource, amount);
+}
+
+[[gnu::noinline]] Recorded record(Account& account, std::uint32_t device_index, const Denial& denial, Mode mode,
+                                  int error, Reason reason, const Identity& who) {
+    return record_or_repeat(account.ledger(), std::hash<std::string>()(account.here()),
+                            event_of(device_index, denial, mode, error, reason, who));
+}
+
+// `helped`: what helps. It is found before, since both take much stack.
+[[gnu::noinline]] std::string line_with(const std::string& helped, std::string_view device, const Denial& denial,
+                                        Mode mode, int error, const std::string& tenant, const Identity& who,
+                                        std::uint32_t kept_back) {
+    const auto resource = denial.resource;
+    const auto verdict =
+        mode == Mode::audit ? std::string("would be denied (audit)") : text("denied ({})", deny_errno_name(error));
+    const auto holder = of_process(denial) ? "this process" : "tenant " + tenant;
+    return text("{} on {} {}: {} uses {} of {}{}, {} more asked by pid {} ({}); {}{}{}", info(resource).name, device,
+                verdict, holder, amount_words(denial, denial.used), amount_words(denial, denial.limit),
+                denial.total ? " over all devices" : "", amount_words(denial, denial.requested), who.pid, who.comm,
+                helped, denial.proved || mode == Mode::audit ? "" : " (the ledger was too busy to prove it)",
+                kept_back == 0 ? "" : text("; {} more suppressed since the last line like it", kept_back));
 }
 
 }  // namespace
 
 std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error, const Circumstances& found,
                         const Identity& who, std::uint32_t kept_back) {
-    const auto resource = denial.resource;
-    const auto verdict = mode == Mode::audit ? std::string("would be denied (audit)")
-                                             : fmt::format("denied ({})", deny_errno_name(error));
-    const auto holder = of_process(denial) ? "this process" : "tenant " + found.tenant;
-    return fmt::format(
-        "{} on {} {}: {} uses {} of {}{}, {} more asked by pid {} ({}); {}{}{}", info(resource).name, device, verdict,
-        holder, amount_words(denial, denial.used), amount_words(denial, denial.limit),
-        denial.total ? " over all devices" : "", amount_words(denial, denial.requested), who.pid, who.comm,
-        helps(device, denial, found),
-        denial.proved || mode == Mode::audit ? "" : " (the ledger was too busy to prove it)",
-        kept_back == 0 ? "" : fmt::format("; {} more suppressed since the last line like it", kept_back));
+    const auto helped = helps(device, denial, found);
+    return line_with(helped, device, denial, mode, error, found.tenant, who, kept_back);
 }
 
 void report(Account& account, std::uint32_t device_index, std::string_view device, const Denial& denial, Mode mode,
             int error) {
     const auto who = identity_of_self();
     const auto reason = reason_of(account.policy(), device, denial);
-    const auto recorded = record_or_repeat(account.ledger(), std::hash<std::string>()(account.here()),
-                                           event_of(device_index, denial, mode, error, reason, who));
+    const auto recorded = record(account, device_index, denial, mode, error, reason, who);
     if (!recorded.say) return;
-    auto found = circumstances_of(account.directory(), account.here(), account.tenant(), device, denial, reason);
-    found.own = account.ledger().usage(account.owner().slot(), device_index, denial.resource);
-    say(LogLevel::warning, denial_line(device, denial, mode, error, found, who, recorded.kept_back));
+    // 250 bytes, too many for a small stack.
+    const std::unique_ptr<Circumstances> found(new Circumstances(
+        circumstances_of(account.directory(), account.here(), account.tenant(), device, denial, reason)));
+    found->own = account.ledger().usage(account.owner().slot(), device_index, denial.resource);
+    say(LogLevel::warning, denial_line(device, denial, mode, error, *found, who, recorded.kept_back));
 }
 
 void report_suppressed() noexcept {
@@ -102,15 +115,15 @@ void report_suppressed() noexcept {
     try {
         if (const auto count = take_kept_back(); count != 0)
             say(LogLevel::warning,
-                fmt::format("{} more suppressed, of denials like the last ones; rdmaquota events counts them", count));
+                text("{} more suppressed, of denials like the last ones; rdmaquota events counts them", count));
     } catch (...) {  // no memory: without a word
     }
 }
 
 void report_unavailable(std::string_view device, int error) {
-    say(LogLevel::warning, fmt::format("object on {} denied ({}): the ledger cannot be used and the policy says "
-                                       "on_unavailable = deny; run 'rdmaquota reload' as root",
-                                       device, deny_errno_name(error)));
+    say(LogLevel::warning, text("object on {} denied ({}): the ledger cannot be used and the policy says "
+                                "on_unavailable = deny; run 'rdmaquota reload' as root",
+                                device, deny_errno_name(error)));
 }
 
 }  // namespace rdmaquota::provider

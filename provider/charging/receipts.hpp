@@ -14,24 +14,13 @@
 #include <utility>
 
 #include "provider/charging/kind.hpp"
+#include "provider/host/disguised_address.hpp"
 #include "provider/host/light_mutex.hpp"
 
 namespace rdmaquota::provider {
 
 // Bit i: accounts.account[i] was charged.
 using AccountMask = std::uint8_t;
-
-// An object's address as its complement, in which LeakSanitizer and valgrind see no pointer.
-class DisguisedAddress {
-public:
-    DisguisedAddress(const void* object = nullptr) noexcept : complement_(~reinterpret_cast<std::uintptr_t>(object)) {}
-    explicit operator bool() const noexcept { return complement_ != ~std::uintptr_t{0}; }
-    bool operator==(DisguisedAddress other) const noexcept { return complement_ == other.complement_; }
-    std::uintptr_t complement() const noexcept { return complement_; }
-
-private:
-    std::uintptr_t complement_;
-};
 
 struct Receipt {
     DisguisedAddress object;

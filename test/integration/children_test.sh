@@ -1,6 +1,6 @@
 #!/bin/bash
-# children_test.sh BUILD: forked children of programs that withhold memory from them live as without rdmaquota; and what closes
-# beside others' locks of the device's file. Runs as root in the guest after an installation.
+# children_test.sh BUILD: forked children of programs that withhold memory from them live as without rdmaquota; leaks are found; and
+# what closes beside others' locks of the device's file. Runs as root in the guest after an installation.
 set -u
 # shellcheck source=test/integration/guest.sh
 . "$(dirname "$0")/guest.sh"
@@ -23,6 +23,12 @@ for how in dontfork fork_init; do
     run "$programs/withheld" $how 65536 child
     is "$how: a child that opens the device fares as without rdmaquota" "$out" "$without"
 done
+
+# What rdmaquota keeps of a program's objects does not hide that they are leaked.
+leaks() { "$@" "$programs/leaker" 2>&1 | grep -o '^Direct leak of .* object(s)' | sort; }
+without=$(leaks bare)
+is "LeakSanitizer finds a leaked QP and a leaked context" "$(grep -c . <<< "$without")" 2
+is "with rdmaquota, too" "$(leaks env)" "$without"
 
 # Another user locks the whole device file all the time; a context that was closed does not count for that.
 chmod 666 /dev/infiniband/uverbs0

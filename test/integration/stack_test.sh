@@ -5,8 +5,8 @@ set -u
 # shellcheck source=test/integration/guest.sh
 . "$(dirname "$0")/guest.sh"
 # Bytes of stack that a step may take beyond what it takes without rdmaquota. The loader's frames come twice in the first list of
-# devices, which loads the real providers inside the load of ours. A denial composes its text, and a close reads /proc.
-declare -A most_more=([list]=2560 [second]=2816 [close]=1792)
+# devices, which loads the real providers inside the load of ours.
+declare -A most_more=([list]=2560)
 
 policy << 'EOF'
 version = 1
