@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "provider/charging/repeats.hpp"
+#include "provider/host/bounds.hpp"
 #include "provider/host/log_target.hpp"
 
 namespace rdmaquota::provider {
@@ -34,6 +35,7 @@ Event event_of(Account& account, std::uint32_t device_index, const Shortage& sho
     event.limit = unlimited;
     event.requested = part.of(shortage.size);
     who.comm.copy(event.comm, sizeof event.comm - 1);
+    if (shortage.error == ENOMEM) event.bounds = bounds_of_self();
     return event;
 }
 

@@ -109,6 +109,18 @@ constexpr std::uint32_t event_scope(Scope scope, bool total) noexcept {
 
 // `sequence` is 2n+1 while event number n of its ring is being written and 2n+2 when it is whole. A denial that a process
 // meets again and again is one event with a count: `time_ns` and the amounts are of the last, `first_time_ns` of the first.
+// What bounded a process when a call of its own failed with ENOMEM, to tell the causes apart. Figures are bytes; UINT64_MAX: no bound.
+// Its own word, as everything of an event.
+struct ProcessBounds {
+    static constexpr std::uint64_t known = 1;       // the rest means something
+    static constexpr std::uint64_t no_mapping = 2;  // not even a page could be mapped
+    static constexpr std::uint64_t may_pin_all = 4; // RLIMIT_MEMLOCK does not bound it (CAP_IPC_LOCK)
+    std::uint64_t flags;
+    std::uint64_t pinned, pinned_limit;                // RLIMIT_MEMLOCK
+    std::uint64_t address_space, address_space_limit;  // RLIMIT_AS
+    std::uint64_t group, group_limit;                  // of its memory cgroup, or the one above that has least room
+};
+
 struct Event {
     std::uint64_t sequence;
     std::uint64_t time_ns;  // CLOCK_REALTIME
@@ -127,7 +139,8 @@ struct Event {
     std::uint64_t count;          // how many alike this event stands for; 0 and 1 are one
     std::uint64_t first_time_ns;  // CLOCK_REALTIME of the first of them; 0 while there is one only
     std::uint64_t pid_namespace;  // in which `pid` is meant: its inode number; 0: not known
-    std::uint64_t reserved[10];
+    ProcessBounds bounds;         // of `refused_by_device`
+    std::uint64_t reserved[3];
 };
 static_assert(sizeof(Event) == 192);
 

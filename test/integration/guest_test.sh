@@ -148,6 +148,17 @@ has "explain says what it may be" "$out" "memory lock: "
 has "and what helps" "$out" "raise RLIMIT_MEMLOCK"
 run setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'ulimit -l 64; exec rdmaquota explain -- "$0" mr=1:1048576' "$work/everybodys_objects"
 has "explain runs a program" "$out" "mr_bytes on rxe0: the call itself failed (ENOMEM) for pid"
+has "and says what it had pinned" "$out" "it had pinned 0 of 64 KiB that RLIMIT_MEMLOCK lets it pin"
+# Each QP takes mappings of its own.
+most=$(sysctl -n vm.max_map_count)
+sysctl -q vm.max_map_count=300
+run rdmaquota explain -- "$objects" rc=400
+sysctl -q vm.max_map_count="$most"
+has "a program that may map no more is told so" "$out" "mappings: "
+run rdmaquota explain -- bash -c 'ulimit -v 120000; exec "$0" rc=4000' "$objects"
+has "and one whose address space is full" "$out" "address space: "
+run bash -c 'ulimit -l 64; for i in 1 2 3; do setpriv --reuid=65534 --regid=65534 --clear-groups "$0" mr=1:1048576 & done; wait' "$work/everybodys_objects"
+is "of several that were refused at once it tells of all" "$(rdmaquota explain | grep -c '^memory lock')" 3
 
 # --- modes ------------------------------------------------------------------------------------------
 policy <<< 'version = 1

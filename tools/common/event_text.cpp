@@ -151,6 +151,19 @@ std::string event_line(const Json& event) {
 
 bool has_user(const Event& event) { return event.kind != EventKind::reconciled; }
 
+// Null where nothing of that is known.
+Json bounds_json(const ProcessBounds& bounds) {
+    if ((bounds.flags & ProcessBounds::known) == 0) return nullptr;
+    const auto limit = [](std::uint64_t amount) { return amount == UINT64_MAX ? Json(nullptr) : Json(amount); };
+    return Json{{"can_map", (bounds.flags & ProcessBounds::no_mapping) == 0},
+                {"pinned", bounds.pinned},
+                {"pinned_limit", (bounds.flags & ProcessBounds::may_pin_all) != 0 ? Json(nullptr) : limit(bounds.pinned_limit)},
+                {"address_space", bounds.address_space},
+                {"address_space_limit", limit(bounds.address_space_limit)},
+                {"memory_cgroup", bounds.group},
+                {"memory_cgroup_limit", limit(bounds.group_limit)}};
+}
+
 Json event_json(std::uint64_t number, const Event& event, const DeviceNames& devices, const std::string& tenant) {
     const auto device = device_name(event, devices);
     const auto resource = resource_of(event);
@@ -173,6 +186,7 @@ Json event_json(std::uint64_t number, const Event& event, const DeviceNames& dev
                 {"pid_namespace", event.pid_namespace == 0 ? Json(nullptr) : Json(event.pid_namespace)},
                 {"uid", has_user(event) ? Json(event.uid) : Json(nullptr)},
                 {"comm", comm_of(event)},
+                {"process_bounds", bounds_json(event.bounds)},
                 {"error", event.error == 0 ? Json(nullptr) : Json(error_name(event.error))}};
 }
 

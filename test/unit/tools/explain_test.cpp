@@ -121,14 +121,44 @@ TEST_CASE_METHOD(Explained, "what the device refused is explained by its errno")
     CHECK_THAT(again.text, Contains("the call itself failed (EAGAIN)"));
     CHECK_THAT(again.helps, Contains("rdma.max") && Contains("UARs"));
 
+    const auto full = refused("ENOSPC");
+    CHECK(full.kind == "device");
+    CHECK_THAT(full.helps, Contains("firmware"));
+
     const auto memory = refused("ENOMEM");
-    CHECK(memory.kind == "device");
-    CHECK_THAT(memory.helps, Contains("firmware"));
+    CHECK(memory.kind == "kernel");
+    CHECK_THAT(memory.helps, Contains("dmesg"));
 
     const auto pinned = refused("ENOMEM", "mr_bytes");
     CHECK(pinned.kind == "memory lock");
     CHECK_THAT(pinned.text, EndsWith("its RLIMIT_MEMLOCK is not known, as the process has ended"));
     CHECK_THAT(pinned.helps, Contains("LimitMEMLOCK="));
+}
+
+TEST_CASE_METHOD(Explained, "an ENOMEM is explained by what bounded the process") {
+    const auto told = [&](const char* resource, Json bounds) {
+        Json all{{"can_map", true}, {"pinned", 0U}, {"pinned_limit", nullptr}, {"address_space", 0U},
+                 {"address_space_limit", nullptr}, {"memory_cgroup", 0U}, {"memory_cgroup_limit", nullptr}};
+        all.update(bounds);
+        auto json = event("refused_by_device");
+        json["error"] = "ENOMEM";
+        json["resource"] = resource;
+        json["requested"] = 1U;
+        json["process_bounds"] = all;
+        return cause(json);
+    };
+    constexpr std::uint64_t mib = 1 << 20;
+    CHECK(told("mr_bytes", Json::object()).kind == "kernel");
+    const auto pinned = told("qp", {{"pinned", 7 * mib}, {"pinned_limit", 8 * mib - 1}});
+    CHECK(pinned.kind == "memory lock");
+    CHECK_THAT(pinned.text, Contains("it had pinned 7 MiB of 8.0 MiB"));
+    CHECK(told("qp", {{"pinned", 7 * mib}, {"pinned_limit", 80 * mib}}).kind == "kernel");
+    CHECK(told("qp", {{"address_space", 99 * mib}, {"address_space_limit", 100 * mib - 1}}).kind == "address space");
+    const auto mappings = told("qp", {{"can_map", false}});
+    CHECK(mappings.kind == "mappings");
+    CHECK_THAT(mappings.helps, Contains("vm.max_map_count"));
+    CHECK(told("qp", {{"can_map", false}, {"address_space", 9 * mib}, {"address_space_limit", 9 * mib}}).kind == "address space");
+    CHECK(told("qp", {{"memory_cgroup", 9 * mib}, {"memory_cgroup_limit", 9 * mib}}).kind == "memory cgroup");
 }
 
 TEST_CASE_METHOD(Explained, "the bound of another process is not told of a container's pid") {
@@ -148,7 +178,7 @@ TEST_CASE_METHOD(Explained, "what the ledgers have in use is told beside what th
     REQUIRE(number);
     const Limits bounds{};
     REQUIRE_FALSE(ledger.charge(*owner, *number, Amounts{}.add(Resource::qp, 3), &bounds));
-    CHECK_THAT(refused("ENOMEM").text, EndsWith("; 3 in use on this node now"));
+    CHECK_THAT(refused("ENOMEM").text, Contains("; 3 in use on this node now; none of that is full"));
     ledger.retire(*owner);
 }
 

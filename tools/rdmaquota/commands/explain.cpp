@@ -31,13 +31,23 @@ struct Meant {
     std::string since;
     std::optional<EventProcess> process = {};  // else any
     bool own = false;                          // of this user's processes only
+    bool latest_run = false;  // the last event of each process that was denied something in the same seconds as the last of all
 };
+
+// Processes of one run, such as the ranks of a job.
+constexpr std::time_t most_apart_s = 5;
+constexpr std::size_t most_of_run = 16;
 
 bool is_meant(const Json& event, const Meant& meant) {
     if (event.value("time", "") < meant.since) return false;
     const auto uid = event.find("uid");
     if (meant.process && !meant.process->is_of(event)) return false;
     return !meant.own || uid == event.end() || (uid->is_number() && *uid == ::geteuid());
+}
+
+std::time_t second_of(const Json& event) {
+    std::tm time{};
+    return ::strptime(event.value("time", "").c_str(), "%Y-%m-%dT%H:%M:%S", &time) == nullptr ? 0 : ::timegm(&time);
 }
 
 // The latest first, each said once.
@@ -47,8 +57,16 @@ Causes of_events(const Session& session, const Meant& meant) {
     std::set<std::string> said;
     if (!source.open()) return causes;
     const auto events = source.take();
+    std::time_t latest = 0;
+    std::set<std::uint64_t> processes;
     for (auto event = events.rbegin(); event != events.rend(); ++event) {
         if (!is_meant(event->second, meant)) continue;
+        if (meant.latest_run) {
+            const auto second = second_of(event->second);
+            if (latest == 0) latest = second;
+            if (latest - second > most_apart_s || processes.size() == most_of_run) break;
+            if (!processes.insert(event->second.value("pid", std::uint64_t{0})).second) continue;
+        }
         for (auto& cause : causes_of(event->second, session.directory)) {
             if (!said.insert(cause.kind + cause.text).second) continue;
             cause.text = fmt::format("{}, {}", event_line(event->second).substr(11, 8), cause.text);
@@ -93,11 +111,9 @@ bool is_alive(int pid) { return ::access(fmt::format("/proc/{}", pid).c_str(), F
 // Of the program, once it has ended; of a process; or the last of all.
 Result<Causes> past_causes(const Options& options, const Session& session) {
     if (options.program.empty()) {
-        Meant meant{{}, {}, ::geteuid() != 0 && options.pid == 0};
+        Meant meant{{}, {}, ::geteuid() != 0 && options.pid == 0, options.pid == 0};
         if (options.pid != 0) meant.process.emplace(static_cast<std::uint32_t>(options.pid));
-        auto causes = of_events(session, meant);
-        if (options.pid == 0 && causes.size() > 1) causes.erase(causes.begin() + 1, causes.end());
-        return causes;
+        return of_events(session, meant);
     }
     const auto begin = now();
     const auto end = run_child(options.program);

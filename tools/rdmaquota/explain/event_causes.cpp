@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <optional>
+
 #include <fmt/core.h>
 
 #include "shm/remedy.hpp"
@@ -82,24 +85,72 @@ Cause of_denial(const Json& event, Resource resource, const std::string& directo
     return cause;
 }
 
-// A registration that the kernel refuses with ENOMEM has met the bound of memory that may be pinned, more often than
-// not.
-Cause of_pinning(const Json& event, const std::string& text) {
+// Little room is none: a driver asks for more than the object, and in parts.
+constexpr std::uint64_t little = 1 << 20;
+
+struct Bound {
+    std::uint64_t used = 0, limit = UINT64_MAX;
+    bool is_met_by(std::uint64_t more) const { return limit != UINT64_MAX && limit - std::min(limit, used) < std::max(more, little); }
+    std::string words() const { return fmt::format("{} of {}", format_amount(Resource::mr_bytes, used), format_amount(Resource::mr_bytes, limit)); }
+};
+
+Bound bound_of(const Json& bounds, const char* used, const char* limit) {
+    Bound bound{number_of(bounds, used)};
+    if (const auto found = bounds.find(limit); found != bounds.end() && found->is_number_unsigned()) bound.limit = found->get<std::uint64_t>();
+    return bound;
+}
+
+// What bounded the process when its call failed with ENOMEM; none where that was not noted, or nothing of it did.
+std::optional<Cause> of_bounds(const Json& event, Resource resource, const std::string& text) {
+    const auto found = event.find("process_bounds");
+    if (found == event.end() || !found->is_object()) return std::nullopt;
+    const auto& bounds = *found;
+    const auto more = info(resource).unit == Unit::bytes ? number_of(event, "requested") : 0;
+    const auto space = bound_of(bounds, "address_space", "address_space_limit");
+    const auto pinned = bound_of(bounds, "pinned", "pinned_limit");
+    const auto group = bound_of(bounds, "memory_cgroup", "memory_cgroup_limit");
+    if (pinned.is_met_by(more))
+        return Cause{"memory lock", text + "; it had pinned " + pinned.words() + " that RLIMIT_MEMLOCK lets it pin",
+                     "raise RLIMIT_MEMLOCK: ulimit -l in the shell, LimitMEMLOCK= in a unit, or memlock in limits.conf(5)"};
+    if (space.is_met_by(0))
+        return Cause{"address space", text + "; its address space was " + space.words() + " that RLIMIT_AS lets it have",
+                     "raise RLIMIT_AS: ulimit -v in the shell, LimitAS= in a unit, or as in limits.conf(5)"};
+    if (!bounds.value("can_map", true))
+        return Cause{"mappings", text + "; it could not map even one page more",
+                     "raise vm.max_map_count (sysctl), or have the program map less: a QP or CQ takes a mapping or more"};
+    if (group.is_met_by(more))
+        return Cause{"memory cgroup", text + "; its memory cgroup, or one above it, had used " + group.words(),
+                     "raise memory.max of that cgroup: the kernel's memory for objects counts in it"};
+    return std::nullopt;
+}
+
+// Of an older event, which has no bounds noted. A registration that the kernel refuses with ENOMEM has met the bound of memory
+// that may be pinned, more often than not.
+std::optional<Cause> of_pinning(const Json& event, const std::string& text) {
     const bool here = is_pid_here(event);
     const auto lock = here ? memory_lock(static_cast<int>(number_of(event, "pid"))) : std::nullopt;
-    if (lock && !lock->bounds())
-        return {"device",
-                text +
-                    "; RLIMIT_MEMLOCK does not bound the process, so it is the kernel's memory, or memory keys of "
-                    "the adapter",
-                "register fewer and larger regions, or fewer bytes"};
+    if (lock && !lock->bounds()) return std::nullopt;
     const auto bound =
         lock ? fmt::format("; it may pin {}, of which {} are pinned", format_amount(Resource::mr_bytes, lock->limit),
                            format_amount(Resource::mr_bytes, lock->pinned))
              : fmt::format("; its RLIMIT_MEMLOCK is not known, as the process {}",
                            here ? "has ended" : "is in a container");
-    return {"memory lock", text + bound,
-            "raise RLIMIT_MEMLOCK: ulimit -l in the shell, LimitMEMLOCK= in a unit, or memlock in limits.conf(5)"};
+    return Cause{"memory lock", text + bound,
+                 "raise RLIMIT_MEMLOCK: ulimit -l in the shell, LimitMEMLOCK= in a unit, or memlock in limits.conf(5)"};
+}
+
+// The device is blamed only where its figures say so.
+Cause of_figures(const Json& event, Resource resource, const std::string& text, const std::string& directory) {
+    const auto figures = device_figures(directory, text_of(event, "device"), resource);
+    const auto most = figures.found != 0 ? figures.found : figures.told;
+    const bool nearly_full = most != 0 && figures.in_use + number_of(event, "requested") > most - most / 10;
+    if (nearly_full || text_of(event, "error") == "ENOSPC")
+        return {"device", text + figures.words(resource),
+                "the adapter, its firmware or its driver has no more, which may be less than it tells: end "
+                "programs that hold some, and limit it to what there is"};
+    return {"kernel", text + figures.words(resource) + "; none of that is full, nor was what bounds the process, as far as it is known",
+            "look into the kernel's log (dmesg): the kernel, the driver or the firmware had no memory, or no more of what it makes "
+            "beside the object"};
 }
 
 Cause of_device(const Json& event, Resource resource, const std::string& directory) {
@@ -109,15 +160,17 @@ Cause of_device(const Json& event, Resource resource, const std::string& directo
                     info(resource).name, printable(device), printable(error), process_words(event),
                     format_amount(resource, number_of(event, "requested")), printable(text_of(event, "tenant")),
                     format_amount(resource, number_of(event, "used")));
-    if (error == "ENOMEM" && resource == Resource::mr_bytes) return of_pinning(event, text);
-    const auto figures = device_figures(directory, device, resource).words(resource);
+    if (error == "ENOMEM") {
+        if (auto bound = of_bounds(event, resource, text)) return *bound;
+        const auto noted = event.find("process_bounds");
+        if (resource == Resource::mr_bytes && (noted == event.end() || !noted->is_object()))
+            if (auto pinning = of_pinning(event, text)) return *pinning;
+    }
     if (error == "EAGAIN")
-        return {"device", text + figures,
+        return {"device", text + device_figures(directory, device, resource).words(resource),
                 "look at rdma.max of the process's cgroup; else the driver has no more of what it makes "
                 "beside the object, such as doorbell pages (UARs)"};
-    return {"device", text + figures,
-            "the adapter, its firmware or its driver has no more, which may be less than it tells: end "
-            "programs that hold some, and limit it to what there is"};
+    return of_figures(event, resource, text, directory);
 }
 
 Cause of_guard(const Json& event) {
