@@ -159,6 +159,9 @@ TenantLimits limits_of(const Policy& policy, const TenantPolicy& tenant) {
     result.guarantees = tenant.guarantees;
     result.softs = tenant.softs;
     result.for_everyone = policy.process;
+    result.is_override = tenant.is_override;
+    result.own_limits = tenant.own_limits;
+    result.own_softs = tenant.own_softs;
     auto mode = tenant.mode;
     auto deny_errno = tenant.deny_errno;
     auto grace_s = tenant.grace_s;

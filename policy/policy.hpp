@@ -107,6 +107,8 @@ struct TenantPolicy {
     bool transient = false;  // added by `rdmaquota tenant add`; in no file
     // Named like a tenant of a template, whose values it has where its own table says nothing. See resolve_overrides.
     bool is_override = false;
+    LimitsByScope own_limits;  // of an override: what its own table says; its guarantees all are
+    ScopeLimits own_softs;
 };
 
 // Limits for the tenant of each Slurm job. What several of these say of one cell is decided by the last in this order.
@@ -147,6 +149,10 @@ struct TenantLimits : Settings {
     ScopeLimits guarantees, softs;
     ScopeLimits first_grants;  // its shares while it has none yet; 0 where somebody must divide first
     ScopeLimits for_everyone;  // of each process, for cells that its own say nothing of (Policy::process)
+    // Of an override, as TenantPolicy has them: they stay when the template's are changed.
+    bool is_override = false;
+    LimitsByScope own_limits;
+    ScopeLimits own_softs;
 };
 
 // What `policy` says of one of its tenants, with what it inherits: mode, deny_errno and grace. The tenant need not be

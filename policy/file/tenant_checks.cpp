@@ -87,6 +87,8 @@ void inherit(std::optional<T>& value, const std::optional<T>& from) {
 
 void inherit(TenantPolicy& tenant, const TenantPolicy& from) {
     tenant.is_override = true;
+    tenant.own_limits = tenant.limits;
+    tenant.own_softs = tenant.softs;
     inherit(tenant.mode, from.mode);
     inherit(tenant.deny_errno, from.deny_errno);
     inherit(tenant.weight, from.weight);
@@ -110,6 +112,32 @@ Result<void> apply_overrides(Policy& policy, const InnerTenants& inner, const Lo
                                      at == locations.end() ? "" : at->second.name, tenant.name, from->name)};
         }
     }
+    return {};
+}
+
+// Whether some name could be of both. In doubt it could.
+bool may_overlap(std::string_view a, std::string_view b) {
+    for (;;) {
+        const auto one = a.substr(0, a.find('/')), other = b.substr(0, b.find('/'));
+        const auto same_to = [&](std::size_t n) { return one.substr(0, n) == other.substr(0, n); };
+        const auto open = std::min({one.find('{'), other.find('{'), one.size(), other.size()});
+        const bool literal = one.find('{') == one.npos && other.find('{') == other.npos;
+        if (literal ? one != other : !same_to(open)) return false;
+        if (one.size() == a.size() || other.size() == b.size()) return one.size() == a.size() && other.size() == b.size();
+        a.remove_prefix(one.size() + 1);
+        b.remove_prefix(other.size() + 1);
+    }
+}
+
+// The tenant of such a name would have the limits of either, as it came.
+Result<void> check_overlaps(const Policy& policy, const LocationsByTenant& locations) {
+    for (auto tenant = policy.tenants.begin(); tenant != policy.tenants.end(); ++tenant)
+        for (auto other = policy.tenants.begin(); other != tenant; ++other) {
+            if (!is_template(tenant->name) || !is_template(other->name) || !may_overlap(tenant->name, other->name)) continue;
+            const auto at = locations.find(tenant->name);
+            return Error{fmt::format("{}templates '{}' and '{}' can have tenants of the same name; begin their names differently",
+                                     at == locations.end() ? "" : at->second.name, other->name, tenant->name)};
+        }
     return {};
 }
 
@@ -142,6 +170,7 @@ private:
 
 Result<void> check_tenants(Policy& policy, const LocationsByTenant& locations) {
     const InnerTenants inner(policy);
+    if (const auto apart = check_overlaps(policy, locations); !apart) return apart;
     if (const auto applied = apply_overrides(policy, inner, locations); !applied) return applied;
     Shadows shadows;
     for (const auto& tenant : policy.tenants) {
@@ -151,7 +180,8 @@ Result<void> check_tenants(Policy& policy, const LocationsByTenant& locations) {
         const auto below = inner.below(tenant.name);
         if (!below.empty())
             if (const auto good = check_inner(tenant, below, at); !good) return good;
-        if (below.empty() && tenant.matches.empty() && is_template(tenant.name))
+        const bool of_jobs = policy.slurm && tenant.name.starts_with("slurm/");  // lies above jobs' tenants
+        if (below.empty() && tenant.matches.empty() && is_template(tenant.name) && !of_jobs)
             policy.warnings.push_back(
                 fmt::format("{}template '{}' has no match, so no process is in it; add match", at.name, tenant.name));
         for (std::size_t i = 0; i < tenant.matches.size(); ++i) {

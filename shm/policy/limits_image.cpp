@@ -104,11 +104,7 @@ Result<LimitsImage> LimitsImage::compile(const TenantLimits& limits) {
         for (const auto& row : *parts)
             if (auto there = image.row_to_write(Scope::tenant, row.device); !there) return Error{there.error()};
     image.fill_parts(limits);
-    for (const auto& [device, row] : limits.first_grants)
-        for (const auto& resource : resource_table)
-            if (row[index(resource.id)] != unset)
-                if (auto granted = image.grant(device, resource.id, row[index(resource.id)]); !granted)
-                    return Error{granted.error()};
+    if (limits.is_override) image.mark_override(limits);
     return image;
 }
 
@@ -126,6 +122,42 @@ void LimitsImage::fill_parts(const TenantLimits& limits) {
             store(origin.soft_file, (*softs)[r]);
         }
     }
+}
+
+void LimitsImage::mark_override(const TenantLimits& limits) {
+    const auto mark = [](const LimitRow* own, OriginRow& origins, LimitPart part) {
+        for (std::size_t r = 0; own != nullptr && r < resource_count; ++r)
+            if ((*own)[r] != unset) origins.of[r].own |= own_in_override << own_shift(part);
+    };
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+        const auto device = device_of(rows_[i]);
+        mark(find_row(limits.own_limits[rows_[i].scope], device), origins_[i], LimitPart::limit);
+        if (rows_[i].scope != static_cast<std::uint32_t>(Scope::tenant)) continue;
+        mark(find_row(limits.guarantees, device), origins_[i], LimitPart::guarantee);
+        mark(find_row(limits.own_softs, device), origins_[i], LimitPart::soft);
+    }
+}
+
+void LimitsImage::take_rows(const LimitsHeader& header, const LimitsRow* rows, const OriginRow* origins) {
+    rows_.assign(rows, rows + header.row_count);
+    origins_.assign(origins, origins + header.row_count);
+    header_.row_count = header.row_count;
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+        for (std::size_t r = 0; r < resource_count; ++r) {
+            auto& origin = origins_[i].of[r];
+            std::uint32_t own = 0;
+            for (const auto part : {LimitPart::limit, LimitPart::guarantee, LimitPart::soft}) {
+                const auto bits = own_of(origin, part);
+                own |= ((bits & own_in_file) | (bits & own_by_set ? own_by_template : 0U)) << own_shift(part);
+            }
+            origin.own = own;
+            origin.since_s = 0;
+            origin.earmarked = 0;
+            std::fill(std::begin(origin.why), std::end(origin.why), '\0');
+            store(origin.granted, unset);
+            rows_[i].reason[r] = static_cast<std::uint8_t>(Reason::configured);
+            rows_[i].effective[r] = origin.configured;
+        }
 }
 
 LimitsImage LimitsImage::copy(const LimitsHeader& header, const LimitsRow* rows, const OriginRow* origins,
@@ -182,6 +214,14 @@ Result<void> LimitsImage::grant(std::string_view device, Resource resource, std:
     origin.since_s = static_cast<std::uint64_t>(std::time(nullptr));
     rows_[*row].effective[index(resource)] = settled.effective;
     rows_[*row].reason[index(resource)] = static_cast<std::uint8_t>(settled.reason);
+    return {};
+}
+
+Result<void> LimitsImage::grant(const ScopeLimits& amounts) {
+    for (const auto& [device, row] : amounts)
+        for (const auto& resource : resource_table)
+            if (row[index(resource.id)] != unset)
+                if (auto granted = grant(device, resource.id, row[index(resource.id)]); !granted) return granted;
     return {};
 }
 

@@ -29,6 +29,9 @@ public:
     static LimitsImage copy(const LimitsHeader& header, const LimitsRow* rows, const OriginRow* origins,
                             std::size_t count);
 
+    // Has what is configured for a template instead, as a tenant of it. Nothing of the tenant's own is there yet.
+    void take_rows(const LimitsHeader& header, const LimitsRow* rows, const OriginRow* origins);
+
     // Adds a row that says nothing. The name is a device's.
     void add_row(Scope scope, std::string_view device);
 
@@ -37,7 +40,8 @@ public:
     // Makes another limit effective; an error when there is no room for its device.
     Result<void> hold(const LimitsWriter::Held& held);
 
-    // Gives the tenant a share; an error as above.
+    // Gives the tenant a share, or several; an error as above.
+    Result<void> grant(const ScopeLimits& amounts);
     Result<void> grant(std::string_view device, Resource resource, std::uint64_t amount);
 
     // Removes the rows of devices; false: there are none.
@@ -50,6 +54,7 @@ private:
     std::optional<std::size_t> find(Scope scope, std::string_view device) const;
     void fill_last(const LimitRow* own, const LimitRow* for_everyone);
     void fill_parts(const TenantLimits& limits);
+    void mark_override(const TenantLimits& limits);
     Result<std::size_t> row_to_write(Scope scope, std::string_view device);
 
     LimitsHeader header_{};

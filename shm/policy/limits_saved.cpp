@@ -42,12 +42,25 @@ Result<void> LimitsWriter::rebase(Scope scope, std::string_view device, LimitPar
     const auto row = row_to_write(scope, device);
     if (!row) return Error{row.error()};
     auto& from = origin(*row, cell.resource);
+    const auto own = own_of(from, part);
+    if (whose == Whose::everyone && (own & (own_in_file | own_in_override)) != 0) return {};
+    if (whose == Whose::its_template && (own & own_in_override) != 0) return {};
     if (part == LimitPart::guarantee) store(from.guarantee_file, cell.in_file);
     if (part == LimitPart::soft) store(from.soft_file, cell.in_file);
-    if (part != LimitPart::limit || (whose == Whose::everyone && load(from.own) != 0)) return {};
-    store(from.file, cell.in_file);
-    if (whose == Whose::tenant) store(from.own, cell.by_tenant ? own_in_file : 0U);
+    if (part == LimitPart::limit) store(from.file, cell.in_file);
+    if (whose == Whose::everyone) return {};
+    const auto kept = whose == Whose::its_template ? own & own_by_set : 0U;
+    store(from.own, (load(from.own) & ~(0xffU << own_shift(part))) | (cell.own | kept) << own_shift(part));
     return {};
+}
+
+void LimitsWriter::rebase_everyone(const LimitsSegment& everyone) noexcept {
+    for (const auto& device : limits_.devices(Scope::process))
+        for (const auto& resource : resource_table) {
+            auto& from = const_cast<Origin&>(*limits_.origin(Scope::process, device, resource.id));
+            const auto* by_file = everyone.origin(Scope::process, device, resource.id);
+            if (own_of(from) == 0) store(from.file, by_file == nullptr ? rdmaquota::unset : load(by_file->file));
+        }
 }
 
 Result<void> LimitsWriter::drop(std::span<const std::string> devices) {
@@ -67,6 +80,36 @@ bool is_configured(const LimitsSegment& limits, Scope scope, std::string_view de
                load(row->soft[index(resource.id)]) != unset ||
                (reason != Reason::configured && reason != Reason::grant);
     });
+}
+
+namespace {
+
+// `own`: the bits of a limit of each process that is the tenant's own.
+LimitsByScope limits_by(const LimitsSegment& limits, std::uint64_t Origin::*which, std::uint32_t own) {
+    LimitsByScope all;
+    for (const auto scope : {Scope::process, Scope::tenant})
+        for (const auto& device : limits.devices(scope)) {
+            auto& row = row_for(all[index(scope)], device);
+            for (const auto& resource : resource_table)
+                if (const auto& from = *limits.origin(scope, device, resource.id);
+                    (own_of(from) & own) != 0 || scope == Scope::tenant)
+                    row[index(resource.id)] = load(from.*which);
+        }
+    return all;
+}
+
+}  // namespace
+
+LimitsByScope configured_limits(const LimitsSegment& limits) { return limits_by(limits, &Origin::configured, ~0U); }
+LimitsByScope limits_in_file(const LimitsSegment& limits) { return limits_by(limits, &Origin::file, own_in_file); }
+
+bool has_own_limits(const LimitsSegment& limits) noexcept {
+    for (const auto scope : {Scope::process, Scope::tenant})
+        for (const auto& device : limits.devices(scope))
+            for (const auto& resource : resource_table)
+                for (const auto part : {LimitPart::limit, LimitPart::guarantee, LimitPart::soft})
+                    if ((own_of(*limits.origin(scope, device, resource.id), part) & own_alone) != 0) return true;
+    return false;
 }
 
 }  // namespace rdmaquota

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "policy/limit_key.hpp"
 #include "policy/policy.hpp"
 #include "policy/result.hpp"
 #include "shm/atomic.hpp"
@@ -80,7 +81,7 @@ struct Origin {
     std::uint64_t configured;  // `unset` where this row says nothing
     std::uint64_t file;        // what it was when the policy was published, and is again after `rdmaquota unset`
     std::uint64_t since_s;     // CLOCK_REALTIME; since when the reason has held
-    std::uint32_t own;         // whose it is, see own_in_file; 0: from [process], or of nobody
+    std::uint32_t own;         // whose it is, see own_in_file; the limit's bits are 0: from [process], or of nobody
     float earmarked;           // what goes to the tenant as others free it; to be shown only, as it has 24 bits
     char why[64];  // the reason in words, NUL-terminated; not yet safe to print
     LaterAmount granted;         // the share of what is above; `unset`: nothing above bounds it
@@ -90,8 +91,18 @@ struct Origin {
 };
 static_assert(sizeof(Origin) == 128);
 
-// Bits: the tenant's own tables say it; it was set for this tenant since.
-inline constexpr std::uint32_t own_in_file = 1, own_by_set = 2;
+// Bits: the tenant's own tables in the policy file, or its template's, say it; it was set for this tenant since; for its template;
+// and a table of the tenant of a template says it, which overrides that of the template.
+inline constexpr std::uint32_t own_in_file = 1, own_by_set = 2, own_by_template = 4, own_in_override = 8;
+// The bits of a guarantee and of a soft limit lie so much higher. Those have no own_in_file.
+constexpr unsigned own_shift(LimitPart part) noexcept {
+    return part == LimitPart::guarantee ? 8 : part == LimitPart::soft ? 16 : 0;
+}
+inline std::uint32_t own_of(const Origin& origin, LimitPart part = LimitPart::limit) noexcept {
+    return load(origin.own) >> own_shift(part) & 0xff;
+}
+// Stays when the template's is changed.
+inline constexpr std::uint32_t own_alone = own_by_set | own_in_override;
 
 struct OriginRow {
     Origin of[resource_slots];

@@ -112,13 +112,22 @@ Result<LimitsWriter> LimitsWriter::open(const std::string& path, std::chrono::mi
 }
 
 Result<void> LimitsWriter::publish(const std::string& path, const TenantLimits& limits) {
+    return publish(path, limits, nullptr);
+}
+
+Result<void> LimitsWriter::publish_instance(const std::string& path, const TenantLimits& limits, const LimitsSegment& of_template) {
+    return publish(path, limits, &of_template);
+}
+
+Result<void> LimitsWriter::publish(const std::string& path, const TenantLimits& limits, const LimitsSegment* of_template) {
     const auto lock = PolicyLock::take(path);
     if (!lock) return Error{lock.error()};
     const auto before = LimitsSegment::open(path, LimitsSegment::Parts::all);
-    auto compiled = limits;
-    if (before) compiled.first_grants.clear();
-    auto image = LimitsImage::compile(compiled);
+    auto image = LimitsImage::compile(limits);
     if (!image) return Error{image.error()};
+    if (of_template != nullptr) image->take_rows(of_template->header(), of_template->rows(), of_template->origins());
+    if (!before)
+        if (auto granted = image->grant(limits.first_grants); !granted) return granted;
     if (before) {
         if (auto kept = keep_granted(*before, *image); !kept) return kept;
         if (auto kept = keep_held(*before, *image); !kept) return kept;
@@ -228,20 +237,35 @@ void LimitsWriter::store_part(LimitPart part, std::size_t row, Resource resource
     else store(origin(row, resource).guarantee, amount);
 }
 
-Result<void> LimitsWriter::set_part(LimitPart which, std::string_view device, std::span<const Setting> settings) {
+// Notes whose a cell is from now on, when `whose` is set or unset. False: it stays as it is.
+bool LimitsWriter::change_own(std::size_t row, Resource resource, LimitPart part, Whose whose, bool set) noexcept {
+    auto& from = origin(row, resource);
+    const auto own = own_of(from, part);
+    if (whose == Whose::everyone) return own == 0;
+    const bool alone = whose == Whose::its_template && (own & own_alone) != 0;
+    const auto bit = whose == Whose::tenant ? own_by_set : own_by_template;
+    auto now = set ? own | bit : own & ~(whose == Whose::tenant ? own_by_set | own_by_template : own_by_template);
+    if (alone && set) now = own;
+    store(from.own, (load(from.own) & ~(0xffU << own_shift(part))) | now << own_shift(part));
+    return !alone;
+}
+
+Result<void> LimitsWriter::set_part(LimitPart which, std::string_view device, std::span<const Setting> settings, Whose whose) {
     const auto row = row_to_write(Scope::tenant, device);
     if (!row) return Error{row.error()};
-    for (const auto& [resource, amount] : settings) store_part(which, *row, resource, amount);
+    for (const auto& [resource, amount] : settings)
+        if (change_own(*row, resource, which, whose, true)) store_part(which, *row, resource, amount);
     changed();
     return {};
 }
 
-Result<void> LimitsWriter::unset_part(LimitPart which, std::string_view device, std::span<const Resource> resources) {
+Result<void> LimitsWriter::unset_part(LimitPart which, std::string_view device, std::span<const Resource> resources, Whose whose) {
     if (auto valid = check_device(device); !valid) return valid;
     const auto* found = limits_.row(Scope::tenant, device);
     if (found == nullptr) return {};
     const auto row = static_cast<std::size_t>(found - limits_.rows());
     for (const auto resource : resources) {
+        if (!change_own(row, resource, which, whose, false)) continue;
         const auto& from = origin(row, resource);
         store_part(which, row, resource, load(which == LimitPart::soft ? from.soft_file : from.guarantee_file));
     }
@@ -281,12 +305,8 @@ Result<void> LimitsWriter::earmark(std::span<const Grant> amounts) {
 Result<void> LimitsWriter::set(Scope scope, std::string_view device, std::span<const Setting> settings, Whose whose) {
     const auto row = row_to_write(scope, device);
     if (!row) return Error{row.error()};
-    for (const auto& [resource, limit] : settings) {
-        auto& from = origin(*row, resource);
-        if (whose == Whose::everyone && from.own != 0) continue;
-        if (whose == Whose::tenant) store(from.own, from.own | own_by_set);
-        configure(*row, resource, limit);
-    }
+    for (const auto& [resource, limit] : settings)
+        if (change_own(*row, resource, LimitPart::limit, whose, true)) configure(*row, resource, limit);
     changed();
     return {};
 }
@@ -302,12 +322,8 @@ Result<void> LimitsWriter::unset(Scope scope, std::string_view device, std::span
     const auto* found = limits_.row(scope, device);
     if (found == nullptr) return {};
     const auto row = static_cast<std::size_t>(found - limits_.rows());
-    for (const auto resource : resources) {
-        auto& from = origin(row, resource);
-        if (whose == Whose::everyone && from.own != 0) continue;
-        store(from.own, from.own & ~own_by_set);
-        configure(row, resource, load(from.file));
-    }
+    for (const auto resource : resources)
+        if (change_own(row, resource, LimitPart::limit, whose, false)) configure(row, resource, load(origin(row, resource).file));
     changed();
     return {};
 }
@@ -356,18 +372,6 @@ std::vector<LimitsWriter::Held> held_limits(const LimitsSegment& limits) {
                                 std::string(from.why, strnlen(from.why, sizeof from.why)), load(from.since_s)});
             }
     return held;
-}
-
-LimitsByScope configured_limits(const LimitsSegment& limits) {
-    LimitsByScope all;
-    for (const auto scope : {Scope::process, Scope::tenant})
-        for (const auto& device : limits.devices(scope)) {
-            auto& row = row_for(all[index(scope)], device);
-            for (const auto& resource : resource_table)
-                if (const auto& from = *limits.origin(scope, device, resource.id); from.own != 0 || scope == Scope::tenant)
-                    row[index(resource.id)] = load(from.configured);
-        }
-    return all;
 }
 
 }  // namespace rdmaquota

@@ -32,12 +32,15 @@ public:
     // stays held, never above what is configured now, and so does what was granted; TenantLimits::first_grants are for a
     // tenant that had no limits before. Needs write permission on the directory.
     static Result<void> publish(const std::string& path, const TenantLimits& limits);
+    // The same for a tenant of a template: what is configured, and to what `unset` returns, is that of the template's file.
+    static Result<void> publish_instance(const std::string& path, const TenantLimits& limits, const LimitsSegment& of_template);
 
     // Of all parts.
     const LimitsSegment& limits() const noexcept { return limits_; }
 
-    // Whose limits are set: the tenant's, or those that all processes have and the tenant's own tables do not say.
-    enum class Whose : std::uint8_t { tenant, everyone };
+    // Whose limits are changed: the tenant's; its template's, from which differs what was set for the tenant itself, or its own table
+    // in the file says; or those that all processes have and the tenant's tables do not say.
+    enum class Whose : std::uint8_t { tenant, its_template, everyone };
 
     // Changes what is configured for one device; all of it, or none and an error: when the name is no device's or there
     // is no room for it. Programs see the change at their next charge, unless a reason holds a limit that is lower.
@@ -45,11 +48,13 @@ public:
                      Whose whose = Whose::tenant);
     Result<void> set(Scope scope, std::string_view device, Resource resource, std::uint64_t limit);
     // The same for the tenant's guarantees or soft limits.
-    Result<void> set_part(LimitPart part, std::string_view device, std::span<const Setting> settings);
+    Result<void> set_part(LimitPart part, std::string_view device, std::span<const Setting> settings,
+                          Whose whose = Whose::tenant);
     // Back to what the policy file said when it was published.
     Result<void> unset(Scope scope, std::string_view device, std::span<const Resource> resources,
                        Whose whose = Whose::tenant);
-    Result<void> unset_part(LimitPart part, std::string_view device, std::span<const Resource> resources);
+    Result<void> unset_part(LimitPart part, std::string_view device, std::span<const Resource> resources,
+                            Whose whose = Whose::tenant);
 
     // Everything that one cell was set to, so that a change can be taken back; all `unset` where there is no row.
     struct Cell {
@@ -64,14 +69,16 @@ public:
     Cell cell(Scope scope, std::string_view device, Resource resource) const;
     void restore(const Cell& cell) noexcept;
 
-    // What the policy file says of a cell since it was changed: what `unset` returns to. In force is what was. `by_tenant`: the
-    // tenant's own tables say it.
+    // What the policy file says of a cell since it was changed: what `unset` returns to. In force is what was.
     struct Rebased {
         Resource resource;
         std::uint64_t in_file;
-        bool by_tenant;
+        std::uint32_t own;  // own_in_file, and own_in_override
     };
     Result<void> rebase(Scope scope, std::string_view device, LimitPart part, const Rebased& cell, Whose whose);
+
+    // What all processes have by the file, for cells that the tenant's tables do not say; `everyone` has all parts.
+    void rebase_everyone(const LimitsSegment& everyone) noexcept;
 
     // Removes the rows of devices, with everything in them.
     Result<void> drop(std::span<const std::string> devices);
@@ -113,6 +120,7 @@ public:
     };
 
 private:
+    static Result<void> publish(const std::string& path, const TenantLimits& limits, const LimitsSegment* of_template);
     LimitsWriter(PolicyLock lock, std::string path, LimitsSegment limits) noexcept
         : lock_(std::move(lock)), path_(std::move(path)), limits_(std::move(limits)) {}
     LimitsRow* rows() noexcept { return const_cast<LimitsRow*>(limits_.rows()); }
@@ -124,6 +132,7 @@ private:
     void lower_held(std::size_t row, Resource resource, std::uint64_t limit) noexcept;
     void configure(std::size_t row, Resource resource, std::uint64_t limit) noexcept;
     void changed() noexcept;
+    bool change_own(std::size_t row, Resource resource, LimitPart part, Whose whose, bool set) noexcept;
     void settle_row(std::size_t row, Resource resource) noexcept;
     void settle_below(std::size_t row, Resource resource) noexcept;
     void store_part(LimitPart part, std::size_t row, Resource resource, std::uint64_t amount) noexcept;
@@ -143,7 +152,11 @@ std::size_t count_changed(const std::vector<LimitsWriter::Held>& held) noexcept;
 // not named.
 bool is_configured(const LimitsSegment& limits, Scope scope, std::string_view device);
 
-// What is configured at present for the tenant itself, of a segment with all parts.
+// What is configured at present for the tenant itself, or by the policy file, of a segment with all parts.
 LimitsByScope configured_limits(const LimitsSegment& limits);
+LimitsByScope limits_in_file(const LimitsSegment& limits);
+
+// Whether something was set for the tenant of a template itself, or stands in its own table: of a segment with all parts.
+bool has_own_limits(const LimitsSegment& limits) noexcept;
 
 }  // namespace rdmaquota

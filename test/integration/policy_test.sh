@@ -106,6 +106,68 @@ has "a table overrides a tenant that a cgroup names" "$limits" " 7 "
 has "in the limits that it names" "$limits" " 9 "
 has "and processes of that cgroup are in it" "$("$rdmaquota" check policy.toml --cgroup /job/7)" "tenant job/7, match 1 of template job/{job}"
 
+# --- a template's limits and those of its tenants -----------------------------------------------------------------------
+
+change() { "$rdmaquota" "$@" --file policy.toml > out 2>&1 || cat out; }
+if [ "$(id -u)" = 0 ]; then
+    policy <<< "$template"
+    reload > out
+    change set user/nobody '*' qp=3 --persist
+    "$rdmaquota" set 'user/{user}' '*' qp=25 > out 2>&1
+    has "a limit that was saved for one user stays when the template's is set" "$("$rdmaquota" show user/nobody --limits)" " 3 "
+    has "which is told" "$(cat out)" "tenant user/nobody has a limit of its own and keeps it"
+    "$rdmaquota" unset 'user/{user}' '*' qp > out 2>&1
+    has "and when it is unset" "$("$rdmaquota" show user/nobody --limits)" " 3 "
+
+    policy <<< "$template"$'[tenant."user/games"."*"]\ncq = 9'
+    reload > out
+    change set 'user/{user}' '*' qp=20 --persist
+    has "what a table of its own does not say follows the template" "$("$rdmaquota" show user/games --limits)" " 20 "
+
+    policy <<< $'[tenant."job/{job}"]\nmatch = [{ cgroup = "/job/{job}", members = ["*"] }]\n[tenant."job/{job}"."*"]\nqp = 200\n[tenant."job/1"."*"]\ncq = 1'
+    reload > out
+    "$rdmaquota" set 'job/{job}' '*' qp=900 > out
+    has "a tenant has what is set for its template" "$("$rdmaquota" show job/1 --limits)" " 900 "
+    "$rdmaquota" unset 'job/{job}' '*' qp > out
+    has "until it is unset" "$("$rdmaquota" show job/1 --limits)" " 200 "
+
+    policy <<< $'[process."*"]\nqp = 20'
+    reload > out
+    "$rdmaquota" set '*' qp=2 --process > out
+    "$rdmaquota" tenant add late --user nobody > out
+    "$rdmaquota" unset '*' qp --process > out
+    has "a tenant that came meanwhile has the file's limit of each process, too" "$("$rdmaquota" show late --limits)" " 20 "
+    "$rdmaquota" set late '*' qp=3 --process > out
+    change set '*' qp=5 --process --persist
+    "$rdmaquota" unset late '*' qp --process > out
+    has "and the one that was saved since" "$("$rdmaquota" show late --limits)" " 5 "
+    "$rdmaquota" tenant remove late > out
+    "$rdmaquota" tenant add fresh --user nobody --limit qp=100 > out
+    "$rdmaquota" set fresh '*' qp=500 > out
+    reload > out
+    has "what was set for a transient tenant is gone after a reload" "$("$rdmaquota" show fresh --limits)" " 100 "
+    "$rdmaquota" tenant remove fresh > out
+
+    policy <<< $'[slurm.job."*"]\nqp = 300\n[tenant."slurm/{account}"."*"]\nqp = 400'
+    reload > out
+    "$rdmaquota" slurm begin 1 --user nobody --account atlas > out 2>&1
+    change set slurm/atlas '*' qp=50 --persist
+    "$rdmaquota" slurm end 1 > out 2>&1
+    "$rdmaquota" slurm begin 2 --user nobody --account atlas > out 2>&1
+    has "an account's limit that was saved outlives its last job" "$("$rdmaquota" show slurm/atlas --limits)" " 50 "
+    "$rdmaquota" slurm end 2 > out 2>&1
+
+    policy <<< "$template"
+    reload > out
+    has "tenant add takes no name of a user's tenant" "$("$rdmaquota" tenant add user/nobody --user nobody 2>&1)" \
+        "is what a tenant of the template 'user/{user}' may be called"
+    policy <<< "$template"$'[tenant."user/nobody"."*"]\nqp = 5\n[tenant."user/65534"."*"]\nqp = 77'
+    has "two tables of one user are told" "$(reload)" "another table is of the same user"
+fi
+policy <<< $'[tenant."batch/special/{job}"]\nmatch = [{ cgroup = "/special/{job}", members = ["*"] }]\n[tenant."batch/{account}/{job}"]\nmatch = [{ cgroup = "/{account}/{job}", members = ["*"] }]'
+has "templates that can have tenants of one name are refused" "$("$rdmaquota" check policy.toml 2>&1)" \
+    "'batch/special/{job}' and 'batch/{account}/{job}' can have tenants of the same name"
+
 # --- what others than root are told ----------------------------------------------------------------------------------
 
 if [ "$(id -u)" = 0 ]; then

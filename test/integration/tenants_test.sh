@@ -138,6 +138,16 @@ proceed
 start_sidecar
 everyone_lands
 lands "a job, whose tenant is made on request" two/two in_job /jobs/two
+
+# Directory services can be late at boot.
+{ cat tenants.toml; printf '%s\n' '[tenant.dora]' 'match = [{ user = "dora" }]' '[tenant.dora."*"]' 'qp = 4'; } > late.toml
+rdmaquota reload late.toml > /dev/null 2>&1 || not_ok "reload" "$(rdmaquota reload late.toml 2>&1)"
+: > sidecar.log
+useradd --no-create-home dora
+await 'dora is known now'
+limits[dora]=4
+lands "a user who came after the policy" dora as_user dora
+rdmaquota reload tenants.toml > /dev/null 2>&1
 stop_sidecar
 
 # --- transient tenants ---------------------------------------------------------------------------

@@ -11,8 +11,8 @@ namespace rdmaquota {
 namespace {
 
 std::string_view source_of(Scope scope, const Origin& origin) {
-    if (load(origin.own) & own_by_set) return "set";
-    return scope == Scope::process && !(load(origin.own) & own_in_file) ? "[process]" : "policy";
+    if (own_of(origin) & (own_by_set | own_by_template)) return "set";
+    return scope == Scope::process && !(own_of(origin) & own_in_file) ? "[process]" : "policy";
 }
 
 // Whether the row of `device` itself has a value, which may be a share or a rule's limit alone.

@@ -31,6 +31,11 @@ std::set<std::string> devices_of(const Policy& policy) {
         for (const auto& rows : tenant.limits) add_devices(rows, devices);
         for (const auto* rows : {&tenant.guarantees, &tenant.softs}) add_devices(*rows, devices);
     }
+    for (const auto& rule : policy.dynamic) devices.insert(rule.device);
+    if (!policy.slurm) return devices;
+    add_devices(policy.slurm->job, devices);
+    for (const auto* scopes : {&policy.slurm->partitions, &policy.slurm->accounts, &policy.slurm->qos})
+        for (const auto& [name, rows] : *scopes) add_devices(rows, devices);
     return devices;
 }
 

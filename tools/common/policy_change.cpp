@@ -46,22 +46,33 @@ const ScopeLimits& scope_of(const TenantPolicy& tenant, const LimitKey& key, Lim
     return part == LimitPart::guarantee ? tenant.guarantees : tenant.limits[index(key.scope)];
 }
 
+// The same without what an override has from its template.
+const ScopeLimits& own_scope_of(const TenantPolicy& tenant, const LimitKey& key, LimitPart part) {
+    if (part == LimitPart::soft) return tenant.own_softs;
+    return part == LimitPart::guarantee ? tenant.guarantees : tenant.own_limits[index(key.scope)];
+}
+
 // What the policy file says of a tenant's limit: its own table, that of its template, then [process].
 LimitsWriter::Rebased in_file(const Policy& policy, const LimitKey& key, LimitPart part) {
     const auto cell = [&](const ScopeLimits& rows) {
         const auto* row = find_row(rows, key.device);
         return row == nullptr ? unset : (*row)[index(key.resource)];
     };
-    if (key.tenant == node_tenant) return {key.resource, cell(policy.node), true};
-    if (key.tenant.empty()) return {key.resource, cell(policy.process), cell(policy.process) != unset};
-    for (const auto& tenant : policy.tenants)
-        if (tenant.name == key.tenant)
-            if (const auto value = cell(scope_of(tenant, key, part)); value != unset) return {key.resource, value, true};
-    for (const auto& tenant : policy.tenants)
-        if (is_instance_of(key.tenant, tenant.name))
-            if (const auto value = cell(scope_of(tenant, key, part)); value != unset) return {key.resource, value, true};
+    const auto in_tables = [&](std::uint64_t value, std::uint32_t own = own_in_file) {
+        return LimitsWriter::Rebased{key.resource, value, value == unset ? 0U : own};
+    };
+    if (key.tenant == node_tenant) return in_tables(cell(policy.node));
+    if (key.tenant.empty()) return in_tables(cell(policy.process));
+    const auto* own = policy.find(key.tenant);
+    const bool is_override = own != nullptr && own->is_override;
+    const auto& own_rows = own == nullptr ? ScopeLimits() : is_override ? own_scope_of(*own, key, part) : scope_of(*own, key, part);
+    const auto* from = template_with(policy, key.tenant);
+    if (const auto value = cell(own_rows); value != unset)
+        return in_tables(value, from != nullptr ? own_in_file | own_in_override : own_in_file);
+    if (from != nullptr)
+        if (const auto value = cell(scope_of(*from, key, part)); value != unset) return in_tables(value);
     const bool from_process = part == LimitPart::limit && key.scope == Scope::process;
-    return {key.resource, from_process ? cell(policy.process) : unset, false};
+    return {key.resource, from_process ? cell(policy.process) : unset, 0};
 }
 
 }  // namespace
@@ -96,19 +107,22 @@ Result<void> PolicyChange::resolve() {
     if (!named) return Error{named.error()};
     places_.push_back(*named);
     if (is_for_everyone()) places_.push_back({std::string(everyone_key), here_path(directory_, everyone_key)});
-    const auto running = NodePolicy::read(node_policy_path(directory_));
-    const auto policy = running ? running->decompile() : Policy();
     for (auto& place : tenant_places(directory_)) {
         if (place.key == named->key || place.key == node_tenant) continue;
         const bool of_template = is_instance_of(place.key, named->key);
-        if (of_template && policy.find(place.key)) {
-            const auto limits = LimitsSegment::open(limits_path(place.here));
-            exempt_.push_back(limits ? limits->tenant() : place.key);
-        } else if (is_for_everyone() || of_template) {
-            places_.push_back(std::move(place));
-        }
+        if (of_template) note_exempt(place);
+        if (is_for_everyone() || of_template) places_.push_back(std::move(place));
     }
     return {};
+}
+
+void PolicyChange::note_exempt(const TenantPlace& place) {
+    const auto limits = LimitsSegment::open(limits_path(place.here), LimitsSegment::Parts::all);
+    if (!limits) return;
+    for (const auto& change : changes_)
+        if (const auto* from = limits->origin(key().scope, key().device, change.key.resource);
+            from != nullptr && (own_of(*from, part()) & own_alone) != 0)
+            return exempt_.push_back(limits->tenant());
 }
 
 Result<void> PolicyChange::check() const {
@@ -175,9 +189,9 @@ Result<void> PolicyChange::apply_at(const TenantPlace& place, std::vector<LimitD
             done.push_back({change.key, value_of(writer->limits(), change.key, part()), 0, 0, {}, part()});
     undo_.push_back(std::move(undo));
     // Tenants that are made later have these limits.
-    const bool own = !is_for_everyone() || place.key == everyone_key;
-    const auto whose = own ? LimitsWriter::Whose::tenant : LimitsWriter::Whose::everyone;
-    return apply(*writer, whose);
+    using Whose = LimitsWriter::Whose;
+    if (is_for_everyone()) return apply(*writer, place.key == everyone_key ? Whose::tenant : Whose::everyone);
+    return apply(*writer, &place == &places_.front() ? Whose::tenant : Whose::its_template);
 }
 
 Result<void> PolicyChange::apply(LimitsWriter& writer, LimitsWriter::Whose whose) const {
@@ -190,10 +204,10 @@ Result<void> PolicyChange::apply(LimitsWriter& writer, LimitsWriter::Whose whose
     }
     if (kind_ == Kind::unset) {
         if (auto rebased = rebase(writer, whose); !rebased) return rebased;
-        if (part() != LimitPart::limit) return writer.unset_part(part(), device, resources);
+        if (part() != LimitPart::limit) return writer.unset_part(part(), device, resources, whose);
         return writer.unset(scope, device, resources, whose);
     }
-    const auto set = part() != LimitPart::limit ? writer.set_part(part(), device, settings)
+    const auto set = part() != LimitPart::limit ? writer.set_part(part(), device, settings, whose)
                                                 : writer.set(scope, device, settings, whose);
     return set ? rebase(writer, whose) : set;
 }

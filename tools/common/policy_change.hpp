@@ -35,7 +35,7 @@ public:
     // Makes the change.
     Result<std::vector<LimitDone>> commit();
 
-    // Tenants of the template that have a table of their own in the policy and so keep their limits.
+    // Tenants of the template of which the same was set, or stands in a table of their own: they keep it.
     const std::vector<std::string>& exempt() const noexcept { return exempt_; }
 
 private:
@@ -51,6 +51,7 @@ private:
     bool is_for_everyone() const;
     Result<void> lock(std::chrono::milliseconds patience);
     Result<void> resolve();
+    void note_exempt(const TenantPlace& place);
     Result<void> check() const;
     Result<std::string> name_in_file() const;
     Result<void> apply_at(const TenantPlace& place, std::vector<LimitDone>& done);

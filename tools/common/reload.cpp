@@ -145,7 +145,7 @@ void keep_transient(const std::string& directory, Policy& policy) {
     if (!running) return;
     for (auto& tenant : running->decompile().tenants) {
         if (!tenant.transient || policy.find(tenant.name)) continue;
-        fill_limits(directory, tenant);
+        fill_limits_in_file(directory, tenant);
         policy.tenants.push_back(std::move(tenant));
     }
 }

@@ -52,7 +52,13 @@ void resolve_overrides(Policy& policy, const NameLookup& names) {
         if (from == nullptr || from->name.find(user_placeholder) == std::string::npos) continue;
         if (tenant.name.find('#') != std::string::npos) continue;
         if (auto key = key_of_instance(from->name, tenant.name, names)) {
-            tenant.name = std::move(*key);
+            if (policy.find(*key) == nullptr) {
+                tenant.name = std::move(*key);
+                continue;
+            }
+            policy.warnings.push_back(fmt::format("tenant {}: another table is of the same user and holds; put both into one",
+                                                  tenant.name));
+            unknown.push_back(tenant.name);
             continue;
         }
         policy.warnings.push_back(fmt::format("tenant {}: there is no such user; its limits override those of template '{}' once "
@@ -79,20 +85,20 @@ std::string instance_of_user(std::string_view template_name, uid_t user) {
 namespace {
 
 // By the template's limits in force, which `set` may have changed.
-TenantLimits limits_of_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,
-                                std::string_view key) {
+Result<void> put_limits_of_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,
+                                    std::string_view key) {
     auto filled = from;
     fill_limits(directory, filled);
     auto limits = limits_of(policy, filled);
     limits.tenant = shown_name(key);
-    return limits;
+    return put_limits(directory, key, limits, 0755, limits_path(here_path(directory, from.name)));
 }
 
 }  // namespace
 
 Result<void> put_inner_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,
                                 std::string_view key) {
-    return put_limits(directory, key, limits_of_instance(directory, policy, from, key));
+    return put_limits_of_instance(directory, policy, from, key);
 }
 
 Result<void> put_limits_above(const std::string& directory, const Policy& policy, std::string_view key) {
@@ -111,7 +117,7 @@ Result<void> make_instance(const std::string& directory, const Policy& policy, c
     if (auto made = make_here(directory, key); !made) return made;
     if (auto put = put_ledger(place, access); !put) return Error{put.error()};
     if (auto opened = open_directory(directory, key, 0755); !opened) return opened;
-    return put_limits(directory, key, limits_of_instance(directory, policy, from, key));
+    return put_limits_of_instance(directory, policy, from, key);
 }
 
 Result<void> put_override(const std::string& directory, const Policy& policy, const TenantPolicy& tenant,

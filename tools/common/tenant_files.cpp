@@ -1,6 +1,7 @@
 #include "tools/common/tenant_files.hpp"
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,27 +90,30 @@ Result<Policy> running_policy(const std::string& directory) {
 
 namespace {
 
-void fill_parts(const LimitsSegment& limits, TenantPolicy& tenant) {
+void fill_parts(const LimitsSegment& limits, TenantPolicy& tenant, bool in_file) {
     for (const auto& device : limits.devices(Scope::tenant))
         for (const auto& row : resource_table) {
             const auto r = index(row.id);
             const auto& from = *limits.origin(Scope::tenant, device, row.id);
-            const auto guarantee = load(from.guarantee);
+            const auto guarantee = load(in_file ? from.guarantee_file : from.guarantee);
             if (guarantee != unset) row_for(tenant.guarantees, device)[r] = guarantee;
-            const auto soft = limits.row(Scope::tenant, device)->soft[r];
+            const auto soft = in_file ? load(from.soft_file) : limits.row(Scope::tenant, device)->soft[r];
             if (soft != unset) row_for(tenant.softs, device)[r] = soft;
         }
 }
 
 }  // namespace
 
-void fill_limits(const std::string& directory, TenantPolicy& tenant) {
+static void fill(const std::string& directory, TenantPolicy& tenant, bool in_file) {
     const auto limits =
         LimitsSegment::open(limits_path(here_path(directory, tenant.name)), LimitsSegment::Parts::all);
     if (!limits) return;
-    tenant.limits = configured_limits(*limits);
-    fill_parts(*limits, tenant);
+    tenant.limits = in_file ? limits_in_file(*limits) : configured_limits(*limits);
+    fill_parts(*limits, tenant, in_file);
 }
+
+void fill_limits(const std::string& directory, TenantPolicy& tenant) { fill(directory, tenant, false); }
+void fill_limits_in_file(const std::string& directory, TenantPolicy& tenant) { fill(directory, tenant, true); }
 
 namespace {
 
@@ -133,14 +137,16 @@ Result<void> make_here(const std::string& directory, std::string_view key, unsig
     return make_directory(here_path(directory, key));
 }
 
-Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits, unsigned mode) {
+Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits, unsigned mode,
+                        const std::string& limits_of_template) {
     if (auto made = make_here(directory, key, mode); !made) return made;
     const auto path = limits_path(here_path(directory, key));
-    if (::access(path.c_str(), F_OK) == 0 || key == everyone_key || is_template(key))
-        return LimitsWriter::publish(path, limits);
     auto closed = limits;
-    closed.first_grants = first_grants(directory, key, limits);
-    return LimitsWriter::publish(path, closed);
+    if (::access(path.c_str(), F_OK) != 0 && key != everyone_key && !is_template(key))
+        closed.first_grants = first_grants(directory, key, limits);
+    if (limits_of_template.empty()) return LimitsWriter::publish(path, closed);
+    const auto from = LimitsSegment::open(limits_of_template, LimitsSegment::Parts::all);
+    return from ? LimitsWriter::publish_instance(path, closed, *from) : LimitsWriter::publish(path, closed);
 }
 
 namespace {
@@ -150,6 +156,12 @@ Result<void> make_room(const std::string& path, const std::string& ledger) {
     if (auto made = make_directory(path); !made) return made;
     if (!path.starts_with(std::string(system_directory) + "/") || ::access(ledger.c_str(), F_OK) == 0) return {};
     return mount_ledgers(path);
+}
+
+bool is_full(const std::string& path) {
+    struct statvfs room {};
+    constexpr std::uint64_t least = 2 << 20;
+    return ::statvfs(path.c_str(), &room) == 0 && (std::uint64_t{room.f_bavail} * room.f_frsize < least || room.f_favail < 80);
 }
 
 // Ledgers that were moved aside may have taken all room. False when there is none.
@@ -171,6 +183,10 @@ Result<void> give_rights(const std::string& ledger, const LedgerAccess& access) 
     auto wanted = rights_for(access);
     wanted.owner = wanted.owner.value_or(::geteuid());
     wanted.group = wanted.group.value_or(::getegid());
+    // Nobody else can enter what was made while no member was known.
+    for (const auto& inside : {ledger, lock_directory(ledger)})
+        if (const auto mode = directory_mode(wanted); mode_of(inside) != mode)
+            if (auto opened = set_rights(inside, {mode, {}, {}, {}}); !opened) return opened;
     if (const auto now = rights_of(data_path(ledger)); now && same_rights(*now, wanted)) return {};
     for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file)
         if (auto set = set_rights(lock_path(ledger, slot), wanted); !set) return set;
@@ -179,9 +195,20 @@ Result<void> give_rights(const std::string& ledger, const LedgerAccess& access) 
 
 }  // namespace
 
+void free_room(const std::string& here) {
+    const auto path = here + "/ledgers";
+    if (!is_mount_point(path) || !is_full(path)) return;
+    Ledger::cut_growth(ledger_path(here));
+    remove_asides(path);
+    if (!is_full(path)) return;
+    unmount_ledgers(path);
+    (void)mount_ledgers(path);
+}
+
 Result<std::string> put_ledger(const TenantPlace& place, const LedgerAccess& access) {
     const auto path = ledger_path(place.here);
     if (auto made = make_room(place.here + "/ledgers", path); !made) return Error{made.error()};
+    free_room(place.here);
     auto aside = Ledger::replace_unusable(path, access);
     if (!aside && remove_asides(place.here + "/ledgers")) aside = Ledger::replace_unusable(path, access);
     if (!aside) return aside;
@@ -237,6 +264,11 @@ void remove_tenant_files(const std::string& directory, const TenantPlace& place)
     fs::remove_all(tenant_directory(directory, place.key), ignored);
 }
 
+bool has_own_limits(const TenantPlace& place) {
+    const auto limits = LimitsSegment::open(limits_path(place.here), LimitsSegment::Parts::all);
+    return limits && rdmaquota::has_own_limits(*limits);
+}
+
 namespace {
 
 // Directories without limits: what a process could not unmount, or was killed while it removed.
@@ -256,7 +288,7 @@ void remove_childless(const std::string& directory, const Policy& policy) {
     std::set<std::string, std::less<>> parents;
     const auto places = tenant_places(directory);
     for (auto place = places.rbegin(); place != places.rend(); ++place)
-        if (!place->has_ledger() && !parents.contains(place->key) && template_of(policy, place->key))
+        if (!place->has_ledger() && !parents.contains(place->key) && template_of(policy, place->key) && !has_own_limits(*place))
             remove_tenant_files(directory, *place);
         else
             for (auto above = parent_of(place->key); above != node_tenant; above = parent_of(above))

@@ -23,6 +23,8 @@ LedgerAccess access_of(const TenantPolicy& tenant, const NameLookup& names);
 // for one.
 Result<Policy> running_policy(const std::string& directory);
 void fill_limits(const std::string& directory, TenantPolicy& tenant);
+// The same as the policy file, or `tenant add`, has them.
+void fill_limits_in_file(const std::string& directory, TenantPolicy& tenant);
 
 // 0700 for a tenant that nothing matches: only containers are in it, which have its `here` mounted.
 unsigned directory_mode_of(const TenantPolicy& tenant);
@@ -32,10 +34,15 @@ Result<void> make_here(const std::string& directory, std::string_view key, unsig
 
 // Puts limits in force at `here`, with the directories above it where they are missing; `mode` is that of the tenant's.
 // One that is there loses rights only: `open_directory` gives it others once its ledger has the new members' rights.
+// Where the limits of a template are named, those of its tenant are a copy of them (LimitsWriter::publish_instance).
 Result<void> put_limits(const std::string& directory, std::string_view key, const TenantLimits& limits,
-                        unsigned mode = 0755);
+                        unsigned mode = 0755, const std::string& limits_of_template = {});
 
 Result<void> open_directory(const std::string& directory, std::string_view key, unsigned mode);
+
+// Where a tenant's members have filled its file system: removes what was moved aside, or else mounts another one in its place.
+// Programs that have the old ledger go on with it, and somebody may keep it full, so nothing less helps.
+void free_room(const std::string& here);
 
 // Makes the ledger where there is none, and replaces one that is not usable. Returns the path to which that one was moved,
 // else the empty string.
@@ -49,6 +56,9 @@ void remove_unused_ledger(const TenantPlace& place);
 
 // Deletes a tenant's directory with everything in it.
 void remove_tenant_files(const std::string& directory, const TenantPlace& place);
+
+// Whether somebody set something for it, a template's tenant, alone: it stays then, until the next `reload`.
+bool has_own_limits(const TenantPlace& place);
 
 // Deletes the directories of tenants that `policy` does not have and no process uses, and of templates' tenants that
 // were above others, which are gone. Returns the keys of those that `policy` does not have and that are still in use.

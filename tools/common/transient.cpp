@@ -11,6 +11,7 @@
 
 #include "policy/printable.hpp"
 #include "shm/paths.hpp"
+#include "shm/policy/limits_writer.hpp"
 #include "shm/policy/node_policy.hpp"
 #include "shm/policy/policy_lock.hpp"
 #include "tools/common/container.hpp"
@@ -36,6 +37,9 @@ Result<void> check_free(const Policy& policy, const std::string& name) {
         if (above != nullptr && !above->matches.empty())
             return Error{fmt::format("'{}' cannot have tenants below it: processes are in it", parent)};
     }
+    // Where a user's tenant of that name is, which people see by the user's name, `set` could not tell the two apart.
+    if (const auto* from = template_with(policy, name); from != nullptr && from->name.find("{user}") != std::string::npos)
+        return Error{fmt::format("'{}' is what a tenant of the template '{}' may be called; choose another name", name, from->name)};
     return check_leaf(policy, name);
 }
 
@@ -93,6 +97,16 @@ Result<Running> open_running(const std::string& directory,
     return Running{std::move(first), std::move(*lock), std::move(*policy)};
 }
 
+// So that `unset` of what is set for all processes now has the file's limit here, too.
+Result<void> rebase_everyone(const std::string& directory, const std::string& tenant) {
+    const auto everyone = LimitsSegment::open(limits_path(here_path(directory, everyone_key)), LimitsSegment::Parts::all);
+    if (!everyone) return {};
+    auto writer = LimitsWriter::open(limits_path(here_path(directory, tenant)));
+    if (!writer) return Error{writer.error()};
+    writer->rebase_everyone(*everyone);
+    return {};
+}
+
 }  // namespace
 
 Result<void> add_transient(const std::string& directory, TenantPolicy tenant, std::chrono::milliseconds patience) {
@@ -108,6 +122,7 @@ Result<void> add_transient(const std::string& directory, TenantPolicy tenant, st
     if (auto put = put_limits_above(directory, policy, tenant.name); !put) return put;
     if (auto put = put_limits(directory, tenant.name, limits_of(policy, tenant), directory_mode_of(tenant)); !put)
         return put;
+    if (auto based = rebase_everyone(directory, tenant.name); !based) return based;
     const TenantPlace place{tenant.name, here_path(directory, tenant.name)};
     if (auto put = put_ledger(place, access_of(tenant, names)); !put) return Error{put.error()};
     policy.tenants.push_back(std::move(tenant));

@@ -8,6 +8,7 @@
 #include "policy/printable.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
+#include "tools/common/tenant_files.hpp"
 #include "tools/common/tenants.hpp"
 #include "tools/rdmaquota/command.hpp"
 
@@ -67,11 +68,18 @@ int run(const TenantPlace& place, const Options& options) {
     const auto path = ledger_path(place.here);
     if (::access(path.c_str(), F_OK) != 0)
         return failed(fmt::format("there is no ledger {}: run 'rdmaquota reload' to make it", path));
-    if (options.fresh) return replace(path);
+    free_room(place.here);
+    const bool gone = ::access(path.c_str(), F_OK) != 0;
+    if (options.fresh && !gone) return replace(path);
     // Of a ledger whose rights cannot be read, root's alone; `reload` gives it to the tenant's members.
     const bool everyones = place.key == default_tenant || place.key.empty();
     const auto aside = Ledger::replace_unusable(path, everyones ? LedgerAccess::everyone() : LedgerAccess{});
     if (!aside) return failed(aside.error());
+    if (gone) {
+        fmt::print("the file system of the tenant's ledgers was full; there is another, with a new ledger{}\n",
+                   everyones ? "" : "; run 'rdmaquota reload' to give it to the tenant's members");
+        return status_done;
+    }
     if (!aside->empty()) {
         fmt::print("the ledger could not be used; it was moved to {} and a new one made\n", *aside);
         return status_done;

@@ -133,7 +133,7 @@ void print_changes(const std::vector<LimitDone>& done) {
 
 void warn_of_exempt(const PolicyChange& change) {
     for (const auto& tenant : change.exempt())
-        warn(fmt::format("warning: tenant {} has a table of its own in the policy and keeps its limits", tenant));
+        warn(fmt::format("warning: tenant {} has a limit of its own and keeps it", tenant));
 }
 
 int make_change(PolicyChange::Kind kind, std::vector<LimitChange> changes, const Options& options,

@@ -104,7 +104,7 @@ bool Instances::remove_unused() {
         const auto* from = template_of(policy, tenant->key());
         if (from == nullptr)
             ended |= policy.find(tenant->key()) == nullptr && tenant->ledger().at_rest();
-        else if (!is_of_users(*from) && has_rested(*tenant))
+        else if (!is_of_users(*from) && has_rested(*tenant) && !has_own_limits(tenant->place()))
             unused.push_back(tenant->place());
     }
     if (!ended && unused.empty()) return false;
