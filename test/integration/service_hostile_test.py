@@ -135,7 +135,7 @@ with open("policy.toml", "w") as file:
 subprocess.run([rdmaquota, "reload", "policy.toml"], check=True, stdout=subprocess.DEVNULL,
                env=environment)
 log = open("log", "wb")
-daemon = subprocess.Popen([rdmaquotad, "--policy", "policy.toml"], stderr=log, env=environment)
+daemon = subprocess.Popen([rdmaquotad], stderr=log, env=environment)
 try:
     eventually(lambda: daemon.poll() is not None or is_served())
     for part in (metrics_of_one_user, metrics_of_many_users, control_socket_of_one_user):

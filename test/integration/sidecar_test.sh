@@ -233,4 +233,21 @@ kill -9 "$namespace"
 wait "$namespace" 2> /dev/null
 proceed
 
+# --- a crowd -----------------------------------------------------------------------------------------
+# Each has a device open, and none a slot: the mappings of all are looked at.
+start_sidecar
+crowd=()
+for _ in {1..400}; do
+    "$programs/raw_uverbs" ioctl 1 < forever >> crowd.log 9>&- &
+    crowd+=($!)
+done
+everyone_waits() { [ "$(grep -c waiting crowd.log)" = 400 ]; }
+eventually "400 processes have a device open" everyone_waits
+looks_pass 3
+answers=0
+for _ in {1..10}; do timeout 30 "$programs/ask" status > /dev/null && answers=$((answers + 1)); done
+is "beside 400 processes that have a device open the sidecar answers" "$answers" 10
+kill -9 "${crowd[@]}"
+stop_sidecar
+
 finish

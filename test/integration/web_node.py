@@ -38,8 +38,7 @@ class Node:
         notify.bind(path)
         notify.settimeout(300)
         with open(self.log, "ab") as log:
-            self.sidecar = subprocess.Popen([f"{self.build}/tools/rdmaquotad/rdmaquotad", "--policy", f"{self.work}/policy.toml"],
-                                            stderr=log, env=dict(self.environment, NOTIFY_SOCKET=path))
+            self.sidecar = subprocess.Popen([f"{self.build}/tools/rdmaquotad/rdmaquotad"], stderr=log, env=dict(self.environment, NOTIFY_SOCKET=path))
         while "READY=1" not in notify.recv(4096).decode():
             pass
         notify.close()

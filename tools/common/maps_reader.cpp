@@ -22,10 +22,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto patience = 2s;         // without a byte; less than the five seconds after which the guard goes on by itself
-constexpr auto user_rests = 60s;      // after a process of that user was silent
-constexpr auto burst = 100s;          // of the time that waiting costs: three silences can be waited for at once
-constexpr int share = 20;             // waiting takes one part of so many
+constexpr auto patience = 1s;  // without a byte
+constexpr auto cheap = 2ms;
+constexpr int share = 20;  // reading takes one part of so many
+// In a row; with `patience`, less than the five seconds after which the guard goes on by itself.
+constexpr auto user_burst = 1s * share, burst = 3s * share;
 constexpr std::size_t most_silent = 4096, most_users = 1024;
 constexpr std::size_t most_unended = 8;  // well below TasksMax of rdmaquotad.service
 constexpr std::size_t packet = 32 * 1024;
@@ -91,19 +92,25 @@ bool MapsReader::begin_child() {
 
 bool MapsReader::may_ask(const std::string& directory, const Process& process) {
     const auto now = Clock::now();
-    const auto user = asked_from_.find(process.user);
-    return !silent_.contains({directory, process.start}) && (user == asked_from_.end() || now >= user->second) &&
-           paid_until_ < now + burst;
+    const auto user = user_paid_.find(process.user);
+    return !silent_.contains({directory, process.start}) && all_paid_ < now + burst &&
+           (user == user_paid_.end() || user->second < now + user_burst);
 }
 
-void MapsReader::note_silence(const std::string& directory, const Process& process, Clock::duration waited) {
+void MapsReader::pay(const Process& process, Clock::duration waited) {
+    if (waited <= cheap) return;
     const auto now = Clock::now();
+    if (user_paid_.size() >= most_users) std::erase_if(user_paid_, [&](const auto& user) { return user.second < now; });
+    all_paid_ = std::max(all_paid_, now) + waited * share;
+    if (user_paid_.size() >= most_users) return;
+    auto& paid = user_paid_[process.user];
+    paid = std::max(paid, now) + waited * share;
+}
+
+void MapsReader::note_silence(const std::string& directory, const Process& process) {
     if (silent_.size() >= most_silent) silent_.clear();
-    if (asked_from_.size() >= most_users) asked_from_.clear();
     ++silences_;
     silent_.emplace(directory, process.start);
-    asked_from_[process.user] = now + user_rests;
-    paid_until_ = std::max(paid_until_, now) + waited * share;
 }
 
 // None: nothing came for too long.
@@ -133,9 +140,10 @@ std::optional<MapsReader::Maps> MapsReader::read(const std::string& directory) {
     const auto begin = Clock::now();
     if (::send(socket_, path.data(), path.size(), MSG_NOSIGNAL) != std::ssize(path)) return end(), std::nullopt;
     auto maps = receive();
+    pay(process, Clock::now() - begin);
     if (maps) return maps;
     end();
-    note_silence(directory, process, Clock::now() - begin);
+    note_silence(directory, process);
     return std::nullopt;
 }
 

@@ -2,10 +2,11 @@
 //
 // The kernel holds a process's address space while it reads this file, and a process can have it held for as long as it likes:
 // by a mapping of a file of its own FUSE mount that is never answered, for example. The reader then sleeps in the kernel until it
-// is killed. So a child reads; it is killed when nothing has come from it for two seconds.
+// is killed. So a child reads; it is killed when nothing has come from it for a second, and that process is not asked again.
 //
-// A process that was silent is not asked again, and no process of its user (the real one) for a minute. Waiting for silent
-// processes takes a twentieth of the time at most: beyond that nobody is asked. One thread.
+// Reading takes a twentieth of the time at most, for each user (the real one) and for all: a second of one user's processes, or
+// three seconds in all, may be taken at once. Beyond that nobody is asked. What is read within two milliseconds is free. So a caller
+// that asks for any number of processes waits for little more than four seconds. One thread.
 #pragma once
 
 #include <chrono>
@@ -48,15 +49,17 @@ private:
     bool may_ask(const std::string& directory, const Process& process);
     bool begin_child();
     std::optional<Maps> receive();
-    void note_silence(const std::string& directory, const Process& process, Clock::duration waited);
+    void pay(const Process& process, Clock::duration waited);
+    void note_silence(const std::string& directory, const Process& process);
     void end();
 
     pid_t child_ = -1;
     int socket_ = -1;
     std::set<std::pair<std::string, std::uint64_t>> silent_;  // directory and start
-    std::map<uid_t, Clock::time_point> asked_from_;         // users of silent processes
     std::size_t silences_ = 0;
-    Clock::time_point paid_until_{};                        // for the time that silent processes took, times twenty
+    // The time that reading took, times twenty, is paid then: of a user's processes, and of all.
+    std::map<uid_t, Clock::time_point> user_paid_;
+    Clock::time_point all_paid_{};
 };
 
 // By the one reader of this process.

@@ -16,12 +16,6 @@
 namespace rdmaquota {
 namespace {
 
-// Empty also where a process does not let itself be read.
-std::string maps_text(const std::string& directory) {
-    auto maps = read_maps(directory);
-    return maps ? std::move(maps->text) : std::string();
-}
-
 bool has_slot(const std::string& maps, const LockFiles& files, std::uint32_t slot) {
     const auto slots = slots_in_maps(maps, files);
     return std::find(slots.begin(), slots.end(), LedgerSlot{0, slot}) != slots.end();
@@ -49,6 +43,15 @@ std::uint32_t inner_pid(const std::string& directory) {
     return count > 1 ? pid : 0;
 }
 
+// Empty also where a process does not let itself be read.
+std::string NodeProcesses::maps_of(const std::string& directory) {
+    if (left_ <= left_.zero()) return {};
+    const auto begin = std::chrono::steady_clock::now();
+    auto maps = read_maps(directory);
+    left_ -= std::chrono::steady_clock::now() - begin;
+    return maps ? std::move(maps->text) : std::string();
+}
+
 std::vector<NodeProcesses::Process>& NodeProcesses::contained() {
     if (contained_) return *contained_;
     contained_.emplace();
@@ -66,18 +69,18 @@ std::vector<NodeProcesses::Process>& NodeProcesses::contained() {
 // may have ended meanwhile.
 bool NodeProcesses::may_have_slot(Process& process, const LockFiles& files, std::uint32_t slot) {
     if (!process.shared) {
-        const auto maps = maps_text(process.directory);
+        const auto maps = maps_of(process.directory);
         process.readable = !maps.empty();
         process.shared = shared_of(maps);
     }
-    return has_slot(*process.shared, files, slot) && has_slot(maps_text(process.directory), files, slot);
+    return has_slot(*process.shared, files, slot) && has_slot(maps_of(process.directory), files, slot);
 }
 
 // None when none, or not one alone, can be it. A process that could not read its own /proc noted no beginning.
 std::optional<NodeProcesses::Process> NodeProcesses::holder(const ProcessView& view, const LockFiles& files) {
     const auto of_the_node = fmt::format("{}/{}", proc_, view.pid);
     if (view.start_time == 0 && inner_pid(of_the_node) == 0 &&
-        has_slot(maps_text(of_the_node), files, view.slot))
+        has_slot(maps_of(of_the_node), files, view.slot))
         return Process{view.pid, 0, of_the_node};
     const Process* likely = nullptr;
     std::size_t count = 0;

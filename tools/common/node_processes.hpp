@@ -1,6 +1,7 @@
 // What tenants' processes are on this node. A process in a container notes the pid that it has there, mostly 1.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,10 @@ class NodeProcesses {
 public:
     explicit NodeProcesses(std::string proc = "/proc") : proc_(std::move(proc)) {}
 
+    // Mappings are read for so long at most from now on, two seconds in all unless this is called; what was not read then is not
+    // known.
+    void allow(std::chrono::milliseconds time) { left_ = time; }
+
     // Gives each process of the view its pid in this pid namespace, 0 where that cannot be told, and its cgroup. What a
     // process says of itself holds when the process of that pid began at that moment. Else the one that has the slot is
     // looked for: by its mappings, which are the kernel's word, or where these may not be read, by its pid there and its
@@ -35,10 +40,12 @@ private:
         bool readable = false;
     };
     std::vector<Process>& contained();
+    std::string maps_of(const std::string& directory);
     bool may_have_slot(Process& process, const LockFiles& files, std::uint32_t slot);
     std::optional<Process> holder(const ProcessView& view, const LockFiles& files);
 
     std::string proc_;
+    std::chrono::nanoseconds left_ = std::chrono::seconds(2);
     std::optional<std::vector<Process>> contained_;  // those in a pid namespace below this one
 };
 

@@ -27,7 +27,9 @@ using LockFiles = std::map<std::pair<dev_t, ino_t>, std::uint32_t>;
 // Adds those of the ledger at `path`.
 void add_lock_files(LockFiles& files, const std::string& path, std::uint32_t number);
 
-// The slots of the mappings in a text of /proc/PID/maps that are of these lock files.
+// The slots of the mappings in a text of /proc/PID/maps that are of these lock files, each once, and no more than
+// `most_slots_of_process`: a process has one for each ledger, and may map anything.
+inline constexpr std::size_t most_slots_of_process = 256;
 std::vector<LedgerSlot> slots_in_maps(const std::string& maps, const LockFiles& lock_files);
 
 }  // namespace rdmaquota

@@ -9,7 +9,6 @@
 #include "shm/paths.hpp"
 #include "tools/common/command_line.hpp"
 #include "tools/common/config.hpp"
-#include "tools/common/reload.hpp"
 #include "tools/rdmaquotad/core/daemon.hpp"
 #include "tools/rdmaquotad/core/instance_lock.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
@@ -19,7 +18,6 @@ namespace {
 
 struct Options {
     std::string directory;
-    std::string policy_file;
 };
 
 // Descriptors for all the clients that the control sockets allow, and for these.
@@ -37,17 +35,16 @@ int run(const Options& options) {
         log(Priority::error, locked.error());
         return EXIT_FAILURE;
     }
-    return Daemon(options.directory, options.policy_file).run();
+    return Daemon(options.directory).run();
 }
 
 int main(const std::vector<std::string>& arguments) {
     const char* directory = ::secure_getenv("RDMAQUOTA_DIR");
-    Options options{directory != nullptr && *directory != '\0' ? directory : system_directory, default_policy_file()};
+    Options options{directory != nullptr && *directory != '\0' ? directory : system_directory};
     CommandLine line("rdmaquotad", config::version,
                      "The sidecar of rdmaquota: watches, tells, and changes limits as the policy says");
     auto program = line.top_level();
     program.option("--dir", "DIR", options.directory, "Directory of the running policy and ledgers");
-    program.option("--policy", "FILE", options.policy_file, "Policy file that SIGHUP and 'reload' put in force");
     program.action([&options] { return run(options); });
     const auto status = line.run(arguments);
     if (status) return *status;

@@ -87,6 +87,7 @@ TEST_CASE_METHOD(LedgerFixture, "one that is dead in the last of all slots keeps
         REQUIRE(denial);
         CHECK(denial->proved);
     }
+    CHECK(ledger.reap() == 1);
     CHECK(ledger.owners().size() == 1);
 }
 

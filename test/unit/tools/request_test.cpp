@@ -14,7 +14,7 @@ std::string error_of(std::string_view line) {
 }  // namespace
 
 TEST_CASE("requests of each kind are read") {
-    for (const auto* kind : {"status", "stats", "events", "subscribe", "history", "instance", "reload"}) {
+    for (const auto* kind : {"status", "stats", "events", "subscribe", "history", "instance"}) {
         const auto request = parse_request(std::string(R"({"version":1,"request":")") + kind + "\"}");
         REQUIRE(request);
         CHECK(name(request->kind) == kind);
@@ -95,7 +95,6 @@ TEST_CASE("wrong resources to unset are refused with their reason") {
 TEST_CASE("only what changes something needs privilege") {
     CHECK(needs_privilege(RequestKind::set));
     CHECK(needs_privilege(RequestKind::unset));
-    CHECK(needs_privilege(RequestKind::reload));
     CHECK_FALSE(needs_privilege(RequestKind::instance));
     CHECK_FALSE(needs_privilege(RequestKind::stats));
     CHECK_FALSE(needs_privilege(RequestKind::subscribe));

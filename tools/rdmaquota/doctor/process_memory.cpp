@@ -7,10 +7,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include <fmt/core.h>
+
+#include "tools/common/maps_reader.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -29,10 +31,13 @@ std::optional<Mapped> parse_mapping(const std::string& line) {
                   name > 0 ? line.substr(static_cast<std::size_t>(name)) : ""};
 }
 
-std::vector<Mapped> read_maps(int pid) {
+// None: the process does not let its mappings be read.
+std::optional<std::vector<Mapped>> mappings_of(int pid) {
+    const auto text = read_maps(fmt::format("/proc/{}", pid));
+    if (!text) return std::nullopt;
     std::vector<Mapped> maps;
-    std::ifstream stream(fmt::format("/proc/{}/maps", pid));
-    for (std::string line; std::getline(stream, line);)
+    std::istringstream lines(text->text);
+    for (std::string line; std::getline(lines, line);)
         if (auto mapping = parse_mapping(line)) maps.push_back(std::move(*mapping));
     return maps;
 }
@@ -42,13 +47,16 @@ std::vector<Mapped> read_maps(int pid) {
 Result<ProcessMemory> ProcessMemory::open(int pid) {
     const int file = ::open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return Error{fmt::format("cannot look into process {}: {}", pid, std::strerror(errno))};
-    auto maps = read_maps(pid);
-    if (maps.empty()) {
+    auto maps = mappings_of(pid);
+    if (!maps || maps->empty()) {
         ::close(file);
+        if (!maps)
+            return Error{fmt::format("cannot look into process {}: reading /proc/{}/maps does not end; the process, or a file system of "
+                                     "its user (FUSE), keeps it waiting", pid, pid)};
         return Error{fmt::format("cannot look into process {}: it has no memory, or you may not read it", pid)};
     }
     const int page_map = ::open(fmt::format("/proc/{}/pagemap", pid).c_str(), O_RDONLY | O_CLOEXEC);
-    return ProcessMemory(file, page_map, std::move(maps));
+    return ProcessMemory(file, page_map, std::move(*maps));
 }
 
 ProcessMemory::ProcessMemory(ProcessMemory&& other) noexcept

@@ -28,12 +28,13 @@ public:
 
     // What the processes in `openings` hold. `openings` says of each process, by its pid in this namespace, how often it
     // opened and closed devices; `claims`, how many slots were ever claimed. What a process holds is read again when its
-    // openings are another number, while it holds nothing, every few seconds, and with the others when a slot was
-    // claimed, which may be one that another held before. Processes whose maps take long to read are read less often.
+    // openings are another number, when a slot was claimed, which may be one that another held before, and every few
+    // seconds. One look reads for a tenth of a second at most, and the next goes on where it ended. Processes whose maps
+    // take long to read are read less often.
     Held find(const std::map<std::uint32_t, std::uint64_t>& openings, std::uint64_t claims);
 
-    // Processes of which the last `find` does not know what they hold: their maps, which take long to read, were last
-    // read before they opened or closed a device. In all others a slot was looked for after they had opened theirs, and
+    // Processes of which the last `find` does not know what they hold: their maps, which take long to read, or for which there was no
+    // time, were last read before they opened or closed a device. In all others a slot was looked for after they had opened theirs, and
     // a slot is claimed before that.
     const std::set<std::uint32_t>& unread() const noexcept { return unread_; }
 
@@ -44,17 +45,17 @@ private:
     using Clock = std::chrono::steady_clock;
     struct Known {
         std::vector<LedgerSlot> slots;
-        std::uint64_t openings = 0;
+        std::uint64_t openings = 0, claims = 0, followings = 0;  // as of the last reading
         Clock::time_point read, due;  // not read again before `due`
     };
-    void read(std::uint32_t pid, std::uint64_t openings, bool again);
+    void read(std::uint32_t pid, std::uint64_t openings, std::uint64_t claims);
 
     std::set<std::uint32_t> followed_;
     LockFiles lock_files_;
     std::map<std::uint32_t, Known> known_;  // by pid
     std::set<std::uint32_t> unread_;
-    std::uint64_t claims_ = 0;
-    bool others_ = false;  // a ledger came since the last look
+    std::uint64_t followings_ = 0;  // how often a ledger came
+    std::uint32_t next_ = 0;        // from this pid on the next look reads
 };
 
 }  // namespace rdmaquota

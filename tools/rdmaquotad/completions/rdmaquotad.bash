@@ -1,3 +1,3 @@
 # bash completion for rdmaquotad.
 
-complete -o default -W "--dir --policy --version --help" rdmaquotad
+complete -o default -W "--dir --version --help" rdmaquotad

@@ -14,7 +14,6 @@
 #include "tools/common/file_text.hpp"
 #include "tools/common/guard/guard_off.hpp"
 #include "tools/common/guard/guard_pins.hpp"
-#include "tools/common/reload.hpp"
 #include "tools/common/upgrade/balance.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 #include "tools/rdmaquotad/core/node_usage.hpp"
@@ -48,9 +47,8 @@ void say_once(std::string& said, const Result<void>& done) {
 
 }  // namespace
 
-Daemon::Daemon(std::string directory, std::string policy_file)
-    : policy_file_(std::move(policy_file)),
-      node_(std::move(directory)),
+Daemon::Daemon(std::string directory)
+    : node_(std::move(directory)),
       guard_(loop_, node_, events_),
       kernel_(loop_, node_, events_, [this](GuardProgram* program) { guard_.follow(program); }),
       history_(node_),
@@ -64,7 +62,6 @@ Daemon::Daemon(std::string directory, std::string policy_file)
                 [this](const Answers::Sees& sees) { return status(sees); },
                 [this](const Answers::Sees& sees) { return kernel_.bypasses_json(sees); },
                 [this](const Request& request, const Answers::Sees& sees) { return history_.answer(request, sees); },
-                [this] { return reload(); },
                 [this](const std::string& tenant) { return grant(tenant); },
                 [this] { return divide(); },
                 [this](const Answers::Sees& sees) { return guard_status(sees); },
@@ -96,7 +93,7 @@ Daemon::Daemon(std::string directory, std::string policy_file)
                                          std::uint64_t more) {
         recent_.add(tenant, number, event, json);
         node_metrics_.add(tenant, device_of(json), event, more);
-        if (more != 0) capacity_.add(device_of(json), event);
+        if (more != 0 && is_device_of(machine_devices(), device_of(json))) capacity_.add(device_of(json), event);
     });
     events_.on_event([this](Priority priority, const NodeEvent& event) {
         node_metrics_.add(event);
@@ -120,9 +117,6 @@ int Daemon::run() {
 void Daemon::start() {
     signals_[0] = loop_.on_signal(SIGTERM, [this] { loop_.stop(0); });
     signals_[1] = loop_.on_signal(SIGINT, [this] { loop_.stop(0); });
-    signals_[2] = loop_.on_signal(SIGHUP, [this] {
-        if (const auto done = reload(); !done) log(Priority::error, "reload: " + done.error());
-    });
     if (const auto listening = control_.listen(control_path(node_.directory())); !listening) log(Priority::error, listening.error());
     tick_ = loop_.every(1s, [this] { tick(); }, Urgency::first);
     relay_ = loop_.every(100ms, [this] { relay_events_.send_new(); });
@@ -282,18 +276,6 @@ void Daemon::update_status() {
                     node_.with_ledger().size(), kernel_.bypasses().size(), dynamic_.rules(), dynamic_.held());
     if (status != said_status_) ::sd_notify(0, status.c_str());
     said_status_ = status;
-}
-
-Result<std::string> Daemon::reload() {
-    ::sd_notify(0, "RELOADING=1");
-    const auto done = reload_policy(policy_file_, node_.directory());
-    ::sd_notify(0, "READY=1");
-    if (!done) return Error{done.error()};
-    for (const auto& warning : done->warnings) log(Priority::warning, warning);
-    tick();
-    auto said = fmt::format("{} is in force, mode {}", policy_file_, name(done->mode));
-    log(Priority::notice, said);
-    return said;
 }
 
 Json Daemon::status(const Answers::Sees& sees) const {

@@ -33,8 +33,7 @@ namespace rdmaquota {
 
 class Daemon {
 public:
-    // `policy_file` is what `reload` and SIGHUP put in force.
-    Daemon(std::string directory, std::string policy_file);
+    explicit Daemon(std::string directory);
 
     // Until SIGTERM or SIGINT. Returns the exit status.
     int run();
@@ -55,10 +54,8 @@ private:
     void update_status();
     void listen(LoopbackServer& server, std::uint32_t port);
     Result<Json> web_address(const Peer& peer);
-    Result<std::string> reload();
     Json status(const Answers::Sees& sees) const;
 
-    std::string policy_file_;
     Loop loop_;
     Node node_;
     NodeEvents events_;
@@ -93,7 +90,7 @@ private:
     LoopbackServer metrics_, web_;
     Loop::Source tick_;
     Loop::Source relay_, shares_, askers_;
-    Loop::Source signals_[3];
+    Loop::Source signals_[2];
 };
 
 }  // namespace rdmaquota

@@ -1,5 +1,6 @@
 #include "tools/rdmaquotad/core/loop.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <ctime>
 #include <system_error>
@@ -47,16 +48,24 @@ int call(sd_event_source* source, std::uint32_t events, void* data) noexcept {
 
 int ready(sd_event_source* source, int, std::uint32_t events, void* data) { return call(source, events, data); }
 
+std::uint64_t now_us() noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+}
+
+// From when it was due, so that a tick each second misses no second; but not before it has rested for twice the time that it
+// took, so that what users make long leaves time for all others. Its callback may destroy it, and then it stays silent.
 int due(sd_event_source* source, std::uint64_t planned_us, void* data) {
-    // From when it was due, so that a tick each second misses no second; from now when that is over, too: a machine
-    // that stood still owes no ticks.
-    const auto interval_us = static_cast<Loop::Body*>(data)->interval_us;
-    std::uint64_t now_us = 0;
-    sd_event_now(sd_event_source_get_event(source), CLOCK_MONOTONIC, &now_us);
-    const auto next_us = planned_us + interval_us;
-    sd_event_source_set_time(source, next_us > now_us ? next_us : now_us + interval_us);
+    const auto body = static_cast<Loop::Body*>(data)->shared_from_this();
     sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-    return call(source, 0, data);
+    const auto begin_us = now_us();
+    const int result = call(source, 0, data);
+    const auto end_us = now_us();
+    // A machine that stood still owes no ticks.
+    const auto next_us = std::max(planned_us + body->interval_us, begin_us > planned_us + body->interval_us ? begin_us + body->interval_us : 0);
+    sd_event_source_set_time(source, std::max(next_us, end_us + 2 * (end_us - begin_us)));
+    return result;
 }
 
 int caught(sd_event_source* source, const signalfd_siginfo*, void* data) { return call(source, 0, data); }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "policy/tenant.hpp"
+#include "tools/common/devices.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 #include "tools/rdmaquotad/history/history_file.hpp"
 
@@ -27,10 +28,11 @@ Result<void> HistoryKeeper::load() {
 void HistoryKeeper::sample() {
     text_.reset();
     const auto now = sampled_at_ = now_s();
+    const auto devices = machine_devices();
     for (const auto* tenant : node_.with_ledger())
         for (const auto& on : tenant->ledger().figures().devices)
             for (const auto& row : resource_table)
-                history_.add({tenant->name(), on.device, row.id}, now, on.usage[index(row.id)], on.peak[index(row.id)]);
+                if (is_device_of(devices, on.device)) history_.add({tenant->name(), on.device, row.id}, now, on.usage[index(row.id)], on.peak[index(row.id)]);
     if (sampled_at_ >= save_at_) save();
 }
 

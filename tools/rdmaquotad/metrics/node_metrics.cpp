@@ -36,18 +36,8 @@ NamedTenant named(const Node& node, const Tenant& tenant) {
     return named;
 }
 
-// Members may write any name of a device into their ledger. Without any RDMA device, all that are named count.
-bool is_device(const std::vector<std::string>& devices, const std::string& name) {
-    if (devices.empty() || name == total_device || std::binary_search(devices.begin(), devices.end(), name))
-        return true;
-    const auto slash = name.rfind('/');
-    const auto port = slash == name.npos ? 0 : std::strtoul(name.c_str() + slash + 1, nullptr, 10);
-    return port >= 1 && port <= 254 && name.substr(slash + 1) == std::to_string(port) &&
-           std::binary_search(devices.begin(), devices.end(), name.substr(0, slash));
-}
-
 void keep_known(std::vector<DeviceView>& views, const std::vector<std::string>& devices) {
-    std::erase_if(views, [&](const DeviceView& view) { return !is_device(devices, view.name); });
+    std::erase_if(views, [&](const DeviceView& view) { return !is_device_of(devices, view.name); });
 }
 
 void add(const Figures& figures, std::vector<DeviceView>& devices) {
@@ -82,7 +72,7 @@ NodeMetrics::NodeMetrics(Sources sources)
 
 void NodeMetrics::add(const Tenant& tenant, const std::string& device, const Event& event, std::uint64_t more) {
     if (more == 0) return;
-    denials_.add(tenant.key(), is_device(machine_devices(), device) ? device : "other", event, more);
+    denials_.add(tenant.key(), is_device_of(machine_devices(), device) ? device : "other", event, more);
 }
 
 void NodeMetrics::add(const NodeEvent& event) {

@@ -20,8 +20,7 @@ Text refusal(const std::string& why) { return line(Json{{"version", control_vers
 Json start() { return Json{{"version", control_version}}; }
 
 bool works_without_tenants(RequestKind kind) {
-    return kind == RequestKind::status || kind == RequestKind::events || kind == RequestKind::web ||
-           kind == RequestKind::reload;
+    return kind == RequestKind::status || kind == RequestKind::events || kind == RequestKind::web;
 }
 
 Json changes_json(const std::vector<LimitDone>& done) {
@@ -101,12 +100,6 @@ Result<Json> Answers::give(const Peer& peer, const Request& request) {
             auto web = sources_.web(peer);
             if (!web) return Error{web.error()};
             json["web"] = std::move(*web);
-            return json;
-        }
-        case RequestKind::reload: {
-            const auto done = sources_.reload();
-            if (!done) return Error{done.error()};
-            json["done"] = *done;
             return json;
         }
         default:

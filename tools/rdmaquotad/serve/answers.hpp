@@ -33,7 +33,6 @@ public:
         std::function<Json(const Sees& by_key)> status;    // of the daemon
         std::function<Json(const Sees& by_key)> bypasses;  // at present, each with the name of its tenant
         std::function<Text(const Request&, const Sees& by_name)> history;  // an empty `by_name`: sees all
-        std::function<Result<std::string>()> reload;  // returns what it did
         // Divides anew: for one tenant, with when to say so; for all.
         std::function<Result<std::function<bool()>>(const std::string& tenant)> grant;
         std::function<Result<void>()> divide;

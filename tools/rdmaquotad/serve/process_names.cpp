@@ -12,6 +12,7 @@ void ProcessNames::ask(const std::vector<ProcessView*>& processes, const std::st
     if (processes.empty()) return;
     if (!processes_ || now - listed_ >= unknown_for) processes_.emplace(proc_), listed_ = now;
     const auto end = Clock::now() + time_for_all;
+    processes_->allow(time_for_mappings);
     for (auto begin = processes.begin();
          begin != processes.end() && (begin == processes.begin() || Clock::now() < end);) {
         const std::vector some(begin, begin + std::min(part, processes.end() - begin));

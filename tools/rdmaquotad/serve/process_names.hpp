@@ -20,7 +20,7 @@ namespace rdmaquota {
 class ProcessNames {
 public:
     using Clock = std::chrono::steady_clock;
-    static constexpr std::chrono::milliseconds time_for_all{15};
+    static constexpr std::chrono::milliseconds time_for_all{15}, time_for_mappings{50};
     static constexpr std::chrono::seconds known_for{30}, unknown_for{2};
 
     explicit ProcessNames(std::string proc = "/proc") : proc_(std::move(proc)) {}

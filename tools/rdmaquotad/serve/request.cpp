@@ -14,7 +14,7 @@ namespace rdmaquota {
 namespace {
 
 constexpr std::array<std::string_view, 14> names{"status", "stats", "process",  "events", "subscribe", "history",
-                                                 "set",    "unset", "instance", "grant",  "guard", "guard_off", "web", "reload"};
+                                                 "set",    "unset", "instance", "grant",  "guard", "guard_off", "web"};
 
 Error wrong(std::string_view what) { return {std::string(what)}; }
 

@@ -27,7 +27,6 @@ enum class RequestKind : std::uint8_t {
     guard,
     guard_off,
     web,
-    reload,
 };
 
 struct Request {
@@ -45,8 +44,7 @@ Result<Request> parse_request(std::string_view line);
 
 // Whether only root, or the daemon's own user, may ask it.
 constexpr bool needs_privilege(RequestKind kind) noexcept {
-    return kind == RequestKind::set || kind == RequestKind::unset || kind == RequestKind::reload ||
-           kind == RequestKind::guard_off;
+    return kind == RequestKind::set || kind == RequestKind::unset || kind == RequestKind::guard_off;
 }
 
 std::string_view name(RequestKind kind) noexcept;
