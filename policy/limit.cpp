@@ -136,7 +136,7 @@ std::string resource_names() {
 }
 
 std::string_view name(Reason reason) noexcept {
-    static constexpr std::string_view names[] = {"configured", "rule", "grant", "upgrade", "soft", "other"};
+    static constexpr std::string_view names[] = {"configured", "rule", "grant", "soft", "other"};
     return names[static_cast<std::size_t>(reason)];
 }
 

@@ -22,7 +22,6 @@ enum class Reason : std::uint8_t {
     configured,  // policy file or `rdmaquota set`
     rule,        // a dynamic rule of the policy
     grant,       // the tenant's share of what is above it in the tree
-    upgrade,     // programs with an older provider use part of it
     soft,        // the soft limit, exceeded for longer than the grace period; in no file
     other,       // one that a later version knows
 };

@@ -67,8 +67,6 @@ std::string tenant_word(const Denial& denial, const Circumstances& found) {
     switch (found.reason) {
         case Reason::rule:
             return text("a dynamic rule sets this limit at present{}", why);
-        case Reason::upgrade:
-            return text("programs that run with an older rdmaquota have the rest{}", why);
         case Reason::grant:
             return text("that is its share of what {} may use, and others use the rest{}",
                         found.above.empty() ? "the tenants above" : found.above,
@@ -96,8 +94,6 @@ std::string what_helps(std::string_view device, const Denial& denial, const Circ
     switch (found.reason) {
         case Reason::rule:
             return "the rule is in the policy file";
-        case Reason::upgrade:
-            return "end these programs, or start them again";
         case Reason::grant:
             return "to allow it: " + larger_share(device, denial, found);
         case Reason::configured:

@@ -225,17 +225,6 @@ Result<void> LimitsImage::grant(const ScopeLimits& amounts) {
     return {};
 }
 
-Result<void> LimitsImage::hold(const LimitsWriter::Held& held) {
-    const auto row = row_to_write(held.scope, held.device);
-    if (!row) return Error{row.error()};
-    rows_[*row].effective[index(held.resource)] = held.limit;
-    rows_[*row].reason[index(held.resource)] = static_cast<std::uint8_t>(held.reason);
-    auto& origin = origins_[*row].of[index(held.resource)];
-    origin.since_s = held.since_s;
-    held.why.copy(origin.why, sizeof origin.why - 1);
-    return {};
-}
-
 bool LimitsImage::drop(std::span<const std::string> devices) {
     const auto before = rows_.size();
     for (std::size_t i = rows_.size(); i-- > 0;) {

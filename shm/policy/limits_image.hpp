@@ -37,10 +37,7 @@ public:
 
     // What would be in force without any reason, as LimitsSegment::configured.
     std::uint64_t configured(Scope scope, std::string_view device, Resource resource) const;
-    // Makes another limit effective; an error when there is no room for its device.
-    Result<void> hold(const LimitsWriter::Held& held);
-
-    // Gives the tenant a share, or several; an error as above.
+    // Gives the tenant a share, or several; an error when there is no room for its device.
     Result<void> grant(const ScopeLimits& amounts);
     Result<void> grant(std::string_view device, Resource resource, std::uint64_t amount);
 

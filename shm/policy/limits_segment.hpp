@@ -6,7 +6,7 @@
 //
 // A row is a scope, a device name and one limit per resource. A limit has two values. What is *configured* comes from
 // the policy file or from `rdmaquota set`. What is *effective* holds now: the same, unless the tenant's share of what is
-// above it in the tree is less, or a reason (a dynamic rule, an upgrade) makes it another one meanwhile. So what is
+// above it in the tree is less, or a dynamic rule makes it another one meanwhile. So what is
 // configured is never forgotten, and a denial can say why a limit holds.
 // `generation` goes up after each change: readers look at it at every charge, so that a change is live at once, and at
 // nothing else meanwhile. All words are single atomics.

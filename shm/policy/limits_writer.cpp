@@ -61,23 +61,6 @@ Result<void> replace(const std::string& path, const LimitsImage& image) {
     return {};
 }
 
-// What stays effective of a limit that is held because others have the rest, once another limit is configured: their share
-// is what it was. It is never raised here.
-std::uint64_t left_of(Reason reason, std::uint64_t held, std::uint64_t before, std::uint64_t now) noexcept {
-    const auto share = reason == Reason::upgrade ? before - std::min(before, held) : 0;
-    return now == unlimited ? held : std::min(held, now - std::min(now, share));
-}
-
-Result<void> keep_held(const LimitsSegment& before, LimitsImage& image) {
-    for (auto held : held_limits(before)) {
-        if (held.reason != Reason::upgrade) continue;
-        const auto now = image.configured(held.scope, held.device, held.resource);
-        held.limit = left_of(held.reason, held.limit, held.configured, now);
-        if (auto kept = image.hold(held); !kept) return kept;
-    }
-    return {};
-}
-
 Result<void> keep_granted(const LimitsSegment& before, LimitsImage& image) {
     for (const auto& device : before.devices(Scope::tenant))
         for (const auto& row : resource_table)
@@ -130,7 +113,6 @@ Result<void> LimitsWriter::publish(const std::string& path, const TenantLimits& 
         if (auto granted = image->grant(limits.first_grants); !granted) return granted;
     if (before) {
         if (auto kept = keep_granted(*before, *image); !kept) return kept;
-        if (auto kept = keep_held(*before, *image); !kept) return kept;
     }
     return replace(path, *image);
 }
@@ -180,7 +162,7 @@ Result<std::size_t> LimitsWriter::row_to_write(Scope scope, std::string_view dev
 }
 
 // Lowers what is held, before `limit` is configured in a row: in this row, and where the row "*" stands for others, in
-// theirs. What was meant to be above stays; what older programs have is taken off.
+// theirs. What was meant to be above stays.
 void LimitsWriter::lower_held(std::size_t row, Resource resource, std::uint64_t limit) noexcept {
     const auto scope = static_cast<Scope>(rows()[row].scope);
     const bool any = device_of(rows()[row]) == any_device;
@@ -195,8 +177,7 @@ void LimitsWriter::lower_held(std::size_t row, Resource resource, std::uint64_t 
         if (limit == rdmaquota::unset) now = any || alone ? unlimited : limits_.configured(scope, any_device, resource);
         auto& effective = held.effective[index(resource)];
         const auto before = limits_.configured(scope, device, resource);
-        if (reason == Reason::upgrade || load(effective) <= before)
-            store(effective, left_of(reason, load(effective), before, now));
+        if (load(effective) <= before) store(effective, std::min(load(effective), now));
     }
 }
 
@@ -214,7 +195,7 @@ void LimitsWriter::settle_row(std::size_t row, Resource resource) noexcept {
     auto& effective = of.effective[index(resource)];
     const auto granted = load(origin(row, resource).granted);
     const auto reason = load_reason(&of, resource);
-    if (reason == Reason::rule || reason == Reason::upgrade) {
+    if (reason == Reason::rule) {
         if (granted < load(effective) && granted != rdmaquota::unset) store(effective, granted);
         return;
     }
@@ -332,10 +313,6 @@ Result<void> LimitsWriter::hold(Scope scope, std::string_view device, Resource r
                                 Reason reason, std::string_view why) {
     const auto row = row_to_write(scope, device);
     if (!row) return Error{row.error()};
-    const auto& now = rows()[*row];
-    if (reason != Reason::upgrade && load_reason(&now, resource) == Reason::upgrade &&
-        load(now.effective[index(resource)]) <= limit)
-        return {};
     auto& from = origin(*row, resource);
     write_why(from, why);
     if (const auto granted = load(from.granted); granted != rdmaquota::unset) limit = std::min(limit, granted);

@@ -28,8 +28,7 @@ public:
                                      std::chrono::milliseconds patience = PolicyLock::default_patience);
 
     // Renames a file with `limits` over `path`; the one that was there becomes superseded. Nothing of what `set` or
-    // `hold` changed before is kept, except that others keep their share: a limit that is held for Reason::upgrade
-    // stays held, never above what is configured now, and so does what was granted; TenantLimits::first_grants are for a
+    // `hold` changed before is kept, except that others keep their share: what was granted stays, and TenantLimits::first_grants are for a
     // tenant that had no limits before. Needs write permission on the directory.
     static Result<void> publish(const std::string& path, const TenantLimits& limits);
     // The same for a tenant of a template: what is configured, and to what `unset` returns, is that of the template's file.
@@ -97,8 +96,7 @@ public:
     // Makes programs read their limits again.
     void bump() noexcept { changed(); }
 
-    // Makes another limit effective, for Reason::rule or Reason::upgrade, until `release`. While one is held for
-    // Reason::upgrade, other reasons can only lower it.
+    // Makes another limit effective, for Reason::rule, until `release`.
     Result<void> hold(Scope scope, std::string_view device, Resource resource, std::uint64_t limit, Reason reason,
                       std::string_view why);
     // What is configured, or granted, holds again.

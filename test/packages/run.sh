@@ -136,7 +136,7 @@ examine_provider() {
 # Version 0.1 to these packages, and these to newer ones, while programs and the sidecar run. The guest is this machine's system.
 upgrade() {
     local stage debs=$build/packages-test
-    stage=$("$repo/test/vm/older.sh" "$build" 0.1) || return
+    stage=$("$repo/test/vm/older.sh" "$build") || return
     "$repo/test/vm/run.sh" --systemd --timeout 1800 -- bash "$here/upgrade.sh" "$build" "$debs/old" "$debs/new" "$stage"
 }
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# prepared.sh build|unit|clang|metrics|upgrade|root|containers|slurm BUILD [...]: runs a suite of test/run.sh that needs something
+# prepared.sh build|unit|clang|metrics|root|containers|slurm BUILD [...]: runs a suite of test/run.sh that needs something
 # prepared first (a root file system, packages, an older installation), or whose output is not yet counts. Called by
 # test/runner. Ends with the line 'N passed, N failed'; exit status 77 where the suite cannot run here.
 set -u
@@ -99,18 +99,11 @@ in_metrics() {
     in_guest --device both --install -- /usr/bin/python3 "$integration/metrics_test.py" "$build" "$prometheus"
 }
 
-upgraded() {
-    local older
-    older=$("$repo/test/vm/older.sh" "$build") || return
-    in_guest --stage -- bash "$integration/upgrade_test.sh" "$build" "$older"
-}
-
 case $what in
     build) one "g++ builds without a warning" gcc_build ;;
     clang) one "clang reads the product without a warning" /usr/bin/python3 "$repo/test/clang.py" "$build" ;;
     unit) unit_tests ;;
     metrics) in_metrics ;;
-    upgrade) upgraded ;;
     root) in_root "$@" ;;
     containers) in_containers ;;
     slurm) in_slurm ;;

@@ -91,7 +91,6 @@ def command(name):
         "demo": ["bash", f"{INTEGRATION}/demo_test.sh"],
         "metrics": [*helper, "metrics", BUILD],
         "systemd": in_guest("--systemd", "--", "bash", f"{INTEGRATION}/systemd_test.sh", BUILD),
-        "upgrade": [*helper, "upgrade", BUILD],
         "trixie": [*helper, "root", BUILD, "trixie", "34"],
         "sid": [*helper, "root", BUILD, "sid", "65"],
         "containers": [*helper, "containers", BUILD],

@@ -13,7 +13,6 @@
 #include "shm/policy/node_policy.hpp"
 #include "tools/common/named_devices.hpp"
 #include "tools/common/policy_change_checks.hpp"
-#include "tools/common/upgrade/balance.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -172,7 +171,6 @@ Result<std::vector<LimitDone>> PolicyChange::commit() {
     undo_.clear();
     if (kind_ == Kind::unset)
         if (auto dropped = drop_unnamed_devices(directory_); !dropped) return Error{dropped.error()};
-    if (const auto balanced = balance_with_old(directory_); !balanced) return Error{balanced.error()};
     const auto limits = LimitsSegment::open(limits_path(places_.front().here), LimitsSegment::Parts::all);
     if (!limits) return Error{limits.error()};
     fill_after(done, *limits);

@@ -25,7 +25,6 @@
 #include "tools/common/node_checks.hpp"
 #include "tools/common/slurm_jobs.hpp"
 #include "tools/common/template_tenants.hpp"
-#include "tools/common/upgrade/balance.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -66,8 +65,6 @@ public:
         });
         for (const auto* tenant : tenants)
             if (const auto put = publish(*tenant); !put) return Error{put.error()};
-        // Programs of this version see the limits from then on.
-        if (const auto balanced = balance_with_old(directory_); !balanced) return Error{balanced.error()};
         const auto published = publish_node_policy(lock, node_policy_path(directory_), policy_, names_);
         if (!published) return Error{published.error()};
         (void)remove_ended(directory_, policy_);
@@ -183,7 +180,7 @@ Result<std::string> publish_policy(const PolicyLock& lock, const std::string& di
 }
 
 // Everything that can fail comes before the first publication, except for a full file system. All limits are the
-// configured ones then, but for what older programs and other tenants have of them.
+// configured ones then, but for what other tenants have of them.
 Result<Reloaded> reload_policy(const std::string& file, const std::string& directory, When when) {
     if (::access(file.c_str(), F_OK) != 0 && errno == ENOENT)
         return Error{fmt::format("there is no policy file {}: copy {} there, or name another: rdmaquota reload FILE",

@@ -16,7 +16,6 @@
 #include "shm/policy/policy_lock.hpp"
 #include "tools/common/container.hpp"
 #include "tools/common/names.hpp"
-#include "tools/common/run_first.hpp"
 #include "tools/common/template_tenants.hpp"
 
 namespace rdmaquota {
@@ -79,7 +78,6 @@ Result<void> make_room(const std::string& directory, const std::string& name) {
 
 // The lock of the policy in force, and that policy.
 struct Running {
-    RunFirst first;  // until the lock is let go
     PolicyLock lock;
     Policy policy;
 };
@@ -90,11 +88,10 @@ Result<Running> open_running(const std::string& directory,
         return Error{fmt::format("{} belongs to one tenant; tenants are added in the node's directory", directory)};
     auto lock = PolicyLock::take(node_policy_path(directory), patience);
     if (!lock) return Error{lock.error()};
-    RunFirst first;
     auto policy = running_policy(directory);
     if (!policy) return Error{policy.error()};
     (void)erase_ended_bindings(*policy);
-    return Running{std::move(first), std::move(*lock), std::move(*policy)};
+    return Running{std::move(*lock), std::move(*policy)};
 }
 
 // So that `unset` of what is set for all processes now has the file's limit here, too.
@@ -114,7 +111,7 @@ Result<void> add_transient(const std::string& directory, TenantPolicy tenant, st
     if (auto known = check_names(tenant); !known) return known;
     auto running = open_running(directory, patience);
     if (!running) return Error{running.error()};
-    auto& [first, lock, policy] = *running;
+    auto& [lock, policy] = *running;
     if (auto is_free = check_free(policy, tenant.name); !is_free) return is_free;
     if (auto room = make_room(directory, tenant.name); !room) return room;
     (void)remove_ended(directory, policy);
@@ -144,7 +141,7 @@ Result<void> make_instance_of_key(const std::string& directory, std::string_view
 Result<void> bind_cgroup(const std::string& directory, std::string_view name, const std::string& cgroup) {
     auto running = open_running(directory);
     if (!running) return Error{running.error()};
-    auto& [first, lock, policy] = *running;
+    auto& [lock, policy] = *running;
     if (auto usable = check_for_container(policy, name); !usable) return usable;
     if (auto valid = check_container_cgroup(cgroup); !valid) return valid;
     for (auto& tenant : policy.tenants)
@@ -168,7 +165,7 @@ void drop_ended_bindings(const std::string& directory, std::chrono::milliseconds
 Result<bool> remove_transient(const std::string& directory, std::string_view name, std::chrono::milliseconds patience) {
     auto running = open_running(directory, patience);
     if (!running) return Error{running.error()};
-    auto& [first, lock, policy] = *running;
+    auto& [lock, policy] = *running;
     const auto* there = policy.find(name);
     if (there == nullptr) return Error{fmt::format("there is no tenant '{}'", printable(name))};
     if (!there->transient)

@@ -89,7 +89,6 @@ TEST_CASE("a limit that a reason holds is not to be set, and the line says what 
     const auto of = [](Reason reason) { return line(third_qp, Mode::enforce, system_directory, "default", reason); };
     CHECK_THAT(of(Reason::rule),
                Catch::EndsWith("; a dynamic rule sets this limit at present; the rule is in the policy file"));
-    CHECK_THAT(of(Reason::upgrade), Catch::Contains("programs that run with an older rdmaquota have the rest"));
     CHECK_THAT(of(Reason::other), Catch::Contains("lower than configured at present"));
     CHECK_THAT(of(Reason::rule), !Catch::Contains("rdmaquota set"));
     CHECK_THAT(of(Reason::soft), Catch::EndsWith("this soft limit has been exceeded for longer than the grace period; "

@@ -98,7 +98,6 @@ TEST_CASE("the layout of limits is version 4") {
     CHECK(sizeof(OriginRow) == 24 * 128);
     CHECK(limits_bytes(2, LimitsSegment::Parts::effective) == 1536);
     CHECK(limits_bytes(2, LimitsSegment::Parts::all) == 1536 + 2 * 3072);
-    CHECK(static_cast<int>(Reason::upgrade) == 3);
     CHECK(static_cast<int>(Scope::tenant) == 1);
     CHECK(static_cast<int>(Mode::off) == 2);
 }

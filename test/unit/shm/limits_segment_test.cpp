@@ -110,7 +110,7 @@ TEST_CASE("which limit holds, and why") {
         REQUIRE(writer);
         REQUIRE(writer->hold(Scope::tenant, "*", Resource::qp, 500, Reason::rule, ""));
         REQUIRE(writer->hold(Scope::tenant, "*", Resource::mr, 3, Reason::grant, ""));
-        REQUIRE(writer->hold(Scope::tenant, "mlx5_0/1", Resource::qp, 4, Reason::upgrade, ""));
+        REQUIRE(writer->hold(Scope::tenant, "mlx5_0/1", Resource::qp, 4, Reason::soft, ""));
     }
     const auto opened = LimitsSegment::open(directory / "limits", LimitsSegment::Parts::all);
     REQUIRE(opened);
@@ -126,7 +126,7 @@ TEST_CASE("which limit holds, and why") {
     CHECK(configured("mlx5_0", Resource::mr) == unlimited);
     CHECK(reason("mlx5_0", Resource::mr) == Reason::grant);
     CHECK(limit("mlx5_0/1", Resource::qp) == 4);
-    CHECK(reason("mlx5_0/1", Resource::qp) == Reason::upgrade);
+    CHECK(reason("mlx5_0/1", Resource::qp) == Reason::soft);
     CHECK(configured("mlx5_0/1", Resource::qp) == unlimited);
     for (const auto* device : {"mlx5_0/2", "total"}) {  // "*" does not stand for them
         CHECK(limit(device, Resource::qp) == unlimited);

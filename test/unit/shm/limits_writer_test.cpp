@@ -386,16 +386,6 @@ TEST_CASE_METHOD(Change, "guarantees and soft limits come from the file, are set
     CHECK(soft() == 7);
 }
 
-TEST_CASE_METHOD(Change, "what older programs have can only be lowered by another reason") {
-    REQUIRE(writer().hold(Scope::tenant, "rxe0", Resource::qp, 10, Reason::upgrade, ""));
-    hold(15);
-    CHECK(in_force() == 10);
-    CHECK(all().reason(Scope::tenant, "rxe0", Resource::qp) == Reason::upgrade);
-    hold(6);
-    CHECK(in_force() == 6);
-    CHECK(all().reason(Scope::tenant, "rxe0", Resource::qp) == Reason::rule);
-}
-
 TEST_CASE_METHOD(Change, "every change is seen by the generation, and long words are cut") {
     const auto opened = LimitsSegment::open(path, LimitsSegment::Parts::all);
     REQUIRE(opened);

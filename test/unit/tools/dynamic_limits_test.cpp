@@ -101,17 +101,6 @@ TEST_CASE("a successor goes on from what its predecessor held") {
     CHECK(f.now() == 100);
 }
 
-TEST_CASE("what another reason holds is left alone") {
-    Fixture f;
-    REQUIRE(f.tenant().writer()->hold(Scope::process, "rxe0", Resource::qp, 7, Reason::upgrade, "old programs"));
-    f.apply(900);
-    CHECK(f.now() == 7);
-    CHECK(f.events.all().empty());
-    f.apply(0);
-    f.limits.restore();
-    CHECK(f.now() == 7);
-}
-
 TEST_CASE("what an administrator sets meanwhile counts as configured") {
     Fixture f;
     f.apply(900);

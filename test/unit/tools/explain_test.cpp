@@ -77,8 +77,6 @@ TEST_CASE_METHOD(Explained, "a denial is explained by the reason of its limit") 
     CHECK(soft.kind == "soft limit");
     CHECK_THAT(soft.helps, Contains("longer than the grace period") && EndsWith("qp=5 --soft"));
 
-    CHECK(denied(Reason::upgrade).kind == "older programs");
-    CHECK_THAT(denied(Reason::upgrade).helps, Contains("end these programs"));
 }
 
 TEST_CASE_METHOD(Explained, "a denial by a dynamic rule names the rule") {

@@ -23,7 +23,6 @@ struct Physics : TenantNode {
     std::vector<Owner> owners;
     std::deque<LimitsSegment> segments;
     ShareMover mover;
-    std::vector<OlderUse> older;
     std::vector<std::string> devices{"rxe0"};
     bool at_rest = false;
     ShareMover::Clock::duration most = ShareMover::Clock::duration::max();
@@ -71,7 +70,7 @@ struct Physics : TenantNode {
             segments.push_back(std::move(*opened));
             members.push_back({place.key, place.key, place.here, &segments.back(), place.has_ledger(), at_rest});
         }
-        const auto done = by.pass(members, devices, wants, now, only, older, most);
+        const auto done = by.pass(members, devices, wants, now, only, most);
         INFO(done.error());
         REQUIRE(done);
     }

@@ -112,17 +112,6 @@ TEST_CASE_METHOD(Physics, "a share that was lowered below what is used frees not
     CHECK(used(0) + used(1) + used(2) <= total);
 }
 
-TEST_CASE_METHOD(Physics, "what programs of an older version may use counts below the node") {
-    Policy policy;
-    row_for(policy.node, "*")[index(qp)] = 500;
-    limit(policy.tenant("physics"), total);
-    for (const auto& child : children) policy.tenant(child);
-    publish(policy);
-    older = {{"rxe0", qp, 200}};
-    pass(mover, ShareMover::Wants::limit);
-    CHECK(committed() + limits_of_default() == 300);
-}
-
 TEST_CASE_METHOD(Physics, "a tenant that became an inner one keeps what it uses, and gets nothing more") {
     pass();
     REQUIRE(charge(0, 150));

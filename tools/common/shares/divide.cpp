@@ -11,7 +11,6 @@
 #include "tools/common/json.hpp"
 #include "tools/common/limited_tenants.hpp"
 #include "tools/common/tenants.hpp"
-#include "tools/common/upgrade/old_policy.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -30,21 +29,7 @@ Result<void> divide_by_weight(const std::string& directory, ShareMover& mover, s
     if (!lock) return Error{lock.error()};
     const LimitedTenants tenants(directory);
     reap(tenants.list());
-    return mover.pass(tenants.list(), machine_devices(), ShareMover::Wants::limit, ShareMover::Clock::now(), {},
-                      older_uses(directory));
-}
-
-std::vector<OlderUse> older_uses(const std::string& directory) {
-    std::vector<OlderUse> uses;
-    if (::access(upgrade::old_policy_path(directory).c_str(), F_OK) != 0) return uses;
-    const auto policy = upgrade::read_old_policy(directory);
-    if (!policy) return uses;
-    for (const auto& device : upgrade::old_devices(*policy))
-        for (const auto& row : resource_table) {
-            const auto limit = upgrade::old_limit(*policy, Scope::tenant, device, row.id);
-            if (device != any_device && limit != 0 && limit != unlimited) uses.push_back({device, row.id, limit});
-        }
-    return uses;
+    return mover.pass(tenants.list(), machine_devices(), ShareMover::Wants::limit, ShareMover::Clock::now());
 }
 
 Result<Divided> divide_grants(const std::string& directory, std::chrono::milliseconds patience) {

@@ -27,8 +27,6 @@ Result<Divided> divide_grants(const std::string& directory, std::chrono::millise
 Result<void> divide_by_weight(const std::string& directory, ShareMover& mover,
                               std::chrono::milliseconds patience = PolicyLock::default_patience);
 
-// What programs of an older version have of what the node's tenants may use; see tools/common/upgrade/balance.hpp.
-std::vector<OlderUse> older_uses(const std::string& directory);
 
 // What a tenant that has no limits yet may begin with: 0 of all that some tenant above it, or the node, bounds.
 ScopeLimits first_grants(const std::string& directory, std::string_view key, const TenantLimits& limits);

@@ -35,8 +35,7 @@ void for_each_tenant(const std::vector<Move>& moves, Visit visit) {
 std::string shares_path(const std::string& directory) { return directory + "/shares"; }
 
 Result<void> ShareMover::pass(std::span<const ShareMember> members, std::span<const std::string> devices, Wants wants,
-                              Clock::time_point now, std::string_view only, std::span<const OlderUse> older,
-                              Clock::duration most) {
+                              Clock::time_point now, std::string_view only, Clock::duration most) {
     const bool paced = most != Clock::duration::max();
     const auto begin = paced ? Clock::now() : Clock::time_point::max();
     auto read_until = paced ? begin + most / 2 : begin, end = paced ? begin + most : begin;
@@ -44,7 +43,7 @@ Result<void> ShareMover::pass(std::span<const ShareMember> members, std::span<co
     lower_.clear();
     raise_.clear();
     touched_.clear();
-    if (tree_.update(members, devices, older)) {
+    if (tree_.update(members, devices)) {
         divided_.assign(tree_.pairs(), {});
         debts_.clear();
         only = {};

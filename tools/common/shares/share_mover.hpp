@@ -62,7 +62,7 @@ public:
     // tenants or devices changed takes what it takes.
     Result<void> pass(std::span<const ShareMember> members, std::span<const std::string> devices, Wants wants,
                       Clock::time_point now = Clock::now(), std::string_view only = {},
-                      std::span<const OlderUse> older = {}, Clock::duration most = Clock::duration::max());
+                      Clock::duration most = Clock::duration::max());
     // Whether all that had to be read and divided was, in the last pass and in those before it that stopped.
     bool complete() const noexcept { return complete_; }
     // Whether the last pass raised a share of the tenant with this key or name.

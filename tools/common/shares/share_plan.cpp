@@ -9,10 +9,6 @@ namespace {
 
 std::uint64_t excess(std::uint64_t a, std::uint64_t b) noexcept { return a - std::min(a, b); }
 
-std::uint64_t excess_of_limit(std::uint64_t limit, std::uint64_t amount) noexcept {
-    return limit == unlimited ? limit : excess(limit, amount);
-}
-
 bool same_terms(const ShareClaim& a, const ShareClaim& b) noexcept {
     return a.limit == b.limit && a.guarantee == b.guarantee && a.weight == b.weight;
 }
@@ -51,14 +47,11 @@ bool ShareMover::is_unmet(std::size_t pair) const noexcept {
 void ShareMover::claim(std::size_t pair, Wants wants, Used counted) {
     auto& tenants = tree_.tenants();
     const bool by_use = wants == Wants::use && tree_.device_of(pair) != any_device;
-    const auto older = tree_.older(pair);  // which has a part of what `default` may use
     claims_.resize(tenants.size());
     for (const auto i : tree_.upwards()) {
         claims_[i] = claim_of(tenants[i], pair, by_use, counted);
-        if (older != 0 && tenants[i].key == default_tenant) claims_[i].limit = excess_of_limit(claims_[i].limit, older);
         if (!tenants[i].children.empty()) claim_for_those_below(i, pair);
     }
-    claims_[ShareTree::root].limit = excess_of_limit(claims_[ShareTree::root].limit, older);
 }
 
 ShareClaim ShareMover::claim_of(Tenant& tenant, std::size_t pair, bool by_use, Used counted) {
@@ -114,7 +107,6 @@ void ShareMover::find_room(std::size_t pair) {
     const auto& tenants = tree_.tenants();
     needed_.assign(tenants.size(), 0);  // what is taken
     rooms_.assign(tenants.size(), unlimited);
-    needed_[ShareTree::root] = tree_.older(pair);
     for (const auto i : tree_.upwards()) {
         if (tenants[i].has_ledger) needed_[i] += committed(tenants[i].cells[pair]);
         if (i != ShareTree::root)

@@ -27,8 +27,7 @@ std::uint64_t committed(const ShareTree::Cell& cell) noexcept {
     return std::max(cell.granted == unset ? 0 : cell.granted, cell.used);
 }
 
-bool ShareTree::update(std::span<const ShareMember> members, std::span<const std::string> machine,
-                       std::span<const OlderUse> older) {
+bool ShareTree::update(std::span<const ShareMember> members, std::span<const std::string> machine) {
     bool moved = !is_same(members);
     if (moved) place(members);
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -47,7 +46,6 @@ bool ShareTree::update(std::span<const ShareMember> members, std::span<const std
             read = true;
         }
     if (read) find_bounded();
-    take_older(older);
     return moved;
 }
 
@@ -125,7 +123,7 @@ void ShareTree::list_devices(std::span<const std::string> machine) {
     devices_.assign(names.begin(), names.end());
     changed_.assign(pairs(), 1);
     bounded_.assign(pairs(), 0);
-    older_.assign(pairs(), 0);
+    sums_.assign(pairs(), {});
     for (auto& tenant : tenants_) {
         tenant.cells.assign(pairs(), {});
         tenant.id = 0;
@@ -175,17 +173,6 @@ void ShareTree::find_bounded() {
         if (bounded != is_bounded(pair)) changed_[pair] = 1;
         bounded_[pair] = bounded;
     }
-}
-
-void ShareTree::take_older(std::span<const OlderUse> older) {
-    sums_.assign(pairs(), {});
-    for (const auto& use : older)
-        if (const auto d = device_number(use.device); d != nowhere) sums_[d * resource_count + index(use.resource)].used = use.amount;
-    for (std::size_t pair = 0; pair < pairs(); ++pair)
-        if (sums_[pair].used != older_[pair]) {
-            older_[pair] = sums_[pair].used;
-            changed_[pair] = 1;
-        }
 }
 
 bool ShareTree::read_gates(Clock::time_point now, std::string_view only, Clock::time_point end) {

@@ -33,13 +33,6 @@ struct ShareMember {
     bool at_rest = false;  // nothing happens in its ledger
 };
 
-// What programs of an older version may use at most, on a device of one resource: it counts below the node, and in no ledger.
-struct OlderUse {
-    std::string device;
-    Resource resource{};
-    std::uint64_t amount = 0;
-};
-
 // What the kernel counts of a tenant on a device. Of some resources it does not have all that programs are charged for.
 struct CountedUse {
     std::string device;
@@ -108,8 +101,7 @@ public:
 
     // Takes over who is there, and reads what changed. `machine`: the devices of this machine. True when tenants or devices are
     // others than before, so that numbers mean something else.
-    bool update(std::span<const ShareMember> members, std::span<const std::string> machine,
-                std::span<const OlderUse> older);
+    bool update(std::span<const ShareMember> members, std::span<const std::string> machine);
     // Reads what is used by one, by key or name, or by all; of the empty name. Where `end` comes before all are read, the next
     // call of the kind goes on with the others. True when the last of them has been read.
     bool read_gates(Clock::time_point now, std::string_view only = {}, Clock::time_point end = Clock::time_point::max());
@@ -124,9 +116,6 @@ public:
     bool is_bounded(std::size_t pair) const noexcept { return bounded_[pair] != 0; }
     // Whether something changed since the last call.
     bool take_changed(std::size_t pair) noexcept { return std::exchange(changed_[pair], std::uint8_t{0}) != 0; }
-
-    // What programs of an older version may use.
-    std::uint64_t older(std::size_t pair) const noexcept { return older_[pair]; }
 
     std::vector<Tenant>& tenants() noexcept { return tenants_; }
     const std::vector<Tenant>& tenants() const noexcept { return tenants_; }
@@ -147,7 +136,6 @@ private:
     void read_limits(Tenant& tenant);
     void read_weight(Tenant& tenant);
     void find_bounded();
-    void take_older(std::span<const OlderUse> older);
     void take_asks(Tenant& tenant, Clock::time_point now);
     void read_gates_if_used(Tenant& tenant, Clock::time_point now);
     bool read_kernel(Tenant& tenant);
@@ -170,7 +158,6 @@ private:
     std::vector<std::string> machine_, devices_;
     std::size_t left_to_read_ = 0;
     std::vector<std::uint8_t> changed_, bounded_;  // by pair
-    std::vector<std::uint64_t> older_;             // by pair
     std::vector<Sum> sums_;  // room for sum_up
     CountedUses kernel_uses_;
     std::vector<CountedUse> uses_;  // room for read_kernel

@@ -19,7 +19,6 @@
 #include "tools/common/read_tenants.hpp"
 #include "tools/common/snapshot_json.hpp"
 #include "tools/common/terminal.hpp"
-#include "tools/common/upgrade/old_tenant.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -236,19 +235,10 @@ Json to_json(const std::vector<TenantReading>& tenants, const Json& around) {
     return list;
 }
 
-// Programs that run with an older rdmaquota come behind `default`, whose limits they share.
-void add_old_tenant(std::vector<TenantReading>& tenants, const std::string& directory) {
-    const auto after = std::find_if(tenants.begin(), tenants.end(),
-                                    [](const TenantReading& tenant) { return tenant.place.key == default_tenant; });
-    if (after == tenants.end()) return;
-    if (auto old = read_old_tenant(directory)) tenants.insert(after + 1, TenantReading{{}, std::move(*old), {}});
-}
-
 int show(const Options& options, const Session& session) {
     if (options.history) return history(session.directory, options.tenant, options.json);
     auto tenants = read_tenants(session.directory, options.tenant);
     if (!tenants) return failed(tenants.error());
-    add_old_tenant(*tenants, session.directory);
     const auto guard = guard_counts(session.directory);
     for (auto& tenant : *tenants) add_guard_counts(guard, tenant.view);
     const auto found = findings(session.directory);

@@ -33,7 +33,6 @@
 #include "tools/rdmaquota/doctor/slurm.hpp"
 #include "tools/rdmaquota/doctor/units.hpp"
 #include "tools/common/tenants.hpp"
-#include "tools/common/upgrade/old_tenant.hpp"
 #include "tools/rdmaquota/doctor/verbs_memory.hpp"
 
 namespace rdmaquota {
@@ -322,16 +321,6 @@ void examine_tenants(Findings& findings, const std::string& directory) {
         findings.push_back({Level::warning, "tenants", fmt::format("findings for {} more are not shown", shown - most_tenants)});
 }
 
-void examine_old_programs(Findings& findings, const std::string& directory) {
-    const auto old = read_old_tenant(directory);
-    if (!old) return;
-    const auto count = old->processes.size();
-    findings.push_back({Level::warning, "older rdmaquota",
-                        fmt::format("{} program{} still run{} with it: they keep what they have, which counts in {}, and "
-                                    "get nothing more until they are started again",
-                                    count, count == 1 ? "" : "s", count == 1 ? "s" : "", default_tenant)});
-}
-
 bool has_word(const std::string& path, std::string_view wanted) {
     std::ifstream stream(path);
     for (std::string word; stream >> word;)
@@ -360,7 +349,6 @@ Findings examine_node(const std::string& directory) {
     if (examine_libibverbs(findings)) examine_shadows(findings);
     examine_policy(findings, directory);
     examine_tenants(findings, directory);
-    examine_old_programs(findings, directory);
     examine_kernel(findings);
     examine_guard(findings, directory);
     examine_units(findings, directory);

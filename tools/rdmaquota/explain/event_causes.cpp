@@ -37,7 +37,7 @@ std::string process_words(const Json& event) {
 
 Reason reason_of(const Json& event) {
     const auto word = text_of(event, "reason");
-    for (const auto reason : {Reason::rule, Reason::grant, Reason::upgrade, Reason::soft, Reason::other})
+    for (const auto reason : {Reason::rule, Reason::grant, Reason::soft, Reason::other})
         if (name(reason) == word) return reason;
     return Reason::configured;
 }
@@ -48,8 +48,6 @@ std::string kind_of(Reason reason) {
             return "dynamic rule";
         case Reason::grant:
             return "share";
-        case Reason::upgrade:
-            return "older programs";
         case Reason::soft:
             return "soft limit";
         default:

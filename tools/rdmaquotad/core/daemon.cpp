@@ -14,7 +14,6 @@
 #include "tools/common/file_text.hpp"
 #include "tools/common/guard/guard_off.hpp"
 #include "tools/common/guard/guard_pins.hpp"
-#include "tools/common/upgrade/balance.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 #include "tools/rdmaquotad/core/node_usage.hpp"
 #include "tools/rdmaquotad/dynamic/capacity.hpp"
@@ -216,7 +215,6 @@ void Daemon::look_after_tenants() {
     say_once(said_uncompiled_, known ? Result<void>() : Error{known.error()});
     if (known)
         for (const auto& name : *known) log(Priority::notice, fmt::format("{} is known now; its matches hold", name));
-    if (!node_.is_own() && node_.writable()) say_once(said_unbalanced_, balance_with_old(node_.directory()));
     say_once(said_unheard_, tenant_sockets_.follow());
     if (++ticks_ % ticks_between_removals == 0) instances_.remove_unused();
     if (is_half_full(node_.directory()))

@@ -65,7 +65,7 @@ private:
     std::optional<std::uint64_t> policy_;  // id of the one that is followed; 0: none, in a directory of a tenant's own
     std::optional<std::string> said_missing_;          // so that it is said once
     std::map<std::string, std::string> said_unusable_;  // the same of ledgers, by their tenants' names
-    std::string said_status_, said_uncompiled_, said_unbalanced_, said_unheard_;
+    std::string said_status_, said_uncompiled_, said_unheard_;
     HistoryKeeper history_;
     DynamicLimits dynamic_;
     Grants grants_;

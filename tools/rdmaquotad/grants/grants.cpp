@@ -93,8 +93,7 @@ Result<void> Grants::move(std::string_view only, ShareMover::Clock::duration mos
                                 tenant.has_ledger() && tenant.ledger().at_rest()});
     }
     const auto before = mover_.moves();
-    auto done = mover_.pass(members_, devices_, ShareMover::Wants::use, ShareMover::Clock::now(), only,
-                           older_uses(node_.directory()), most);
+    auto done = mover_.pass(members_, devices_, ShareMover::Wants::use, ShareMover::Clock::now(), only, most);
     if (mover_.moves() != before)
         for (auto& [key, tenant] : node_.tenants()) tenant.refresh();
     return done;

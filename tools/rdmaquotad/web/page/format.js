@@ -72,7 +72,7 @@ export function clock(time) {
 
 // Why a limit is not what was configured.
 export const reasons = {
-    grant: "its share of what a tenant above may use", rule: "held by a dynamic rule", upgrade: "programs with an older rdmaquota have the rest",
+    grant: "its share of what a tenant above may use", rule: "held by a dynamic rule",
     soft: "above its soft limit for too long",
 };
 
