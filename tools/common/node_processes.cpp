@@ -94,11 +94,21 @@ std::optional<NodeProcesses::Process> NodeProcesses::holder(const ProcessView& v
     return count == 1 ? std::optional(*likely) : std::nullopt;
 }
 
+// A slot may say that it is anybody's. Where that process's mappings may not be read, or there is no time, it is believed.
+bool NodeProcesses::is_believed(const std::string& directory, std::uint32_t slot, const std::string& ledger) {
+    const auto maps = maps_of(directory);
+    if (maps.empty()) return true;
+    LockFiles file;
+    add_lock_file(file, ledger, slot, 0);
+    return has_slot(maps, file, slot);
+}
+
 void NodeProcesses::name(const std::vector<ProcessView*>& processes, const std::string& ledger) {
     std::vector<ProcessView*> strangers;
     for (auto* process : processes) {
         const auto directory = fmt::format("{}/{}", proc_, process->pid);
-        if (start_time_of(directory) == process->start_time && inner_pid(directory) == 0)
+        if (start_time_of(directory) == process->start_time && inner_pid(directory) == 0 &&
+            is_believed(directory, process->slot, ledger))
             process->cgroup = cgroup_path(file_text(directory + "/cgroup"));
         else
             strangers.push_back(process);

@@ -25,7 +25,8 @@ public:
     void allow(std::chrono::milliseconds time) { left_ = time; }
 
     // Gives each process of the view its pid in this pid namespace, 0 where that cannot be told, and its cgroup. What a
-    // process says of itself holds when the process of that pid began at that moment. Else the one that has the slot is
+    // process says of itself holds when the process of that pid began at that moment and, as far as its mappings may be read, has the
+    // slot. Else the one that has the slot is
     // looked for: by its mappings, which are the kernel's word, or where these may not be read, by its pid there and its
     // beginning, if only one process fits. `ledger` is the tenant's ledger directory. Sorts the processes by pid again.
     void name(TenantView& tenant, const std::string& ledger);
@@ -41,6 +42,7 @@ private:
     };
     std::vector<Process>& contained();
     std::string maps_of(const std::string& directory);
+    bool is_believed(const std::string& directory, std::uint32_t slot, const std::string& ledger);
     bool may_have_slot(Process& process, const LockFiles& files, std::uint32_t slot);
     std::optional<Process> holder(const ProcessView& view, const LockFiles& files);
 

@@ -15,11 +15,13 @@
 
 namespace rdmaquota {
 
+void add_lock_file(LockFiles& files, const std::string& path, std::uint32_t slot, std::uint32_t number) {
+    struct stat status {};
+    if (::stat(lock_path(path, slot).c_str(), &status) == 0) files[{status.st_dev, status.st_ino}] = number;
+}
+
 void add_lock_files(LockFiles& files, const std::string& path, std::uint32_t number) {
-    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) {
-        struct stat status {};
-        if (::stat(lock_path(path, slot).c_str(), &status) == 0) files[{status.st_dev, status.st_ino}] = number;
-    }
+    for (std::uint32_t slot = 0; slot < owner_slots; slot += owners_per_lock_file) add_lock_file(files, path, slot, number);
 }
 
 namespace {

@@ -24,7 +24,8 @@ struct LedgerSlot {
 // each.
 using LockFiles = std::map<std::pair<dev_t, ino_t>, std::uint32_t>;
 
-// Adds those of the ledger at `path`.
+// Adds those of the ledger at `path`, or that of one slot.
+void add_lock_file(LockFiles& files, const std::string& path, std::uint32_t slot, std::uint32_t number);
 void add_lock_files(LockFiles& files, const std::string& path, std::uint32_t number);
 
 // The slots of the mappings in a text of /proc/PID/maps that are of these lock files, each once, and no more than

@@ -63,6 +63,12 @@ TEST_CASE_METHOD(Containers, "a process of the node keeps its pid") {
     CHECK(process.cgroup == "/of/300");
 }
 
+TEST_CASE_METHOD(Containers, "a slot that another process wrote to be its own names nobody") {
+    add(300, "300", 77, maps_of(2));
+    CHECK(named(300, 77, 2).pid == 300);
+    CHECK(named(300, 77, 4).pid == 0);
+}
+
 TEST_CASE_METHOD(Containers, "a process of a container has the node's pid, by what it has mapped") {
     add(300, "300\t1", 77, maps_of(2));
     add(301, "301\t9\t1", 77, maps_of(65));
