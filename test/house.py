@@ -135,15 +135,15 @@ def metrics():
 
 
 def map_of_the_source():
-    """CONTRIBUTING.md has each folder of sources among its rooms, and names no file or folder that is not there."""
-    text = "\n".join(lines_of("CONTRIBUTING.md"))
+    """docs/source-map.md has each folder of sources among its rooms, and names no file or folder that is not there."""
+    text = "\n".join(lines_of("docs/source-map.md"))
     for folder in sorted({os.path.dirname(path) for path in product_files() if path.endswith(SOURCES)}):
         if os.path.basename(folder) not in ("pch", "bpf") and f"| `{folder}/` |" not in text:
-            yield f"{folder}/ is not among the rooms of CONTRIBUTING.md"
+            yield f"{folder}/ is not among the rooms of docs/source-map.md"
     for path in sorted(set(re.findall(r"`([\w.-]+/[\w./-]*)`", text))):
         is_ours = os.path.isdir(os.path.join(ROOT, path.split("/")[0])) and not re.search(r"[A-Z]{4,}", path)
         if is_ours and not path.startswith("build/") and not os.path.exists(os.path.join(ROOT, path)):
-            yield f"CONTRIBUTING.md names {path}, which there is not"
+            yield f"docs/source-map.md names {path}, which there is not"
 
 
 def main():
@@ -156,7 +156,7 @@ def main():
         ("every kind of event is in rdmaquota-events(1)", kinds_of_events),
         ("every figure for Prometheus is in docs/prometheus.md", metrics),
         ("YAML, TOML and JSON in docs/ can be applied", lambda: wrong_blocks(ROOT)),
-        ("the map in CONTRIBUTING.md is that of the source", map_of_the_source),
+        ("docs/source-map.md is the map of the source", map_of_the_source),
         ("what scripts and tests call is installed by tools/setup.sh", lambda: foreign_programs(ROOT)),
         ("tests signal nothing but processes that they have", lambda: bare_signals(ROOT)),
     )

@@ -1,0 +1,21 @@
+// What a device tells that it can have, by the kernel's own word: ibv_query_device tells what the quota leaves where the policy has
+// clamp_device_attr.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "policy/resource.hpp"
+
+namespace rdmaquota {
+
+using DeviceMaxima = std::array<std::uint64_t, resource_count>;  // 0: not known
+
+// Loads libibverbs and its providers and opens the device, so call it in a child process. Empty where that fails.
+std::string query_device(const std::string& device);
+
+// Of such a text, behind whatever libraries wrote before it.
+DeviceMaxima parse_maxima(const std::string& text);
+
+}  // namespace rdmaquota
