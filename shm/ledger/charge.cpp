@@ -1,7 +1,6 @@
 // Charges of amounts that are known at run time only, and the proof of a denial. Failpoints and functions have the
 // names of the model's steps in test/model.
 #include <algorithm>
-#include <ctime>
 #include <memory>
 #include <new>
 
@@ -17,12 +16,6 @@ namespace {
 
 // How often a process that begins an operation yields to another's proof, at most.
 constexpr int patience = 64;
-
-std::uint64_t now_ns() noexcept {
-    timespec time{};
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 std::uint64_t limit_of(const Limits& limits, FullLimit full) noexcept {
     if (full.scope == Scope::process) return full.total ? limits.process_total : limits.process;
@@ -128,13 +121,13 @@ bool Ledger::retry(std::uint32_t slot, std::uint32_t device, const Amounts& amou
 // Tries until the charge fits after all, or a quiescent view shows that it does not.
 std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, const Amounts& amounts,
                                     const Limits* limits, Denial denial) noexcept {
-    const auto start = now_ns();
+    const auto start = monotonic_ns();
     for (;;) {
         denial.proved =
             denial.scope == Scope::process ? own_usage_proves(slot, device, denial) : proves(device, denial);
         if (denial.proved || !in_place()) return denial;
         if (retry(slot, device, amounts, limits, denial)) return std::nullopt;
-        if (now_ns() - start > proof_wait_ns) return denial;
+        if (monotonic_ns() - start > proof_wait_ns) return denial;
         sched_yield();
     }
 }
@@ -144,7 +137,7 @@ std::optional<Denial> Ledger::prove(std::uint32_t slot, std::uint32_t device, co
 bool Ledger::proves(std::uint32_t device, Denial& denial) noexcept {
     const std::unique_ptr<Snapshot> snapshot(new (std::nothrow) Snapshot);  // 2 KiB, and the host program's stack may have 16
     if (!snapshot) return false;
-    if (!observe_among_others(denial.resource, *snapshot)) return reap(), false;
+    if (!observe_among_others(denial.resource, *snapshot)) return reap(proof_wait_ns), false;
     denial.used = usage_behind(device, denial, *snapshot);
     return exceeds(denial.used, denial.requested, denial.limit) && all_alive(*snapshot);
 }

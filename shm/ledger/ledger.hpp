@@ -260,8 +260,9 @@ public:
     void count_cq_event(const Owner& owner, std::uint32_t device) noexcept;
     void count_qp_change(const Owner& owner, std::uint32_t device, unsigned state, bool failed) noexcept;
 
-    // Uncharges what dead owners held. Returns how many slots were freed.
-    unsigned reap() noexcept;
+    // Uncharges what dead owners held. Returns how many slots were freed. A member of the tenant can make it long, by locks of its
+    // own in the lock files: it ends after `most_ns`, and the next call goes on there.
+    unsigned reap(std::uint64_t most_ns = UINT64_MAX) noexcept;
 
     enum class View : std::uint8_t { exact, corrected, not_quiescent };
     // Corrects the gate when the slots can be seen at rest.

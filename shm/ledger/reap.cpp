@@ -24,10 +24,17 @@ std::uint32_t Ledger::devices_used() const noexcept {
     return count;
 }
 
-unsigned Ledger::reap() noexcept {
-    if (!in_place()) return 0;
+unsigned Ledger::reap(std::uint64_t most_ns) noexcept {
+    const auto groups = (slots_used() + owners_per_lock_file - 1) / owners_per_lock_file;
+    if (groups == 0 || !in_place()) return 0;
+    const auto first = load(data_->header.next_group), begin = monotonic_ns();
     unsigned freed = 0;
-    for (std::uint32_t group = 0; group * owners_per_lock_file < slots_used(); ++group) freed += reap_group(group);
+    for (std::uint32_t i = 0; i < groups; ++i) {
+        freed += reap_group(static_cast<std::uint32_t>((first + i) % groups));
+        if (monotonic_ns() - begin < most_ns) continue;
+        add(data_->header.next_group, i + 1);
+        break;
+    }
     return freed;
 }
 

@@ -3,12 +3,19 @@
 #pragma once
 
 #include <algorithm>
+#include <ctime>
 
 #include "shm/atomic.hpp"
 #include "shm/failpoint.hpp"
 #include "shm/ledger/ledger.hpp"
 
 namespace rdmaquota {
+
+inline std::uint64_t monotonic_ns() noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
 
 // Lets another process's proof go first; in charge.cpp.
 void hold_back(std::uint64_t& pause) noexcept;

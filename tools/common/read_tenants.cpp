@@ -23,7 +23,7 @@ Result<TenantReading> read_place(const TenantPlace& place, NodeProcesses& proces
         return TenantReading{place, sum_of({}, *limits), held_limits(*limits)};
     auto ledger = Ledger::open(ledger_path(place.here));
     if (!ledger) return Error{ledger.error()};
-    ledger->reap();
+    ledger->reap(500'000'000);
     TenantReading reading{place, take_snapshot(*ledger, *limits), held_limits(*limits)};
     processes.name(reading.view, ledger_path(place.here));
     return reading;

@@ -8,6 +8,7 @@ namespace {
 
 constexpr auto between_replacements = std::chrono::minutes(1);
 constexpr auto between_reaps = std::chrono::seconds(1);
+constexpr std::uint64_t most_for_reaping = 20'000'000;  // ns
 
 std::uint32_t next_number() noexcept {
     static std::uint32_t last = 0;
@@ -71,7 +72,7 @@ void LedgerWatch::map() {
 
 void LedgerWatch::reap() {
     map();
-    if (ledger_) owners_reaped_ += ledger_->reap();
+    if (ledger_) owners_reaped_ += ledger_->reap(most_for_reaping);
 }
 
 bool LedgerWatch::copy(LedgerCopy& scratch, LedgerCopy::Parts parts) const {
