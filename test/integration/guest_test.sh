@@ -155,8 +155,15 @@ sysctl -q vm.max_map_count=300
 run rdmaquota explain -- "$objects" rc=400
 sysctl -q vm.max_map_count="$most"
 has "a program that may map no more is told so" "$out" "mappings: "
-run bash -c 'ulimit -l 64; for i in 1 2 3; do setpriv --reuid=65534 --regid=65534 --clear-groups "$0" mr=1:1048576 & done; wait' "$work/everybodys_objects"
-is "of several that were refused at once it tells of all" "$(rdmaquota explain | grep -c '^memory lock')" 3
+pids=()
+for _ in 1 2 3; do
+    (ulimit -l 64; exec setpriv --reuid=65534 --regid=65534 --clear-groups "$work/everybodys_objects" mr=1:1048576) > /dev/null 2>&1 &
+    pids+=($!)
+done
+wait "${pids[@]}"
+told=$(rdmaquota explain --json)
+is "of several that were refused at once it tells of all" \
+    "$(for pid in "${pids[@]}"; do grep -o "for pid $pid " <<< "$told" | sort -u; done | wc -l)" 3
 
 # --- modes ------------------------------------------------------------------------------------------
 policy <<< 'version = 1

@@ -31,11 +31,11 @@ struct Meant {
     std::string since;
     std::optional<EventProcess> process = {};  // else any
     bool own = false;                          // of this user's processes only
-    bool latest_run = false;  // the last event of each process that was denied something in the same seconds as the last of all
+    bool latest_run = false;  // the last event of each process that was denied something within a minute before the last of all
 };
 
 // Processes of one run, such as the ranks of a job.
-constexpr std::time_t most_apart_s = 5;
+constexpr std::time_t most_apart_s = 60;
 constexpr std::size_t most_of_run = 16;
 
 bool is_meant(const Json& event, const Meant& meant) {
