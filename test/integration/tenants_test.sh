@@ -226,6 +226,28 @@ if [ $((ledgers_before - ledgers_after)) -lt 20000 ]; then ok "and so has the qu
 rdmaquota reload tenants.toml > /dev/null 2>&1
 lands "a reload mends it" alice as_user alice
 
+# Somebody keeps the old ledger's file open after it was replaced, and fills the file system through it.
+cat > keeper.py << 'END'
+import os, sys
+path = sys.argv[1]
+ledger = os.open(path, os.O_RDWR)
+os.ftruncate(ledger, 0)
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    while True: os.write(ledger, bytes(1 << 20))
+except OSError as error:
+    print(error.strerror, flush=True)
+sys.stdin.readline()
+END
+start as_user alice /usr/bin/python3 keeper.py /run/rdmaquota/tenants/alice/here/ledgers/4/ledger
+rdmaquota repair alice > /dev/null
+echo >&9
+eventually "the file system is full" contains running "No space left"
+has "where a member keeps its file system full, repair mounts another" "$(rdmaquota repair alice)" "there is another, with a new ledger"
+rdmaquota reload tenants.toml > /dev/null 2>&1
+lands "which reload gives to its members" alice as_user alice
+
 # --- 500 users ------------------------------------------------------------------------------------
 cut -d: -f1 /etc/passwd > before
 for number in $(seq 500); do echo "u$number:x:$((20000 + number)):20000::/:/bin/sh"; done >> /etc/passwd
