@@ -247,6 +247,21 @@ TEST_CASE_METHOD(Garbage, "a ledger full of garbage costs each look little and h
     CHECK(reported);
 }
 
+TEST_CASE_METHOD(Detecting, "a pass reconciles a few gates, and the next ones the others") {
+    GateCorrector gates;
+    for (const auto* name : {device, "rxe0/1"})
+        for (std::size_t r = 0; r < resource_count; ++r)
+            store(ledger.data().gates[*ledger.device_index(name)][r], std::uint64_t{3});
+    unsigned corrected = 0;
+    for (unsigned i = 0; i < 20; ++i) {
+        REQUIRE(copy.read(path));
+        const auto in_pass = gates.pass(ledger, copy, devices);
+        CHECK(in_pass <= GateCorrector::most_reconciled);
+        corrected += in_pass;
+    }
+    CHECK(corrected == 2 * resource_count);
+}
+
 TEST_CASE_METHOD(Detecting, "a gate that stays too high is corrected, of devices that the machine has only") {
     GateCorrector gates;
     for (const auto* name : {device, "rxe0/1", "invented"})
