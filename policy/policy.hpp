@@ -149,7 +149,7 @@ struct TenantLimits : Settings {
     ScopeLimits guarantees, softs;
     ScopeLimits first_grants;  // its shares while it has none yet; 0 where somebody must divide first
     ScopeLimits for_everyone;  // of each process, for cells that its own say nothing of (Policy::process)
-    // Of an override, as TenantPolicy has them: they stay when the template's are changed.
+    // For an override: the cells of its own table, which keep their values when the template's are changed. See TenantPolicy.
     bool is_override = false;
     LimitsByScope own_limits;
     ScopeLimits own_softs;

@@ -5,12 +5,11 @@
 #include <optional>
 #include <string_view>
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "policy/subject_text.hpp"
+#include "provider/host/read_text.hpp"
 
 namespace rdmaquota::provider {
 namespace {
@@ -18,15 +17,7 @@ namespace {
 constexpr unsigned cap_ipc_lock = 14;  // linux/capability.h
 constexpr std::uint64_t none = UINT64_MAX;
 
-std::string text_of(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0) return {};
-    std::string text(4096, '\0');  // not on the host program's stack
-    const auto bytes = ::read(fd, text.data(), text.size());
-    ::close(fd);
-    text.resize(bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
-    return text;
-}
+std::string text_of(const std::string& path) { return read_text(path).value_or(""); }
 
 std::optional<std::uint64_t> number_in(std::string_view text, int base = 10) noexcept {
     const auto begin = text.find_first_not_of(" \t");
@@ -36,7 +27,7 @@ std::optional<std::uint64_t> number_in(std::string_view text, int base = 10) noe
     return found.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-// What follows `key` at the beginning of a line; 0 where there is no such line.
+// The number that follows `key` in the text; 0 where the text lacks the key.
 std::uint64_t after(std::string_view text, std::string_view key, int base = 10) noexcept {
     const auto at = text.find(key);
     return at == text.npos ? 0 : number_in(text.substr(at + key.size()), base).value_or(0);

@@ -50,7 +50,7 @@ Result<void> LimitsWriter::rebase(Scope scope, std::string_view device, LimitPar
     if (part == LimitPart::limit) store(from.file, cell.in_file);
     if (whose == Whose::everyone) return {};
     const auto kept = whose == Whose::its_template ? own & own_by_set : 0U;
-    store(from.own, (load(from.own) & ~(0xffU << own_shift(part))) | (cell.own | kept) << own_shift(part));
+    set_own(from, part, cell.own | kept);
     return {};
 }
 

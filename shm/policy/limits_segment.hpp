@@ -101,7 +101,10 @@ constexpr unsigned own_shift(LimitPart part) noexcept {
 inline std::uint32_t own_of(const Origin& origin, LimitPart part = LimitPart::limit) noexcept {
     return load(origin.own) >> own_shift(part) & 0xff;
 }
-// Stays when the template's is changed.
+inline void set_own(Origin& origin, LimitPart part, std::uint32_t bits) noexcept {
+    store(origin.own, (load(origin.own) & ~(0xffU << own_shift(part))) | bits << own_shift(part));
+}
+// A cell with one of these bits keeps its value when the template's is changed.
 inline constexpr std::uint32_t own_alone = own_by_set | own_in_override;
 
 struct OriginRow {

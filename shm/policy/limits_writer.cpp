@@ -223,12 +223,12 @@ bool LimitsWriter::change_own(std::size_t row, Resource resource, LimitPart part
     auto& from = origin(row, resource);
     const auto own = own_of(from, part);
     if (whose == Whose::everyone) return own == 0;
-    const bool alone = whose == Whose::its_template && (own & own_alone) != 0;
-    const auto bit = whose == Whose::tenant ? own_by_set : own_by_template;
-    auto now = set ? own | bit : own & ~(whose == Whose::tenant ? own_by_set | own_by_template : own_by_template);
-    if (alone && set) now = own;
-    store(from.own, (load(from.own) & ~(0xffU << own_shift(part))) | now << own_shift(part));
-    return !alone;
+    const bool of_tenant = whose == Whose::tenant;
+    const bool stays = !of_tenant && (own & own_alone) != 0;
+    if (set && stays) return false;
+    if (set) set_own(from, part, own | (of_tenant ? own_by_set : own_by_template));
+    else set_own(from, part, own & ~(of_tenant ? own_by_set | own_by_template : own_by_template));
+    return !stays;
 }
 
 Result<void> LimitsWriter::set_part(LimitPart which, std::string_view device, std::span<const Setting> settings, Whose whose) {

@@ -31,7 +31,7 @@ public:
     // `hold` changed before is kept, except that others keep their share: what was granted stays, and TenantLimits::first_grants are for a
     // tenant that had no limits before. Needs write permission on the directory.
     static Result<void> publish(const std::string& path, const TenantLimits& limits);
-    // The same for a tenant of a template: what is configured, and to what `unset` returns, is that of the template's file.
+    // Publishes a copy of a template's limits for one of its tenants; `unset` returns to what the policy file says of the template.
     static Result<void> publish_instance(const std::string& path, const TenantLimits& limits, const LimitsSegment& of_template);
 
     // Of all parts.

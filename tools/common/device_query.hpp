@@ -15,7 +15,7 @@ using DeviceMaxima = std::array<std::uint64_t, resource_count>;  // 0: not known
 // Loads libibverbs and its providers and opens the device, so call it in a child process. Empty where that fails.
 std::string query_device(const std::string& device);
 
-// Of such a text, behind whatever libraries wrote before it.
+// Parses a text of query_device, which libraries may have written something in front of.
 DeviceMaxima parse_maxima(const std::string& text);
 
 }  // namespace rdmaquota

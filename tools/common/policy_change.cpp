@@ -45,7 +45,7 @@ const ScopeLimits& scope_of(const TenantPolicy& tenant, const LimitKey& key, Lim
     return part == LimitPart::guarantee ? tenant.guarantees : tenant.limits[index(key.scope)];
 }
 
-// The same without what an override has from its template.
+// An override's own table, without the cells that it inherits from its template.
 const ScopeLimits& own_scope_of(const TenantPolicy& tenant, const LimitKey& key, LimitPart part) {
     if (part == LimitPart::soft) return tenant.own_softs;
     return part == LimitPart::guarantee ? tenant.guarantees : tenant.own_limits[index(key.scope)];

@@ -117,7 +117,7 @@ private:
     Result<void> publish_inner_instances(const TenantPolicy& from) {
         for (const auto& place : tenant_places(directory_)) {
             if (template_of(policy_, place.key) != &from) continue;
-            if (auto put = put_inner_instance(directory_, policy_, from, place.key); !put) return put;
+            if (auto put = put_instance_limits(directory_, policy_, from, place.key); !put) return put;
             remove_unused_ledger(place);
         }
         return {};

@@ -82,23 +82,14 @@ std::string instance_of_user(std::string_view template_name, uid_t user) {
     return at == key.npos ? key : key.replace(at, user_placeholder.size(), user_element(user));
 }
 
-namespace {
-
-// By the template's limits in force, which `set` may have changed.
-Result<void> put_limits_of_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,
-                                    std::string_view key) {
+// The template's limits in force, which `set` may have changed.
+Result<void> put_instance_limits(const std::string& directory, const Policy& policy, const TenantPolicy& from,
+                                 std::string_view key) {
     auto filled = from;
     fill_limits(directory, filled);
     auto limits = limits_of(policy, filled);
     limits.tenant = shown_name(key);
     return put_limits(directory, key, limits, 0755, limits_path(here_path(directory, from.name)));
-}
-
-}  // namespace
-
-Result<void> put_inner_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,
-                                std::string_view key) {
-    return put_limits_of_instance(directory, policy, from, key);
 }
 
 Result<void> put_limits_above(const std::string& directory, const Policy& policy, std::string_view key) {
@@ -107,7 +98,7 @@ Result<void> put_limits_above(const std::string& directory, const Policy& policy
     if (auto put = put_limits_above(directory, policy, above); !put) return put;
     const auto* from = template_of(policy, above);
     if (from == nullptr || ::access(limits_path(here_path(directory, above)).c_str(), F_OK) == 0) return {};
-    return put_inner_instance(directory, policy, *from, above);
+    return put_instance_limits(directory, policy, *from, above);
 }
 
 Result<void> make_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,
@@ -117,7 +108,7 @@ Result<void> make_instance(const std::string& directory, const Policy& policy, c
     if (auto made = make_here(directory, key); !made) return made;
     if (auto put = put_ledger(place, access); !put) return Error{put.error()};
     if (auto opened = open_directory(directory, key, 0755); !opened) return opened;
-    return put_limits_of_instance(directory, policy, from, key);
+    return put_instance_limits(directory, policy, from, key);
 }
 
 Result<void> put_override(const std::string& directory, const Policy& policy, const TenantPolicy& tenant,

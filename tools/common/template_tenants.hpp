@@ -36,8 +36,8 @@ Result<void> put_override(const std::string& directory, const Policy& policy, co
 Result<void> make_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,
                            std::string_view key, const LedgerAccess& access);
 
-// The same for one that lies above others: its limits only.
-Result<void> put_inner_instance(const std::string& directory, const Policy& policy, const TenantPolicy& from,
+// Publishes the limits of a template's tenant, which is all that a tenant above others has.
+Result<void> put_instance_limits(const std::string& directory, const Policy& policy, const TenantPolicy& from,
                                 std::string_view key);
 
 // The same for all of templates that lie above a tenant and are missing, the outermost first: those who come below one

@@ -41,7 +41,7 @@ Result<void> put_limits(const std::string& directory, std::string_view key, cons
 Result<void> open_directory(const std::string& directory, std::string_view key, unsigned mode);
 
 // Where a tenant's members have filled its file system: removes what was moved aside, or else mounts another one in its place.
-// Programs that have the old ledger go on with it, and somebody may keep it full, so nothing less helps.
+// Programs that mapped the old ledger go on with it. A member may keep the old file system full, so nothing less helps.
 void free_room(const std::string& here);
 
 // Makes the ledger where there is none, and replaces one that is not usable. Returns the path to which that one was moved,

@@ -122,7 +122,7 @@ std::optional<Cause> of_bounds(const Json& event, Resource resource, const std::
     return std::nullopt;
 }
 
-// Of an older event, which has no bounds noted. A registration that the kernel refuses with ENOMEM has met the bound of memory
+// For an event of an older provider, which noted no bounds. A registration that the kernel refuses with ENOMEM has met the bound of memory
 // that may be pinned, more often than not.
 std::optional<Cause> of_pinning(const Json& event, const std::string& text) {
     const bool here = is_pid_here(event);

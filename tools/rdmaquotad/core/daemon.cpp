@@ -92,7 +92,8 @@ Daemon::Daemon(std::string directory)
                                          std::uint64_t more) {
         recent_.add(tenant, number, event, json);
         node_metrics_.add(tenant, device_of(json), event, more);
-        if (more != 0 && is_device_of(machine_devices(), device_of(json))) capacity_.add(device_of(json), event);
+        if (more != 0 && event.kind == EventKind::refused_by_device && is_device_of(machine_devices(), device_of(json)))
+            capacity_.add(device_of(json), event);
     });
     events_.on_event([this](Priority priority, const NodeEvent& event) {
         node_metrics_.add(event);
