@@ -98,7 +98,7 @@ struct Node {
             members.push_back({leaf.key, leaf.key, leaf.here, &leaf.limits, true, at_rest});
         }
         const auto begin = cpu_ns();
-        const auto done = mover.pass(members, names, wants, ShareMover::Clock::now(), only, {}, most);
+        const auto done = mover.pass(members, names, wants, ShareMover::Clock::now(), only, most);
         const auto took = cpu_ns() - begin;
         if (!done) bench::give_up(done.error());
         return took;
