@@ -105,10 +105,11 @@ void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexce
 void* open_device(const Adopted& adopted_as, ibv_device* device, int cmd_fd, void* private_data, const Context& record) {
     const int spare = ::fcntl(cmd_fd, F_DUPFD_CLOEXEC, 0);
     void* verbs_context = adopted_as.real.alloc_context(device, cmd_fd, private_data);
-    if (!verbs_context && spare >= 0 && record.is_refusal(errno))
+    const auto is_refused = [&] { return !verbs_context && (errno == EAGAIN || record.is_refusal(errno)); };
+    if (spare >= 0 && is_refused())
         call_again(record.device_name(), Kind::handle, errno, [&] {
             verbs_context = adopted_as.real.alloc_context(device, ::fcntl(spare, F_DUPFD_CLOEXEC, 0), private_data);
-            return !verbs_context && record.is_refusal(errno);
+            return is_refused();
         });
     const KeepErrno keep;
     if (spare >= 0) close(spare);

@@ -28,6 +28,9 @@ bool wait_for_guard(unsigned tries) {
 }
 
 std::string refusal_line(std::string_view device, Kind kind, int error) {
+    if (kind == Kind::handle && error == EAGAIN)
+        return fmt::format("{} cannot be opened (EAGAIN): the guard in the kernel does not know yet whose this process is, or the "
+                           "rdma cgroup refuses it; rdmaquota doctor says whether rdmaquotad runs", device);
     const auto parts = parts_of(kind);
     return fmt::format("{} on {} denied ({}) by the guard in the kernel{}, although the ledger has room: the rest is in use "
                        "around the library; rdmaquota guard says how much",

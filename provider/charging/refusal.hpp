@@ -1,7 +1,7 @@
 // What the guard in the kernel refuses although the ledger allowed it. The kernel may still count what a process held that
-// is ending: its lock is gone a moment before its descriptors; or the sidecar is finding out whose the program is, which takes
-// some 100 ms where the node is busy. So the call is tried again for a moment; after that, others use the room around the
-// library.
+// is ending: its lock is gone a moment before its descriptors; or a device is opened, and the sidecar is finding out whose the
+// program is (EAGAIN), which takes some 100 ms where the node is busy. So the call is tried again for a moment; after that, others
+// use the room around the library.
 #pragma once
 
 #include <cstdint>

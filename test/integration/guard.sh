@@ -1,6 +1,9 @@
 # Shell helpers for tests of the guard in the guest; sourced after tap.sh, guest.sh and sidecar.sh.
 # shellcheck shell=bash disable=SC2034,SC2154 # each test uses some of these
 
+# From its first moment on, the guard kills who makes too much around the look; else it would for ten seconds not.
+export RDMAQUOTA_TEST_GUARD_JUDGES_AT_ONCE=yes
+
 # state: the guard's. A sidecar that loads the guard or lets go of it answers late.
 state() {
     local json=''

@@ -279,42 +279,41 @@ drop() { echo >&7; exec 7>&-; wait $holder; }
 cp "$programs/raw_uverbs" "$work/raw"
 cp "$programs/around" "$work/around"
 stop_again() { kill -CONT "$sidecar"; followed; kill -STOP "$sidecar"; }
-# meanwhile USER PROGRAM...: while the sidecar is stopped, but not yet taken for gone, which is after five seconds; until that
-# was in time
+# meanwhile COMMAND...: while the sidecar is stopped, but not yet taken for gone, which is after five seconds; until that was in time
 meanwhile() {
     for _ in 1 2 3 4 5 6; do
         stop_again
         begin=${EPOCHREALTIME/./}
-        try from jobs/0 "$@"
+        "$@"
         [ $((${EPOCHREALTIME/./} - begin)) -ge 4000000 ] || return
         echo "# not in time: $out"
     done
 }
-meanwhile 65532 "$work/around" everywhere 1000
-is "what a user makes before it is known is bounded, by however many files" \
-    "$([ "$have" -ge 64 ] && [ "$have" -lt 128 ] && echo yes || echo "$out")" yes
-meanwhile 65531 "$work/around" threads 1000
-is "by however many threads" "$out, $have" "pd: 127 of 1000 EDQUOT, 127"
-meanwhile 65529 "$work/raw" unread 1000
-is "and also by requests that cannot be read" "$out, $have" "pd: 127 of 1000 EDQUOT, 127"
+AT_ONCE=yes meanwhile try from jobs/0 65532 "$work/raw" ioctl 10
+is "who is not known yet opens nothing" "$out, $have" "raw_uverbs: Resource temporarily unavailable, 0"
+AT_ONCE=yes meanwhile try from jobs/0 65532 "$work/raw" unread 10
+is "nor by requests that cannot be read" "$out, $have" "raw_uverbs: Resource temporarily unavailable, 0"
+AT_ONCE=yes meanwhile try from jobs/0 65532 "$work/raw" opened 10
+is "and makes nothing by a device that was opened around the look" "$out, $have" "pd: 0 of 10 EAGAIN, 0"
+kill -CONT "$sidecar"
+try from jobs/1 65534 "$work/raw" ioctl 10
+is "a moment later it is known, and held to its tenant's limit" "$out" "pd: 4 of 10 EDQUOT"
+try from other/1 65533 "$work/raw" ioctl 3
+is "so is another user in another tenant's new cgroup" "$out" "pd: 3 of 3"
+hold_from other/2 65531 "$work/objects" pd=2 wait
+has "the library tries again by itself" "$(cat held)" "pd: 2 of 2"
+is "and what it makes, with a PD of its own, counts where it belongs" "$(counted jobs pd), $(counted other pd)" "0, 3"
+drop
 stop_again
-hold_from jobs/1 65534 "$work/raw" ioctl 10
+hold_from jobs/2 65530 "$work/raw" ioctl 10
+is "without the sidecar it counts as default after a while" "$(head -n 1 held)" "pd: 10 of 10"
 kill -CONT "$sidecar"
 until_counted jobs pd 10
-is "who makes too much before it is known keeps it, and it counts" "$(head -n 1 held), $(counted jobs pd)" "pd: 10 of 10, 10"
-try from jobs/2 65534 "$work/raw" ioctl 10
-is "and gets nothing in its next cgroup" "$out" "pd: 0 of 10 EDQUOT"
-try from other/1 65533 "$work/raw" ioctl 3
-is "another user in another tenant's new cgroup is not refused for that" "$out" "pd: 3 of 3"
-try from other/2 65534 "$work/objects" pd=2 wait
-has "nor the same user by the library" "$out" "pd: 2 of 2"
-is "and counts where it belongs" "$(counted jobs pd), $(counted other pd)" "10, 0"
-try from other/3 0 "$work/raw" ioctl 3
-is "nor root" "$out" "pd: 3 of 3"
+is "and where it belongs once the sidecar is back" "$(counted jobs pd), $(counted default pd)" "10, 0"
+try from jobs/1 65534 "$work/raw" ioctl 10
+is "where there is no room then" "$out" "pd: 0 of 10 EDQUOT"
 drop
 until_counted jobs pd 0
-try from jobs/2 65534 "$work/raw" ioctl 3
-is "in a cgroup that is known there is room again" "$out" "pd: 3 of 3"
 
 # --- modes
 "$programs/around" again 10 < <(until [ -e go ]; do pause 0.1; done; echo; pause 1; echo) > poisoned 2>&1 &

@@ -276,7 +276,7 @@ static void in_flight(void)
 static void open_one(const char *path)
 {
 	fd = open(path, O_RDWR);
-	if (fd >= 0 && !get_context(fd, by_ioctl))
+	if (fd >= 0 && !get_context_patiently(fd, by_ioctl))
 		made++;
 	else
 		last_error = errno;
@@ -329,7 +329,7 @@ static int context_of(const char *path)
 {
 	int file = open(path, O_RDWR | O_CLOEXEC);
 
-	return file < 0 || get_context(file, by_ioctl) ? -1 : file;
+	return file < 0 || get_context_patiently(file, by_ioctl) ? -1 : file;
 }
 
 /* What the process uses of a device counts together, whatever it has closed in between. */

@@ -2,9 +2,9 @@
  * A program that uses no verbs library: it opens the first device's file, rxe's, gets a context and allocates PDs by
  * the kernel's own interface.
  *
- *   raw_uverbs write|ioctl|unread COUNT [CHILDREN]
+ *   raw_uverbs write|ioctl|unread|opened COUNT [CHILDREN]
  *
- * unread: by ioctl of a page that is not in memory. Each of the children, one after the other, makes a PD more and
+ * unread: by ioctl of a page that is not in memory; opened: by ioctl, with a context got by write. Each of the children, one after the other, makes a PD more and
  * destroys it, by the same descriptor; another one keeps that for a second after the program's own end.
  *
  * Prints "pd: MADE of COUNT" and, when it stopped short, the error's name; then "waiting", and reads a line. The
@@ -15,10 +15,12 @@
 
 static way *way_of(const char *name)
 {
-	if (!strcmp(name, "ioctl"))
-		return by_ioctl;
-	return strcmp(name, "unread") ? by_write : by_unread;
+	if (!strcmp(name, "write"))
+		return by_write;
+	return strcmp(name, "unread") ? by_ioctl : by_unread;
 }
+
+static int is_opened_by_write(const char *name) { return !strcmp(name, "write") || !strcmp(name, "opened"); }
 
 static void child(int fd)
 {
@@ -36,7 +38,7 @@ int main(int argc, char **argv)
 {
 	int wanted = argc > 2 ? atoi(argv[2]) : 1, children = argc > 3 ? atoi(argv[3]) : 0, made = 0;
 	__u32 handle;
-	int fd = argc > 1 ? open_device(strcmp(argv[1], "write") ? by_ioctl : by_write) : -1;
+	int fd = argc > 1 ? open_device(is_opened_by_write(argv[1]) ? by_write : by_ioctl) : -1;
 
 	if (argc < 3 || fd < 0) {
 		perror("raw_uverbs");

@@ -225,12 +225,22 @@ static inline int get_context(int fd, way *call)
 	return call(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &in, sizeof in, &out, sizeof out);
 }
 
+/* Whoever is not known to the guard yet tries again, unless AT_ONCE is in the environment. */
+static inline int get_context_patiently(int fd, way *call)
+{
+	int status;
+
+	while ((status = get_context(fd, call)) && errno == EAGAIN && !getenv("AT_ONCE"))
+		usleep(5000);
+	return status;
+}
+
 /* The first device's file, with a context got in this way; -1 when there is none. */
 static inline int open_device(way *call)
 {
 	int fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
 
-	if (fd >= 0 && get_context(fd, call)) {
+	if (fd >= 0 && get_context_patiently(fd, call)) {
 		close(fd);
 		return -1;
 	}

@@ -35,7 +35,6 @@ enum {
 
 enum { opener_slots = 1 << 14, opener_probes = 32, object_slots = 1 << 17, object_probes = 8, known_kinds = 16 };
 
-enum { forbidden_unknown = 1, forbidden_forever = 2 };
 enum { whole_seen = 1, whole_unseen = 2 };
 
 // What one process made through one open device file. The entry of the process that opened the file is in `openers`,
@@ -50,7 +49,7 @@ struct kernel_use {
     u32 whole;         // (opener) whole_seen: the program saw the file being opened, or whole_unseen: soon after; nothing was made
                        // by it before
     u32 reregistered;  // (opener) MRs may have changed their length: mr_bytes is what they had at first
-    u32 forbidden;     // (opener) to make anything, by the guard: forbidden_forever, or while it is unknown whose it is
+    u32 forbidden;     // (opener) not 0: the guard lets it make nothing more
     u32 has_ended;     // (opener) objects that have ended are counted still
     u32 begun;         // (opener) the guard knows the file, or there is no guard: before, nobody counts in it
     u8 kinds[known_kinds];  // (opener) of the `apis`; 0: not known yet
@@ -89,7 +88,6 @@ enum { guard_object = 16, guard_mr_bytes = 17, guard_dm_bytes = 18, guard_other 
 
 // Behind it no sum is larger, since each amount is below 2^52: a figure may be below zero for a moment.
 #define guard_no_limit 0x7fffffffffffffffULL
-#define guard_spares_ns 10000000000ULL  // for so long it spares threads that are older than it, the first time
 
 // The first rows are those of processes, entered by the program; then come the sidecar's.
 enum { guard_rows = 1 << 15, process_rows = 1 << 13, process_probes = 64, guard_depth = 12, most_guarded_devices = 64 };
@@ -133,8 +131,8 @@ struct guard_stamp {
 };
 
 // Who opens a device, as far as it decides the tenant. What the policy's matches do not look at is `guard_any`; so are the
-// ids in a cgroup that is bound to a tenant, {cgroup, guard_any, device}. Beside those who are known, there are: anybody who
-// is not known, {0, 0, device}, with the rows of `default`; and {0, ids, device}, users who made too much of not being known, whose stamp is not used.
+// ids in a cgroup that is bound to a tenant, {cgroup, guard_any, device}. Beside those who are known, there is anybody who
+// is not known, {0, 0, device}, with the rows of `default`.
 enum { guard_any = 1 };
 struct guard_who {
     u64 cgroup;  // id
@@ -155,7 +153,6 @@ struct guard_file {
     u64 id;        // the opener's
     u64 unstamped; // the same while it waits for the sidecar, and counts for the node only; then 0
     u64 since;     // when its process started
-    u64 ids;       // of who opened it, also where the policy does not look at them, see guard_maker(); 0 for root
     u64 changing;  // bytes in `held` of re-registrations that have not ended
     u64 returns;   // how often something of it was subtracted anywhere, by which the sidecar's audit knows what is at rest
     struct guard_who who;
@@ -165,11 +162,9 @@ struct guard_file {
     u32 doubtful;  // it may have too many bytes, by what threads that had reserved nothing changed
     u32 process_row;
     u32 enters_row;  // the row that this is about to be, or another's, which the audit does not free
-    u32 zero;
     u32 learnt;    // 1 + the kind that was made last by a method that is not known; 0: none was
     u32 learnt_by; // that method
     u32 closely;   // looked at first, before room is taken
-    u32 meanwhile;  // how often something was made while it was not known whose the file is; 0: it is known that this was not too much
     struct guard_stamp waiting, stamp;
     u64 settling;  // not 0: the sidecar is saying whose the file is, or one was that had this place
 };
@@ -192,7 +187,7 @@ struct reservation {
 };
 
 // FNV-1a over 32-bit words; of ids in this order: user, group, how many groups, groups. Never 0 or guard_any.
-enum { most_hashed_groups = 32, device_words = 16 };
+enum { most_hashed_groups = 1024, device_words = 16 };
 #define GUARD_HASH_BEGIN 14695981039346656037ULL
 #define GUARD_HASH_NEXT(hash, word) (((hash) ^ (u32)(word)) * 1099511628211ULL)
 #define GUARD_HASH_END(hash) ((hash) | 2)
@@ -200,7 +195,7 @@ enum { most_hashed_groups = 32, device_words = 16 };
 #define guard_alone_ns 5000000000ULL  // the sidecar is taken for gone when it was not seen for so long
 
 enum { guard_off = 0, guard_watch = 1, guard_deny = 2 };
-enum { told_pending = 0, told_refused = 1, told_exceeded = 2, told_killed = 3, told_early = 4 };
+enum { told_pending = 0, told_refused = 1, told_exceeded = 2, told_killed = 3 };
 
 struct guard_event {
     u32 what;
@@ -209,14 +204,13 @@ struct guard_event {
     u32 row;
     u32 resource;
     u32 uid;     // the effective one
-    u64 amount;  // bytes, if it is about bytes
+    u64 amount;  // bytes, if it is about bytes; of told_pending the hash of the device
     u64 used, limit;  // at that moment
     char comm[16];
 };
 
 struct settle_request {
-    u64 id;        // the file's; 0: of none, only to be seen
-    u64 forgives;  // not 0: what was made meanwhile was not too much; the stamp is not used
+    u64 id;  // the file's; 0: of none, only to be seen
     struct guard_stamp stamp;
 };
 

@@ -1,6 +1,9 @@
 #include "tools/rdmaquotad/guard/guard.hpp"
 
+#include <cstdlib>
 #include <cstring>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <sys/epoll.h>
@@ -22,10 +25,14 @@ namespace {
 constexpr auto between_same = std::chrono::seconds(1);
 constexpr std::size_t most_told = 4096;
 
-bool is_refusal(const guard_event& event) { return event.what == told_refused || event.what == told_early; }
+// What is made too much may have begun before the guard: so long nobody is killed for it.
+u64 spares_ns() {
+    constexpr u64 ten_seconds = 10'000'000'000;
+    return std::getenv("RDMAQUOTA_TEST_GUARD_JUDGES_AT_ONCE") != nullptr ? 0 : ten_seconds;
+}
 
 SidecarKind kind_of(const guard_event& event) {
-    if (is_refusal(event)) return "refused";
+    if (event.what == told_refused) return "refused";
     return event.what == told_killed ? SidecarKind("killed") : SidecarKind("exceeded");
 }
 
@@ -36,7 +43,6 @@ Json whose(const guard_event& event, const GuardRows::Meaning& meaning) {
 }
 
 std::string reason(const guard_event& event, const GuardRows::Meaning& meaning, Resource resource) {
-    if (event.what == told_early) return "its tenant is not known yet, and its user has made enough meanwhile";
     return fmt::format("{} uses {} of {} by the kernel's count",
                        meaning.scope == Scope::process ? "the process" : "tenant " + meaning.tenant,
                        format_amount(resource, event.used), format_amount(resource, event.limit));
@@ -95,7 +101,6 @@ void Guard::follow(GuardProgram* program) {
     }
     program->rows()[0].process = directory_mark(node_.directory());
     parts_->ready = loop_.watch(program->fd(), EPOLLIN, [this](std::uint32_t) { take_events(); });
-    began_ = program->was_kept() ? Clock::time_point::min() : Clock::now();
     log(Priority::notice, fmt::format("the guard is on: {}", name(mode_)));
 }
 
@@ -111,10 +116,8 @@ void Guard::apply_mode() {
     const u32 wanted = mode_ == GuardMode::deny ? guard_deny : guard_watch;
     u32 before = __atomic_load_n(&mode, __ATOMIC_ACQUIRE);
     turned_off_ = before == guard_off || !__atomic_compare_exchange_n(&mode, &before, wanted, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-    const bool settles = began_ == Clock::time_point::min() || Clock::now() - began_ >= knows_after;
     u64& judges = *parts_->program.words().judges;
-    if (load_relaxed(judges) == 0) __atomic_store_n(&judges, boot_ns(), __ATOMIC_RELEASE);
-    __atomic_store_n(parts_->program.words().settles, settles ? 1 : 0, __ATOMIC_RELEASE);
+    if (load_relaxed(judges) == 0) __atomic_store_n(&judges, boot_ns() + spares_ns(), __ATOMIC_RELEASE);
 }
 
 // This one refuses before another version's ends; whatever kills this process in between leaves one that does.
@@ -152,14 +155,18 @@ void Guard::update(const std::vector<std::string>& devices) {
 }
 
 void Guard::take_events() {
-    for (const auto& event : parts_->program.events())
-        if (event.what != told_pending) tell(event);
-    const auto waited = __atomic_load_n(parts_->program.words().waited, __ATOMIC_ACQUIRE);
-    if (std::exchange(parts_->waited, waited) != waited && node_.usable()) parts_->owners.settle();
+    std::set<std::pair<u32, u32>> unknown;  // by pid and device
+    for (const auto& event : parts_->program.events()) {
+        if (event.what == told_pending) unknown.emplace(event.pid, static_cast<u32>(event.amount));
+        else tell(event);
+    }
+    if (unknown.empty() || !node_.usable()) return;
+    for (const auto& [pid, device] : unknown) parts_->owners.introduce(static_cast<pid_t>(pid), device);
+    parts_->owners.settle();
 }
 
 void Guard::tell(const guard_event& event) {
-    auto& count = is_refusal(event) ? counts_.refused : event.what == told_killed ? counts_.killed : counts_.exceeded;
+    auto& count = event.what == told_refused ? counts_.refused : event.what == told_killed ? counts_.killed : counts_.exceeded;
     ++count;
     if (told_.size() > most_told) told_.clear();
     auto& told = told_[{event.what, event.pid, event.row, event.resource}];
@@ -219,9 +226,8 @@ std::vector<std::string> Guard::problems() const {
 // Without a program of its own, there may be one of another version that the kernel keeps.
 std::string_view Guard::state() const {
     if (!parts_) return GuardPins::all().empty() ? "off" : "kept";
-    const u64 since = load_relaxed(*parts_->program.words().judges);
-    const bool spares = since == 0 || boot_ns() - since < guard_spares_ns;
-    return mode_ == GuardMode::deny && spares ? "starting" : name(mode_);
+    if (!kept_ && !turned_off_) return "starting";
+    return name(mode_);
 }
 
 Json Guard::status(const std::function<bool(const std::string&)>& sees) const {

@@ -27,9 +27,6 @@ namespace rdmaquota {
 
 class Guard {
 public:
-    // By then it has been told of all users and cgroups that open devices again and again.
-    static constexpr std::chrono::seconds knows_after{10};
-
     Guard(Loop& loop, Node& node, NodeEvents& events) noexcept : loop_(loop), node_(node), events_(events) {}
 
     // The program that is attached; null: none, or without the guard. Call it when that changes, and before it ends.
@@ -62,7 +59,6 @@ public:
 private:
     struct Parts {
         GuardProgram& program;
-        std::uint32_t waited = 0;  // how many files had waited when it was last looked whose they are
         GuardRows rows;
         GuardOwners owners;
         GuardAudit audit;
@@ -85,7 +81,6 @@ private:
     NodeEvents& events_;
     GuardMode mode_ = GuardMode::off;
     std::optional<Parts> parts_;
-    Clock::time_point began_{};
     bool kept_ = false, turned_off_ = false;
     std::uint64_t policy_ = 0;  // id of the last one
     std::string rules_;         // by which all were introduced

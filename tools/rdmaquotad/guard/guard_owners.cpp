@@ -42,23 +42,14 @@ bool is_opener(const guard_file& file, const Subject& now) {
 
 }  // namespace
 
-// One that goes on remembers who was greedy.
 GuardOwners::GuardOwners(const Node& node, GuardProgram& program, const GuardRows& rows)
-    : node_(node), program_(program), rows_(rows) {
-    for (const auto& who : program_.known())
-        if (who.cgroup == 0 && who.ids != 0) greedy_.insert(GuardProgram::bytes_of(who));
-}
+    : node_(node), program_(program), rows_(rows) {}
 
 // In a directory that is one tenant's own, there are no matches.
 bool GuardOwners::knows_cgroups() const { return node_.policy() != nullptr && node_.policy()->asks_for_cgroup(); }
 bool GuardOwners::knows_ids() const { return node_.policy() != nullptr && node_.policy()->asks_for_ids(); }
 
 namespace {
-
-// A thread that had begun to count before it was known whose the file is moves in a moment what waited.
-void await_moved(const guard_file& file, u64 id) {
-    for (int i = 0; i < 100 && load_relaxed(file.id) == id && (load_relaxed(file.waits) & waits_moved) == 0; ++i) ::usleep(10);
-}
 
 // Whom the program sees when such a process opens a device; nothing for one that has too many groups, or is gone.
 std::optional<guard_who> who_is(const Subject& subject, bool by_cgroup, bool by_ids) {
@@ -74,12 +65,11 @@ std::optional<guard_who> who_is(const Subject& subject, bool by_cgroup, bool by_
 
 }  // namespace
 
+// What the program looks at changes last: who runs now is known by then.
 void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
     introduced_ = std::chrono::steady_clock::now();
-    const auto& words = program_.words();
-    __atomic_store_n(words.asks_cgroup, knows_cgroups(), __ATOMIC_RELAXED);
-    __atomic_store_n(words.asks_ids, knows_ids(), __ATOMIC_RELAXED);
-    told_ = greedy_;
+    told_.clear();
+    devices_ = devices;
     for (const auto& device : devices)
         if (const auto stamp = rows_.waiting_stamp(device)) know({0, 0, device_hash(device), 0}, *stamp);
     introduce_bound(devices);
@@ -88,6 +78,9 @@ void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
         if (const auto subject = ProcessSubject::of(static_cast<pid_t>(std::stoul(name)))) introduce(*subject, devices);
         program_.settle(0, {});  // of many processes this takes long, and the sidecar is there all the time
     }
+    const auto& words = program_.words();
+    __atomic_store_n(words.asks_cgroup, knows_cgroups(), __ATOMIC_RELAXED);
+    __atomic_store_n(words.asks_ids, knows_ids(), __ATOMIC_RELAXED);
     program_.know_only(told_);
 }
 
@@ -115,48 +108,26 @@ void GuardOwners::introduce(const ProcessSubject& subject, const std::vector<std
         if (const auto stamp = rows_.stamp(tenant, device)) know({who->cgroup, who->ids, device_hash(device), who->uid}, *stamp);
 }
 
+void GuardOwners::introduce(pid_t pid, u32 device) {
+    const auto found = std::find_if(devices_.begin(), devices_.end(), [=](const auto& name) { return device_hash(name) == device; });
+    if (found == devices_.end()) return;
+    if (const auto subject = ProcessSubject::of(pid)) introduce(*subject, {*found});
+}
+
 void GuardOwners::settle() {
     program_.settle(0, {});
     const auto* files = program_.files();
-    std::vector<const guard_file*> makers;
-    for (std::uint32_t i = 0; i < opener_slots; ++i) {
+    for (std::uint32_t i = 0; i < opener_slots; ++i)
         if (load_relaxed(files[i].unstamped) != 0) settle(files[i], program_.words().openers[i]);
-        if (load_relaxed(files[i].meanwhile) != 0) makers.push_back(&files[i]);
-    }
-    for (const auto* file : makers)  // once all count where they belong
-        if (const auto id = load_relaxed(file->id); is_within(*file) && load_relaxed(file->id) == id) program_.forgive(id);
 }
 
-// Nothing of it waits any more, and it exceeds no limit.
-bool GuardOwners::is_within(const guard_file& file) const {
-    return (load_relaxed(file.waits) & waits_moved) != 0 && !is_exceeded(file);
-}
-
-// A limit of something that was made by the file, too.
-bool GuardOwners::is_exceeded(const guard_file& file) const {
-    GuardAmounts made;
-    for (u32 place = 0; place < guard_resources; ++place) made[place] = load_relaxed(file.waited[place]) + load_relaxed(file.held[place]);
-    const auto& stamp = file.stamp;
-    return std::any_of(stamp.rows, stamp.rows + stamp.count, [&](u32 row) { return rows_.is_exceeded(row, made); });
-}
-
-// Who made too much while it was not known makes nothing the next time until it is known: else whoever makes cgroups could do
-// so again and again.
 void GuardOwners::settle(const guard_file& file, const kernel_use& opener) {
     const auto id = load_relaxed(file.unstamped);
-    const guard_who user{0, file.ids, file.who.device, 0};
     const std::string device(opener.device, strnlen(opener.device, sizeof opener.device));
     const auto subject = ProcessSubject::of(static_cast<pid_t>(file.pid));
     const bool there = subject && is_opener(file, subject->view());
     const auto stamp = rows_.stamp(there ? node_.tenant_of(*subject) : std::string(default_tenant), device);
-    if (!stamp) program_.forgive(id);  // what has no row, no limit holds for
-    if (!stamp || id == 0 || load_relaxed(file.id) != id) return;
-    if (!program_.settle(id, *stamp)) return;
-    await_moved(file, id);
-    if (user.ids != 0 && is_exceeded(file) && greedy_.size() < most_greedy) {
-        know(user, *stamp);  // at once, since it may open another device meanwhile
-        greedy_.insert(GuardProgram::bytes_of(user));
-    }
+    if (!stamp || id == 0 || load_relaxed(file.id) != id || !program_.settle(id, *stamp)) return;
     if (there) introduce(*subject, {device});
 }
 

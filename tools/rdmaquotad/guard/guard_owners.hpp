@@ -22,18 +22,18 @@ public:
     void introduce_all(const std::vector<std::string>& devices);
     // So many are known that it is time to forget those who are gone. Whoever makes cgroups or has many ids could fill the table.
     bool is_crowded() const;
-    // Settles all that wait. One on a device that has no rows yet waits for the next call.
+    // Tells whose a process is that has asked for a device, by the device's hash: the next time it is known.
+    void introduce(pid_t pid, u32 device);
+    // Settles all files that wait. One on a device that has no rows yet waits for the next call.
     void settle();
 
 private:
-    static constexpr std::size_t most_greedy = 4096, most_told = 48 << 10;  // of 64 Ki that the program can know
+    static constexpr std::size_t most_told = 48 << 10;  // of 64 Ki that the program can know
     static constexpr std::chrono::seconds between_introductions{10};
 
     void introduce(const ProcessSubject& subject, const std::vector<std::string>& devices);
     void introduce_bound(const std::vector<std::string>& devices);
     void settle(const guard_file& file, const kernel_use& opener);
-    bool is_within(const guard_file& file) const;
-    bool is_exceeded(const guard_file& file) const;
     void know(const guard_who& who, const guard_stamp& stamp);
     bool knows_cgroups() const;
     bool knows_ids() const;
@@ -42,8 +42,8 @@ private:
     GuardProgram& program_;
     const GuardRows& rows_;
     std::chrono::steady_clock::time_point introduced_;
-    std::set<std::string> told_;    // since the last introduction
-    std::set<std::string> greedy_;  // users who made too much while they were not known
+    std::vector<std::string> devices_;  // of the last introduction
+    std::set<std::string> told_;        // since then
 };
 
 }  // namespace rdmaquota

@@ -95,7 +95,7 @@ struct GuardProgram::Parts {
         : object(of), words(its), version(its_version), run(runs) {}
     Parts(const Parts&) = delete;
     ~Parts() {
-        *words.settles = 0;
+        __atomic_store_n(words.seen_ns, 0, __ATOMIC_RELEASE);
         ring_buffer__free(ring);
         if (kept) run.close();
         if (mode) munmap(mode, sizeof *mode);
@@ -193,8 +193,7 @@ std::vector<guard_event> GuardProgram::events() {
     return std::exchange(parts_->events, {});
 }
 
-bool GuardProgram::settle(u64 file, const guard_stamp& stamp) { return parts_->run_settle({file, 0, stamp}); }
-void GuardProgram::forgive(u64 file) { parts_->run_settle({file, 1, {}}); }
+bool GuardProgram::settle(u64 file, const guard_stamp& stamp) { return parts_->run_settle({file, stamp}); }
 
 bool GuardProgram::know(const guard_who& who, const guard_stamp& stamp) {
     return bpf::put_other(bpf_map__fd(table(parts_->object, "stamps")), &who, &stamp, sizeof stamp);

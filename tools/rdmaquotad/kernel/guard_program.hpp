@@ -21,9 +21,8 @@ public:
     // Words of the program, which it changes or reads at any time.
     struct Words {
         const kernel_use* openers;  // [opener_slots]: of the files
-        u32* settles;               // not 0: settle() is called as soon as a file waits
-        const u32* waited;          // how many files have waited for that
-        u64* judges;                // since when who makes too much by a way that is not looked at is killed (bpf/guard_rows.bpf.h)
+        u64* seen_ns;               // when settle() was called last; 0: nobody calls it any more
+        u64* judges;                // from when on who makes too much by a way that is not looked at is killed (bpf/guard_rows.bpf.h)
         const u32* asked;  // not 0: the kernel has called the look
         u32 *asks_cgroup, *asks_ids;  // what the policy's matches look at
         u32* lists_all;               // not 0: the list of what was made goes through files that were seen being opened, too
@@ -55,10 +54,8 @@ public:
     int fd() const noexcept;            // readable when there are events
     std::vector<guard_event> events();  // since the last call
 
-    // Says whose a file is that waits for it. False when it waits no more.
+    // Says whose a file is that waits for it. False when it waits no more. Of the file 0: only that this process is there.
     bool settle(u64 file, const guard_stamp& stamp);
-    // Says of a file that was settled that what was made meanwhile was not too much.
-    void forgive(u64 file);
     // The same for all that are opened from now on.
     bool know(const guard_who& who, const guard_stamp& stamp);  // false: there is no room
     std::vector<guard_who> known() const;

@@ -109,16 +109,12 @@ no_kind:
     return false;
 }
 
-__attribute__((noinline)) int refuse_as(u32 what, u32 file, u32 row, u32 resource, u64 bytes) {
+__attribute__((noinline)) int refuse(u32 file, u32 row, u32 resource, u64 bytes) {
     struct guard_file *it = file_at(file);
     struct guard_row *of = row_at(row);
     if (of && resource < guard_resources) __sync_fetch_and_add(&of->refused[resource], 1);
-    tell_guard(what, file, row, resource, bytes);
+    tell_guard(told_refused, file, row, resource, bytes);
     return it ? stamp_in_force(it)->deny_errno : 0;
-}
-
-static __always_inline int refuse(u32 file, u32 row, u32 resource, u64 bytes) {
-    return refuse_as(told_refused, file, row, resource, bytes);
 }
 
 // A row of a stamp, of which `mask` gives the number.
@@ -255,20 +251,6 @@ __attribute__((noinline)) int take_closely(u32 file, u32 kind, u64 bytes, bool w
     return 0;
 }
 
-// While it is not known whose the file is. What counts it is the node's row, the last one.
-__attribute__((noinline)) int refuse_early(u32 file, u32 kind, u64 bytes) {
-    struct guard_file *it = file_at(file);
-    u32 last = it ? it->waiting.count - 1 : guard_depth;
-    return it && last < guard_depth ? refuse_as(told_early, file, it->waiting.rows[last], place_of(kind), bytes) : uncountable();
-}
-
-// 0, or the errno to refuse with.
-__attribute__((noinline)) int look_meanwhile(u32 file, u32 kind, u64 bytes) {
-    struct guard_file *it = file_at(file);
-    if (!it || guard_mode != guard_deny || makes_meanwhile(it, kind == kind_handle)) return 0;
-    return refuse_early(file, kind, bytes);
-}
-
 // Looks first and raises then, so that others do not meet what is refused anyway.
 static __always_inline int charge_closely(u32 file, u32 kind, u64 bytes) {
     struct guard_file *it = file_at(file);
@@ -277,9 +259,9 @@ static __always_inline int charge_closely(u32 file, u32 kind, u64 bytes) {
     if (!it) return 0;
     if (it->stamp.exempt) return shift(it->id, kind, bytes, 1);  // 0
     waits = begin_waiting(it, file);
-    for (u32 i = 0; i < most_tries; ++i) {
+    if (waits && refuses_unknown(it)) refused = 11;  // EAGAIN
+    for (u32 i = 0; !refused && i < most_tries; ++i) {
         refused = guard_mode == guard_deny ? look_closely(file, kind, bytes, waits) : 0;
-        if (!refused && waits && i == 0) refused = look_meanwhile(file, kind, bytes);
         if (!refused) refused = take_closely(file, kind, bytes, waits, i + 1 == most_tries);
         if (refused != others_took) break;
     }

@@ -71,18 +71,10 @@ __attribute__((noinline)) int exceeds(u32 file, u32 kind, u64 bytes) {
     return exceeded;
 }
 
-// Of what was made anyhow, while it is not known whose the file is. 1: that was not allowed.
-__attribute__((noinline)) int made_too_early(u32 file, u32 kind) {
-    struct guard_file *it = file_at(file);
-    if (!it || is_owner_known(it) || guard_mode != guard_deny) return 0;
-    if (kind != kind_handle && openers[file % opener_slots].forbidden == forbidden_unknown) return 1;
-    return !makes_meanwhile(it, kind == kind_handle);
-}
-
 // Takes what was made anyhow. 1: an enforced limit is exceeded.
 static __always_inline int charge_made(u64 id, u32 kind, u64 bytes) {
     shift(id, kind, bytes, 1);
-    return exceeds((u32)id, kind, bytes) | made_too_early((u32)id, kind);
+    return exceeds((u32)id, kind, bytes);
 }
 
 // The first of these resources that the row has too much of, + 1; 0: none.

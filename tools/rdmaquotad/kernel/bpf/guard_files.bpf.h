@@ -1,6 +1,5 @@
 // Files: whose an open device is, for the guard. Decided when it is opened, by cgroup, user and groups. Who is not
-// known yet waits for the sidecar; what is made meanwhile counts once it is known. Only users who made too much of that
-// before are refused meanwhile.
+// known yet opens none until the sidecar has said who that is; where the sidecar has ended, it counts as `default`.
 #pragma once
 
 #include "guard_waiting.bpf.h"
@@ -127,7 +126,7 @@ static __always_inline bool adopt_stamp(struct guard_file *it, u64 id, const str
     it->process_row = enter_process(file, stamp->process_class);
     if (it->process_row) it->stamp.rows[first++] = it->process_row;
     else if (stamp->process_class && guard_mode == guard_deny)
-        openers[file % opener_slots].forbidden = forbidden_forever;  // no room to count the process
+        openers[file % opener_slots].forbidden = 1;  // no room to count the process
     for (u32 i = 0; i < guard_depth - 1; ++i)
         it->stamp.rows[(first + i) % guard_depth] = i < stamp->count ? stamp->rows[i] : 0;
     it->stamp.process_class = stamp->process_class;
@@ -135,7 +134,6 @@ static __always_inline bool adopt_stamp(struct guard_file *it, u64 id, const str
     it->stamp.exempt = stamp->exempt;
     it->stamp.count = stamp->count + first;
     now_known(it, file);
-    __sync_val_compare_and_swap(&openers[file % opener_slots].forbidden, forbidden_unknown, 0);
     return true;
 }
 
@@ -144,11 +142,11 @@ static __always_inline struct guard_stamp *stamp_of(u64 cgroup, u64 ids, u32 dev
     return bpf_map_lookup_elem(&stamps, &who);
 }
 
-// One who is not known counts for the node meanwhile, since the sidecar knows it in a moment. Where there is none, as one of
+// One who is not known counts for the node meanwhile, since the sidecar knows it in a moment. Where there is no sidecar, as one of
 // `default`.
 static __always_inline void await_stamp(struct guard_file *it, u32 file) {
     struct guard_stamp *of_default = stamp_of(0, 0, it->who.device, 0);
-    u32 count = of_default ? of_default->count : 0, first = 0, *forbidden = &openers[file % opener_slots].forbidden;
+    u32 count = of_default ? of_default->count : 0, first = 0;
     if (count && !is_alone()) first = count - 1;
     for (u32 i = 0; i < guard_depth; ++i) {
         u32 at = first + i;
@@ -158,35 +156,7 @@ static __always_inline void await_stamp(struct guard_file *it, u32 file) {
         it->waiting.count = i + 1;
         it->waiting.deny_errno = of_default->deny_errno;
     }
-    if (it->ids && stamp_of(0, it->ids, it->who.device, 0)) {
-        __sync_val_compare_and_swap(forbidden, 0, forbidden_unknown);
-        if (!it->unstamped) __sync_val_compare_and_swap(forbidden, forbidden_unknown, 0);  // meanwhile
-    }
-    __sync_fetch_and_add(&guard_waited, 1);
-    tell_guard(told_pending, file, 0, 0, 0);
-}
-
-// Who is remembered to have made too much while it was not known: the user, or who made the user namespace that it is in, since
-// there one has as many ids as one likes; of one that root made, the namespace.
-enum { deepest_namespace = 33 };
-__attribute__((noinline)) u64 guard_maker(void) {
-    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-    struct user_namespace *space = BPF_CORE_READ(task, cred, user_ns);
-    u32 user = BPF_CORE_READ(task, cred, euid.val), owner = 0, number = 0;
-    for (u32 i = 0; i < deepest_namespace; ++i) {
-        struct user_namespace *above = BPF_CORE_READ(space, parent);
-        if (!above) break;
-        owner = BPF_CORE_READ(space, owner.val);
-        number = BPF_CORE_READ(space, ns.inum);
-        space = above;
-    }
-    if (owner) {
-        user = owner;
-        number = 0;
-    } else if (number) {
-        user = 0;
-    }
-    return GUARD_HASH_END(GUARD_HASH_NEXT(GUARD_HASH_NEXT(GUARD_HASH_BEGIN, user), number));
+    tell_guard(told_pending, file, 0, 0, it->who.device);
 }
 
 // The sidecar may still be writing whose an earlier file was that had this place: for a microsecond, unless it is preempted.
@@ -210,7 +180,6 @@ static __always_inline struct guard_file *begin_file(u64 id, struct task_struct 
     it->who.cgroup = guard_asks_cgroup ? BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id) : guard_any;
     it->who.ids = guard_asks_ids ? ids : guard_any;
     it->who.uid = guard_asks_ids ? it->uid : 0;
-    it->ids = it->uid ? guard_maker() : 0;
     it->who.device = device_hash((u32)id);
     it->waiting.deny_errno = 122;  // EDQUOT
     it->closely = 1;             // until it has a context, since without one it is forgotten after each refusal
@@ -225,6 +194,7 @@ __attribute__((noinline)) int stamp_current(u64 id) {
     if (!it) return 0;
     if (it->who.ids) stamp = stamp_of(it->who.cgroup, it->who.ids, it->who.device, it->who.uid);
     if (!stamp && it->who.ids != guard_any) stamp = stamp_of(it->who.cgroup, guard_any, it->who.device, 0);
+    if (!stamp && !it->who.ids) stamp = stamp_of(0, 0, it->who.device, 0);  // has too many groups to be told apart
     if (stamp) adopt_stamp(it, id, stamp);
     else await_stamp(it, (u32)id);
     return 0;
@@ -233,14 +203,11 @@ __attribute__((noinline)) int stamp_current(u64 id) {
 static __always_inline void settle_file(const struct settle_request *request) {
     struct guard_file *it = file_at((u32)request->id);
     struct guard_stamp stamp = request->stamp;
-    bool adopted = false;
+    bool adopted;
     guard_seen_ns = bpf_ktime_get_ns();
     if (!it || !request->id) return;
     __sync_fetch_and_add(&it->settling, 1);
-    if (!request->forgives)
-        adopted = adopt_stamp(it, request->id, &stamp);
-    else if (it->id == request->id)
-        forgive_meanwhile(it);
+    adopted = adopt_stamp(it, request->id, &stamp);
     if (adopted && !it->id) forget(it);  // closed meanwhile; the audit frees the process's row
     __sync_fetch_and_add(&it->settling, -1ULL);
 }

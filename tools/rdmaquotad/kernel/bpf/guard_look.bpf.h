@@ -244,21 +244,16 @@ static __always_inline int open_context(struct kernel_use *use) {
     return refused ? refused : reserve(use->id, kind_handle, 0);
 }
 
-// What it makes is not known: nothing, while the tenant has too much of something by such a way, or while it is not known whose it
-// is and enough was made.
+// What it makes is not known: nothing, while the tenant has too much of something by such a way.
 static __always_inline int make_unknown(struct kernel_use *use, u32 kind, u64 method) {
     const struct guard_file *it = file_at((u32)use->id);
     int refused = refuses_more((u32)use->id);
-    if (!refused && it && !is_owner_known(it) && guard_mode == guard_deny && has_made_enough(it))
-        refused = refuse_early((u32)use->id, kind, 0);
+    if (!refused && it && refuses_unknown(it)) refused = 11;  // EAGAIN
     return refused ? refused : reserve(use->id, kind, method);
 }
 
-// One that waits is opened: else nobody would find out whose it is. A guard that only watches refuses neither.
-static __always_inline bool makes_nothing(const struct kernel_use *use, u32 kind) {
-    if (!use->forbidden || guard_mode != guard_deny) return false;
-    return use->forbidden == forbidden_forever || kind != kind_handle;
-}
+// A guard that only watches refuses nothing.
+static __always_inline bool makes_nothing(const struct kernel_use *use) { return use->forbidden && guard_mode == guard_deny; }
 
 static __always_inline int errno_of(u32 file) {
     const struct guard_file *it = file_at(file);
@@ -285,7 +280,7 @@ static __always_inline int look_at_request(struct kernel_use *use, u64 request) 
 }
 
 static __always_inline int look_at_forbidden(struct kernel_use *use, u64 request) {
-    return makes_nothing(use, request >> bytes_bits) ? errno_of((u32)use->id) : look_at_request(use, request);
+    return makes_nothing(use) ? errno_of((u32)use->id) : look_at_request(use, request);
 }
 
 // By a file without a context, one that was in flight when the guard began, or that may make nothing. Without a context the kernel
@@ -327,7 +322,7 @@ static __always_inline int look(struct file *file, u64 argument) {
     if (use && !use->forbidden && use->created[kind_handle] && request >> bytes_bits != kind_handle)
         return request == nothing_made ? 0 : refusal(look_at_request(use, request));
     if (use && retire_stale(use, ufile)) use = 0;
-    if (use && makes_nothing(use, kind_handle)) return refusal(errno_of((u32)use->id));  // whatever it seems to ask for
+    if (use && makes_nothing(use)) return refusal(errno_of((u32)use->id));  // whatever it seems to ask for
     return refusal(look_at_opening(file, request));
 }
 

@@ -8,8 +8,7 @@
 
 const volatile u32 guarded;  // 0: nothing of the guard is loaded
 u32 guard_mode SEC(".data.mode");  // alone in a map, so that a tool of any version can turn the guard off
-// Since when (CLOCK_BOOTTIME, ns) whoever makes more than is allowed, by a way that is not looked at before, is killed; for
-// `guard_spares_ns` not yet a thread from before, the first time. 0: nobody is.
+// From when on (CLOCK_BOOTTIME, ns) whoever makes more than is allowed, by a way that is not looked at before, is killed. 0: nobody is.
 u64 guard_judges;
 
 // What to refuse with that cannot be counted: EDQUOT, or 0 where nothing is refused.

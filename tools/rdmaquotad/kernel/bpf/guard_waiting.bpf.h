@@ -1,55 +1,28 @@
-// Files of which nobody knows yet whose they are. Threads count in them while the sidecar finds out: none of them waits, and none
-// is counted twice or not at all. A thread that began to count before it was known whose the file is goes on in the rows where
-// the file waits; the last of them moves what waited.
+// Files of which nobody knows yet whose they are: those from before the guard, and those that were opened by a way that is not
+// looked at. Threads count in them while the sidecar finds out: none of them waits, and none is counted twice or not at all. A
+// thread that began to count before it was known whose the file is goes on in the rows where the file waits; the last of them
+// moves what waited.
 #pragma once
 
 #include "guard_rows.bpf.h"
 
 enum { waits_threads = waits_moved - 1 };
 
-u32 guard_settles;  // 1: the sidecar is there, and says in a moment whose a file is
-u32 guard_waited;  // how many files have waited for it: events may find no room
-u64 guard_seen_ns;  // when it last did what it does each second, by the monotonic clock
-
-// How much users have made while nobody knew whose it is, by all of their files: enough for honest programs in such a moment.
-// Contexts are among that, and go on where it ends, so that a user who made enough is known where it opens one. Several users may
-// share a figure.
-enum { most_meanwhile = 128, most_contexts_meanwhile = 256, meanwhile_slots = 1 << 12 };
-u32 made_meanwhile[meanwhile_slots];
-
-static __always_inline u32 *meanwhile_of(const struct guard_file *it) {
-    u64 who = it->ids ? it->ids : it->who.cgroup;
-    return &made_meanwhile[(u32)(who ^ who >> 32) % meanwhile_slots];
-}
+u64 guard_seen_ns;  // when the sidecar last did what it does each second, by the monotonic clock; 0: it has ended
 
 static __always_inline bool is_alone(void) { return bpf_ktime_get_ns() - guard_seen_ns >= guard_alone_ns; }
-
-static __always_inline bool is_bounded(void) { return guard_settles && !is_alone(); }
-static __always_inline bool has_made_enough(const struct guard_file *it) {
-    return *meanwhile_of(it) >= most_meanwhile && is_bounded();
-}
-
-// False: the user has made enough, and makes more once it is known.
-static __always_inline bool makes_meanwhile(struct guard_file *it, bool context) {
-    u32 most = context ? most_contexts_meanwhile : most_meanwhile;
-    __sync_fetch_and_add(&it->meanwhile, 1);
-    if (__sync_fetch_and_add(meanwhile_of(it), 1) < most || !is_bounded()) return true;
-    __sync_fetch_and_add(&it->meanwhile, -1);
-    __sync_fetch_and_add(meanwhile_of(it), -1);
-    return false;
-}
-
-// Not before it is known that no limit is exceeded by it.
-static __always_inline void forgive_meanwhile(struct guard_file *it) {
-    u32 made = __sync_lock_test_and_set(&it->meanwhile, 0);
-    if (made) __sync_fetch_and_add(meanwhile_of(it), -made);
-}
 
 static __always_inline bool has_moved(const struct guard_file *it) { return it->waits & waits_moved; }
 static __always_inline bool is_owner_known(const struct guard_file *it) { return it->waits & waits_known; }
 
 // Something of it is about to be subtracted.
 static __always_inline void note_return(struct guard_file *it) { __sync_fetch_and_add(&it->returns, 1); }
+
+// Until it is known whose a file is, nothing is made by it: the sidecar says so in a moment. On a device that it does not know yet
+// nothing has a limit.
+static __always_inline bool refuses_unknown(const struct guard_file *it) {
+    return guard_mode == guard_deny && !is_owner_known(it) && it->waiting.count && !is_alone();
+}
 
 // Where it counts from now on.
 static __always_inline const struct guard_stamp *stamp_in_force(const struct guard_file *it) {
@@ -119,7 +92,6 @@ static __always_inline void now_known(struct guard_file *it, u32 file) {
 static __always_inline void give_all_back(struct guard_file *it, u32 file) {
     u32 before = __sync_fetch_and_or(&it->waits, waits_known | waits_moved);
     note_return(it);
-    forgive_meanwhile(it);
     if (before & waits_known) add_to_stamp(&it->stamp, file, false, 0, -1ULL);
     add_to_stamp(waiting_or_not(it, !(before & waits_moved)), file, true, 0, -1ULL);
 }

@@ -189,29 +189,14 @@ __attribute__((noinline)) int reserve(u64 id, u32 kind, u64 bytes) {
     return refused;
 }
 
-// Threads from before the guard that were spared once.
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __uint(max_entries, 16384);
-    __type(key, u64);  // thread
-    __type(value, u32);
-} spared SEC(".maps");
-
-static __always_inline bool is_spared(void) {
-    u64 thread = bpf_get_current_pid_tgid(), since = guard_judges;
-    u32 once = 1;
-    if (since == 0) return true;
-    if (bpf_ktime_get_boot_ns() - since >= guard_spares_ns) return false;
-    if (BPF_CORE_READ((struct task_struct *)current_thread(), start_boottime) >= since) return false;
-    return bpf_map_update_elem(&spared, &thread, &once, BPF_NOEXIST) == 0;
-}
+// What is made too much may have begun before the guard.
+static __always_inline bool is_spared(void) { return guard_judges == 0 || bpf_ktime_get_boot_ns() < guard_judges; }
 
 // Who makes more than it may, by a way that was not looked at before, is killed, and its file makes nothing more.
 __attribute__((noinline)) int judge(u32 file) {
     struct guard_file *it = file_at(file);
     if (!it || guard_mode != guard_deny || is_spared()) return 0;
-    openers[file % opener_slots].forbidden = forbidden_forever;
+    openers[file % opener_slots].forbidden = 1;
     bpf_send_signal(9);
     tell_guard(told_killed, file, stamp_in_force(it)->rows[0], 0, 0);
     return 0;
