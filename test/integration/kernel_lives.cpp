@@ -1,7 +1,7 @@
-// kernel_lives fentry|kprobe: attaches the sidecar's program between every two steps of the life of each verbs object
+// kernel_lives: attaches the sidecar's program between every two steps of the life of each verbs object
 // (its device is opened, it is created, it is destroyed, the device is closed), and while processes create and destroy
 // objects without a pause. No count may fall below zero, nor exceed what the kernel has. What was there before the
-// program is `partial`; all else is exact. The program must attach in the named way.
+// program is `partial`; all else is exact.
 //
 // Three processes live alike: one does everything in its first thread, another each step in a thread that ends, which
 // hides its objects from netlink, the third every second step, so that netlink lists it with half of what it has. The
@@ -93,8 +93,7 @@ struct Step {
     Resource resource;
     std::size_t bytes;
     bool (*play)(Objects&);
-    bool attach = false;     // a program after it; each attachment takes seconds in the guest
-    bool by_kprobe = false;  // so too in the way that is the fallback
+    bool attach = false;  // a program after it; each attachment takes seconds in the guest
 };
 
 const Step steps[] = {
@@ -107,7 +106,7 @@ const Step steps[] = {
     {"alloc_mw", 4, Resource::mw, 0, [](Objects& o) { return (o.mw = ibv_alloc_mw(o.pd, IBV_MW_TYPE_2)) != nullptr; }},
     {"create_ah", 5, Resource::ah, 0, [](Objects& o) { return (o.ah = create_ah(o)) != nullptr; }},
     {"create_srq", 6, Resource::srq, 0, [](Objects& o) { return (o.srq = create_srq(o)) != nullptr; }},
-    {"create_qp", 7, Resource::qp, 0, [](Objects& o) { return (o.qp = create_qp(o)) != nullptr; }, true, true},
+    {"create_qp", 7, Resource::qp, 0, [](Objects& o) { return (o.qp = create_qp(o)) != nullptr; }, true},
     {"dereg_mr", 3, Resource::mr, mr_bytes, [](Objects& o) { return ibv_dereg_mr(o.mr) == 0; }},
     {"reg_mr again", 8, Resource::mr, second_mr_bytes,
      [](Objects& o) {
@@ -256,7 +255,7 @@ struct Attached {
     int after;  // the number of steps; 0: before everything
 };
 
-void lives(std::vector<Attached>& programs, bool by_kprobe) {
+void lives(std::vector<Attached>& programs) {
     Objects objects{};
     const Worker visible([&](char step, int) { return steps[static_cast<int>(step)].play(objects); });
     const Worker hidden(
@@ -273,7 +272,7 @@ void lives(std::vector<Attached>& programs, bool by_kprobe) {
         bool played = true;
         for (const auto& [name, worker] : workers) played &= worker->answered();
         if (!played) return check(step.name, "could not be done");
-        if (by_kprobe ? step.by_kprobe : step.attach) programs.push_back({KernelWatch::open(), done});
+        if (step.attach) programs.push_back({KernelWatch::open(), done});
         std::string wrong;
         for (auto& [watch, after] : programs) {
             auto seen = look_afresh(watch);
@@ -347,17 +346,13 @@ void attach_while_busy(std::vector<Attached>& programs, int attachments) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main() {
     std::vector<Attached> programs;
     programs.push_back({KernelWatch::open(), 0});
-    const auto& watch = programs.front().watch;
-    const bool by_kprobe = std::any_of(watch.blind().begin(), watch.blind().end(),
-                                       [](const auto& line) { return line.find("kprobes are") != std::string::npos; });
-    const std::string way = !watch.attached() ? "nothing" : by_kprobe ? "kprobe" : "fentry";
-    check("the program attaches by " + std::string(argv[argc - 1]), way == argv[argc - 1] ? "" : "by " + way);
-    lives(programs, by_kprobe);
+    check("the program attaches", programs.front().watch.attached() ? "" : "it does not");
+    lives(programs);
     programs.erase(programs.begin() + 1, programs.end());
-    attach_while_busy(programs, by_kprobe ? 1 : 3);
+    attach_while_busy(programs, 3);
     fmt::print("{} passed, {} failed\n", passed, failed);
     return failed != 0;
 }

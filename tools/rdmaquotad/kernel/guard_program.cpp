@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <bpf/bpf.h>
@@ -21,21 +22,20 @@ namespace {
 
 // Where 32-bit programs have a hook of their own, its program is attached before, so that no way is open when the guard is said
 // to be on.
-enum class If : std::uint8_t { always, preempted, not_preempted };
-struct Look {
+struct Part {
     const char* function;
     const char* program;
-    If loaded;
+    std::optional<Look> of;  // none: of both
     bool needed;
 };
-const Look looks[] = {
-    {"ib_uverbs_rereg_mr", "on_rereg_end", If::always, false},
-    {"ib_uverbs_ioctl", "on_ioctl_end", If::always, false},
-    {"ib_uverbs_write", "on_write_end", If::preempted, false},
-    {"security_file_ioctl_compat", "on_ioctl_compat", If::not_preempted, false},
-    {"security_file_ioctl", "on_ioctl", If::not_preempted, true},
-    {"bpf_lsm_file_ioctl_compat", "on_ioctl_compat_preempted", If::preempted, false},
-    {"bpf_lsm_file_ioctl", "on_ioctl_preempted", If::preempted, true},
+const Part guard_parts[] = {
+    {"ib_uverbs_rereg_mr", "on_rereg_end", std::nullopt, false},
+    {"ib_uverbs_ioctl", "on_ioctl_end", std::nullopt, false},
+    {"ib_uverbs_write", "on_write_end", std::nullopt, false},
+    {"bpf_lsm_file_ioctl_compat", "on_ioctl_compat", Look::security_hook, false},
+    {"bpf_lsm_file_ioctl", "on_ioctl", Look::security_hook, true},
+    {"security_file_ioctl_compat", "on_ioctl_compat_modified", Look::modified_return, false},
+    {"security_file_ioctl", "on_ioctl_modified", Look::modified_return, true},
 };
 const char* const tables[] = {"stamps", "names"};
 
@@ -133,13 +133,11 @@ struct GuardProgram::Parts {
     }
 };
 
-void GuardProgram::select(bpf_object* object, bool guarded, bool preempted, const std::function<bool(const char*)>& has) {
-    const auto other = preempted ? If::not_preempted : If::preempted;
-    for (const auto& look : looks)
-        bpf_program__set_autoload(program(object, look.program),
-                                  guarded && look.loaded != other && has(look.function));
-    for (const char* name : {"take_stock", "settle"}) bpf_program__set_autoload(program(object, name), guarded);
-    if (guarded) return;
+void GuardProgram::select(bpf_object* object, std::optional<Look> look, const std::function<bool(const char*)>& has) {
+    for (const auto& part : guard_parts)
+        bpf_program__set_autoload(program(object, part.program), look && part.of.value_or(*look) == *look && has(part.function));
+    for (const char* name : {"take_stock", "settle"}) bpf_program__set_autoload(program(object, name), look.has_value());
+    if (look) return;
     for (const char* name : tables) bpf_map__set_max_entries(table(object, name), 1);
     bpf_map__set_value_size(table(object, "rows"), sizeof(guard_row));
     bpf_map__set_value_size(table(object, "files"), sizeof(guard_file));
@@ -160,13 +158,13 @@ Result<GuardProgram> GuardProgram::attach(bpf_object* object, std::vector<Progra
     parts->links = &links;
     if (auto opened = parts->open(); !opened) return Error{opened.error()};
     bool looks_at_all = false;
-    for (const auto& look : looks) {
-        auto* of = program(object, look.program);
+    for (const auto& part : guard_parts) {
+        auto* of = program(object, part.program);
         if (!bpf_program__autoload(of)) continue;
         auto* link = bpf_program__attach(of);
-        if (!link) return Error{fmt::format("the guard cannot look at {}: {}", look.function, words_of(errno))};
-        links.push_back({look.program, link});
-        looks_at_all |= look.needed;
+        if (!link) return Error{fmt::format("the guard cannot look at {}: {}", part.function, words_of(errno))};
+        links.push_back({part.program, link});
+        looks_at_all |= part.needed;
     }
     if (!looks_at_all) return Error{"this kernel has no security hook for ioctl"};
     if (!is_asked(words.asked)) return Error{"this kernel does not call BPF's security hooks (lsm= on its command line lacks bpf)"};

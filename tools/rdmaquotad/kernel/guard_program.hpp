@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,6 +17,10 @@
 struct bpf_object;
 
 namespace rdmaquota {
+
+// How it looks at requests: by BPF's own security hook, which is never skipped; or, where that is not among the kernel's security
+// modules, by changing what the kernel's hook returns, which is skipped where another thread was preempted in it.
+enum class Look : std::uint8_t { security_hook, modified_return };
 
 class GuardProgram {
 public:
@@ -28,9 +34,8 @@ public:
         u32* lists_all;               // not 0: the list of what was made goes through files that were seen being opened, too
     };
 
-    // Before the program is loaded: which of its parts are. `preempted`: by the security hook that the kernel never skips.
-    // `has`: whether the kernel has such a function.
-    static void select(bpf_object* object, bool guarded, bool preempted, const std::function<bool(const char*)>& has);
+    // Before the program is loaded: which of its parts are; none without a look. `has`: whether the kernel has such a function.
+    static void select(bpf_object* object, std::optional<Look> look, const std::function<bool(const char*)>& has);
     // Once everything else is attached: the look, and a list of what was made before. Links are added to `links`, which must
     // stay there.
     static Result<GuardProgram> attach(bpf_object* object, std::vector<ProgramLink>& links, const std::string& version,

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
-#include <span>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -32,31 +31,6 @@ namespace {
 
 constexpr std::size_t most_events = 4096;  // at once
 
-constexpr const char* unknown_to_kprobes =
-    "fentry cannot be used here, kprobes are: mr_bytes counts on-demand and device memory and does not follow "
-    "ibv_rereg_mr";
-
-// What the running kernel can, by functions that came to it at the same time: count how often it skips a program by kprobe or
-// fprobe (Linux 6.7), and take memory of no type in bpf_rdonly_cast() (6.17).
-struct Abilities {
-    bool counts_skipped_probes, reads_directly;
-};
-const Abilities& abilities() {
-    static const auto found = [] {
-        const KernelFunctions functions;
-        return Abilities{functions.has("bpf_iter_task_new"), functions.has("bpf_strlen")};
-    }();
-    return found;
-}
-
-constexpr Way ways[] = {Way::directly, Way::preempted, Way::fentry, Way::kprobe};  // the best first
-
-// Without the guard, a program that is skipped and tells of it is better than one that does not.
-Way best_way(bool preempts, bool guarded) {
-    const bool by_fentry = !preempts || (!guarded && !abilities().counts_skipped_probes);
-    return by_fentry ? Way::fentry : abilities().reads_directly ? Way::directly : Way::preempted;
-}
-
 constexpr const char* skipped_by_preemption =
     "this kernel preempts threads in the kernel (preempt=voluntary on its command line turns that off), and what is never "
     "skipped cannot be used: a process that makes it skip the guard's programs can make more than it may";
@@ -64,9 +38,11 @@ constexpr const char* skipped_by_preemption =
 std::string reason(int error) { return error == EPERM || error == EACCES ? "not permitted" : std::strerror(error); }
 
 Error no_hook(const Hook& hook, const std::string& why) {
-    const bool by_probe = std::all_of(hook.programs.begin(), hook.programs.end(), is_probe);
-    return {fmt::format("{} cannot be watched by {}: {}", hook.function, by_probe ? "kprobe" : "fentry", why)};
+    return {fmt::format("{} cannot be watched by {}: {}", hook.function, hook.by == Hook::By::kprobe ? "kprobe" : "fexit", why)};
 }
+
+// Before Linux 6.7 the kernel does not tell how often it skips a program by kprobe or fprobe. This function came with that.
+bool counts_skipped_probes(const KernelFunctions& functions) { return functions.has("bpf_iter_task_new"); }
 
 // The kernel numbers the first pid namespace by itself (include/linux/proc_ns.h).
 bool in_first_pid_namespace() {
@@ -81,9 +57,9 @@ struct KernelProgram::Parts {
     kernel_counts* skeleton = nullptr;
     decltype(kernel_counts::bss) memory = nullptr;  // the program's own
     std::vector<ProgramLink> links;
-    Way way = Way::fentry;
-    bool guarded = false;
-    bool light_probes = false;  // by fprobes, where the kernel has them, which cost half of what kprobes do
+    std::optional<Look> look;  // none: without the guard
+    bool fprobes = false;      // in place of kprobes, where the kernel has them: they cost half
+    bool tells_misses = true;
     std::vector<int> counting;  // the attached programs on which figures depend
     std::vector<int> made_up;   // those without which they come late: where one was skipped, that is found out
     ring_buffer* ring = nullptr;
@@ -103,11 +79,11 @@ struct KernelProgram::Parts {
         if (skeleton) kernel_counts::destroy(skeleton);
     }
 
-    // What is watched in another way is another program.
+    // What looks in another way is another program.
     std::string version() const {
         std::size_t bytes = 0;
         const auto* object = kernel_counts::elf_bytes(&bytes);
-        return program_version(object, bytes) + (way == Way::preempted ? "-preempted" : way == Way::directly ? "-directly" : "");
+        return program_version(object, bytes) + (look == Look::modified_return ? "-modified" : "");
     }
 
     Result<void> open() {
@@ -128,63 +104,64 @@ struct KernelProgram::Parts {
 
     bpf_program* program(const char* name) const { return bpf_object__find_program_by_name(skeleton->obj, name); }
 
-    void choose(const char* name) {
-        bpf_program__set_autoload(program(name), true);
-        if (light_probes && is_probe(name)) bpf_program__set_expected_attach_type(program(name), BPF_TRACE_KPROBE_MULTI);
+    void choose(const Hook& hook) {
+        auto* of = program(hook.program);
+        bpf_program__set_autoload(of, true);
+        if (fprobes && hook.by == Hook::By::kprobe) bpf_program__set_expected_attach_type(of, BPF_TRACE_KPROBE_MULTI);
     }
 
-    bpf_link* link(const Hook& hook, const char* name) {
-        if (!light_probes || !is_probe(name)) return bpf_program__attach(program(name));
+    bpf_link* link(const Hook& hook) {
+        if (!fprobes || hook.by != Hook::By::kprobe) return bpf_program__attach(program(hook.program));
         const char* function = hook.function;
         bpf_kprobe_multi_opts options{};
         options.sz = sizeof options;
         options.syms = &function;
         options.cnt = 1;
-        return bpf_program__attach_kprobe_multi_opts(program(name), nullptr, &options);
+        return bpf_program__attach_kprobe_multi_opts(program(hook.program), nullptr, &options);
+    }
+
+    static bool can_attach(const Hook& hook, const KernelFunctions& types) {
+        return hook.by == Hook::By::kprobe || types.has(hook.function);
     }
 
     Result<void> load(const KernelFunctions& types) {
-        light_probes = is_mixed(way) && types.has("register_fprobe_syms");
+        fprobes = types.has("register_fprobe_syms");
         if (auto opened = open(); !opened) return opened;
         bpf_program* any = nullptr;
         bpf_object__for_each_program(any, skeleton->obj) bpf_program__set_autoload(any, false);
         for (const auto& hook : kernel_hooks())
-            for (const char* name : hook.programs)
-                if (hook.is_for(way) && (is_probe(name) || types.has(hook.function))) choose(name);
-        skeleton->rodata->guarded = guarded;
-        GuardProgram::select(skeleton->obj, guarded, is_mixed(way), [&](const char* function) { return types.has(function); });
+            if (can_attach(hook, types)) choose(hook);
+        skeleton->rodata->guarded = look.has_value();
+        GuardProgram::select(skeleton->obj, look, [&](const char* function) { return types.has(function); });
         if (auto loaded = load(); !loaded) return loaded;
         for (u32 i = 0; i < opener_slots; ++i) memory->openers[i].id = 1ULL << 32 | i;
         return {};
     }
 
-    void depend_on(const Hook& hook, const char* name, int program) {
-        const bool late = hook.unknown == late_return || (guarded && is_mixed(way) && !is_probe(name));
+    void depend_on(const Hook& hook, int program) {
+        const bool late = hook.unknown == late_return || (look && hook.by == Hook::By::fexit);
         (late ? made_up : counting).push_back(program);
     }
 
     Result<void> attach(const Hook& hook, const KernelFunctions& types) {
-        for (const char* name : hook.programs) {
-            if (!is_probe(name) && !types.has(hook.function))
-                return no_hook(hook, "the kernel's type information has no such function, or the module is not loaded");
-            auto* attached = link(hook, name);
-            if (!attached) return no_hook(hook, reason(errno));
-            links.push_back({name, attached});
-            depend_on(hook, name, fcntl(bpf_program__fd(program(name)), F_DUPFD_CLOEXEC, 0));
-        }
+        if (!can_attach(hook, types))
+            return no_hook(hook, "the kernel's type information has no such function, or the module is not loaded");
+        auto* attached = link(hook);
+        if (!attached) return no_hook(hook, reason(errno));
+        links.push_back({hook.program, attached});
+        depend_on(hook, fcntl(bpf_program__fd(program(hook.program)), F_DUPFD_CLOEXEC, 0));
         return {};
     }
 
     Result<void> attach(const KernelFunctions& types, std::vector<std::string>& blind) {
         if (auto loaded = load(types); !loaded) return loaded;
         for (const auto& hook : kernel_hooks()) {
-            if (!hook.is_for(way)) continue;
             const auto done = attach(hook, types);
             if (done) continue;
             if (!hook.unknown) return done;
             blind.push_back(fmt::format("{}: {}", done.error(), hook.unknown));
         }
-        if (auto guards = guarded ? attach_guard() : Result<void>(); !guards) return guards;
+        if (auto guards = look ? attach_guard() : Result<void>(); !guards) return guards;
         return listen();
     }
 
@@ -214,23 +191,20 @@ struct KernelProgram::Parts {
         auto taken = GuardProgram::take_over(skeleton->obj, pinned->run, version(), guard_words());
         if (!taken) return Error{taken.error()};
         guard.emplace(std::move(*taken));
-        for (const auto& hook : kernel_hooks())
-            if (hook.is_for(way)) know_kept(hook, blind);
+        for (const auto& hook : kernel_hooks()) know_kept(hook, blind);
         return listen();
     }
 
     void know_kept(const Hook& hook, std::vector<std::string>& blind) {
-        for (const char* name : hook.programs) {
-            const auto found = std::find_if(links.begin(), links.end(), [&](const auto& link) { return link.program == name; });
-            if (found == links.end()) {
-                if (hook.unknown) blind.push_back(fmt::format("{} is not watched: {}", hook.function, hook.unknown));
-                continue;
-            }
-            bpf_link_info info{};
-            u32 bytes = sizeof info;
-            if (bpf_obj_get_info_by_fd(bpf_link__fd(found->link), &info, &bytes) != 0) continue;
-            if (const int fd = bpf_prog_get_fd_by_id(info.prog_id); fd >= 0) depend_on(hook, name, fd);
+        const auto found = std::find_if(links.begin(), links.end(), [&](const auto& link) { return link.program == hook.program; });
+        if (found == links.end()) {
+            if (hook.unknown) blind.push_back(fmt::format("{} is not watched: {}", hook.function, hook.unknown));
+            return;
         }
+        bpf_link_info info{};
+        u32 bytes = sizeof info;
+        if (bpf_obj_get_info_by_fd(bpf_link__fd(found->link), &info, &bytes) != 0) return;
+        if (const int fd = bpf_prog_get_fd_by_id(info.prog_id); fd >= 0) depend_on(hook, fd);
     }
 
     // The kernel does not run a program on a CPU where another thread was preempted in it; one by kprobe, where another
@@ -266,40 +240,33 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
     if (!in_first_pid_namespace())
         return Error{"the kernel would tell pids of the node's pid namespace, and this one has its own"};
     keep_verifier_words();
+    const KernelFunctions types;
     const bool preempts = preempts_threads();
-    const auto best = best_way(preempts, guarded);
-    const std::span from_best(std::find(std::begin(ways), std::end(ways), best), std::end(ways));
-    for (const auto way : from_best) {
-        if (!guarded) break;
+    const std::vector<std::optional<Look>> looks =
+        guarded ? std::vector<std::optional<Look>>{Look::security_hook, Look::modified_return} : std::vector<std::optional<Look>>{std::nullopt};
+    std::string why;
+    const auto attach_by = [&](std::optional<Look> look, auto&& how) -> std::optional<KernelProgram> {
         auto parts = std::make_unique<Parts>();
-        parts->way = way;
-        parts->guarded = true;
+        parts->look = look;
+        parts->tells_misses = !preempts || counts_skipped_probes(types);
         std::vector<std::string> unseen;
-        if (!parts->take_over(unseen)) continue;
-        if (way == Way::fentry && preempts) blind.emplace_back(skipped_by_preemption);
+        if (const auto attached = how(*parts, unseen); !attached) {
+            why += (why.empty() ? "" : "; ") + attached.error();
+            return std::nullopt;
+        }
+        if (look == Look::modified_return && preempts) blind.push_back(fmt::format("{} ({})", skipped_by_preemption, why));
         blind.insert(blind.end(), unseen.begin(), unseen.end());
         return KernelProgram(std::move(parts));
-    }
-    const KernelFunctions types;
+    };
+    for (const auto look : looks)
+        if (auto kept = guarded ? attach_by(look, [](Parts& parts, auto& unseen) { return parts.take_over(unseen); }) : std::nullopt)
+            return std::move(*kept);
+    why.clear();
     if (!types.any()) return Error{"the kernel has no type information (/sys/kernel/btf/vmlinux)"};
     if (is_locked_down()) return Error{std::string(locked_down)};
-    std::string why;
-    for (const auto way : from_best) {
-        if (way == Way::kprobe && guarded) break;  // the caller tries again without the guard
-        auto parts = std::make_unique<Parts>();
-        parts->way = way;
-        parts->guarded = guarded;
-        std::vector<std::string> unseen;
-        const auto attached = parts->attach(types, unseen);
-        if (!attached) {
-            why += (why.empty() ? "" : "; ") + attached.error();
-            continue;
-        }
-        if (way == Way::kprobe) blind.push_back(fmt::format("{} ({})", unknown_to_kprobes, why));
-        if (way == Way::fentry && preempts && guarded) blind.push_back(fmt::format("{} ({})", skipped_by_preemption, why));
-        blind.insert(blind.end(), unseen.begin(), unseen.end());
-        return KernelProgram(std::move(parts));
-    }
+    for (const auto look : looks)
+        if (auto attached = attach_by(look, [&](Parts& parts, auto& unseen) { return parts.attach(types, unseen); }))
+            return std::move(*attached);
     return Error{why};
 }
 
@@ -314,7 +281,7 @@ KernelTables& KernelProgram::tables() noexcept { return parts_->tables; }
 u64 KernelProgram::lost() const noexcept { return parts_->memory->lost; }
 u64 KernelProgram::missed() const noexcept { return Parts::misses(parts_->counting); }
 u64 KernelProgram::late() const noexcept { return Parts::misses(parts_->made_up); }
-bool KernelProgram::tells_misses() const noexcept { return !is_mixed(parts_->way) || abilities().counts_skipped_probes; }
+bool KernelProgram::tells_misses() const noexcept { return parts_->tells_misses; }
 GuardProgram* KernelProgram::guard() noexcept { return parts_->guard ? &*parts_->guard : nullptr; }
 
 }  // namespace rdmaquota

@@ -18,7 +18,7 @@ namespace rdmaquota {
 
 class KernelProgram {
 public:
-    // Loads the program and attaches it, by fentry or by kprobe, whichever sees all on this kernel; with `guarded` the guard
+    // Loads the program and attaches it; with `guarded` the guard
     // too, which then has listed what was there before, and refuses nothing yet. `blind` gets a line for each hook that the
     // running kernel lacks, with the figures that are unknown without it. Fails, and says why, without the hooks for creation
     // and destruction.

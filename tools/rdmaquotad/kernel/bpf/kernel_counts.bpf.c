@@ -7,12 +7,11 @@
 //   alloc_commit_idr_uobject     an object begins. The rdma cgroup charges every object of the class uverbs_idr_class
 //                                and no other, and this is the class's only commit function. It runs before any
 //                                thread can find the object.
-//   destroy_hw_idr_uobject       an object ends: it was destroyed, its file was closed, its process died or the device
-//                                went away. This is the class's only way out. A creation that fails late comes here
-//                                too; it was never committed.
+//   ib_rdmacg_uncharge           an object, or a device's context with all of its objects, ended: it was destroyed, its file was
+//                                closed, its process died or the device went away. This is the class's only way out.
 //   alloc_abort_idr_uobject      a creation failed: forget what was noted about it.
 //   ib_init_ucontext             a device was opened: the cgroup's hca_handle.
-//   uverbs_destroy_ufile_hw      a device's context is gone, with all of its objects.
+//   uverbs_destroy_ufile_hw      a device's file is about to be closed.
 //   ib_umem_odp_get, ib_umem_odp_alloc_implicit, ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG
 //                                the MR being created pins nothing.
 //   ib_uverbs_rereg_mr           an MR may have changed its length in place.
@@ -32,7 +31,6 @@
 // Measurement shaped this: one program at a creation and one at a destruction, tables in plain memory instead of maps,
 // and few reads through helpers.
 //
-// The fentry programs are the rule; probes.bpf.h has what takes their place on some kernels.
 #include <linux/bpf.h>
 #include <linux/ptrace.h>
 #include <rdma/ib_user_ioctl_verbs.h>
@@ -85,72 +83,102 @@ static __always_inline void reregisters(u64 file) {
     if (guarded) set_mark(mark_rereg);
 }
 
-// --- fentry and fexit ---------------------------------------------------------------------------
+// --- the counts ---------------------------------------------------------------------------------
+//
+// By kprobes, or fprobes where the kernel has them: they run with preemption off, while a program for fentry or fexit is skipped
+// on a CPU where another thread was preempted in the same one. What one for fexit that was skipped had to do is done later: give_up()
+// (reservations.bpf.h), look() (guard_look.bpf.h). A kprobe at the beginning of a destruction does not know whether it
+// succeeds, so the one for an end is at ib_rdmacg_uncharge, which comes after it.
 
-static __always_inline struct object trusted_object(struct ib_uobject *uobject) {
-    struct object it = {(u64)uobject, (u64)uobject->ufile, (u64)uobject->uapi_object, uobject->object};
+enum { most_read = 128 };
+#define FIELD(memory, type, field) (*(u64 *)((memory) + bpf_core_field_offset(type, field)))
+
+// By one read, which costs less than three.
+static __always_inline struct object read_object(struct ib_uobject *uobject) {
+    const u64 size = bpf_core_field_offset(struct ib_uobject, uapi_object) + sizeof(u64);
+    char memory[most_read] __attribute__((aligned(8)));
+    struct object it = {(u64)uobject};
+    if (size > sizeof memory || bpf_probe_read_kernel(memory, size, uobject) != 0) return it;
+    it.file = FIELD(memory, struct ib_uobject, ufile);
+    it.api = FIELD(memory, struct ib_uobject, uapi_object);
+    it.object = (void *)FIELD(memory, struct ib_uobject, object);
     return it;
 }
 
-SEC("fentry/alloc_commit_idr_uobject")
-int BPF_PROG(on_commit, struct ib_uobject *uobject) {
-    struct object it = trusted_object(uobject);
-    created(&it, false);
+SEC("kprobe/alloc_commit_idr_uobject")
+int BPF_KPROBE(on_commit, struct ib_uobject *uobject) {
+    struct object it = read_object(uobject);
+    created(&it);
     return 0;
 }
 
-SEC("fexit/destroy_hw_idr_uobject")
-int BPF_PROG(on_destroy, struct ib_uobject *uobject, enum rdma_remove_reason why, void *attributes, int status) {
-    if (status == 0) ended((u64)uobject);
+// One that could not be opened was never counted. One that was opened unseen is counted now, at the latest: soon the file's
+// address may be another's.
+static __always_inline void context_ends(u64 file, bool ended) {
+    struct kernel_use *use = opener_of(file);
+    if (!has_context(file)) return;
+    if (ended && opening_count) end_opening(file, true);  // else on_close has ended it
+    if (!use) return;
+    if (guarded) opened_unseen(use->id);
+    if (ended) retire(use, use->id);
+}
+
+SEC("kprobe/ib_rdmacg_uncharge")
+int BPF_KPROBE(on_uncharge, struct ib_rdmacg_object *charge, void *device, enum rdmacg_resource_type resource) {
+    struct ib_ucontext *context = (void *)charge - bpf_core_field_offset(struct ib_ucontext, cg_obj);
+    if (resource == bpf_core_enum_value(enum rdmacg_resource_type, RDMACG_RESOURCE_HCA_HANDLE))
+        context_ends((u64)BPF_CORE_READ(context, ufile), true);
+    else
+        ended((u64)charge - bpf_core_field_offset(struct ib_uobject, cg_obj));
     return 0;
 }
 
-SEC("fentry/alloc_abort_idr_uobject")
-int BPF_PROG(on_abort) {
+SEC("kprobe/uverbs_destroy_ufile_hw")
+int BPF_KPROBE(on_close, struct ib_uverbs_file *file) {
+    if (opening_count) end_opening((u64)file, true);
+    context_ends((u64)file, false);
+    return 0;
+}
+
+SEC("kprobe/alloc_abort_idr_uobject")
+int BPF_KPROBE(on_abort) {
     drop_mark();
+    return 0;
+}
+
+SEC("kprobe/ib_umem_odp_get")
+int BPF_KPROBE(on_demand) {
+    set_mark(mark_unpinned);
+    return 0;
+}
+
+SEC("kprobe/ib_umem_odp_alloc_implicit")
+int BPF_KPROBE(on_demand_implicit) {
+    set_mark(mark_unpinned);
+    return 0;
+}
+
+SEC("kprobe/ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG")
+int BPF_KPROBE(on_device_memory) {
+    set_mark(mark_unpinned);
+    return 0;
+}
+
+SEC("kprobe/ib_uverbs_rereg_mr")
+int BPF_KPROBE(on_rereg_mr, struct uverbs_attr_bundle *attributes) {
+    reregisters((u64)BPF_CORE_READ(attributes, ufile));
+    return 0;
+}
+
+SEC("kprobe/proc_exit_connector")
+int BPF_KPROBE(on_exit, struct task_struct *task) {
+    exiting(task);
     return 0;
 }
 
 SEC("fexit/ib_init_ucontext")
 int BPF_PROG(on_open, struct uverbs_attr_bundle *attributes, int status) {
     if (status == 0) opened((u64)attributes->ufile, attributes->context->device);
-    return 0;
-}
-
-SEC("fexit/uverbs_destroy_ufile_hw")
-int BPF_PROG(on_close, struct ib_uverbs_file *file) {
-    if (!file->ucontext) closed((u64)file);
-    if (opening_count) end_opening((u64)file, true);
-    return 0;
-}
-
-SEC("fentry/ib_umem_odp_get")
-int BPF_PROG(on_demand) {
-    set_mark(mark_unpinned);
-    return 0;
-}
-
-SEC("fentry/ib_umem_odp_alloc_implicit")
-int BPF_PROG(on_demand_implicit) {
-    set_mark(mark_unpinned);
-    return 0;
-}
-
-SEC("fentry/ib_uverbs_handler_UVERBS_METHOD_DM_MR_REG")
-int BPF_PROG(on_device_memory) {
-    set_mark(mark_unpinned);
-    return 0;
-}
-
-SEC("fentry/ib_uverbs_rereg_mr")
-int BPF_PROG(on_rereg_mr, struct uverbs_attr_bundle *attributes) {
-    reregisters((u64)attributes->ufile);
-    return 0;
-}
-
-SEC("fentry/proc_exit_connector")
-int BPF_PROG(on_exit, struct task_struct *task) {
-    exiting(task);
     return 0;
 }
 
@@ -172,7 +200,7 @@ int BPF_PROG(on_ioctl_end, struct file *file, unsigned int command, unsigned lon
     return 0;
 }
 
-// Where the kernel skips programs: nothing was reserved for what a write has made, which would find out.
+// Where the kernel skipped a program: nothing was reserved for what a write has made, which would find out.
 SEC("fexit/ib_uverbs_write")
 int BPF_PROG(on_write_end, struct file *file) {
     struct kernel_use *use = opener_of((u64)file->private_data);
@@ -180,28 +208,28 @@ int BPF_PROG(on_write_end, struct file *file) {
     return 0;
 }
 
-// The look. No program here may sleep: whoever chooses the page that it waits for could stop the node's BPF. Any kernel lets
-// fmod_ret change what security_file_ioctl() returns; but the kernel skips such a program where another thread was preempted in
-// it. A program for BPF's own security hook is never skipped, and is called only where BPF is among the security modules. What
+// The look. No program here may sleep: whoever chooses the page that it waits for could stop the node's BPF. A program for BPF's own
+// security hook is never skipped, and is called only where BPF is among the security modules. Else fmod_ret, which any kernel lets
+// change what security_file_ioctl() returns, takes its place; the kernel skips it where another thread was preempted in it. What
 // 32-bit programs call is a function of its own in most kernels.
-SEC("fmod_ret/security_file_ioctl")
-int BPF_PROG(on_ioctl, struct file *file, unsigned int command, unsigned long argument, int refused) {
-    return refused || command != RDMA_VERBS_IOCTL ? refused : look(file, argument);
-}
-
-SEC("fmod_ret/security_file_ioctl_compat")
-int BPF_PROG(on_ioctl_compat, struct file *file, unsigned int command, unsigned long argument, int refused) {
-    return refused || command != RDMA_VERBS_IOCTL ? refused : look(file, argument);
-}
-
 SEC("lsm/file_ioctl")
-int BPF_PROG(on_ioctl_preempted, struct file *file, unsigned int command, unsigned long argument) {
+int BPF_PROG(on_ioctl, struct file *file, unsigned int command, unsigned long argument) {
     return command == RDMA_VERBS_IOCTL ? look(file, argument) : 0;
 }
 
 SEC("lsm/file_ioctl_compat")
-int BPF_PROG(on_ioctl_compat_preempted, struct file *file, unsigned int command, unsigned long argument) {
+int BPF_PROG(on_ioctl_compat, struct file *file, unsigned int command, unsigned long argument) {
     return command == RDMA_VERBS_IOCTL ? look(file, argument) : 0;
+}
+
+SEC("fmod_ret/security_file_ioctl")
+int BPF_PROG(on_ioctl_modified, struct file *file, unsigned int command, unsigned long argument, int refused) {
+    return refused || command != RDMA_VERBS_IOCTL ? refused : look(file, argument);
+}
+
+SEC("fmod_ret/security_file_ioctl_compat")
+int BPF_PROG(on_ioctl_compat_modified, struct file *file, unsigned int command, unsigned long argument, int refused) {
+    return refused || command != RDMA_VERBS_IOCTL ? refused : look(file, argument);
 }
 
 SEC("iter/task_file")
@@ -222,5 +250,3 @@ int settle(struct settle_request *request) {
     settle_file(request);
     return 0;
 }
-
-#include "probes.bpf.h"

@@ -15,15 +15,6 @@ struct {
     __type(value, u32);
 } marks SEC(".maps");
 
-// With kprobes: the struct uverbs_attr_bundle of a context that a thread is opening.
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __uint(max_entries, 16384);
-    __type(key, u64);  // thread
-    __type(value, u64);
-} openings SEC(".maps");
-
 u64 marked;  // how many threads have marks; where none has, it makes no sense to look for one
 
 static __always_inline u32 take_mark(u64 thread) {
@@ -47,18 +38,4 @@ static __always_inline void set_mark(u32 mark) {
     if (before) *before |= mark;
     else if (bpf_map_update_elem(&marks, &thread, &mark, BPF_NOEXIST) == 0) __sync_fetch_and_add(&marked, 1);
     else lose();
-}
-
-static __always_inline void set_opening(u64 attributes) {
-    u64 thread = bpf_get_current_pid_tgid();
-    if (bpf_map_update_elem(&openings, &thread, &attributes, BPF_ANY)) lose();
-}
-
-static __always_inline struct uverbs_attr_bundle *take_opening(void) {
-    u64 thread = bpf_get_current_pid_tgid(), found;
-    u64 *attributes = bpf_map_lookup_elem(&openings, &thread);
-    if (!attributes) return 0;
-    found = *attributes;
-    bpf_map_delete_elem(&openings, &thread);
-    return (void *)found;
 }

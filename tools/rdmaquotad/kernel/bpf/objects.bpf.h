@@ -151,14 +151,6 @@ static __always_inline u64 bytes_of(u32 kind, void *object) {
     return 0;
 }
 
-// Lets any program read the kernel's memory as fentry programs do, which costs a tenth of a helper's call: with type 0 since
-// Linux 6.17.
-extern void *bpf_rdonly_cast(const void *memory, u32 type) __ksym __weak;
-
-static __always_inline u64 read_bytes(u32 kind, void *object, bool directly) {
-    return directly && kind == kind_mr ? ((struct ib_mr *)bpf_rdonly_cast(object, 0))->length : bytes_of(kind, object);
-}
-
 // Read when it is needed, which is seldom.
 static __always_inline struct ib_device *device_of(const struct object *it) {
     struct ib_uobject *uobject = (void *)it->address;
@@ -175,10 +167,10 @@ static __always_inline struct kernel_use *maker(struct kernel_use *opener, u32 p
 }
 
 // The bytes that an object counts; most kinds have none.
-static __always_inline void count_bytes(struct counted_object *counted, void *object, u32 mark, bool directly) {
+static __always_inline void count_bytes(struct counted_object *counted, void *object, u32 mark) {
     if (counted->kind != kind_mr && counted->kind != kind_dm) return;
     counted->unpinned = mark & mark_unpinned && counted->kind == kind_mr;
-    if (!counted->unpinned) counted->bytes = read_bytes(counted->kind, object, directly);
+    if (!counted->unpinned) counted->bytes = bytes_of(counted->kind, object);
     if (guarded && counted->kind == kind_mr && !counted->unpinned && !is_reserved(counted->opener, kind_mr, counted->bytes))
         counted->unpinned = pins_nothing(object);  // the kernel may have skipped the program that marks it
     if (counted->unpinned) counted->bytes = 0;
@@ -198,7 +190,7 @@ static __always_inline struct kernel_use *enter_old(u64 file, struct ib_device *
 
 // The guard counts before all else, so that it counts also what finds no room elsewhere: until its file is closed, since it is
 // not known when it ends.
-static __always_inline void created(const struct object *it, bool directly) {
+static __always_inline void created(const struct object *it) {
     u64 ids = bpf_get_current_pid_tgid();
     u32 pid = ids >> 32, mark = take_mark(ids);
     struct kernel_use *opener = opener_of(it->file), *use;
@@ -209,7 +201,7 @@ static __always_inline void created(const struct object *it, bool directly) {
     counted.opener = opener->id;
     counted.pid = pid == opener->pid ? 0 : pid;
     counted.kind = kind_of(opener, it);
-    count_bytes(&counted, it->object, mark, directly);
+    count_bytes(&counted, it->object, mark);
     if (guarded && counted.kind != kind_driver) made(counted.opener, counted.kind, counted.bytes, current_thread(), mark);
     use = maker(opener, pid, it);
     int kept = remember(it->address, &counted);
