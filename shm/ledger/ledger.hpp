@@ -1,6 +1,6 @@
 // A tenant's ledger: who uses how much.
 //
-// Invariants (for each, test/MUTATIONS.md names the tests that fail when it is broken):
+// Invariants (test/model has mutants of I1 to I4; test/fuzz holds I5):
 //
 //   I1  The sum of live usage never exceeds an enforced limit.
 //   I2  After any kill, usage returns to the truth with no restart and no administrator.

@@ -54,7 +54,7 @@ Json guard_counts(const std::string& directory) {
 
 std::string guard_words(std::string_view state) {
     if (state == "deny") return "on: the kernel refuses what exceeds a limit";
-    if (state == "starting") return "on: the kernel refuses what exceeds a limit; in its first seconds it spares threads from before";
+    if (state == "starting") return "starting: it refuses nothing before its limits are there";
     if (state == "watch") return "watching: what exceeds a limit is counted, and made";
     if (state == "kept") return "kept by the kernel with the limits that it had; no sidecar leads it";
     return "off";

@@ -39,7 +39,8 @@ Finding kept() {
 }
 
 Finding of_state(const std::string& state, const std::vector<std::string>& problems) {
-    if (state == "deny" || state == "starting") return {Level::ok, "guard", "the kernel refuses what exceeds a limit"};
+    if (state == "deny") return {Level::ok, "guard", "the kernel refuses what exceeds a limit"};
+    if (state == "starting") return {Level::ok, "guard", "starting: it refuses nothing before its limits are there"};
     if (state == "watch")
         return {Level::ok, "guard", "the kernel counts what exceeds a limit, and refuses nothing (guard = \"watch\")"};
     if (state == "kept") return kept();
