@@ -20,7 +20,6 @@ has "this kernel preempts threads in the kernel" "$(sed -E 's/\((full|lazy)\)/pr
 rdmaquota reload policy.toml > /dev/null
 start_sidecar
 guard_is deny
-sleep 10  # after which it kills
 
 # rounds NAME LIMIT: `preempted NAME` has LIMIT at most, and leaves nothing
 rounds() {
@@ -49,12 +48,17 @@ all_rounds
 "$programs/verbs_objects" odp=200:65536 wait < forever > held 2>&1 &
 holder=$!
 waits_or_ends held $holder
-has "on-demand MRs that are made meanwhile are as many as asked for" "$(cat held)" "odp: 200 of 200"
-is "they pin nothing" "$(counted default mr) $(counted default mr_bytes)" "200 0"
+if grep -q EOPNOTSUPP held; then
+    echo "# on this kernel $(grep odp held)"
+else
+    has "on-demand MRs that are made meanwhile are as many as asked for" "$(cat held)" "odp: 200 of 200"
+    is "they pin nothing" "$(counted default mr) $(counted default mr_bytes)" "200 0"
+fi
 kill $holder
 wait $holder 2> /dev/null
 kill $reader
 wait $reader 2> /dev/null
+until_counted default pd 0  # ends that were not seen are found within two seconds
 try "$programs/raw_uverbs" ioctl 65
 is "who comes afterwards has the limit" "$(grep -o '[0-9]* of 65' <<< "$out")" "64 of 65"
 is "nobody was killed" "$(killed_so_far)" 0
