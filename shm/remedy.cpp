@@ -90,15 +90,17 @@ std::string tenant_word(const Denial& denial, const Circumstances& found) {
                 format_amount(denial.resource, *found.own));
 }
 
+constexpr std::string_view allows = "to allow it: ";
+
 std::string what_helps(std::string_view device, const Denial& denial, const Circumstances& found) {
     switch (found.reason) {
         case Reason::rule:
             return "the rule is in the policy file";
         case Reason::grant:
-            return "to allow it: " + larger_share(device, denial, found);
+            return std::string(allows) + larger_share(device, denial, found);
         case Reason::configured:
         case Reason::soft:
-            return "to allow it: " + change(device, denial, found);
+            return std::string(allows) + change(device, denial, found);
         default:
             return {};
     }
@@ -159,7 +161,7 @@ std::string remedy(std::string_view device, const Denial& denial, const Circumst
     std::string advice = held;
     const auto add = [&](const std::string& part) { advice += (advice.empty() || part.empty() ? "" : "; ") + part; };
     add(own_means(denial, found));
-    if (helps.starts_with("to allow it: ")) add("ask an administrator, " + helps);
+    if (helps.starts_with(allows)) add("an administrator can allow it with: " + helps.substr(allows.size()));
     return advice;
 }
 

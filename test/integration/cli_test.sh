@@ -241,6 +241,27 @@ check "show --json has processes" \
     json "[(p['pid'],p['comm'],p['devices']['rxe0']['qp']) for p in d['tenants'][0]['processes']] \
 ==[($user_pid,'ledger_user',{'usage':80,'limit':100})]"
 
+try "$rdmaquota" show --summary
+check "show --summary is a line per tenant" says "default      8  80   3   0     4 GiB      1  80 of 1000 qp on rxe0"
+try "$rdmaquota" show --summary --resource qp --json
+check "show --summary --json" json "[(t['name'],t['usage'],t['fullest']) for t in d['tenants']] \
+==[('default',{'qp':80},{'device':'rxe0','resource':'qp','usage':80,'limit':1000})]"
+try "$rdmaquota" show --device rxe1
+check "show of a device that nobody uses" test "$status" = 0 -a ! -s out
+try "$rdmaquota" show --user root --resource cq
+check "show of a user and a resource" says "rxe0    cq            3    max     3"
+check "and of nothing else" bash -c "! grep -q 'qp' out"
+for wrong in "--sort fullest" "--resource qps" "--user nobody_knows" "--history --summary" "--limits --device rxe0"; do
+    # shellcheck disable=SC2086
+    try "$rdmaquota" show $wrong
+    check "show $wrong" refuses 2 ""
+done
+try script -qec "stty rows 9 cols 100; '$rdmaquota' show" /dev/null
+check "show on a terminal that is too small for all is a summary" says "default      8  80   3   0     4 GiB      1  80 of 1000 qp on rxe0"
+check "with what was denied" says "default: qp on rxe0, 1 time"
+check "and how to see more" says "'show --summary' lists all"
+try script -qec "stty rows 60 cols 100; '$rdmaquota' show" /dev/null
+check "else it is all" says "tenant default"
 try "$rdmaquota" show default
 check "show of the default tenant" says "tenant default"
 try "$rdmaquota" show blue

@@ -29,7 +29,7 @@ is "the loader opens a real provider once" \
 chmod 666 /dev/infiniband/*
 run setpriv --reuid daemon --clear-groups "$objects" rc=3
 has "who may not change limits is told what is left, and what to ask for" "$log" "this process has 2 of it: destroy what it no \
-longer needs; ask an administrator, to allow it: rdmaquota set rxe0 qp=3"
+longer needs; an administrator can allow it with: rdmaquota set rxe0 qp=3"
 rdmaquota set rxe0 qp=1 > /dev/null
 run "$objects" rc=3
 has "a limit that was lowered is raised again by unset" "$log" "to allow it: rdmaquota unset rxe0 qp"

@@ -32,9 +32,9 @@ std::size_t bytes_of_cells(std::string_view text, std::size_t cells) {
     return at;
 }
 
-std::size_t width_of_terminal() {
+winsize size_of_terminal() {
     winsize size{};
-    return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+    return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size : winsize{};
 }
 
 }  // namespace
@@ -81,7 +81,10 @@ Terminal standard_output() {
     terminal.colour = terminal.is_terminal && !dumb && (no_colour == nullptr || *no_colour == '\0');
     std::setlocale(LC_CTYPE, "");
     terminal.unicode = terminal.is_terminal && std::string_view(::nl_langinfo(CODESET)) == "UTF-8";
-    if (terminal.is_terminal) terminal.width = width_of_terminal();
+    if (!terminal.is_terminal) return terminal;
+    const auto size = size_of_terminal();
+    terminal.width = size.ws_col;
+    terminal.height = size.ws_row;
     return terminal;
 }
 

@@ -17,6 +17,7 @@ struct Terminal {
     bool colour = false;       // and NO_COLOR is not set
     bool unicode = false;      // and its locale is UTF-8
     std::size_t width = 0;     // in cells; 0: lines may be of any length
+    std::size_t height = 0;    // in lines; 0: as many as one likes
 };
 Terminal standard_output();
 

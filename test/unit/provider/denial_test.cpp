@@ -114,14 +114,14 @@ TEST_CASE("who may not change limits is told what is left to do, and what to ask
     Circumstances found{system_directory, "user/alice"};
     found.own = 2;
     CHECK(advice(third_qp, found) == "this process has 2 of it: destroy what it no longer needs; "
-                                     "ask an administrator, to allow it: rdmaquota set user/alice rxe0 qp=3");
+                                     "an administrator can allow it with: rdmaquota set user/alice rxe0 qp=3");
     found.own = 0;
     CHECK_THAT(advice(third_qp, found),
                Catch::StartsWith("this process has none of it; other processes of the tenant have all; ask"));
     CHECK_THAT(advice({Resource::qp, Scope::tenant, false, 0, 2, 3, true}, found),
-               Catch::StartsWith("the request alone is larger than the limit; ask an administrator, to allow it: "));
+               Catch::StartsWith("the request alone is larger than the limit; an administrator can allow it with: "));
     CHECK_THAT(advice({Resource::qp, Scope::process, false, 2, 2, 1, true}, found),
-               Catch::StartsWith("destroy what this process no longer needs; ask an administrator, to allow it: "));
+               Catch::StartsWith("destroy what this process no longer needs; an administrator can allow it with: "));
     found.reason = Reason::rule;
     CHECK_THAT(advice(third_qp, found), !Catch::Contains("rdmaquota set"));
 }

@@ -25,18 +25,24 @@ struct Options {
 constexpr long poll_interval_ns = 100'000'000;
 constexpr std::size_t hanging_indent = 24;  // below a line's kind
 
-void print(const EventsByTime& events, const Options& options, const Terminal& terminal) {
+// False: there was none that is asked for.
+bool print(const EventsByTime& events, const Options& options, const Terminal& terminal) {
+    bool any = false;
     for (const auto& [time, event] : events) {
         if (!options.filter.admits(event)) continue;
+        any = true;
         fmt::print("{}\n", options.json ? dump(event) : wrapped(terminal, event_line(event), hanging_indent));
     }
+    return any;
 }
 
-// What is there already; with --since, also what only the journal still has.
+// What is there already; with --since, also what only the journal still has. A person is told that there is nothing; a program that
+// reads lines is not.
 void print_first(EventSource& source, const Options& options, const Terminal& terminal) {
     auto events = source.take();
     if (!options.filter.since.empty()) source.add_past(options.filter.since, events);
-    print(events, options, terminal);
+    if (print(events, options, terminal) || !terminal.is_terminal || options.json) return;
+    fmt::print("nothing of what was asked for happened{}\n", options.since.empty() ? "" : " since " + printable(options.since));
 }
 
 // True when a signal asks us to end.

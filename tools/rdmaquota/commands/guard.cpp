@@ -1,7 +1,10 @@
 // rdmaquota guard: what the guard in the kernel counts and has refused; takes it out.
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -21,6 +24,22 @@ constexpr const char* how_to_begin = "write guard = \"deny\" below [sidecar] in 
 struct Options {
     std::string what;
     bool json = false;
+    std::vector<std::string> devices, resources;
+    int top = 0;
+};
+
+struct Cell {
+    std::string tenant, device;
+    Resource resource;
+    const Json* figures;
+
+    std::uint64_t number(const char* name) const { return figures->value(name, std::uint64_t{0}); }
+    // How full it is; below 0 without a limit.
+    double share() const {
+        const auto limit = figures->value("limit", Json());
+        if (!limit.is_number_unsigned()) return -1;
+        return limit == 0 ? 1 : static_cast<double>(number("used")) / limit.get<double>();
+    }
 };
 
 std::string amount_of(const Json& cell, const char* name, Resource resource) {
@@ -28,20 +47,34 @@ std::string amount_of(const Json& cell, const char* name, Resource resource) {
     return value.is_number_unsigned() ? format_amount(resource, value.get<std::uint64_t>()) : "max";
 }
 
-void print_tenants(const Json& guard) {
+bool is_asked(const std::vector<std::string>& for_these, const std::string& word) {
+    return for_these.empty() || std::find(for_these.begin(), for_these.end(), word) != for_these.end();
+}
+
+std::vector<Cell> cells_of(const Json& guard, const Options& options) {
+    std::vector<Cell> cells;
+    for (const auto& tenant : guard["tenants"])
+        for (const auto& [device, figures] : tenant["devices"].items())
+            for (const auto& [word, cell] : figures.items()) {
+                const auto resource = find_resource(word);
+                if (resource && is_asked(options.devices, device) && is_asked(options.resources, word))
+                    cells.push_back({tenant.value("name", ""), device, *resource, &cell});
+            }
+    if (options.top == 0) return cells;
+    std::stable_sort(cells.begin(), cells.end(), [](const Cell& one, const Cell& other) { return one.share() > other.share(); });
+    if (cells.size() > static_cast<std::size_t>(options.top)) cells.erase(cells.begin() + options.top, cells.end());
+    return cells;
+}
+
+void print_tenants(const Json& guard, const Options& options) {
     Table table({"TENANT", "DEVICE", "RESOURCE", "KERNEL", "LIMIT", "REFUSED"},
                 {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right});
-    bool any = false;
-    for (const auto& tenant : guard["tenants"])
-        for (const auto& [device, cells] : tenant["devices"].items())
-            for (const auto& [word, cell] : cells.items()) {
-                const auto resource = find_resource(word);
-                if (!resource) continue;
-                any = true;
-                table.add({printable(tenant.value("name", "")), printable(device), word, amount_of(cell, "used", *resource),
-                           amount_of(cell, "limit", *resource), std::to_string(cell.value("refused", std::uint64_t{0}))});
-            }
-    if (any) table.print(standard_output());
+    const auto cells = cells_of(guard, options);
+    for (const auto& cell : cells)
+        table.add({printable(cell.tenant), printable(cell.device), std::string(info(cell.resource).name),
+                   amount_of(*cell.figures, "used", cell.resource), amount_of(*cell.figures, "limit", cell.resource),
+                   std::to_string(cell.number("refused"))});
+    if (!cells.empty()) table.print(standard_output());
 }
 
 std::string unanswered(const std::string& directory, const std::string& error) {
@@ -68,7 +101,7 @@ int show(const Options& options, const Session& session) {
     fmt::print("the guard is {}{}\n", guard_words(state), state == "off" ? fmt::format("; to begin, {}", how_to_begin) : "");
     for (const auto& problem : guard.value("problems", Json::array()))
         fmt::print("{}\n", printable(problem.get<std::string>()));
-    print_tenants(guard);
+    print_tenants(guard, options);
     return status_done;
 }
 
@@ -101,6 +134,9 @@ void add_guard(CommandLine& line, const Session& session) {
     auto command = line.command("guard", "Show what the guard in the kernel counts and refused, or take it out");
     command.optional_word("off", options->what, "Take it out of the kernel at once");
     command.flag("--json", options->json, "As JSON");
+    command.list("--device", "DEVICE", options->devices, "Only of this device");
+    command.list("--resource", "RESOURCE", options->resources, "Only of this resource");
+    command.positive("--top", "N", options->top, "The N that are fullest only");
     command.action([options, &session] { return run(*options, session); });
 }
 

@@ -1,6 +1,7 @@
 // rdmaquota show: usage, limits and peaks, and which process uses what.
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <utility>
 
@@ -19,6 +20,9 @@
 #include "tools/common/read_tenants.hpp"
 #include "tools/common/snapshot_json.hpp"
 #include "tools/common/terminal.hpp"
+#include "tools/rdmaquota/view/event_filter.hpp"
+#include "tools/rdmaquota/view/event_source.hpp"
+#include "tools/rdmaquota/view/summary.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -28,6 +32,10 @@ struct Options {
     bool json = false;
     bool history = false;
     bool limits = false;
+    bool summary = false;
+    std::string sort, user;
+    int top = 0;
+    std::vector<std::string> devices, resources;
 };
 
 void print_title(const Terminal& terminal, const TenantView& tenant) {
@@ -235,10 +243,77 @@ Json to_json(const std::vector<TenantReading>& tenants, const Json& around) {
     return list;
 }
 
+Result<Narrowing> narrowing_of(const Options& options) {
+    Narrowing to{options.devices, {}, {}};
+    for (const auto& word : options.resources) {
+        const auto resource = find_resource(word);
+        if (!resource) return Error{fmt::format("'{}' is no resource; choose of {}", printable(word), resource_names())};
+        to.resources.push_back(*resource);
+    }
+    if (!options.user.empty() && !(to.user = user_id(options.user)))
+        return Error{fmt::format("there is no user '{}'", printable(options.user))};
+    return to;
+}
+
+// How many lines everything takes: at least.
+std::size_t lines_of(const std::vector<TenantReading>& tenants) {
+    constexpr std::size_t titles = 5;
+    std::size_t lines = 0;
+    for (const auto& tenant : tenants) {
+        if (!uses_something(tenant)) continue;
+        lines += titles + tenant.view.processes.size();
+        for (const auto& device : tenant.view.devices) lines += device.resources.size();
+    }
+    return lines;
+}
+
+int print_summary(const Options& options, const std::vector<TenantReading>& tenants, const Narrowing& to) {
+    const auto order = summary_order(options.sort.empty() ? "full" : options.sort);
+    if (!order) return wrong_usage(fmt::format("--sort takes full, name or a resource, not '{}'", printable(options.sort)));
+    const auto lines = summarize(tenants, *order);
+    const auto most = static_cast<std::size_t>(options.top);
+    if (options.json) fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", summary_json(lines, most)}}));
+    else summary_table(lines, most, to.resources).print(standard_output());
+    return status_done;
+}
+
+std::vector<std::string> denied_since(const std::string& directory, const std::string& since) {
+    EventSource source(directory);
+    std::vector<Json> events;
+    if (!source.open()) return {};
+    for (auto& [time, event] : source.take()) events.push_back(std::move(event));
+    return denial_lines(events, since);
+}
+
+// A screenful: what is fullest, what was denied of late, and how to see more.
+void print_screenful(const Session& session, const Terminal& terminal, const std::vector<TenantReading>& tenants) {
+    constexpr std::size_t other_lines = 12, least = 3, most_denials = 4;
+    const auto lines = summarize(tenants, {});
+    const auto used = static_cast<std::size_t>(
+        std::count_if(lines.begin(), lines.end(), [](const auto& line) { return line.uses_something(); }));
+    const auto shown = std::min(std::max(terminal.height, other_lines + least) - other_lines, used);
+    summary_table(lines, shown, {}).print(terminal);
+    const auto hour_ago = parse_since("1h", std::time(nullptr));
+    const auto denied = denied_since(session.directory, hour_ago ? *hour_ago : "");
+    fmt::print("\n{}\n", denied.empty() ? "nothing was denied in the last hour" : "denied in the last hour");
+    for (std::size_t i = 0; i < std::min(denied.size(), most_denials); ++i) fmt::print("  {}\n", wrapped(terminal, denied[i], 4));
+    if (denied.size() > most_denials) fmt::print("  and {} more; 'rdmaquota events' lists them\n", denied.size() - most_denials);
+    const auto more = fmt::format("{} of {} tenants that use something; 'show --summary' lists all, 'show TENANT' its devices and "
+                                  "processes, 'show | less' everything", shown, used);
+    fmt::print("\n{}\n", wrapped(terminal, more, 0));
+}
+
 int show(const Options& options, const Session& session) {
+    const auto to = narrowing_of(options);
+    if (!to) return wrong_usage(to.error());
+    const bool summary = options.summary || !options.sort.empty() || options.top != 0;
+    if ((options.history || options.limits) && (summary || to->any()))
+        return wrong_usage("--history and --limits show all of a tenant: name the tenant, and no device, resource, user or summary");
     if (options.history) return history(session.directory, options.tenant, options.json);
     auto tenants = read_tenants(session.directory, options.tenant);
     if (!tenants) return failed(tenants.error());
+    narrow(*tenants, *to);
+    if (summary) return print_summary(options, *tenants, *to);
     const auto guard = guard_counts(session.directory);
     for (auto& tenant : *tenants) add_guard_counts(guard, tenant.view);
     const auto found = findings(session.directory);
@@ -251,7 +326,10 @@ int show(const Options& options, const Session& session) {
     }
     const auto terminal = standard_output();
     if (options.limits) return print_all_limits(terminal, *tenants), status_done;
-    print_tenants(terminal, *tenants, !options.tenant.empty());
+    if (options.tenant.empty() && !to->any() && terminal.height != 0 && lines_of(*tenants) > terminal.height)
+        print_screenful(session, terminal, *tenants);
+    else
+        print_tenants(terminal, *tenants, !options.tenant.empty() || to->any());
     print_bypasses(terminal, bypass_views(found.bypasses));
     if (const auto state = guard.value("state", "off"); state != "off") fmt::print("\nthe guard is {}\n", guard_words(state));
     for (const auto& line : capacity_lines(found.capacity)) fmt::print("\n{}\n", wrapped(terminal, line, 2));
@@ -266,6 +344,12 @@ void add_show(CommandLine& line, const Session& session) {
     command.optional_word("TENANT", options->tenant, "Tenant instead of all that use something");
     command.flag("--json", options->json, "Write JSON");
     command.flag("--limits", options->limits, "Show every limit in force instead, used or not");
+    command.flag("--summary", options->summary, "Show one line per tenant, the fullest first");
+    command.option("--sort", "ORDER", options->sort, "With --summary: full, name, or the resource of which most is used");
+    command.positive("--top", "N", options->top, "With --summary: the first N only");
+    command.list("--device", "DEVICE", options->devices, "Only of this device");
+    command.list("--resource", "RESOURCE", options->resources, "Only of this resource");
+    command.option("--user", "USER", options->user, "Only tenants in which this user has a process, and these");
     command.flag("--history", options->history, "Show how usage went, as rdmaquotad has seen it");
     command.action([options, &session] { return show(*options, session); });
 }
