@@ -117,7 +117,7 @@ TEST_CASE("who may not change limits is told what is left to do, and what to ask
                                      "an administrator can allow it with: rdmaquota set user/alice rxe0 qp=3");
     found.own = 0;
     CHECK_THAT(advice(third_qp, found),
-               Catch::StartsWith("this process has none of it; other processes of the tenant have all; ask"));
+               Catch::StartsWith("this process has none of it; other processes of the tenant have all; an administrator"));
     CHECK_THAT(advice({Resource::qp, Scope::tenant, false, 0, 2, 3, true}, found),
                Catch::StartsWith("the request alone is larger than the limit; an administrator can allow it with: "));
     CHECK_THAT(advice({Resource::qp, Scope::process, false, 2, 2, 1, true}, found),
