@@ -365,6 +365,13 @@ wait "$user_pid" 2>/dev/null
 
 try "$rdmaquota" top
 check "top without a terminal says what to use" refuses 1 "rdmaquota show"
+try "$rdmaquota" top --batch -n 2 --delay 0.1
+check "top --batch writes to a pipe" test "$(grep -c '^TENANT' out)" = 2
+check "with a time each" test "$(grep -c 'by tenant  mode enforce' out)" = 2
+try "$rdmaquota" top --batch -n 1 --filter nobody
+check "top --filter" test "$(grep -c . out)" = 2
+try "$rdmaquota" top -n 1
+check "a count of looks without --batch" refuses 2 "--count is for --batch"
 try "$rdmaquota" top --by colour
 check "top by what is no view" refuses 2 "tenant, user, process or device"
 try "$rdmaquota" show --history

@@ -96,7 +96,27 @@ TEST_CASE("top: no line is wider than the screen; names are shortened before col
         CHECK_THAT(lines[0], Contains("FULL%"));
     }
     CHECK_THAT(laid_out(top_table({view}, TopView::tenant), {5, false, 0}, 80)[1],
-               Contains("ttt...") && Contains("  50"));
+               Contains("t...t") && Contains("  50"));
+}
+
+TEST_CASE("top: names are shortened in the middle, since jobs differ at their ends") {
+    const auto lines = laid_out(top_table({tenant("slurm/" + std::string(60, 'a') + "/job17", {used(Resource::qp, 2, 4)})}, TopView::tenant),
+                                {5, false, 0}, 80);
+    CHECK_THAT(lines[1], Catch::StartsWith("slurm/aa") && Contains("...") && Contains("/job17 "));
+}
+
+TEST_CASE("top: a filter leaves lines with such a word, in whatever case; numbers are not looked at") {
+    const auto table = top_table({tenant("physics", {used(Resource::qp, 7)}), tenant("chemistry", {used(Resource::cq, 70)})}, TopView::tenant);
+    CHECK(laid_out(table, {5, false, 0, "PHYS"}).size() == 2);
+    CHECK(laid_out(table, {5, false, 0, "cq"}).size() == 2);
+    CHECK(laid_out(table, {5, false, 0, "rxe"}).size() == 3);
+    CHECK(laid_out(table, {5, false, 0, "70"}).size() == 1);
+}
+
+TEST_CASE("top: a column in which no line has anything is left out, but not the one that is sorted by") {
+    const auto table = top_table({tenant("a", {used(Resource::qp, 7)})}, TopView::tenant);
+    CHECK_THAT(laid_out(table, {3, false, 0})[0], !Contains("DEBT") && !Contains("FULL%") && Contains("USAGE"));
+    CHECK_THAT(laid_out(table, {5, false, 0})[0], Contains("FULL%"));
 }
 
 TEST_CASE("top: a title that is longer than a line goes on in the next one") {

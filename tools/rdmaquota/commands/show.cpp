@@ -244,13 +244,8 @@ Json to_json(const std::vector<TenantReading>& tenants, const Json& around) {
 }
 
 Result<Narrowing> narrowing_of(const Options& options) {
-    Narrowing to{options.devices, {}, {}};
-    for (const auto& word : options.resources) {
-        const auto resource = find_resource(word);
-        if (!resource) return Error{fmt::format("'{}' is no resource; choose of {}", printable(word), resource_names())};
-        to.resources.push_back(*resource);
-    }
-    if (!options.user.empty() && !(to.user = user_id(options.user)))
+    auto to = narrowing(options.devices, options.resources);
+    if (to && !options.user.empty() && !(to->user = user_id(options.user)))
         return Error{fmt::format("there is no user '{}'", printable(options.user))};
     return to;
 }

@@ -82,23 +82,22 @@ Key Screen::caught() {
     return Key::resized;
 }
 
-Key Screen::decode(const char* bytes, std::size_t size, char& character) {
-    const std::string_view text(bytes, size);
+Key Screen::decode(std::string_view text, std::string& typed) {
     if (text == "\x1b[A" || text == "\x1bOA") return Key::up;
     if (text == "\x1b[B" || text == "\x1bOB") return Key::down;
     if (text == "\x1b[C" || text == "\x1bOC") return Key::right;
     if (text == "\x1b[D" || text == "\x1bOD") return Key::left;
-    character = text.front();
-    return character == 'q' ? Key::quit : Key::other;
+    typed = text;
+    return Key::other;
 }
 
-Key Screen::wait(int milliseconds, char& character) {
+Key Screen::wait(int milliseconds, std::string& typed) {
     pollfd ready[2] = {{STDIN_FILENO, POLLIN, 0}, {signals_, POLLIN, 0}};
     if (::poll(ready, 2, milliseconds) <= 0) return Key::none;
     if (ready[1].revents != 0) return caught();
     char bytes[16];
     const auto got = ::read(STDIN_FILENO, bytes, sizeof bytes);
-    return got <= 0 ? Key::quit : decode(bytes, static_cast<std::size_t>(got), character);
+    return got <= 0 ? Key::quit : decode({bytes, static_cast<std::size_t>(got)}, typed);
 }
 
 }  // namespace rdmaquota

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <termios.h>
@@ -23,16 +24,16 @@ public:
     // Draws the lines from the top and clears the rest, without flicker.
     void draw(const std::vector<std::string>& lines) const;
 
-    // Waits for a key for at most `milliseconds`; Key::other sets `character`. Ctrl-C, a hang-up, SIGTERM and q are
-    // Key::quit; Ctrl-Z stops the program and is Key::resized when it goes on.
-    Key wait(int milliseconds, char& character);
+    // Waits for a key for at most `milliseconds`; with Key::other `typed` is what was typed, of several keys where they came at
+    // once. Ctrl-C, a hang-up and SIGTERM are Key::quit; Ctrl-Z stops the program and is Key::resized when it goes on.
+    Key wait(int milliseconds, std::string& typed);
 
 private:
     void enter();
     void leave() const;
     void measure();
     Key caught();
-    static Key decode(const char* bytes, std::size_t size, char& character);
+    static Key decode(std::string_view text, std::string& typed);
 
     termios before_{};
     int signals_ = -1;

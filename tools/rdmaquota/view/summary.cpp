@@ -90,6 +90,16 @@ std::string text_of(const Json& event, const char* member) {
 
 }  // namespace
 
+Result<Narrowing> narrowing(const std::vector<std::string>& devices, const std::vector<std::string>& resources) {
+    Narrowing to{devices, {}, {}};
+    for (const auto& word : resources) {
+        const auto resource = find_resource(word);
+        if (!resource) return Error{fmt::format("'{}' is no resource; choose of {}", printable(word), resource_names())};
+        to.resources.push_back(*resource);
+    }
+    return to;
+}
+
 void narrow(std::vector<TenantReading>& tenants, const Narrowing& to) {
     if (!to.any()) return;
     for (auto& tenant : tenants) narrow_tenant(tenant, to);

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "policy/resource.hpp"
+#include "policy/result.hpp"
 #include "tools/common/json_fwd.hpp"
 #include "tools/common/terminal.hpp"
 #include "tools/common/tenants.hpp"
@@ -29,6 +30,9 @@ struct Narrowing {
 
     bool any() const noexcept { return !devices.empty() || !resources.empty() || user; }
 };
+
+// Of words on a command line; an error names what is no resource.
+Result<Narrowing> narrowing(const std::vector<std::string>& devices, const std::vector<std::string>& resources);
 
 // Leaves out what is not asked for, and tenants of which nothing is left. A tenant's figures stay those of the whole tenant.
 void narrow(std::vector<TenantReading>& tenants, const Narrowing& to);

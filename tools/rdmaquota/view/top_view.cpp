@@ -202,6 +202,47 @@ void sort_rows(TopTable& table, const TopState& state) {
     });
 }
 
+bool contains_ignoring_case(std::string_view text, std::string_view part) {
+    const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+    return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
+}
+
+void filter_rows(TopTable& table, const std::string& filter) {
+    if (filter.empty()) return;
+    std::erase_if(table.rows, [&](const auto& row) {
+        for (std::size_t i = 0; i < row.size(); ++i)
+            if (table.columns[i].align == Align::left && contains_ignoring_case(row[i].text, filter)) return false;
+        return true;
+    });
+}
+
+// In which no row has anything; but not the one that is sorted by.
+bool is_empty_column(const TopTable& table, std::size_t column, std::size_t sorted) {
+    return column != sorted && std::all_of(table.rows.begin(), table.rows.end(), [column](const auto& row) {
+               return row[column].text == nothing.text || row[column].text == "0";
+           });
+}
+
+void remove_empty_columns(TopTable& table, std::size_t& sorted) {
+    if (table.rows.empty()) return;
+    for (std::size_t i = table.columns.size(); i-- > 1;) {
+        if (!is_empty_column(table, i, sorted)) continue;
+        const auto at = static_cast<std::ptrdiff_t>(i);
+        table.columns.erase(table.columns.begin() + at);
+        for (auto& row : table.rows) row.erase(row.begin() + at);
+        if (i < sorted) --sorted;
+    }
+}
+
+// Names of jobs and cgroups differ at their ends.
+std::string shortened_in_the_middle(const Terminal& terminal, const std::string& text, std::size_t width) {
+    if (cells_of(text) <= width) return text;
+    const std::string_view rest = terminal.unicode ? "…" : "...";
+    if (width < cells_of(rest) + 2 || cells_of(text) != text.size()) return shortened(terminal, text, width);
+    const auto kept = width - cells_of(rest);
+    return text.substr(0, kept - kept / 2).append(rest) + text.substr(text.size() - kept / 2);
+}
+
 std::vector<std::size_t> column_widths(const TopTable& table) {
     std::vector<std::size_t> widths;
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
@@ -230,7 +271,7 @@ void shorten_names(TopTable& table, std::size_t width, const Terminal& terminal)
     }
     for (auto& row : table.rows)
         for (std::size_t i = 0; i + 1 < row.size(); ++i)
-            if (table.columns[i].align == Align::left) row[i].text = shortened(terminal, row[i].text, widths[i]);
+            if (table.columns[i].align == Align::left) row[i].text = shortened_in_the_middle(terminal, row[i].text, widths[i]);
 }
 
 // Each cell ends where its column does; the line stops before the first column that does not fit.
@@ -269,6 +310,25 @@ std::vector<std::string> title_lines(const std::string& title, std::size_t width
     return {text.substr(0, end), second.substr(0, second.find('\n'))};
 }
 
+std::vector<std::string> top_help() {
+    return {"t        tenants, a line for each device and resource",
+            "u, p, d  users, processes, devices",
+            "< >      or left and right: sort by another column",
+            "r        turn the order around",
+            "up down  scroll",
+            "/        only lines with a word that contains what you type;",
+            "         Enter keeps it, Esc shows all again",
+            "q        end; Ctrl-Z stops, and gives the terminal back",
+            "",
+            "FULL%    how much of a limit is used; of a device or process,",
+            "         of the limit that is closest to full",
+            "+        above a soft limit",
+            "DEBT     used above its share",
+            "-        not known, or 0 of 0",
+            "",
+            "Any key goes on."};
+}
+
 std::size_t first_sort(TopView view) {
     if (view == TopView::tenant || view == TopView::process) return 5;
     return view == TopView::device ? 2 : 4;
@@ -277,14 +337,17 @@ std::size_t first_sort(TopView view) {
 std::vector<std::string> lay_out(TopTable& table, TopState& state, std::size_t width, std::size_t height,
                                  const Terminal& terminal) {
     state.sort = std::min(state.sort, table.columns.size() - 1);
+    filter_rows(table, state.filter);
     const auto shown = std::min(height - 1, table.rows.size());
     state.offset = std::min(state.offset, table.rows.size() - shown);
     sort_rows(table, state);
+    auto sorted = state.sort;
+    remove_empty_columns(table, sorted);
     shorten_names(table, width, terminal);
     const auto widths = column_widths(table);
     std::vector<std::string> lines{line(
         table, widths, width, [&](std::size_t i) { return table.columns[i].name; },
-        [&](std::size_t i) { return i == state.sort ? Colour::green : Colour::bold; }, terminal)};
+        [&](std::size_t i) { return i == sorted ? Colour::green : Colour::bold; }, terminal)};
     for (auto row = state.offset; row < table.rows.size() && lines.size() < height; ++row)
         lines.push_back(line(
             table, widths, width, [&](std::size_t i) { return table.rows[row][i].text; },

@@ -41,10 +41,14 @@ struct TopState {
     std::size_t sort = 0;    // column
     bool reverse = false;    // else numbers fall and words rise
     std::size_t offset = 0;  // rows scrolled away at the top
+    std::string filter = {};  // only rows with a word that contains this, in whatever case
 };
 
-// A header and rows, at most `height` (at least 1) lines of at most `width` cells; long names are shortened, and columns on the
-// right that still do not fit are left out. Sorts the table and brings `state` into bounds, so that the screen is full where there are rows enough.
+// What the keys do.
+std::vector<std::string> top_help();
+
+// A header and rows, at most `height` (at least 1) lines of at most `width` cells; columns in which no row has anything are left
+// out, long names are shortened in the middle, and columns on the right that still do not fit are left out. Sorts the table and brings `state` into bounds, so that the screen is full where there are rows enough.
 std::vector<std::string> lay_out(TopTable& table, TopState& state, std::size_t width, std::size_t height,
                                  const Terminal& terminal);
 
