@@ -120,6 +120,18 @@ def kinds_of_events():
     yield from (f"rdmaquota-events(1) has a kind '{name}' that there is not" for name in sorted(described - listed))
 
 
+def recipes():
+    """docs/recipes.md shows each policy of rdma-core.d/recipes as it is installed, and `rdmaquota init` knows it."""
+    page = "\n".join(lines_of("docs/recipes.md")) + "\n"
+    known = "\n".join(lines_of("tools/rdmaquota/propose/recipe.cpp"))
+    for name in sorted(os.listdir(os.path.join(ROOT, "rdma-core.d/recipes"))):
+        text = "\n".join(lines_of(f"rdma-core.d/recipes/{name}"))
+        if f"```toml\n{text}\n```" not in page:
+            yield f"docs/recipes.md does not show {name} as it is"
+        if f'{{"{name.removesuffix(".toml")}", ' not in known:
+            yield f"'rdmaquota init' does not know {name}"
+
+
 def metrics():
     """docs/prometheus.md describes each figure of tools/rdmaquotad/metrics/metrics.cpp; alerts and dashboard use no other."""
     pattern = r"\b(?:rdmaquota|process)_[a-z_]+(?:_[a-z]+)*\b"
@@ -155,6 +167,7 @@ def main():
         (f"no file of the product has more than {LONGEST} lines", long_files),
         ("every kind of event is in rdmaquota-events(1)", kinds_of_events),
         ("every figure for Prometheus is in docs/prometheus.md", metrics),
+        ("docs/recipes.md shows each recipe as it is installed", recipes),
         ("YAML, TOML and JSON in docs/ can be applied", lambda: wrong_blocks(ROOT)),
         ("docs/source-map.md is the map of the source", map_of_the_source),
         ("what scripts and tests call is installed by tools/setup.sh", lambda: foreign_programs(ROOT)),

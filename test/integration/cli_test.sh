@@ -88,7 +88,7 @@ END
 try "$rdmaquota" --version
 check "--version" grep -Eq '^rdmaquota [0-9]+\.[0-9]+\.[0-9]+$' out
 
-for command in run show top set unset which explain tenant slurm cdi events check reload repair guard web doctor completion; do
+for command in init suggest run show top set unset which explain tenant slurm cdi events check reload repair guard web doctor completion; do
     try "$rdmaquota" $command --help
     check "$command --help" says "Usage: rdmaquota $command"
 done
@@ -376,6 +376,34 @@ try "$rdmaquota" top --by colour
 check "top by what is no view" refuses 2 "tenant, user, process or device"
 try "$rdmaquota" show --history
 check "history without the sidecar says who keeps it" refuses 1 "systemctl start rdmaquotad"
+
+# --- a first policy, and later ones -----------------------------------------------------------------
+
+for kind in login ai inference storage slurm kubernetes pods; do
+    try "$rdmaquota" check "$here/../../rdma-core.d/recipes/$kind.toml"
+    check "the recipe '$kind' is right" grep -q 'mode  *audit' out
+    "$rdmaquota" init $kind >init.toml
+    try "$rdmaquota" check init.toml
+    check "so is what init makes of it" grep -q 'mode  *audit' out
+done
+try "$rdmaquota" init login
+check "init says what was used so far" says "#   default: 80 qp on rxe0"
+try "$rdmaquota" init login --output first.toml
+check "init writes a file" test -s first.toml
+try "$rdmaquota" init login --output first.toml
+check "but never over one" refuses 1 "there is already a file first.toml"
+try "$rdmaquota" init ai --group physics,chemistry
+check "init ai has a tenant for each group" bash -c "grep -q 'tenant.\"chemistry\"' out && ! grep -q vision out"
+try "$rdmaquota" init
+check "init without a kind and a terminal" refuses 2 "this one looks like"
+try "$rdmaquota" init office
+check "init of no kind" refuses 2 "choose of login"
+try "$rdmaquota" suggest
+check "suggest is a difference" bash -c "grep -qxF '[tenant.\"default\".\"rxe0\"]' out && grep -q '^-qp = 80$' out && grep -q '^+qp = 160 .*# denied [0-9]* times' out"
+try "$rdmaquota" suggest --commands
+check "or commands" grep -q '^rdmaquota set default rxe0 qp=160 --persist' out
+try "$rdmaquota" suggest --json --since 0s
+check "or JSON" json "'suggestions' in d"
 
 # --- events --follow ------------------------------------------------------------------------------
 
@@ -817,6 +845,7 @@ done
 try "$rdmaquota" __complete s
 check "commands are completed" prints "show
 set
+suggest
 slurm"
 try "$rdmaquota" __complete run --limit m
 check "resources are completed" prints "mr=

@@ -21,11 +21,13 @@ struct Session {
     std::string directory;  // of the policy segment and the ledgers; known when an action is called
 };
 
+void add_init(CommandLine& line, const Session& session);
 void add_run(CommandLine& line);
 void add_show(CommandLine& line, const Session& session);
 void add_set(CommandLine& line, const Session& session);
 void add_unset(CommandLine& line, const Session& session);
 void add_which(CommandLine& line, const Session& session);
+void add_suggest(CommandLine& line, const Session& session);
 void add_explain(CommandLine& line, const Session& session);
 void add_tenant(CommandLine& line, const Session& session);
 void add_slurm(CommandLine& line, const Session& session);

@@ -24,12 +24,14 @@ void describe(CommandLine& line, Session& session) {
     top_level.footer(
         "Each command has --help (or: rdmaquota help COMMAND) and a man page, such as rdmaquota-run(1); the policy file is\n"
         "rdmaquota.toml(5).");
+    add_init(line, session);
     add_run(line);
     add_show(line, session);
     add_set(line, session);
     add_unset(line, session);
     add_which(line, session);
     add_explain(line, session);
+    add_suggest(line, session);
     add_tenant(line, session);
     add_cdi(line, session);
     add_slurm(line, session);

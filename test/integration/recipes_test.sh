@@ -1,0 +1,94 @@
+#!/bin/bash
+# recipes_test.sh BUILD: what `rdmaquota init` writes does what docs/recipes.md says. Runs as root in the guest after an installation.
+set -u
+# shellcheck source=test/integration/guest.sh
+. "$(dirname "$0")/guest.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$here/sidecar.sh"
+# shellcheck source=test/integration/guard.sh
+. "$here/guard.sh"
+objects=$work/objects
+cp "$programs/verbs_objects" "$objects"
+cp "$programs/raw_uverbs" "$work/raw"
+chmod 755 "$work"
+for group in red blue; do groupadd $group; done
+for user in alice bob carol inference; do useradd --no-create-home $user; done
+usermod -a -G red bob
+usermod -a -G blue carol
+as_user() { exec setpriv --reuid="$1" --regid="$(id -g "$1")" --init-groups "${@:2}"; }
+# in_group PATH COMMAND...
+in_cgroup() {
+    mkdir -p "/sys/fs/cgroup$1"
+    echo $BASHPID > "/sys/fs/cgroup$1/cgroup.procs"
+    exec "${@:2}"
+}
+# recipe KIND [OPTION...]: in force, and denies
+recipe() {
+    rdmaquota init "$@" > recipe.toml
+    sed -i 's/^mode = "audit" /mode = "enforce" /' recipe.toml
+    rdmaquota reload recipe.toml > /dev/null
+}
+limit() { rdmaquota set "$@" > /dev/null; }
+made() { grep -o 'rc: [0-9]* of 9' running; }
+
+rdmaquota init login > recipe.toml
+has "init names the device, and what it has" "$(cat recipe.toml)" "# Devices: $device (at least "
+has "a policy in audit mode denies nothing" "$(rdmaquota check recipe.toml)" "mode                               audit"
+
+recipe login
+limit 'user/{user}' '*' qp=3
+start as_user alice "$objects" rc=9 wait
+is "login: a user has the user's limit" "$(made)" "rc: 3 of 9"
+(as_user alice "$objects" rc=9 wait) < /dev/null > other 2>&1
+has "with all programs together" "$(cat other)" "rc: 0 of 9, then EDQUOT"
+(as_user bob "$objects" rc=9 wait) < /dev/null > other 2>&1
+has "and another user has as much" "$(cat other)" "rc: 3 of 9, then EDQUOT"
+proceed
+
+recipe ai --group red,blue
+start_sidecar
+for team in red blue; do limit $team '*' qp=2 --guarantee; done
+limit node '*' qp=6
+start as_user bob "$objects" rc=9 wait
+is "ai: a team may use what the others leave" "$(made)" "rc: 4 of 9"
+(as_user carol "$objects" rc=9 wait) < /dev/null > other 2>&1
+has "and each has what it is guaranteed" "$(cat other)" "rc: 2 of 9, then EDQUOT"
+proceed
+stop_sidecar
+
+recipe inference
+limit default '*' qp=1
+limit serving '*' qp=4
+start in_cgroup /system.slice/inference-1.service setpriv --reuid=inference --regid=inference --init-groups "$objects" rc=9 wait
+is "inference: a service has its own limit" "$(made)" "rc: 4 of 9"
+has "in its tenant" "$(rdmaquota which --pid $program)" "tenant serving: "
+proceed
+
+recipe storage
+limit default '*' qp=1
+start in_cgroup /system.slice/storage-1.service "$objects" rc=9 wait
+is "storage: the server's programs are not refused" "$(made)" "rc: 9 of 9"
+proceed
+"$objects" rc=9 wait < /dev/null > other 2>&1
+has "others are" "$(cat other)" "rc: 1 of 9, then EDQUOT"
+
+recipe slurm
+has "slurm: a job of a partition has less" "$(rdmaquota slurm limits --partition debug)" "$(sed -n '/partition/,$s/^qp = \([0-9]*\) .*/qp=\1/p' recipe.toml | head -n 1)"
+
+recipe kubernetes
+has "kubernetes: a tenant has a device of CDI" "$(rdmaquota cdi team-a)" '"name": "team-a"'
+
+recipe pods
+sed -i 's/^guard = .*/guard = "deny"/' recipe.toml
+rdmaquota reload recipe.toml > /dev/null
+limit 'pods/{pod}' '*' pd=2
+start_sidecar
+guard_is deny
+pod=/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice/cri-1.scope
+try in_cgroup $pod "$work/raw" ioctl 9
+is "pods: a pod without a provider has its limit" "$out" "pd: 2 of 9 EDQUOT"
+try in_cgroup ${pod/pod1_2/pod3_4} "$work/raw" ioctl 9
+is "and another one as much" "$out" "pd: 2 of 9 EDQUOT"
+stop_sidecar
+rdmaquota guard off > /dev/null
+finish
