@@ -27,7 +27,7 @@ MAY_INCLUDE = {
     "tools/slurm": ("policy",),
 }
 SOURCES = (".c", ".cpp", ".h", ".hpp")
-GENERATED = (".skel.h",)
+GENERATED = (".skel.h", "recipes.hpp")
 
 
 def product_files():

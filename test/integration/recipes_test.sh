@@ -58,6 +58,7 @@ stop_sidecar
 
 recipe inference
 limit default '*' qp=1
+limit serving '*' qp=2 --guarantee
 limit serving '*' qp=4
 start in_cgroup /system.slice/inference-1.service setpriv --reuid=inference --regid=inference --init-groups "$objects" rc=9 wait
 is "inference: a service has its own limit" "$(made)" "rc: 4 of 9"
@@ -73,7 +74,8 @@ proceed
 has "others are" "$(cat other)" "rc: 1 of 9, then EDQUOT"
 
 recipe slurm
-has "slurm: a job of a partition has less" "$(rdmaquota slurm limits --partition debug)" "$(sed -n '/partition/,$s/^qp = \([0-9]*\) .*/qp=\1/p' recipe.toml | head -n 1)"
+less=$(sed -n '/partition.debug/,$s/^qp = \([0-9]*\) .*/\1/p' recipe.toml | head -n 1)
+is "slurm: a job of a partition has less" "$(rdmaquota slurm limits --partition debug | sed -n 's/.* qp *//p' | head -n 1)" "$less"
 
 recipe kubernetes
 has "kubernetes: a tenant has a device of CDI" "$(rdmaquota cdi team-a)" '"name": "team-a"'
@@ -89,6 +91,8 @@ try in_cgroup $pod "$work/raw" ioctl 9
 is "pods: a pod without a provider has its limit" "$out" "pd: 2 of 9 EDQUOT"
 try in_cgroup ${pod/pod1_2/pod3_4} "$work/raw" ioctl 9
 is "and another one as much" "$out" "pd: 2 of 9 EDQUOT"
+(in_cgroup ${pod/pod1_2/pod5} "$objects" pd=9 wait) < /dev/null > other 2>&1
+has "also with the provider" "$(cat other)" "pd: 1 of 9, then EDQUOT"
 stop_sidecar
 rdmaquota guard off > /dev/null
 finish

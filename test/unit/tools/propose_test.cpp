@@ -27,7 +27,7 @@ TenantView tenant(ResourceView view) {
 
 Json denied(std::uint64_t limit, const char* scope = "tenant", const char* time = "2026-01-02T00:00:00Z", Json reason = nullptr) {
     return Json{{"kind", "denied"}, {"time", time}, {"tenant", "a"}, {"device", "rxe0"}, {"resource", "qp"},
-                {"scope", scope}, {"limit", limit}, {"count", 7}, {"reason", std::move(reason)}};
+                {"scope", scope}, {"limit", limit}, {"count", 7U}, {"reason", std::move(reason)}};
 }
 
 constexpr const char* since = "2026-01-01T00:00:00Z";

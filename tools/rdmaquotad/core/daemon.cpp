@@ -48,7 +48,7 @@ void say_once(std::string& said, const Result<void>& done) {
 
 Daemon::Daemon(std::string directory)
     : node_(std::move(directory)),
-      guard_(loop_, node_, events_),
+      guard_(loop_, node_, events_, [this](pid_t pid) { return make_tenant(pid); }),
       kernel_(loop_, node_, events_, [this](GuardProgram* program) { guard_.follow(program); }),
       history_(node_),
       dynamic_(node_, events_, capacity),
@@ -237,6 +237,16 @@ void Daemon::serve_askers() {
     grants_.look_again();
     control_.send_held();
     if (!control_.holds_answers()) askers_ = {};
+}
+
+// For a program that the guard does not know. One whose tenant cannot be made is in `default`.
+bool Daemon::make_tenant(pid_t pid) {
+    const auto subject = ProcessSubject::of(pid);
+    const auto user = subject ? subject->view().user : std::nullopt;
+    if (!user) return true;
+    const auto made = instances_.make_for(pid, *user);
+    if (made && made->made) log(Priority::info, fmt::format("tenant {} made for uid {}", made->tenant, *user));
+    return made || !instances_.is_making();
 }
 
 // For a command that changed limits or tenants.

@@ -42,6 +42,9 @@ public:
     // missing. An error when the process is another user's, or gone.
     Result<MadeInstance> make_for(pid_t pid, uid_t user);
 
+    // A tenant is being made, whose answer was not waited for.
+    bool is_making() const noexcept { return making_.has_value(); }
+
     // Removes what ended, and what has rested long. Call it now and then. Returns whether any went.
     bool remove_unused();
 

@@ -122,6 +122,13 @@ std::string Node::tenant_of(const ProcessSubject& subject) const {
     return tenants_.contains(key) ? key : std::string(default_tenant);
 }
 
+bool Node::lacks_tenant_of(const ProcessSubject& subject) const {
+    if (!policy_) return false;
+    const auto verdict = policy_->find(subject.view());
+    const auto there = tenants_.find(verdict.tenant);
+    return is_template(verdict.from) && (there == tenants_.end() || !there->second.has_ledger());
+}
+
 std::uint64_t Node::claims() const noexcept {
     std::uint64_t sum = 0;
     for (const auto* tenant : with_ledger_) sum += tenant->ledger().claims();

@@ -61,6 +61,8 @@ public:
     // is gone or in a tenant that is not there.
     std::string tenant_of(std::uint32_t pid) const;
     std::string tenant_of(const ProcessSubject& subject) const;
+    // The process belongs to a tenant of a template that nobody has made yet.
+    bool lacks_tenant_of(const ProcessSubject& subject) const;
     // Whether this daemon may change limits.
     bool writable() const noexcept { return writable_; }
 

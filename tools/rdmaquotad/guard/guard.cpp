@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "tools/common/boot_clock.hpp"
+#include "tools/common/devices.hpp"
 #include "tools/common/guard/guard_pins.hpp"
 #include "tools/common/guard/guard_turn.hpp"
 #include "tools/common/guard/guard_who.hpp"
@@ -97,7 +98,7 @@ void Guard::follow(GuardProgram* program) {
     if (program == nullptr) return;
     {
         const auto turns = take_turns();
-        parts_.emplace(node_, *program);
+        parts_.emplace(node_, *program, make_tenant_);
     }
     program->rows()[0].process = directory_mark(node_.directory());
     parts_->ready = loop_.watch(program->fd(), EPOLLIN, [this](std::uint32_t) { take_events(); });
@@ -144,7 +145,7 @@ bool Guard::rules_changed() {
 void Guard::update(const std::vector<std::string>& devices) {
     if (!parts_ || !node_.usable()) return;
     const bool others = parts_->rows.update(limited_tenants(node_), devices);
-    if (rules_changed() || others || parts_->owners.is_crowded())
+    if (rules_changed() || others || std::exchange(parts_->has_new_rows, false) || parts_->owners.is_crowded())
         parts_->owners.introduce_all(devices);
     parts_->owners.settle();
     parts_->audit.pass(parts_->program.rows(), parts_->program.files());
@@ -161,6 +162,13 @@ void Guard::take_events() {
         else tell(event);
     }
     if (unknown.empty() || !node_.usable()) return;
+    introduce(unknown);
+    if (!parts_->owners.take_rows_are_missing()) return;
+    parts_->has_new_rows |= parts_->rows.update(limited_tenants(node_), machine_devices());  // of a tenant that was made just now
+    introduce(unknown);
+}
+
+void Guard::introduce(const std::set<std::pair<u32, u32>>& unknown) {
     for (const auto& [pid, device] : unknown) parts_->owners.introduce(static_cast<pid_t>(pid), device);
     parts_->owners.settle();
 }

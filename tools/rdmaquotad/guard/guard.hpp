@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -27,7 +28,8 @@ namespace rdmaquota {
 
 class Guard {
 public:
-    Guard(Loop& loop, Node& node, NodeEvents& events) noexcept : loop_(loop), node_(node), events_(events) {}
+    Guard(Loop& loop, Node& node, NodeEvents& events, GuardOwners::MakeTenant make_tenant)
+        : loop_(loop), node_(node), events_(events), make_tenant_(std::move(make_tenant)) {}
 
     // The program that is attached; null: none, or without the guard. Call it when that changes, and before it ends.
     void follow(GuardProgram* program);
@@ -63,14 +65,16 @@ private:
         GuardOwners owners;
         GuardAudit audit;
         Loop::Source ready;
-        Parts(const Node& node, GuardProgram& its)
-            : program(its), rows(its.rows(), GuardNames(its.names())), owners(node, its, rows) {}
+        bool has_new_rows = false;  // whoever is in their tenants was not introduced yet
+        Parts(const Node& node, GuardProgram& its, const GuardOwners::MakeTenant& make_tenant)
+            : program(its), rows(its.rows(), GuardNames(its.names())), owners(node, its, rows, make_tenant) {}
     };
     using Clock = std::chrono::steady_clock;
     std::string_view state() const;
     std::vector<std::string> problems() const;
     void keep();
     void take_events();
+    void introduce(const std::set<std::pair<u32, u32>>& unknown);
     void tell(const guard_event& event);
     void tell_killed(const guard_event& event);
     void apply_mode();
@@ -79,6 +83,7 @@ private:
     Loop& loop_;
     Node& node_;
     NodeEvents& events_;
+    GuardOwners::MakeTenant make_tenant_;
     GuardMode mode_ = GuardMode::off;
     std::optional<Parts> parts_;
     bool kept_ = false, turned_off_ = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -42,8 +43,8 @@ bool is_opener(const guard_file& file, const Subject& now) {
 
 }  // namespace
 
-GuardOwners::GuardOwners(const Node& node, GuardProgram& program, const GuardRows& rows)
-    : node_(node), program_(program), rows_(rows) {}
+GuardOwners::GuardOwners(const Node& node, GuardProgram& program, const GuardRows& rows, MakeTenant make_tenant)
+    : node_(node), program_(program), rows_(rows), make_tenant_(std::move(make_tenant)) {}
 
 // In a directory that is one tenant's own, there are no matches.
 bool GuardOwners::knows_cgroups() const { return node_.policy() != nullptr && node_.policy()->asks_for_cgroup(); }
@@ -75,7 +76,8 @@ void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
     introduce_bound(devices);
     for (const auto& name : directory_names("/proc")) {
         if (name.find_first_not_of("0123456789") != name.npos) continue;
-        if (const auto subject = ProcessSubject::of(static_cast<pid_t>(std::stoul(name)))) introduce(*subject, devices);
+        const auto subject = ProcessSubject::of(static_cast<pid_t>(std::stoul(name)));
+        if (subject && !node_.lacks_tenant_of(*subject)) introduce(*subject, node_.tenant_of(*subject), devices);
         program_.settle(0, {});  // of many processes this takes long, and the sidecar is there all the time
     }
     const auto& words = program_.words();
@@ -100,18 +102,22 @@ bool GuardOwners::is_crowded() const {
 }
 
 // Both its tenant and how the program knows it are found by what was read once: it may become another one at any moment.
-void GuardOwners::introduce(const ProcessSubject& subject, const std::vector<std::string>& devices) {
+void GuardOwners::introduce(const ProcessSubject& subject, const std::string& tenant, const std::vector<std::string>& devices) {
     const auto who = who_is(subject.view(), knows_cgroups(), knows_ids());
     if (!who) return;
-    const auto tenant = node_.tenant_of(subject);
-    for (const auto& device : devices)
-        if (const auto stamp = rows_.stamp(tenant, device)) know({who->cgroup, who->ids, device_hash(device), who->uid}, *stamp);
+    for (const auto& device : devices) {
+        const auto stamp = rows_.stamp(tenant, device);
+        if (stamp) know({who->cgroup, who->ids, device_hash(device), who->uid}, *stamp);
+        rows_are_missing_ |= !stamp;
+    }
 }
 
 void GuardOwners::introduce(pid_t pid, u32 device) {
     const auto found = std::find_if(devices_.begin(), devices_.end(), [=](const auto& name) { return device_hash(name) == device; });
     if (found == devices_.end()) return;
-    if (const auto subject = ProcessSubject::of(pid)) introduce(*subject, {*found});
+    const auto subject = ProcessSubject::of(pid);
+    if (!subject || (node_.lacks_tenant_of(*subject) && !make_tenant_(pid))) return;
+    introduce(*subject, node_.tenant_of(*subject), {*found});
 }
 
 void GuardOwners::settle() {
@@ -126,9 +132,12 @@ void GuardOwners::settle(const guard_file& file, const kernel_use& opener) {
     const std::string device(opener.device, strnlen(opener.device, sizeof opener.device));
     const auto subject = ProcessSubject::of(static_cast<pid_t>(file.pid));
     const bool there = subject && is_opener(file, subject->view());
-    const auto stamp = rows_.stamp(there ? node_.tenant_of(*subject) : std::string(default_tenant), device);
+    if (there && node_.lacks_tenant_of(*subject) && !make_tenant_(static_cast<pid_t>(file.pid))) return;
+    const auto tenant = there ? node_.tenant_of(*subject) : std::string(default_tenant);
+    const auto stamp = rows_.stamp(tenant, device);
+    rows_are_missing_ |= !stamp;
     if (!stamp || id == 0 || load_relaxed(file.id) != id || !program_.settle(id, *stamp)) return;
-    if (there) introduce(*subject, {device});
+    if (there) introduce(*subject, tenant, {device});
 }
 
 }  // namespace rdmaquota

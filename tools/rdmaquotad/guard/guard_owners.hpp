@@ -3,8 +3,10 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/common/guard/guard_rows.hpp"
@@ -16,7 +18,9 @@ namespace rdmaquota {
 
 class GuardOwners {
 public:
-    GuardOwners(const Node& node, GuardProgram& program, const GuardRows& rows);
+    // Makes the tenant of a template that the process belongs to, if it can be made. False: not yet, ask again.
+    using MakeTenant = std::function<bool(pid_t)>;
+    GuardOwners(const Node& node, GuardProgram& program, const GuardRows& rows, MakeTenant make_tenant);
 
     // Matches, tenants or devices are others: tells anew whose all are that run now.
     void introduce_all(const std::vector<std::string>& devices);
@@ -26,12 +30,14 @@ public:
     void introduce(pid_t pid, u32 device);
     // Settles all files that wait. One on a device that has no rows yet waits for the next call.
     void settle();
+    // Whether a tenant or device had no rows in one of these since the last call.
+    bool take_rows_are_missing() noexcept { return std::exchange(rows_are_missing_, false); }
 
 private:
     static constexpr std::size_t most_told = 48 << 10;  // of 64 Ki that the program can know
     static constexpr std::chrono::seconds between_introductions{10};
 
-    void introduce(const ProcessSubject& subject, const std::vector<std::string>& devices);
+    void introduce(const ProcessSubject& subject, const std::string& tenant, const std::vector<std::string>& devices);
     void introduce_bound(const std::vector<std::string>& devices);
     void settle(const guard_file& file, const kernel_use& opener);
     void know(const guard_who& who, const guard_stamp& stamp);
@@ -41,6 +47,8 @@ private:
     const Node& node_;
     GuardProgram& program_;
     const GuardRows& rows_;
+    MakeTenant make_tenant_;
+    bool rows_are_missing_ = false;
     std::chrono::steady_clock::time_point introduced_;
     std::vector<std::string> devices_;  // of the last introduction
     std::set<std::string> told_;        // since then
