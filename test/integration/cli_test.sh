@@ -233,9 +233,9 @@ check "show --json is one line" test "$(wc -l <out)" -eq 1
 check "show --json names version, tenant and mode" \
     json "d['version']==1 and [(t['name'],t['mode']) for t in d['tenants']]==[('default','enforce')]"
 check "show --json has usage, limit, peak" \
-    json "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':80,'limit':1000,'peak':80,'configured':1000,'guarantee':0,'soft':None,'reason':None}"
+    json "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':80,'limit':1000,'peak':80,'configured':1000,'guarantee':0,'soft':None,'room':920,'reason':None}"
 check "show --json has null for no limit" json "d['tenants'][0]['devices']['rxe0']['cq']['limit'] is None"
-check "show --json has sums" json "d['tenants'][0]['devices']['total']['qp']=={'usage':80,'limit':1500,'peak':None,'configured':1500,'guarantee':0,'soft':None,'reason':None}"
+check "show --json has sums" json "d['tenants'][0]['devices']['total']['qp']=={'usage':80,'limit':1500,'peak':None,'configured':1500,'guarantee':0,'soft':None,'room':1420,'reason':None}"
 check "show --json leaves out what nobody uses or limits" json "'srq' not in d['tenants'][0]['devices']['rxe0']"
 check "show --json has processes" \
     json "[(p['pid'],p['comm'],p['devices']['rxe0']['qp']) for p in d['tenants'][0]['processes']] \
@@ -299,7 +299,7 @@ kill -KILL "$user_pid"
 wait "$user_pid" 2>/dev/null
 try "$rdmaquota" show --json
 check "after kill -9 the usage is back at zero" json \
-    "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':0,'limit':1000,'peak':80,'configured':1000,'guarantee':0,'soft':None,'reason':None} and not d['tenants'][0]['processes']"
+    "d['tenants'][0]['devices']['rxe0']['qp']=={'usage':0,'limit':1000,'peak':80,'configured':1000,'guarantee':0,'soft':None,'room':1000,'reason':None} and not d['tenants'][0]['processes']"
 try "$rdmaquota" events --kind reaped
 check "a process without objects leaves no event" prints ""
 coproc USER_PROGRAM { exec "$ledger_user" rxe0 hca_object=2; }

@@ -17,6 +17,7 @@ Json to_json(const std::vector<DeviceView>& devices, bool with_peak) {
             entry["configured"] = limit_json(view.configured);
             entry["guarantee"] = view.guarantee;
             entry["soft"] = limit_json(view.soft);
+            entry["room"] = limit_json(view.room());
             if (view.above_soft()) entry["grace_left_s"] = view.grace_left_s();
             if (view.debt() != 0) entry["debt"] = view.debt();
             if (view.earmarked != 0) entry["earmarked"] = view.earmarked;
