@@ -107,15 +107,15 @@ def throwing_loops():
 
 
 def kinds_of_events():
-    """rdmaquota-events(1) describes what tools/common/event_kinds.hpp lists, and nothing else."""
+    """rdmaquota-events(1) describes what tools/common/events/event_kinds.hpp lists, and nothing else."""
     listed = set()
-    for block in re.findall(r"_kinds\{(.*?)\};", "\n".join(lines_of("tools/common/event_kinds.hpp")), re.S):
+    for block in re.findall(r"_kinds\{(.*?)\};", "\n".join(lines_of("tools/common/events/event_kinds.hpp")), re.S):
         listed |= set(re.findall(r'"([a-z_]+)"', block))
     page = "\n".join(lines_of("rdma-core.d/man/rdmaquota-events.1.in"))
     section = page[page.index(".SH KINDS"):page.index(".SH EXIT STATUS")]
     described = set(re.findall(r"^\.TP\n\.B ([a-z_]+)$", section, re.M))
     if not listed:
-        yield "tools/common/event_kinds.hpp lists none"
+        yield "tools/common/events/event_kinds.hpp lists none"
     yield from (f"the kind '{name}' is not in rdmaquota-events(1)" for name in sorted(listed - described))
     yield from (f"rdmaquota-events(1) has a kind '{name}' that there is not" for name in sorted(described - listed))
 

@@ -79,7 +79,7 @@ private:
     std::unique_ptr<Image> image_;
 };
 
-// How names become numbers; the tools ask NSS (tools/common/names.hpp).
+// How names become numbers; the tools ask NSS (tools/common/tenants/names.hpp).
 struct NameLookup {
     std::function<std::optional<uid_t>(const std::string&)> user;
     std::function<std::optional<gid_t>(const std::string&)> group;

@@ -9,7 +9,7 @@
 #include "shm/paths.hpp"
 #include "shm/policy/policy_lock.hpp"
 #include "test/bench/measure.hpp"
-#include "tools/common/reload.hpp"
+#include "tools/common/limits/reload.hpp"
 #include "tools/common/shares/share_mover.hpp"
 
 using namespace rdmaquota;

@@ -6,7 +6,7 @@
 
 #include "shm/paths.hpp"
 #include "tools/common/control_client.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 
 namespace oracle {
 namespace {

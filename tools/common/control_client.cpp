@@ -10,7 +10,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 
 namespace rdmaquota {
 namespace {

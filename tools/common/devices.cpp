@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "policy/policy.hpp"
-#include "tools/common/directory_names.hpp"
+#include "tools/common/text/directory_names.hpp"
 
 namespace rdmaquota {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/terminal.hpp"
+#include "tools/common/text/terminal.hpp"
 
 namespace rdmaquota {
 

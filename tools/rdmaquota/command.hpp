@@ -8,7 +8,7 @@
 #include "policy/policy.hpp"
 #include "policy/result.hpp"
 #include "tools/common/command_line.hpp"
-#include "tools/common/reload.hpp"
+#include "tools/common/limits/reload.hpp"
 
 namespace rdmaquota {
 

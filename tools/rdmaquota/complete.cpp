@@ -8,9 +8,9 @@
 #include "shm/paths.hpp"
 #include "shm/policy/limits_segment.hpp"
 #include "tools/common/devices.hpp"
-#include "tools/common/event_kinds.hpp"
-#include "tools/common/tenants.hpp"
-#include "tools/common/terminal.hpp"
+#include "tools/common/events/event_kinds.hpp"
+#include "tools/common/tenants/tenants.hpp"
+#include "tools/common/text/terminal.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -113,7 +113,7 @@ void write_note(std::uint32_t job, const std::string& text) {
     std::ofstream(path) << text;
 }
 
-// Best effort: an event as `rdmaquota slurm begin` writes it (tools/common/slurm_jobs.cpp), where that could not.
+// Best effort: an event as `rdmaquota slurm begin` writes it (tools/common/tenants/slurm_jobs.cpp), where that could not.
 void record(std::uint32_t job, const std::string& text) {
     std::timespec now{};
     std::tm parts{};

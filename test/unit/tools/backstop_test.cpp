@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 
 #include "test/unit/temporary_directory.hpp"
-#include "tools/common/file_text.hpp"
+#include "tools/common/text/file_text.hpp"
 #include "tools/rdmaquotad/kernel/backstop.hpp"
 
 using namespace rdmaquota;

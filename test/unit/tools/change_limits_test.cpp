@@ -2,10 +2,10 @@
 #include <catch2/catch.hpp>
 
 #include "test/unit/tools/tenant_node.hpp"
-#include "tools/common/change_limits.hpp"
-#include "tools/common/read_tenants.hpp"
-#include "tools/common/snapshot_json.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/limits/change_limits.hpp"
+#include "tools/common/tenants/read_tenants.hpp"
+#include "tools/common/views/snapshot_json.hpp"
+#include "tools/common/views/json.hpp"
 
 using namespace rdmaquota;
 

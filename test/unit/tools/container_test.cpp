@@ -1,4 +1,4 @@
-#include "tools/common/container.hpp"
+#include "tools/common/tenants/container.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -6,8 +6,8 @@
 #include <catch2/catch.hpp>
 
 #include "test/unit/tools/tenant_node.hpp"
-#include "tools/common/tenant_files.hpp"
-#include "tools/common/transient.hpp"
+#include "tools/common/tenants/tenant_files.hpp"
+#include "tools/common/tenants/transient.hpp"
 
 using namespace rdmaquota;
 using Catch::Contains;

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "test/unit/tools/tenant_node.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquotad/dynamic/capacity_file.hpp"
 
 using namespace rdmaquota;

@@ -1,4 +1,4 @@
-#include "tools/common/directory_names.hpp"
+#include "tools/common/text/directory_names.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -12,8 +12,8 @@
 
 #include "shm/paths.hpp"
 #include "test/processes.hpp"
-#include "tools/common/probe.hpp"
-#include "tools/common/tenants.hpp"
+#include "tools/common/process/probe.hpp"
+#include "tools/common/tenants/tenants.hpp"
 #include "tools/rdmaquota/doctor/containers.hpp"
 #include "tools/rdmaquota/doctor/elf_file.hpp"
 #include "tools/rdmaquota/doctor/guard.hpp"

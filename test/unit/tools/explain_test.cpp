@@ -9,7 +9,7 @@
 
 #include "shm/policy/limits_writer.hpp"
 #include "test/unit/tools/tenant_node.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquota/explain/cause.hpp"
 #include "tools/rdmaquota/explain/device_figures.hpp"
 #include "tools/rdmaquota/explain/event_process.hpp"

@@ -1,4 +1,4 @@
-#include "tools/common/file_text.hpp"
+#include "tools/common/text/file_text.hpp"
 
 #include <csignal>
 #include <fstream>

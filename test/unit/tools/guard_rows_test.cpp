@@ -8,8 +8,8 @@
 #include "test/unit/temporary_directory.hpp"
 #include "test/unit/tools/tenant_node.hpp"
 #include "tools/common/guard/guard_rows.hpp"
-#include "tools/common/limited_tenants.hpp"
-#include "tools/common/transient.hpp"
+#include "tools/common/tenants/limited_tenants.hpp"
+#include "tools/common/tenants/transient.hpp"
 
 using namespace rdmaquota;
 

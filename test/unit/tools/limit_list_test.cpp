@@ -4,8 +4,8 @@
 #include "shm/policy/limits_writer.hpp"
 #include "test/unit/tools/tenant_node.hpp"
 #include "tools/common/guard/guard_counts.hpp"
-#include "tools/common/json.hpp"
-#include "tools/common/limit_list.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/limits/limit_list.hpp"
 
 using namespace rdmaquota;
 

@@ -15,8 +15,8 @@
 
 #include "test/unit/temporary_directory.hpp"
 #include "test/waiting.hpp"
-#include "tools/common/children.hpp"
-#include "tools/common/maps_reader.hpp"
+#include "tools/common/process/children.hpp"
+#include "tools/common/process/maps_reader.hpp"
 
 using namespace rdmaquota;
 using namespace std::chrono_literals;

@@ -1,4 +1,4 @@
-#include "tools/common/names.hpp"
+#include "tools/common/tenants/names.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "tools/common/node_processes.hpp"
+#include "tools/common/process/node_processes.hpp"
 
 #include <filesystem>
 #include <fstream>

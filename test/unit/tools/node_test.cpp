@@ -12,7 +12,7 @@
 #include "shm/paths.hpp"
 #include "shm/policy/limits_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
-#include "tools/common/tenant_files.hpp"
+#include "tools/common/tenants/tenant_files.hpp"
 #include "tools/rdmaquotad/core/instances.hpp"
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/core/node_usage.hpp"

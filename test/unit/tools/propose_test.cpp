@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "policy/limit.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquota/propose/limits.hpp"
 #include "tools/rdmaquota/propose/recipe.hpp"
 

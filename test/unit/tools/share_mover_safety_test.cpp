@@ -11,7 +11,7 @@
 
 #include "test/unit/tools/physics.hpp"
 #include "test/waiting.hpp"
-#include "tools/common/tenant_files.hpp"
+#include "tools/common/tenants/tenant_files.hpp"
 
 using namespace rdmaquota;
 

@@ -14,7 +14,7 @@
 #include "test/processes.hpp"
 #include "test/unit/shm/ledger_fixture.hpp"
 #include "test/unit/tools/slot_child.hpp"
-#include "tools/common/file_text.hpp"
+#include "tools/common/text/file_text.hpp"
 #include "tools/rdmaquotad/bypass/slot_holders.hpp"
 
 using namespace rdmaquota;

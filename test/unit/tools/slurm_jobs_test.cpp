@@ -8,7 +8,7 @@
 
 #include "test/unit/tools/tenant_node.hpp"
 #include "tools/common/shares/share_mover.hpp"
-#include "tools/common/slurm_jobs.hpp"
+#include "tools/common/tenants/slurm_jobs.hpp"
 #include "tools/rdmaquota/view/event_source.hpp"
 
 using namespace rdmaquota;

@@ -1,4 +1,4 @@
-#include "tools/common/subject.hpp"
+#include "tools/common/tenants/subject.hpp"
 
 #include <filesystem>
 #include <fstream>

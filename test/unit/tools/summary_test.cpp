@@ -1,8 +1,8 @@
 // The listings of `rdmaquota show` that fit a screen.
 #include <catch2/catch.hpp>
 
-#include "tools/common/json.hpp"
-#include "tools/common/read_tenants.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/tenants/read_tenants.hpp"
 #include "tools/rdmaquota/view/summary.hpp"
 
 using namespace rdmaquota;

@@ -6,8 +6,8 @@
 #include "shm/policy/limits_writer.hpp"
 #include "test/unit/tools/tenant_node.hpp"
 #include "tools/common/shares/divide.hpp"
-#include "tools/common/template_tenants.hpp"
-#include "tools/common/transient.hpp"
+#include "tools/common/tenants/template_tenants.hpp"
+#include "tools/common/tenants/transient.hpp"
 
 using namespace rdmaquota;
 

@@ -7,10 +7,10 @@
 #include <catch2/catch.hpp>
 
 #include "test/unit/tools/tenant_node.hpp"
-#include "tools/common/names.hpp"
-#include "tools/common/read_tenants.hpp"
-#include "tools/common/tenant_files.hpp"
-#include "tools/common/transient.hpp"
+#include "tools/common/tenants/names.hpp"
+#include "tools/common/tenants/read_tenants.hpp"
+#include "tools/common/tenants/tenant_files.hpp"
+#include "tools/common/tenants/transient.hpp"
 
 using namespace rdmaquota;
 

@@ -13,8 +13,8 @@
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "test/unit/temporary_directory.hpp"
-#include "tools/common/reload.hpp"
-#include "tools/common/tenants.hpp"
+#include "tools/common/limits/reload.hpp"
+#include "tools/common/tenants/tenants.hpp"
 
 namespace rdmaquota {
 

@@ -7,14 +7,14 @@
 #include <unistd.h>
 
 #include "test/unit/tools/tenant_node.hpp"
-#include "tools/common/change_limits.hpp"
-#include "tools/common/match_text.hpp"
-#include "tools/common/names.hpp"
-#include "tools/common/read_tenants.hpp"
-#include "tools/common/reload.hpp"
-#include "tools/common/tenant_files.hpp"
-#include "tools/common/template_tenants.hpp"
-#include "tools/common/transient.hpp"
+#include "tools/common/limits/change_limits.hpp"
+#include "tools/common/tenants/match_text.hpp"
+#include "tools/common/tenants/names.hpp"
+#include "tools/common/tenants/read_tenants.hpp"
+#include "tools/common/limits/reload.hpp"
+#include "tools/common/tenants/tenant_files.hpp"
+#include "tools/common/tenants/template_tenants.hpp"
+#include "tools/common/tenants/transient.hpp"
 
 using namespace rdmaquota;
 

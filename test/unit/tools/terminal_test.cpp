@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "tools/common/terminal.hpp"
+#include "tools/common/text/terminal.hpp"
 
 using namespace rdmaquota;
 

@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquotad/web/churn_rates.hpp"
 #include "tools/rdmaquotad/web/doctor_findings.hpp"
 #include "tools/rdmaquotad/web/state_text.hpp"

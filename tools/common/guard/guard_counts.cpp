@@ -4,7 +4,7 @@
 
 #include "tools/common/control_client.hpp"
 #include "tools/common/guard/guard_pins.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "tools/common/json_fwd.hpp"
-#include "tools/common/snapshot.hpp"
+#include "tools/common/views/json_fwd.hpp"
+#include "tools/common/views/snapshot.hpp"
 
 namespace rdmaquota {
 

@@ -15,7 +15,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "tools/common/directory_names.hpp"
+#include "tools/common/text/directory_names.hpp"
 #include "tools/common/guard/bpf_map.hpp"
 
 namespace rdmaquota {

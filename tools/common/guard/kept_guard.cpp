@@ -18,8 +18,8 @@
 #include "tools/common/guard/guard_rows.hpp"
 #include "tools/common/guard/guard_turn.hpp"
 #include "tools/common/guard/guard_who.hpp"
-#include "tools/common/json.hpp"
-#include "tools/common/limited_tenants.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/tenants/limited_tenants.hpp"
 
 namespace rdmaquota {
 namespace {

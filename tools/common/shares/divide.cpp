@@ -8,9 +8,9 @@
 #include "tools/common/control_client.hpp"
 #include "tools/common/devices.hpp"
 #include "tools/common/guard/kept_guard.hpp"
-#include "tools/common/json.hpp"
-#include "tools/common/limited_tenants.hpp"
-#include "tools/common/tenants.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/tenants/limited_tenants.hpp"
+#include "tools/common/tenants/tenants.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -4,9 +4,9 @@
 #include <fmt/core.h>
 
 #include "shm/paths.hpp"
-#include "tools/common/container_specification.hpp"
-#include "tools/common/file_text.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/tenants/container_specification.hpp"
+#include "tools/common/text/file_text.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquota/command.hpp"
 
 namespace rdmaquota {

@@ -12,12 +12,12 @@
 
 #include "policy/file/policy_file.hpp"
 #include "shm/policy/node_policy.hpp"
-#include "tools/common/template_tenants.hpp"
-#include "tools/common/match_text.hpp"
-#include "tools/common/names.hpp"
-#include "tools/common/node_checks.hpp"
+#include "tools/common/tenants/template_tenants.hpp"
+#include "tools/common/tenants/match_text.hpp"
+#include "tools/common/tenants/names.hpp"
+#include "tools/common/limits/node_checks.hpp"
 #include "tools/rdmaquota/command.hpp"
-#include "tools/common/terminal.hpp"
+#include "tools/common/text/terminal.hpp"
 
 namespace rdmaquota {
 namespace {

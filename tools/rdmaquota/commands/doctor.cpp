@@ -6,8 +6,8 @@
 
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
-#include "tools/common/json.hpp"
-#include "tools/common/terminal.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/text/terminal.hpp"
 
 namespace rdmaquota {
 namespace {

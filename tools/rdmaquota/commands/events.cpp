@@ -6,8 +6,8 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/event_text.hpp"
-#include "tools/common/terminal.hpp"
+#include "tools/common/events/event_text.hpp"
+#include "tools/common/text/terminal.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/view/event_filter.hpp"
 #include "tools/rdmaquota/view/event_source.hpp"

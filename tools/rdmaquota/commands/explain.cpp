@@ -8,8 +8,8 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/event_text.hpp"
-#include "tools/common/terminal.hpp"
+#include "tools/common/events/event_text.hpp"
+#include "tools/common/text/terminal.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/commands/child.hpp"
 #include "tools/rdmaquota/explain/cause.hpp"

@@ -11,8 +11,8 @@
 #include "tools/common/control_client.hpp"
 #include "tools/common/guard/guard_counts.hpp"
 #include "tools/common/guard/guard_pins.hpp"
-#include "tools/common/json.hpp"
-#include "tools/common/terminal.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/text/terminal.hpp"
 #include "tools/rdmaquota/command.hpp"
 
 namespace rdmaquota {

@@ -4,9 +4,9 @@
 
 #include "policy/tenant.hpp"
 #include "tools/common/control_client.hpp"
-#include "tools/common/json.hpp"
-#include "tools/common/tenants.hpp"
-#include "tools/common/terminal.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/tenants/tenants.hpp"
+#include "tools/common/text/terminal.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/view/show_history.hpp"
 

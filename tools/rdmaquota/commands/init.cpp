@@ -15,10 +15,10 @@
 #include "policy/printable.hpp"
 #include "policy/tenant.hpp"
 #include "tools/common/devices.hpp"
-#include "tools/common/event_text.hpp"
+#include "tools/common/events/event_text.hpp"
 #include "tools/common/open_file.hpp"
-#include "tools/common/probe.hpp"
-#include "tools/common/read_tenants.hpp"
+#include "tools/common/process/probe.hpp"
+#include "tools/common/tenants/read_tenants.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/propose/recipe.hpp"
 

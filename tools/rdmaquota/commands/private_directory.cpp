@@ -13,7 +13,7 @@
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/limits_writer.hpp"
-#include "tools/common/tenant_files.hpp"
+#include "tools/common/tenants/tenant_files.hpp"
 
 namespace rdmaquota {
 namespace {

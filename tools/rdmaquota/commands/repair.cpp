@@ -8,8 +8,8 @@
 #include "policy/printable.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
-#include "tools/common/tenant_files.hpp"
-#include "tools/common/tenants.hpp"
+#include "tools/common/tenants/tenant_files.hpp"
+#include "tools/common/tenants/tenants.hpp"
 #include "tools/rdmaquota/command.hpp"
 
 namespace rdmaquota {

@@ -11,7 +11,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/directory_names.hpp"
+#include "tools/common/text/directory_names.hpp"
 #include "tools/rdmaquota/commands/child.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/config.hpp"

@@ -6,12 +6,12 @@
 #include <fmt/core.h>
 
 #include "shm/paths.hpp"
-#include "tools/common/named_devices.hpp"
-#include "tools/common/node_checks.hpp"
-#include "tools/common/policy_change.hpp"
+#include "tools/common/limits/named_devices.hpp"
+#include "tools/common/limits/node_checks.hpp"
+#include "tools/common/limits/policy_change.hpp"
 #include "tools/common/shares/divide.hpp"
-#include "tools/common/tenants.hpp"
-#include "tools/common/terminal.hpp"
+#include "tools/common/tenants/tenants.hpp"
+#include "tools/common/text/terminal.hpp"
 #include "tools/rdmaquota/command.hpp"
 
 namespace rdmaquota {

@@ -9,9 +9,9 @@
 
 #include "policy/slurm.hpp"
 #include "shm/paths.hpp"
-#include "tools/common/names.hpp"
-#include "tools/common/slurm_jobs.hpp"
-#include "tools/common/terminal.hpp"
+#include "tools/common/tenants/names.hpp"
+#include "tools/common/tenants/slurm_jobs.hpp"
+#include "tools/common/text/terminal.hpp"
 #include "tools/rdmaquota/command.hpp"
 
 namespace rdmaquota {

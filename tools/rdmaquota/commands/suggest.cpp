@@ -5,9 +5,9 @@
 #include <fmt/core.h>
 
 #include "policy/limit.hpp"
-#include "tools/common/json.hpp"
-#include "tools/common/read_tenants.hpp"
-#include "tools/common/terminal.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/tenants/read_tenants.hpp"
+#include "tools/common/text/terminal.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/propose/limits.hpp"
 #include "tools/rdmaquota/view/event_filter.hpp"

@@ -12,13 +12,13 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/findings.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/findings.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquota/command.hpp"
-#include "tools/common/event_text.hpp"
+#include "tools/common/events/event_text.hpp"
 #include "tools/rdmaquota/view/screen.hpp"
 #include "tools/rdmaquota/view/summary.hpp"
-#include "tools/common/read_tenants.hpp"
+#include "tools/common/tenants/read_tenants.hpp"
 #include "tools/rdmaquota/view/top_view.hpp"
 
 namespace rdmaquota {

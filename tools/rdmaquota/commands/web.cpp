@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 
 #include "tools/common/control_client.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquota/command.hpp"
 
 namespace rdmaquota {

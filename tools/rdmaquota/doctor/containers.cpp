@@ -6,9 +6,9 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/container_specification.hpp"
-#include "tools/common/directory_names.hpp"
-#include "tools/common/file_text.hpp"
+#include "tools/common/tenants/container_specification.hpp"
+#include "tools/common/text/directory_names.hpp"
+#include "tools/common/text/file_text.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "policy/result.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
 
 namespace rdmaquota {

@@ -11,7 +11,7 @@
 #include "tools/common/control_client.hpp"
 #include "tools/common/guard/guard_pins.hpp"
 #include "tools/common/guard/lockdown.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
 #include "tools/rdmaquota/doctor/guard.hpp"
 

@@ -18,12 +18,12 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
-#include "tools/common/directory_names.hpp"
-#include "tools/common/tenants.hpp"
+#include "tools/common/text/directory_names.hpp"
+#include "tools/common/tenants/tenants.hpp"
 #include "tools/common/config.hpp"
 #include "tools/rdmaquota/doctor/elf_file.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquota/doctor/verbs_memory.hpp"
 
 namespace rdmaquota {

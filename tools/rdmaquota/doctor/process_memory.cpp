@@ -12,7 +12,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/maps_reader.hpp"
+#include "tools/common/process/maps_reader.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -15,11 +15,11 @@
 
 #include "policy/slurm.hpp"
 #include "tools/common/config.hpp"
-#include "tools/common/directory_names.hpp"
-#include "tools/common/file_text.hpp"
-#include "tools/common/json.hpp"
-#include "tools/common/slurm_jobs.hpp"
-#include "tools/common/tenants.hpp"
+#include "tools/common/text/directory_names.hpp"
+#include "tools/common/text/file_text.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/tenants/slurm_jobs.hpp"
+#include "tools/common/tenants/tenants.hpp"
 #include "tools/slurm/slurm_conf.hpp"
 
 namespace rdmaquota {

@@ -7,8 +7,8 @@
 
 #include "shm/paths.hpp"
 #include "tools/common/control_client.hpp"
-#include "tools/common/directory_names.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/text/directory_names.hpp"
+#include "tools/common/views/json.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 
 namespace rdmaquota {
 

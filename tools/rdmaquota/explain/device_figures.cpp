@@ -5,8 +5,8 @@
 #include <fmt/core.h>
 
 #include "tools/common/control_client.hpp"
-#include "tools/common/json.hpp"
-#include "tools/common/read_tenants.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/tenants/read_tenants.hpp"
 #include "tools/rdmaquota/explain/device_maxima.hpp"
 
 namespace rdmaquota {

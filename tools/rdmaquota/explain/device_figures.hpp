@@ -5,7 +5,7 @@
 #include <string>
 
 #include "policy/resource.hpp"
-#include "tools/common/json_fwd.hpp"
+#include "tools/common/views/json_fwd.hpp"
 
 namespace rdmaquota {
 

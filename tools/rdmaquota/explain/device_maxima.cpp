@@ -1,7 +1,7 @@
 #include "tools/rdmaquota/explain/device_maxima.hpp"
 
 #include "tools/common/device_query.hpp"
-#include "tools/common/probe.hpp"
+#include "tools/common/process/probe.hpp"
 
 namespace rdmaquota {
 

@@ -4,11 +4,11 @@
 #include <fmt/core.h>
 
 #include "shm/remedy.hpp"
-#include "tools/common/event_text.hpp"
-#include "tools/common/json.hpp"
-#include "tools/common/memory_lock.hpp"
-#include "tools/common/tenants.hpp"
-#include "tools/common/terminal.hpp"
+#include "tools/common/events/event_text.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/process/memory_lock.hpp"
+#include "tools/common/tenants/tenants.hpp"
+#include "tools/common/text/terminal.hpp"
 #include "tools/rdmaquota/explain/cause.hpp"
 #include "tools/rdmaquota/explain/device_figures.hpp"
 #include "tools/rdmaquota/explain/event_process.hpp"

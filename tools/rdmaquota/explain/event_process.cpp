@@ -4,8 +4,8 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/json.hpp"
-#include "tools/common/node_processes.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/process/node_processes.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tools/common/json_fwd.hpp"
+#include "tools/common/views/json_fwd.hpp"
 
 namespace rdmaquota {
 

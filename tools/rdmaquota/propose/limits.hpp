@@ -7,8 +7,8 @@
 
 #include "policy/resource.hpp"
 #include "policy/scope.hpp"
-#include "tools/common/json_fwd.hpp"
-#include "tools/common/snapshot.hpp"
+#include "tools/common/views/json_fwd.hpp"
+#include "tools/common/views/snapshot.hpp"
 
 namespace rdmaquota {
 

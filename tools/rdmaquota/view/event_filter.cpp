@@ -10,9 +10,9 @@
 
 #include "policy/file/did_you_mean.hpp"
 #include "policy/printable.hpp"
-#include "tools/common/event_kinds.hpp"
-#include "tools/common/event_text.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/events/event_kinds.hpp"
+#include "tools/common/events/event_text.hpp"
+#include "tools/common/views/json.hpp"
 
 namespace rdmaquota {
 namespace {

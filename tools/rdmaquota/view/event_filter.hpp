@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "policy/result.hpp"
-#include "tools/common/json_fwd.hpp"
+#include "tools/common/views/json_fwd.hpp"
 
 namespace rdmaquota {
 

@@ -9,9 +9,9 @@
 #include "shm/paths.hpp"
 #include "shm/policy/limits_segment.hpp"
 #include "tools/common/control_client.hpp"
-#include "tools/common/event_journal.hpp"
-#include "tools/common/event_text.hpp"
-#include "tools/common/names.hpp"
+#include "tools/common/events/event_journal.hpp"
+#include "tools/common/events/event_text.hpp"
+#include "tools/common/tenants/names.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "policy/result.hpp"
 #include "shm/ledger/ledger.hpp"
-#include "tools/common/json.hpp"
-#include "tools/common/slurm_jobs.hpp"
-#include "tools/common/tenants.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/tenants/slurm_jobs.hpp"
+#include "tools/common/tenants/tenants.hpp"
 
 namespace rdmaquota {
 

@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 
 #include "policy/limit.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "tools/common/json_fwd.hpp"
-#include "tools/common/terminal.hpp"
+#include "tools/common/views/json_fwd.hpp"
+#include "tools/common/text/terminal.hpp"
 
 namespace rdmaquota {
 

@@ -8,8 +8,8 @@
 #include <fmt/core.h>
 
 #include "policy/limit.hpp"
-#include "tools/common/json.hpp"
-#include "tools/common/read_tenants.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/tenants/read_tenants.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -13,10 +13,10 @@
 
 #include "policy/resource.hpp"
 #include "policy/result.hpp"
-#include "tools/common/json_fwd.hpp"
-#include "tools/common/terminal.hpp"
-#include "tools/common/tenants.hpp"
-#include "tools/common/snapshot.hpp"
+#include "tools/common/views/json_fwd.hpp"
+#include "tools/common/text/terminal.hpp"
+#include "tools/common/tenants/tenants.hpp"
+#include "tools/common/views/snapshot.hpp"
 
 namespace rdmaquota {
 

@@ -11,7 +11,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/names.hpp"
+#include "tools/common/tenants/names.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/common/snapshot.hpp"
-#include "tools/common/terminal.hpp"
+#include "tools/common/views/snapshot.hpp"
+#include "tools/common/text/terminal.hpp"
 
 namespace rdmaquota {
 

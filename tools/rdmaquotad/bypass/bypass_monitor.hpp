@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "policy/sidecar.hpp"
-#include "tools/common/json_fwd.hpp"
+#include "tools/common/views/json_fwd.hpp"
 #include "tools/rdmaquotad/bypass/bypass_detector.hpp"
 #include "tools/rdmaquotad/bypass/churn.hpp"
 #include "tools/rdmaquotad/bypass/process_tenants.hpp"

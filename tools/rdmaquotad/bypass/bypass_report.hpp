@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "policy/resource.hpp"
-#include "tools/common/event_kinds.hpp"
+#include "tools/common/events/event_kinds.hpp"
 
 namespace rdmaquota {
 

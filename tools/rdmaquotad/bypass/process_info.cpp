@@ -5,8 +5,8 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/file_text.hpp"
-#include "tools/common/process_stat.hpp"
+#include "tools/common/text/file_text.hpp"
+#include "tools/common/process/process_stat.hpp"
 #include "tools/rdmaquotad/kernel/kernel_tables.hpp"
 
 namespace rdmaquota {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tools/common/maps_reader.hpp"
+#include "tools/common/process/maps_reader.hpp"
 #include "tools/rdmaquotad/bypass/process_info.hpp"
 
 namespace rdmaquota {

@@ -15,7 +15,7 @@
 
 #include <sys/types.h>
 
-#include "tools/common/slot_maps.hpp"
+#include "tools/common/process/slot_maps.hpp"
 
 namespace rdmaquota {
 

@@ -11,7 +11,7 @@
 
 #include "tools/common/control_client.hpp"
 #include "tools/common/devices.hpp"
-#include "tools/common/file_text.hpp"
+#include "tools/common/text/file_text.hpp"
 #include "tools/common/guard/guard_off.hpp"
 #include "tools/common/guard/guard_pins.hpp"
 #include "tools/rdmaquotad/core/log.hpp"

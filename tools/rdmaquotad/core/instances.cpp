@@ -8,11 +8,11 @@
 #include "policy/printable.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/policy_lock.hpp"
-#include "tools/common/container.hpp"
-#include "tools/common/names.hpp"
-#include "tools/common/subject.hpp"
-#include "tools/common/template_tenants.hpp"
-#include "tools/common/transient.hpp"
+#include "tools/common/tenants/container.hpp"
+#include "tools/common/tenants/names.hpp"
+#include "tools/common/tenants/subject.hpp"
+#include "tools/common/tenants/template_tenants.hpp"
+#include "tools/common/tenants/transient.hpp"
 
 namespace rdmaquota {
 namespace {

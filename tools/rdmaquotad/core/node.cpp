@@ -10,7 +10,7 @@
 
 #include "shm/ledger/ledger_file.hpp"
 #include "shm/paths.hpp"
-#include "tools/common/subject.hpp"
+#include "tools/common/tenants/subject.hpp"
 
 namespace rdmaquota {
 namespace {

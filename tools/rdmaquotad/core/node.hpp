@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 
 #include "shm/policy/node_policy.hpp"
-#include "tools/common/subject.hpp"
+#include "tools/common/tenants/subject.hpp"
 #include "tools/rdmaquotad/core/look_schedule.hpp"
 #include "tools/rdmaquotad/core/tenant.hpp"
 

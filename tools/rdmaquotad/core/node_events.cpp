@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/event_text.hpp"
+#include "tools/common/events/event_text.hpp"
 
 namespace rdmaquota {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "tools/common/event_kinds.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/events/event_kinds.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 
 namespace rdmaquota {

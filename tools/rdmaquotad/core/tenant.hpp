@@ -12,7 +12,7 @@
 #include "policy/policy.hpp"
 #include "shm/ledger/access.hpp"
 #include "shm/policy/limits_writer.hpp"
-#include "tools/common/tenants.hpp"
+#include "tools/common/tenants/tenants.hpp"
 #include "tools/rdmaquotad/core/ledger_watch.hpp"
 
 namespace rdmaquota {

@@ -7,9 +7,9 @@
 
 #include "shm/paths.hpp"
 #include "shm/policy/policy_lock.hpp"
-#include "tools/common/names.hpp"
-#include "tools/common/template_tenants.hpp"
-#include "tools/common/tenant_files.hpp"
+#include "tools/common/tenants/names.hpp"
+#include "tools/common/tenants/template_tenants.hpp"
+#include "tools/common/tenants/tenant_files.hpp"
 
 namespace rdmaquota {
 namespace {

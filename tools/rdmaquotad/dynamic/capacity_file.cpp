@@ -1,7 +1,7 @@
 #include "tools/rdmaquotad/dynamic/capacity_file.hpp"
 
-#include "tools/common/file_text.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/text/file_text.hpp"
+#include "tools/common/views/json.hpp"
 
 namespace rdmaquota {
 

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 
 namespace rdmaquota {
 

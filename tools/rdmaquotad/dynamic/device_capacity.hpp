@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "shm/ledger/ledger.hpp"
-#include "tools/common/json_fwd.hpp"
+#include "tools/common/views/json_fwd.hpp"
 #include "tools/rdmaquotad/core/node_usage.hpp"
 
 namespace rdmaquota {

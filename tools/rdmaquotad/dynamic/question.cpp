@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "policy/write_all.hpp"
-#include "tools/common/children.hpp"
+#include "tools/common/process/children.hpp"
 
 namespace rdmaquota {
 namespace {

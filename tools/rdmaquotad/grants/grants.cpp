@@ -7,7 +7,7 @@
 
 #include "shm/policy/policy_lock.hpp"
 #include "tools/common/devices.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/common/shares/divide.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "policy/result.hpp"
-#include "tools/common/json_fwd.hpp"
+#include "tools/common/views/json_fwd.hpp"
 #include "tools/common/shares/share_mover.hpp"
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"

@@ -17,7 +17,7 @@
 #include "tools/common/guard/guard_who.hpp"
 #include "tools/common/guard/kept_guard.hpp"
 #include "tools/common/guard/kernel_word.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 
 namespace rdmaquota {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "policy/sidecar.hpp"
-#include "tools/common/json_fwd.hpp"
+#include "tools/common/views/json_fwd.hpp"
 #include "tools/rdmaquotad/core/loop.hpp"
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"

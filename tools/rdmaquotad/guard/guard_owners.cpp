@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "tools/common/directory_names.hpp"
+#include "tools/common/text/directory_names.hpp"
 #include "tools/common/guard/guard_who.hpp"
 #include "tools/common/guard/kernel_word.hpp"
 #include "tools/rdmaquotad/bypass/process_info.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tools/common/guard/guard_rows.hpp"
-#include "tools/common/subject.hpp"
+#include "tools/common/tenants/subject.hpp"
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/kernel/guard_program.hpp"
 

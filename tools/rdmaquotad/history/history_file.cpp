@@ -5,8 +5,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "tools/common/file_text.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/text/file_text.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquotad/history/history_json.hpp"
 
 namespace rdmaquota {

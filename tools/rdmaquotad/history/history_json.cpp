@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 
 namespace rdmaquota {
 namespace {

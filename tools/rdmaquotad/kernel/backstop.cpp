@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "policy/write_all.hpp"
-#include "tools/common/file_text.hpp"
+#include "tools/common/text/file_text.hpp"
 
 namespace rdmaquota {
 namespace {

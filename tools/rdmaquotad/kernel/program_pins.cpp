@@ -10,7 +10,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "tools/common/directory_names.hpp"
+#include "tools/common/text/directory_names.hpp"
 #include "tools/common/guard/guard_pins.hpp"
 
 namespace rdmaquota {

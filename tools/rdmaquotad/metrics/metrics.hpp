@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/common/snapshot.hpp"
+#include "tools/common/views/snapshot.hpp"
 #include "tools/rdmaquotad/dynamic/device_capacity.hpp"
 #include "tools/rdmaquotad/kernel/backstop.hpp"
 #include "tools/rdmaquotad/metrics/denial_counts.hpp"

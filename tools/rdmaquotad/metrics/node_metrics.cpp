@@ -8,7 +8,7 @@
 
 #include "tools/common/config.hpp"
 #include "tools/common/devices.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 
 namespace rdmaquota {
 namespace {

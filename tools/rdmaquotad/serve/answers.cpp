@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/change_limits.hpp"
-#include "tools/common/snapshot_json.hpp"
+#include "tools/common/limits/change_limits.hpp"
+#include "tools/common/views/snapshot_json.hpp"
 
 namespace rdmaquota {
 namespace {

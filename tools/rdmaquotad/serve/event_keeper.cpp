@@ -17,8 +17,8 @@
 
 #include "policy/printable.hpp"
 #include "policy/write_all.hpp"
-#include "tools/common/event_journal.hpp"
-#include "tools/common/event_text.hpp"
+#include "tools/common/events/event_journal.hpp"
+#include "tools/common/events/event_text.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -1,9 +1,9 @@
-// Writes events where they outlive the rings (tools/common/event_journal.hpp).
+// Writes events where they outlive the rings (tools/common/events/event_journal.hpp).
 #pragma once
 
 #include <string>
 
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 
 namespace rdmaquota {

@@ -9,7 +9,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/common/event_text.hpp"
+#include "tools/common/events/event_text.hpp"
 #include "tools/rdmaquotad/core/log.hpp"
 #include "tools/rdmaquotad/serve/request.hpp"
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "tools/common/event_text.hpp"
+#include "tools/common/events/event_text.hpp"
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"

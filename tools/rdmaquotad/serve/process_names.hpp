@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/common/node_processes.hpp"
+#include "tools/common/process/node_processes.hpp"
 
 namespace rdmaquota {
 

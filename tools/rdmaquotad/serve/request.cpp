@@ -8,7 +8,7 @@
 
 #include "policy/policy.hpp"
 #include "policy/printable.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/common/snapshot.hpp"
+#include "tools/common/views/snapshot.hpp"
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/serve/process_names.hpp"
 

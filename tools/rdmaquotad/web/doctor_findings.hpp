@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquotad/dynamic/question.hpp"
 
 namespace rdmaquota {

@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquotad/core/tenant.hpp"
 
 namespace rdmaquota {

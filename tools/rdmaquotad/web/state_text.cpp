@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "policy/tenant.hpp"
-#include "tools/common/json.hpp"
+#include "tools/common/views/json.hpp"
 
 namespace rdmaquota {
 namespace {

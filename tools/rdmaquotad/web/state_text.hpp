@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-#include "tools/common/snapshot.hpp"
+#include "tools/common/views/snapshot.hpp"
 
 namespace rdmaquota {
 

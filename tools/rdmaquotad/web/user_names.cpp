@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/common/names.hpp"
+#include "tools/common/tenants/names.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "tools/common/config.hpp"
 #include "tools/common/devices.hpp"
-#include "tools/common/json.hpp"
-#include "tools/common/snapshot_json.hpp"
+#include "tools/common/views/json.hpp"
+#include "tools/common/views/snapshot_json.hpp"
 #include "tools/rdmaquotad/web/state_text.hpp"
 
 namespace rdmaquota {

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/common/json_fwd.hpp"
+#include "tools/common/views/json_fwd.hpp"
 #include "tools/rdmaquotad/core/node.hpp"
 #include "tools/rdmaquotad/core/node_events.hpp"
 #include "tools/rdmaquotad/dynamic/device_capacity.hpp"

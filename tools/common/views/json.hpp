@@ -1,0 +1,21 @@
+// JSON output, with keys in the order in which they are written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/common/views/json_fwd.hpp"
+
+// Instantiated once, in json.cpp.
+extern template class nlohmann::basic_json<nlohmann::ordered_map>;
+
+namespace rdmaquota {
+
+Json limit_json(std::uint64_t limit);  // null when unlimited
+
+// One line. Bytes that are not UTF-8 become U+FFFD: names come out of memory that tenants write.
+std::string dump(const Json& json);
+
+}  // namespace rdmaquota
