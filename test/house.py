@@ -23,9 +23,25 @@ MAY_INCLUDE = {
     "provider": ("shm", "policy"),
     "tools/common": ("policy/file", "shm", "policy"),
     "tools/rdmaquota": ("tools/common", "tools/slurm", "policy/file", "shm", "policy"),
-    "tools/rdmaquotad": ("tools/common", "policy/file", "shm", "policy"),
     "tools/slurm": ("policy",),
 }
+# The sidecar's rooms, each with those that it may include; daemon.cpp and main.cpp are their only roof.
+SIDECAR = {
+    "loop": (),
+    "kernel": ("loop",),
+    "node": ("kernel", "loop"),
+    "bypass": ("node", "kernel", "loop"),
+    "dynamic": ("node", "kernel", "loop"),
+    "grants": ("node", "loop"),
+    "serve": ("node", "loop"),
+    "guard": ("bypass", "node", "kernel", "loop"),
+    "history": ("serve", "node", "loop"),
+    "metrics": ("serve", "guard", "dynamic", "bypass", "node", "kernel", "loop"),
+    "web": ("serve", "history", "dynamic", "bypass", "node", "loop"),
+}
+BELOW_SIDECAR = ("tools/common", "policy/file", "shm", "policy")
+for sidecar_room, others in {**SIDECAR, "": tuple(SIDECAR)}.items():
+    MAY_INCLUDE[f"tools/rdmaquotad/{sidecar_room}".rstrip("/")] = (*(f"tools/rdmaquotad/{other}" for other in others), *BELOW_SIDECAR)
 SOURCES = (".c", ".cpp", ".h", ".hpp")
 GENERATED = (".skel.h", "recipes.hpp")
 

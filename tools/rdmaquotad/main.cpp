@@ -9,9 +9,9 @@
 #include "shm/paths.hpp"
 #include "tools/common/command_line.hpp"
 #include "tools/common/config.hpp"
-#include "tools/rdmaquotad/core/daemon.hpp"
-#include "tools/rdmaquotad/core/instance_lock.hpp"
-#include "tools/rdmaquotad/core/log.hpp"
+#include "tools/rdmaquotad/daemon.hpp"
+#include "tools/rdmaquotad/loop/instance_lock.hpp"
+#include "tools/rdmaquotad/loop/log.hpp"
 
 namespace rdmaquota {
 namespace {

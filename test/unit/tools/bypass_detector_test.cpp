@@ -8,7 +8,7 @@
 #include "test/unit/shm/ledger_fixture.hpp"
 #include "test/unit/tools/slot_child.hpp"
 #include "tools/rdmaquotad/bypass/bypass_detector.hpp"
-#include "tools/rdmaquotad/bypass/gate_corrector.hpp"
+#include "tools/rdmaquotad/node/gate_corrector.hpp"
 
 using namespace rdmaquota;
 

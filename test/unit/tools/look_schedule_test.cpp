@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tools/rdmaquotad/core/look_schedule.hpp"
+#include "tools/rdmaquotad/loop/look_schedule.hpp"
 
 using namespace rdmaquota;
 using namespace std::chrono_literals;

@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/core/loop.hpp"
+#include "tools/rdmaquotad/loop/loop.hpp"
 
 #include <chrono>
 

@@ -13,9 +13,9 @@
 #include "shm/policy/limits_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
 #include "tools/common/tenants/tenant_files.hpp"
-#include "tools/rdmaquotad/core/instances.hpp"
-#include "tools/rdmaquotad/core/node.hpp"
-#include "tools/rdmaquotad/core/node_usage.hpp"
+#include "tools/rdmaquotad/node/instances.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
+#include "tools/rdmaquotad/node/node_usage.hpp"
 
 using namespace rdmaquota;
 using namespace std::chrono_literals;

@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "tools/rdmaquotad/dynamic/question.hpp"
+#include "tools/rdmaquotad/loop/question.hpp"
 
 using namespace rdmaquota;
 using namespace std::chrono_literals;

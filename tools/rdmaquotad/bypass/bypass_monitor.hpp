@@ -19,9 +19,9 @@
 #include "tools/rdmaquotad/bypass/slot_holders.hpp"
 #include "tools/rdmaquotad/kernel/backstop.hpp"
 #include "tools/rdmaquotad/kernel/kernel_watch.hpp"
-#include "tools/rdmaquotad/core/loop.hpp"
-#include "tools/rdmaquotad/core/node.hpp"
-#include "tools/rdmaquotad/core/node_events.hpp"
+#include "tools/rdmaquotad/loop/loop.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
+#include "tools/rdmaquotad/node/node_events.hpp"
 
 namespace rdmaquota {
 

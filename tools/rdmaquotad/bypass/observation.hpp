@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tools/rdmaquotad/bypass/slot_holders.hpp"
-#include "tools/rdmaquotad/core/figures.hpp"
+#include "tools/rdmaquotad/node/figures.hpp"
 #include "tools/rdmaquotad/kernel/kernel_watch.hpp"
 
 namespace rdmaquota {

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "tools/rdmaquotad/core/node.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
 
 namespace rdmaquota {
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "tools/common/device_query.hpp"
-#include "tools/rdmaquotad/dynamic/question.hpp"
+#include "tools/rdmaquotad/loop/question.hpp"
 
 namespace rdmaquota {
 namespace {

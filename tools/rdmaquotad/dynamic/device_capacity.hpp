@@ -13,7 +13,7 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "tools/common/views/json_fwd.hpp"
-#include "tools/rdmaquotad/core/node_usage.hpp"
+#include "tools/rdmaquotad/node/node_usage.hpp"
 
 namespace rdmaquota {
 

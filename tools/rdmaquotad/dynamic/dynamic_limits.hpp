@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/rdmaquotad/core/node.hpp"
-#include "tools/rdmaquotad/core/node_events.hpp"
-#include "tools/rdmaquotad/core/node_usage.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
+#include "tools/rdmaquotad/node/node_events.hpp"
+#include "tools/rdmaquotad/node/node_usage.hpp"
 #include "tools/rdmaquotad/dynamic/dynamic_rules.hpp"
 
 namespace rdmaquota {

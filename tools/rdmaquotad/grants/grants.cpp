@@ -9,7 +9,7 @@
 #include "tools/common/devices.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/common/shares/divide.hpp"
-#include "tools/rdmaquotad/core/log.hpp"
+#include "tools/rdmaquotad/loop/log.hpp"
 
 namespace rdmaquota {
 namespace {

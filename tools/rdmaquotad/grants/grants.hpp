@@ -11,8 +11,8 @@
 #include "policy/result.hpp"
 #include "tools/common/views/json_fwd.hpp"
 #include "tools/common/shares/share_mover.hpp"
-#include "tools/rdmaquotad/core/node.hpp"
-#include "tools/rdmaquotad/core/node_events.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
+#include "tools/rdmaquotad/node/node_events.hpp"
 
 namespace rdmaquota {
 

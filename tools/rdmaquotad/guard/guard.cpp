@@ -18,7 +18,7 @@
 #include "tools/common/guard/kept_guard.hpp"
 #include "tools/common/guard/kernel_word.hpp"
 #include "tools/common/views/json.hpp"
-#include "tools/rdmaquotad/core/log.hpp"
+#include "tools/rdmaquotad/loop/log.hpp"
 
 namespace rdmaquota {
 namespace {

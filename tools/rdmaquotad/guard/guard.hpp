@@ -17,9 +17,9 @@
 
 #include "policy/sidecar.hpp"
 #include "tools/common/views/json_fwd.hpp"
-#include "tools/rdmaquotad/core/loop.hpp"
-#include "tools/rdmaquotad/core/node.hpp"
-#include "tools/rdmaquotad/core/node_events.hpp"
+#include "tools/rdmaquotad/loop/loop.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
+#include "tools/rdmaquotad/node/node_events.hpp"
 #include "tools/rdmaquotad/guard/guard_audit.hpp"
 #include "tools/rdmaquotad/guard/guard_owners.hpp"
 #include "tools/common/guard/guard_rows.hpp"

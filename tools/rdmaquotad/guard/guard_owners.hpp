@@ -11,7 +11,7 @@
 
 #include "tools/common/guard/guard_rows.hpp"
 #include "tools/common/tenants/subject.hpp"
-#include "tools/rdmaquotad/core/node.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
 #include "tools/rdmaquotad/kernel/guard_program.hpp"
 
 namespace rdmaquota {

@@ -5,7 +5,7 @@
 
 #include "policy/tenant.hpp"
 #include "tools/common/devices.hpp"
-#include "tools/rdmaquotad/core/log.hpp"
+#include "tools/rdmaquotad/loop/log.hpp"
 #include "tools/rdmaquotad/history/history_file.hpp"
 
 namespace rdmaquota {

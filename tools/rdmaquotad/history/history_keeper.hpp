@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "tools/rdmaquotad/core/node.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
 #include "tools/rdmaquotad/history/history.hpp"
 #include "tools/rdmaquotad/history/history_json.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "tools/common/boot_clock.hpp"
-#include "tools/rdmaquotad/core/loop.hpp"
+#include "tools/rdmaquotad/loop/loop.hpp"
 #include "tools/rdmaquotad/kernel/kernel_program.hpp"
 
 namespace rdmaquota {

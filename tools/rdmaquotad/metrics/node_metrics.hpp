@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "tools/rdmaquotad/bypass/bypass_monitor.hpp"
-#include "tools/rdmaquotad/core/node.hpp"
-#include "tools/rdmaquotad/core/node_events.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
+#include "tools/rdmaquotad/node/node_events.hpp"
 #include "tools/rdmaquotad/dynamic/device_capacity.hpp"
 #include "tools/rdmaquotad/guard/guard.hpp"
 #include "tools/rdmaquotad/metrics/label_sums.hpp"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "tools/common/views/json_fwd.hpp"
-#include "tools/rdmaquotad/core/instances.hpp"
-#include "tools/rdmaquotad/core/node.hpp"
-#include "tools/rdmaquotad/core/node_events.hpp"
+#include "tools/rdmaquotad/node/instances.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
+#include "tools/rdmaquotad/node/node_events.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
 #include "tools/rdmaquotad/serve/request.hpp"
 #include "tools/rdmaquotad/serve/tenant_views.hpp"

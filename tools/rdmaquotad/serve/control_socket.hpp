@@ -30,7 +30,7 @@
 #include <sys/types.h>
 
 #include "policy/result.hpp"
-#include "tools/rdmaquotad/core/loop.hpp"
+#include "tools/rdmaquotad/loop/loop.hpp"
 #include "tools/rdmaquotad/serve/listening_socket.hpp"
 
 namespace rdmaquota {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tools/common/views/json.hpp"
-#include "tools/rdmaquotad/core/log.hpp"
+#include "tools/rdmaquotad/loop/log.hpp"
 
 namespace rdmaquota {
 

@@ -10,7 +10,7 @@
 #include <fmt/core.h>
 
 #include "tools/common/events/event_text.hpp"
-#include "tools/rdmaquotad/core/log.hpp"
+#include "tools/rdmaquotad/loop/log.hpp"
 #include "tools/rdmaquotad/serve/request.hpp"
 
 namespace rdmaquota {

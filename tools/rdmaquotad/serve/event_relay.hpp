@@ -9,8 +9,8 @@
 #include <string>
 
 #include "tools/common/events/event_text.hpp"
-#include "tools/rdmaquotad/core/node.hpp"
-#include "tools/rdmaquotad/core/node_events.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
+#include "tools/rdmaquotad/node/node_events.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
 #include "tools/rdmaquotad/serve/event_keeper.hpp"
 #include "tools/rdmaquotad/serve/visibility.hpp"

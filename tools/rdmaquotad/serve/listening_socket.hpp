@@ -5,7 +5,7 @@
 #include <string>
 
 #include "policy/result.hpp"
-#include "tools/rdmaquotad/core/loop.hpp"
+#include "tools/rdmaquotad/loop/loop.hpp"
 
 namespace rdmaquota {
 

@@ -13,7 +13,7 @@
 #include <fmt/core.h>
 #include <microhttpd.h>
 
-#include "tools/rdmaquotad/core/log.hpp"
+#include "tools/rdmaquotad/loop/log.hpp"
 
 namespace rdmaquota {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "policy/result.hpp"
-#include "tools/rdmaquotad/core/loop.hpp"
+#include "tools/rdmaquotad/loop/loop.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
 #include "tools/rdmaquotad/serve/loopback_places.hpp"
 

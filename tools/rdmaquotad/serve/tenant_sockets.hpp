@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "tools/rdmaquotad/core/node.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
 
 namespace rdmaquota {

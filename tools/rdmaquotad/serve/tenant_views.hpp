@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "tools/common/views/snapshot.hpp"
-#include "tools/rdmaquotad/core/node.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
 #include "tools/rdmaquotad/serve/process_names.hpp"
 
 namespace rdmaquota {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "tools/rdmaquotad/core/node.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
 #include "tools/rdmaquotad/serve/control_socket.hpp"
 
 namespace rdmaquota {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "tools/common/views/json.hpp"
-#include "tools/rdmaquotad/dynamic/question.hpp"
+#include "tools/rdmaquotad/loop/question.hpp"
 
 namespace rdmaquota {
 

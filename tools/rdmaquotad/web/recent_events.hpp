@@ -9,7 +9,7 @@
 #include <string>
 
 #include "tools/common/views/json.hpp"
-#include "tools/rdmaquotad/core/tenant.hpp"
+#include "tools/rdmaquotad/node/tenant.hpp"
 
 namespace rdmaquota {
 

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-#include "tools/rdmaquotad/dynamic/question.hpp"
+#include "tools/rdmaquotad/loop/question.hpp"
 
 namespace rdmaquota {
 

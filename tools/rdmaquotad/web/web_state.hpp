@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "tools/common/views/json_fwd.hpp"
-#include "tools/rdmaquotad/core/node.hpp"
-#include "tools/rdmaquotad/core/node_events.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
+#include "tools/rdmaquotad/node/node_events.hpp"
 #include "tools/rdmaquotad/dynamic/device_capacity.hpp"
 #include "tools/rdmaquotad/serve/tenant_views.hpp"
 #include "tools/rdmaquotad/serve/visibility.hpp"

@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/core/node_events.hpp"
+#include "tools/rdmaquotad/node/node_events.hpp"
 
 #include <ctime>
 

@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/core/node.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
 
 #include <unistd.h>
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/rdmaquotad/core/node.hpp"
-#include "tools/rdmaquotad/dynamic/question.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
+#include "tools/rdmaquotad/loop/question.hpp"
 
 namespace rdmaquota {
 

@@ -19,8 +19,8 @@
 
 #include "shm/policy/node_policy.hpp"
 #include "tools/common/tenants/subject.hpp"
-#include "tools/rdmaquotad/core/look_schedule.hpp"
-#include "tools/rdmaquotad/core/tenant.hpp"
+#include "tools/rdmaquotad/loop/look_schedule.hpp"
+#include "tools/rdmaquotad/node/tenant.hpp"
 
 namespace rdmaquota {
 

@@ -11,8 +11,8 @@
 
 #include <sys/types.h>
 
-#include "tools/rdmaquotad/core/node.hpp"
-#include "tools/rdmaquotad/dynamic/question.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
+#include "tools/rdmaquotad/loop/question.hpp"
 
 namespace rdmaquota {
 

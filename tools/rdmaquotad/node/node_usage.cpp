@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/core/node_usage.hpp"
+#include "tools/rdmaquotad/node/node_usage.hpp"
 
 #include <algorithm>
 

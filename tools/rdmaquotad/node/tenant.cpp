@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/core/tenant.hpp"
+#include "tools/rdmaquotad/node/tenant.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/core/figures.hpp"
+#include "tools/rdmaquotad/node/figures.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/core/log.hpp"
+#include "tools/rdmaquotad/loop/log.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -11,7 +11,7 @@
 
 #include "tools/common/events/event_kinds.hpp"
 #include "tools/common/views/json.hpp"
-#include "tools/rdmaquotad/core/log.hpp"
+#include "tools/rdmaquotad/loop/log.hpp"
 
 namespace rdmaquota {
 

@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/core/daemon.hpp"
+#include "tools/rdmaquotad/daemon.hpp"
 
 #include <csignal>
 
@@ -14,8 +14,8 @@
 #include "tools/common/text/file_text.hpp"
 #include "tools/common/guard/guard_off.hpp"
 #include "tools/common/guard/guard_pins.hpp"
-#include "tools/rdmaquotad/core/log.hpp"
-#include "tools/rdmaquotad/core/node_usage.hpp"
+#include "tools/rdmaquotad/loop/log.hpp"
+#include "tools/rdmaquotad/node/node_usage.hpp"
 #include "tools/rdmaquotad/dynamic/capacity.hpp"
 
 namespace rdmaquota {

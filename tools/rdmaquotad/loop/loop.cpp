@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/core/loop.hpp"
+#include "tools/rdmaquotad/loop/loop.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 #include <systemd/sd-daemon.h>
 
-#include "tools/rdmaquotad/core/log.hpp"
+#include "tools/rdmaquotad/loop/log.hpp"
 
 namespace rdmaquota {
 

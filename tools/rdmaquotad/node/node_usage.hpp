@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/rdmaquotad/core/node.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
 #include "tools/rdmaquotad/kernel/kernel_watch.hpp"
 
 namespace rdmaquota {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "tools/rdmaquotad/bypass/bypass_monitor.hpp"
-#include "tools/rdmaquotad/core/instances.hpp"
-#include "tools/rdmaquotad/core/loop.hpp"
-#include "tools/rdmaquotad/core/node.hpp"
-#include "tools/rdmaquotad/core/node_events.hpp"
-#include "tools/rdmaquotad/core/unknown_names.hpp"
+#include "tools/rdmaquotad/node/instances.hpp"
+#include "tools/rdmaquotad/loop/loop.hpp"
+#include "tools/rdmaquotad/node/node.hpp"
+#include "tools/rdmaquotad/node/node_events.hpp"
+#include "tools/rdmaquotad/node/unknown_names.hpp"
 #include "tools/rdmaquotad/dynamic/capacity_file.hpp"
 #include "tools/rdmaquotad/dynamic/dynamic_limits.hpp"
 #include "tools/rdmaquotad/grants/grants.hpp"

@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/core/instance_lock.hpp"
+#include "tools/rdmaquotad/loop/instance_lock.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

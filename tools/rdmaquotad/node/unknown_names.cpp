@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/core/unknown_names.hpp"
+#include "tools/rdmaquotad/node/unknown_names.hpp"
 
 #include <set>
 #include <sstream>

@@ -16,10 +16,10 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/ledger/ledger_copy.hpp"
-#include "tools/rdmaquotad/bypass/gate_corrector.hpp"
-#include "tools/rdmaquotad/core/figures.hpp"
-#include "tools/rdmaquotad/core/ledger_head.hpp"
-#include "tools/rdmaquotad/core/look_schedule.hpp"
+#include "tools/rdmaquotad/node/gate_corrector.hpp"
+#include "tools/rdmaquotad/node/figures.hpp"
+#include "tools/rdmaquotad/node/ledger_head.hpp"
+#include "tools/rdmaquotad/loop/look_schedule.hpp"
 
 namespace rdmaquota {
 

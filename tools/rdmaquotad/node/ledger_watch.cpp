@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/core/ledger_watch.hpp"
+#include "tools/rdmaquotad/node/ledger_watch.hpp"
 
 #include "shm/ledger/ledger_file.hpp"
 #include "shm/paths.hpp"

@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/bypass/gate_corrector.hpp"
+#include "tools/rdmaquotad/node/gate_corrector.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/core/ledger_head.hpp"
+#include "tools/rdmaquotad/node/ledger_head.hpp"
 
 #include <cerrno>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/dynamic/question.hpp"
+#include "tools/rdmaquotad/loop/question.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -13,7 +13,7 @@
 #include "shm/ledger/access.hpp"
 #include "shm/policy/limits_writer.hpp"
 #include "tools/common/tenants/tenants.hpp"
-#include "tools/rdmaquotad/core/ledger_watch.hpp"
+#include "tools/rdmaquotad/node/ledger_watch.hpp"
 
 namespace rdmaquota {
 

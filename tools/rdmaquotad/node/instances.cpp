@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/core/instances.hpp"
+#include "tools/rdmaquotad/node/instances.hpp"
 
 #include <algorithm>
 #include <chrono>
