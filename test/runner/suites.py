@@ -91,6 +91,8 @@ def command(name):
         "demo": ["bash", f"{INTEGRATION}/demo_test.sh"],
         "metrics": [*helper, "metrics", BUILD],
         "systemd": in_guest("--systemd", "--", "bash", f"{INTEGRATION}/systemd_test.sh", BUILD),
+        "guard_no_lsm": in_guest("--argument", "lsm=lockdown,capability,yama", "--install", "--", "bash",
+                                 f"{INTEGRATION}/guard_smoke_test.sh", BUILD),
         "trixie": [*helper, "root", BUILD, "trixie", "34"],
         "sid": [*helper, "root", BUILD, "sid", "65"],
         "containers": [*helper, "containers", BUILD],

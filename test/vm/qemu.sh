@@ -40,7 +40,7 @@ choose_processor() {
 make_arguments() {
     # norandmaps: with random addresses QEMU would translate a program anew in each process, and a process would take twice as
     # long to start. init_on_alloc=0: clearing each page is dear in an emulator, and no test is about it.
-    local kernel_arguments="console=ttyS0 quiet panic=-1 oops=panic nokaslr norandmaps mitigations=off reboot=t"
+    local kernel_arguments="console=ttyS0 quiet panic=-1 oops=panic nokaslr norandmaps mitigations=off reboot=t${kernel_words-}"
     [ -n "$icount" ] || kernel_arguments+=" init_on_alloc=0"
     arguments=(-nodefaults -no-user-config -display none -no-reboot -nic none -machine q35 -m "$mem"
         -kernel "$guest/vmlinux" -initrd "$run/initrd" -serial "file:$run/console" -append "$kernel_arguments"

@@ -14,6 +14,7 @@
 #   --root DIR         run COMMAND in that root file system (see roots.sh); the repository, the build, the cache and
 #                      the current directory are seen there at their own paths
 #   --kernel RELEASE   boot the kernel of Debian trixie or sid instead of this machine's release; not with mlx5sim
+#   --argument WORD    give the guest's kernel this argument, too; may be repeated
 #   --icount           one CPU whose time is executed instructions: repeatable, to measure with
 #   --trace DIR        COMMAND can have written down which instructions are executed, see tracer.py; with --icount
 #   --systemd          with systemd as process 1, which goes for basic.target and empties /tmp on the way
@@ -32,13 +33,13 @@ set -eu
 . "$(dirname "$0")/common.sh"
 PATH=$PATH:/usr/sbin:/sbin
 
-install='' stage='' staged='' devices=rxe root='' icount='' systemd='' out='' trace='' cpus='' mem=2G timeout=900 native='' kernel='' variables=()
+install='' stage='' staged='' devices=rxe root='' icount='' systemd='' out='' trace='' cpus='' mem=2G timeout=900 native='' kernel='' variables=() kernel_words=''
 build=${RDMAQUOTA_BUILD:-$repo_dir/build}
 
 parse() {
     while [ $# -gt 0 ]; do
         case $1 in
-            --device | --kernel | --root | --out | --trace | --env | --cpus | --mem | --timeout)
+            --device | --kernel | --argument | --root | --out | --trace | --env | --cpus | --mem | --timeout)
                 [ $# -ge 2 ] || wrong_usage "$1 needs a value" ;;
         esac
         case $1 in
@@ -50,6 +51,7 @@ parse() {
             --native) native=yes; shift ;;
             --device) devices=$2; shift 2 ;;
             --kernel) kernel=$2; shift 2 ;;
+            --argument) kernel_words+=" $2"; shift 2 ;;
             --root) root=$2; shift 2 ;;
             --out) out=$2; shift 2 ;;
             --trace) trace=$2; shift 2 ;;
