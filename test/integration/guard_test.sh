@@ -278,6 +278,7 @@ hold_from() {
 drop() { echo >&7; exec 7>&-; wait $holder; }
 cp "$programs/raw_uverbs" "$work/raw"
 cp "$programs/around" "$work/around"
+cp "$programs/strange_thread" "$work/strange_thread"
 stop_again() { kill -CONT "$sidecar"; followed; kill -STOP "$sidecar"; }
 # meanwhile COMMAND...: while the sidecar is stopped, but not yet taken for gone, which is after five seconds; until that was in time
 meanwhile() {
@@ -295,7 +296,18 @@ AT_ONCE=yes meanwhile try from jobs/0 65532 "$work/raw" unread 10
 is "nor by requests that cannot be read" "$out, $have" "raw_uverbs: Resource temporarily unavailable, 0"
 AT_ONCE=yes meanwhile try from jobs/0 65532 "$work/raw" opened 10
 is "and makes nothing by a device that was opened around the look" "$out, $have" "pd: 0 of 10 EAGAIN, 0"
+stop_again
+hold_from jobs/5 65528 "$work/raw" write 10
 kill -CONT "$sidecar"
+eventually "who made too much by write while it was not known is killed" ended $holder
+exec 7>&-
+wait $holder 2> /dev/null
+is "who made too much by write while it was not known is killed" $? 137
+until_counted jobs pd 0
+mkdir -p /sys/fs/cgroup/jobs/6/below
+echo threaded > /sys/fs/cgroup/jobs/6/below/cgroup.type
+try from jobs/6 0 "$work/strange_thread" /sys/fs/cgroup/jobs/6/below/cgroup.threads
+is "a thread in a cgroup of its own is known by that" "$out" "opened"
 try from jobs/1 65534 "$work/raw" ioctl 10
 is "a moment later it is known, and held to its tenant's limit" "$out" "pd: 4 of 10 EDQUOT"
 try from other/1 65533 "$work/raw" ioctl 3

@@ -74,7 +74,7 @@ pid $program (qp_states); to allow it: rdmaquota set rxe0/1 qp=3"
 is "the port's usage is the kernel's" "$(at_port)" "$(kernel_at_port)"
 is "which is 2" "$(kernel_at_port)" 2
 is "show tells usage, limit and peak of the port" "$(shown "t['devices']['rxe0/1']['qp']")" \
-    "{'usage': 2, 'limit': 2, 'peak': 2, 'configured': 2, 'guarantee': 0, 'soft': None, 'reason': None}"
+    "{'usage': 2, 'limit': 2, 'peak': 2, 'configured': 2, 'guarantee': 0, 'soft': None, 'room': 0, 'reason': None}"
 is "and the process's share" "$(shown "t['processes'][0]['devices']['rxe0/1']['qp']['usage']")" 2
 has "the event names the port" "$(rdmaquota events | tail -n 1)" "rxe0/1 qp"
 run_line "$states" qp=1 init=1

@@ -30,6 +30,8 @@ sidecar_with() {
 }
 has_begun() { contains sidecar.log 'sees what' || contains sidecar.log 'not seen'; }
 policy <<< 'version = 1
+[sidecar]
+guard = "deny"
 [tenant.default]
 backstop = "/sidecar"
 [tenant.default."*"]
@@ -57,6 +59,8 @@ print("#", control.makefile().readline().strip())'
     [ -n "$writable" ]
 }
 
+export RDMAQUOTA_TEST_GUARD_JUDGES_AT_ONCE=yes
+
 # abilities CAPABILITY...: which of its tasks a sidecar with these does
 abilities() {
     able=''
@@ -69,22 +73,35 @@ abilities() {
     [ "$(bound)" = "rxe0 hca_handle=4 hca_object=40" ] && able+=' backstop'
     makes_a_tenant && able+=' tenants'
     [ -n "$mounted" ] && able+=' mounts'
+    kills_a_maker && able+=' kills'
     stop_sidecar
+    rdmaquota guard off > /dev/null 2>&1
+}
+# kills_a_maker: whether it ends a process that made too much by write(2) before it was known whose it is
+kills_a_maker() {
+    grep -q 'the guard is on' sidecar.log || return
+    kill -STOP "$sidecar"
+    start setpriv --reuid=$((64000 + RANDOM % 1000)) --clear-groups "$programs/raw_uverbs" write 60
+    kill -CONT "$sidecar"
+    eventually "the sidecar has judged it" grep -q -e 'killed: ' -e 'cannot be killed' sidecar.log
+    proceed
+    grep -q 'killed: ' sidecar.log
 }
 
 # left_without CAPABILITY: what it can still do, as we know; everything without one that we know of no use for
 left_without() {
     case $1 in
         CAP_SYS_ADMIN) echo ' names backstop tenants' ;;
-        CAP_SYS_PTRACE) echo ' program backstop' ;;
-        CAP_SYS_CHROOT) echo ' program names backstop tenants' ;;
-        CAP_DAC_OVERRIDE) echo ' program names tenants mounts' ;;
-        *) echo ' program names backstop tenants mounts' ;;
+        CAP_SYS_PTRACE) echo ' program backstop kills' ;;
+        CAP_SYS_CHROOT) echo ' program names backstop tenants kills' ;;
+        CAP_DAC_OVERRIDE) echo ' program names tenants mounts kills' ;;
+        CAP_KILL) echo ' program names backstop tenants mounts' ;;
+        *) echo ' program names backstop tenants mounts kills' ;;
     esac
 }
 
 abilities "${powers[@]}"
-is "with all that its unit leaves it, it can do everything" "$able" ' program names backstop tenants mounts'
+is "with all that its unit leaves it, it can do everything" "$able" ' program names backstop tenants mounts kills'
 for power in "${powers[@]}"; do
     others=()
     for other in "${powers[@]}"; do [ "$other" = "$power" ] || others+=("$other"); done

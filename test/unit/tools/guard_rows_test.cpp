@@ -152,6 +152,63 @@ TEST_CASE("a tenant whose mode is off is never refused, one in audit by what is 
     CHECK(tenants.row(rows, "daemons").limit[kind_pd] == guard_no_limit);
 }
 
+TEST_CASE("an enforced limit is exceeded by who has some of what is too much, on one device or on all") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames());
+    tenants.add("job", 3);
+    tenants.add("trial", 3, Mode::audit);
+    rows.update(tenants.list, {"rxe0", "rxe1"});
+    const auto own = rows.stamp("job", "rxe0")->rows[0], elsewhere = rows.stamp("job", "rxe1")->rows[0];
+    const auto audited = rows.stamp("trial", "rxe0")->rows[0];
+    GuardAmounts pds{}, cqs{};
+    pds[kind_pd] = cqs[kind_cq] = 1;
+    tenants.rows[own].used[kind_pd] = tenants.rows[audited].used[kind_pd] = 3;
+    CHECK_FALSE(rows.is_exceeded(own, pds));
+    tenants.rows[elsewhere].used[kind_pd] = 1;
+    CHECK(rows.is_exceeded(own, pds));
+    tenants.rows[elsewhere].used[kind_pd] = 0;
+    tenants.rows[own].used[kind_pd] = tenants.rows[audited].used[kind_pd] = 4;
+    CHECK(rows.is_exceeded(own, pds));
+    CHECK_FALSE(rows.is_exceeded(own, cqs));
+    CHECK_FALSE(rows.is_exceeded(audited, pds));
+}
+
+TEST_CASE("what a process has on other devices counts where its limit is for the sum") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames());
+    tenants.add("job", 3);
+    rows.update(tenants.list, {"rxe0", "rxe1"});
+    const auto process = rows.stamp("job", "rxe0")->process_class;
+    const auto enter = [&](u32 number, u64 since) -> guard_row& {
+        auto& row = tenants.rows[number] = tenants.rows[process];
+        row.process = number;
+        row.process_class = process;
+        row.pid = 7;
+        row.since = since;
+        return row;
+    };
+    GuardAmounts pds{};
+    pds[kind_pd] = 2;
+    enter(10, 1).used[kind_pd] = 2;
+    enter(11, 2).used[kind_pd] = 2;  // an earlier process of the same pid
+    CHECK_FALSE(rows.is_exceeded(10, pds));
+    enter(12, 1).used[kind_pd] = 2;
+    CHECK(rows.is_exceeded(10, pds));
+    CHECK_FALSE(rows.is_exceeded(11, pds));
+}
+
+TEST_CASE("a figure that is below zero for a moment exceeds nothing") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames());
+    tenants.add("job", 3);
+    rows.update(tenants.list, one_device);
+    const auto own = rows.tenants().at({"job", "rxe0"});
+    GuardAmounts pds{};
+    pds[kind_pd] = 1;
+    tenants.rows[own].used[kind_pd] = static_cast<u64>(-2);
+    CHECK_FALSE(rows.is_exceeded(own, pds));
+}
+
 TEST_CASE("all levels that a tenant may have are in its stamp, the node last") {
     Tenants tenants;
     GuardRows rows(tenants.rows.get(), GuardNames());

@@ -39,6 +39,9 @@ bool counts_nothing(const guard_row& row) {
     return std::all_of(std::begin(row.used), std::end(row.used), [](const u64& used) { return load_relaxed(used) == 0; });
 }
 
+// Of sums that may be below zero for a moment.
+bool exceeds(u64 used, u64 limit) { return static_cast<std::int64_t>(used) > static_cast<std::int64_t>(limit); }
+
 // The provider charges objects, address handles and bytes too that some drivers make without the kernel, or in their own way.
 bool counts_all_of(Resource resource) {
     return resource != Resource::ah && resource != Resource::hca_object && resource != Resource::mr_bytes;
@@ -98,7 +101,7 @@ bool GuardRows::update(const Members& tenants, const std::vector<std::string>& d
 
 void GuardRows::enter(const Key& key, const std::string& name, std::uint32_t number) {
     const auto& [tenant, device, scope] = key;
-    meanings_[number] = {name, device, scope};
+    meanings_[number] = {name, device, scope, tenant};
     if (scope == Scope::tenant && device != total_device) tenants_[{tenant, device}] = number;
     numbers_[key] = number;
 }
@@ -179,15 +182,15 @@ std::uint32_t GuardRows::follow_total(const ShareMember& tenant, Scope scope) {
     return number != 0 && bounds_anything(wanted) ? number : 0;
 }
 
-// In a ring, so that the sum over devices can be had from any of them.
+// In a ring, so that the sum over devices can be had from any of them: also of devices whose name is gone, while something counts.
 void GuardRows::link(const std::string& tenant, const std::vector<std::string>& devices) {
     std::uint32_t first = 0, last = 0;
-    for (const auto& device : devices) {
-        const auto found = tenants_.find(Place{tenant, device});
-        if (found == tenants_.end()) continue;
-        if (first == 0) first = found->second;
-        if (last != 0) rows_[last].next = found->second;
-        last = found->second;
+    for (auto at = tenants_.lower_bound(Place{tenant, {}}); at != tenants_.end() && at->first.first == tenant; ++at) {
+        const bool there = std::find(devices.begin(), devices.end(), at->first.second) != devices.end();
+        if (!there && counts_nothing(rows_[at->second])) continue;
+        if (first == 0) first = at->second;
+        if (last != 0) rows_[last].next = at->second;
+        last = at->second;
     }
     if (last != 0) rows_[last].next = first;
 }
@@ -272,6 +275,38 @@ void GuardRows::add_uses(std::string_view tenant, std::vector<CountedUse>& uses)
             use.whole[index(*resource)] = counts_all_of(*resource);
         }
     }
+}
+
+// On all devices.
+std::uint64_t GuardRows::used_by(std::uint32_t row, std::uint32_t place) const noexcept {
+    if (row < process_rows) return used_by_process(rows_[row], place);
+    std::uint64_t sum = load_relaxed(rows_[row].used[place]);
+    auto number = rows_[row].next;
+    for (int device = 1; device < most_guarded_devices && number != row; ++device) {
+        sum += load_relaxed(rows_[number].used[place]);
+        number = rows_[number].next;
+    }
+    return sum;
+}
+
+std::uint64_t GuardRows::used_by_process(const guard_row& own, std::uint32_t place) const noexcept {
+    std::uint64_t sum = 0;
+    const auto pid = load_relaxed(own.pid);
+    const auto since = load_relaxed(own.since);
+    for (std::uint32_t number = 1; number < process_rows; ++number)
+        if (load_relaxed(rows_[number].pid) == pid && load_relaxed(rows_[number].since) == since) sum += load_relaxed(rows_[number].used[place]);
+    return sum;
+}
+
+bool GuardRows::is_exceeded(std::uint32_t number, const GuardAmounts& by) const noexcept {
+    const auto& row = rows_[number];
+    if (row.enforced == 0) return false;
+    for (std::uint32_t place = 0; place < guard_resources; ++place) {
+        if (by[place] == 0) continue;
+        if (exceeds(load_relaxed(row.used[place]), row.limit[place])) return true;
+        if (row.total != 0 && exceeds(used_by(number, place), rows_[row.total].limit[place])) return true;
+    }
+    return false;
 }
 
 std::optional<guard_stamp> GuardRows::stamp(std::string_view tenant, std::string_view device) const {

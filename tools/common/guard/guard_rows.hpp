@@ -8,6 +8,7 @@
 // One thread, and one process at a time. The program reads the rows at any time; a limit is one word.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -28,6 +29,8 @@ namespace rdmaquota {
 // The resource at a place of a row; none at those that have no limit.
 std::optional<Resource> guarded_resource(std::uint32_t place) noexcept;
 
+using GuardAmounts = std::array<u64, guard_resources>;
+
 class GuardRows {
 public:
     using Members = std::vector<ShareMember>;
@@ -46,11 +49,14 @@ public:
 
     // The same for one who is not known: that of `default`, or of the node where there is no such tenant.
     std::optional<guard_stamp> waiting_stamp(std::string_view device) const;
+    // An enforced limit of the row, of what there is something in `by`; also over all devices.
+    bool is_exceeded(std::uint32_t row, const GuardAmounts& by) const noexcept;
 
     struct Meaning {
         std::string tenant;  // as it is shown
         std::string device;
         Scope scope;
+        std::string key = {};  // the tenant's
     };
     // Whose a row is. For a process's row, that of its tenant's processes.
     const Meaning* meaning(std::uint32_t row) const;
@@ -65,6 +71,8 @@ public:
     std::size_t without() const noexcept { return without_; }
 
 private:
+    std::uint64_t used_by(std::uint32_t row, std::uint32_t place) const noexcept;
+    std::uint64_t used_by_process(const guard_row& own, std::uint32_t place) const noexcept;
     using Key = std::tuple<std::string, std::string, Scope>;  // tenant, device or "total", scope
     void enter(const Key& key, const std::string& name, std::uint32_t number);
     std::uint32_t have(const Key& key, std::string_view name);

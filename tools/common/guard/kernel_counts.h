@@ -110,6 +110,7 @@ struct guard_row {
     u32 process_class;  // (process) the row that its limits are taken from
     u32 exceeded;  // a bit for each resource of which it exceeded a limit, a tenant also one above it, by a way that cannot be refused
     u64 entered;   // (process) how many files ever did
+    u32 told_ms[guard_resources];  // when it was last told that something was refused
 };
 
 // Whose a row is: a tenant's by its key, on a device or for "total", for each of its processes (0) or as a whole (1). Names
@@ -165,6 +166,8 @@ struct guard_file {
     u32 learnt;    // 1 + the kind that was made last by a method that is not known; 0: none was
     u32 learnt_by; // that method
     u32 closely;   // looked at first, before room is taken
+    u32 tid;       // the thread that opened it, which may be another user than its process
+    u32 zero;
     struct guard_stamp waiting, stamp;
     u64 settling;  // not 0: the sidecar is saying whose the file is, or one was that had this place
 };
@@ -192,10 +195,11 @@ enum { most_hashed_groups = 1024, device_words = 16 };
 #define GUARD_HASH_NEXT(hash, word) (((hash) ^ (u32)(word)) * 1099511628211ULL)
 #define GUARD_HASH_END(hash) ((hash) | 2)
 
+enum { guard_told_ms = 50 };  // the same refusal is told so long after the last time at the earliest; it is counted each time
 #define guard_alone_ns 5000000000ULL  // the sidecar is taken for gone when it was not seen for so long
 
 enum { guard_off = 0, guard_watch = 1, guard_deny = 2 };
-enum { told_pending = 0, told_refused = 1, told_exceeded = 2, told_killed = 3 };
+enum { told_refused = 1, told_exceeded = 2, told_killed = 3 };
 
 struct guard_event {
     u32 what;
@@ -204,9 +208,16 @@ struct guard_event {
     u32 row;
     u32 resource;
     u32 uid;     // the effective one
-    u64 amount;  // bytes, if it is about bytes; of told_pending the hash of the device
-    u64 used, limit;  // at that moment
+    u64 amount;  // bytes, if it is about bytes
+    u64 used, limit, refused;  // at that moment
     char comm[16];
+};
+
+// Somebody who is not known has a file, or asked for a device.
+struct guard_unknown {
+    struct guard_who who;
+    u32 pid, tid;
+    char device[64];
 };
 
 struct settle_request {

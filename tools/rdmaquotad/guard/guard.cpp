@@ -1,5 +1,8 @@
 #include "tools/rdmaquotad/guard/guard.hpp"
 
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -7,6 +10,8 @@
 #include <vector>
 
 #include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <fmt/core.h>
 
@@ -17,6 +22,8 @@
 #include "tools/common/guard/guard_who.hpp"
 #include "tools/common/guard/kept_guard.hpp"
 #include "tools/common/guard/kernel_word.hpp"
+#include "tools/common/open_file.hpp"
+#include "tools/rdmaquotad/bypass/process_info.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/rdmaquotad/loop/log.hpp"
 
@@ -94,12 +101,14 @@ void Guard::follow(GuardProgram* program) {
     if (parts_) __atomic_store_n(&parts_->program.mode(), guard_off, __ATOMIC_RELEASE);  // it is taken out piece by piece
     parts_.reset();
     told_.clear();
+    refused_.clear();
     kept_ = turned_off_ = false;
     if (program == nullptr) return;
     {
         const auto turns = take_turns();
         parts_.emplace(node_, *program, make_tenant_);
     }
+    refusals_before_ = load_relaxed(*program->words().refusals);
     program->rows()[0].process = directory_mark(node_.directory());
     parts_->ready = loop_.watch(program->fd(), EPOLLIN, [this](std::uint32_t) { take_events(); });
     log(Priority::notice, fmt::format("the guard is on: {}", name(mode_)));
@@ -142,12 +151,16 @@ bool Guard::rules_changed() {
     return std::exchange(rules_, rules) != rules;
 }
 
-void Guard::update(const std::vector<std::string>& devices) {
+void Guard::update(const std::vector<std::string>& its) {
     if (!parts_ || !node_.usable()) return;
+    forget_others();
+    const auto devices = devices_with_others(its);
     const bool others = parts_->rows.update(limited_tenants(node_), devices);
     if (rules_changed() || others || std::exchange(parts_->has_new_rows, false) || parts_->owners.is_crowded())
         parts_->owners.introduce_all(devices);
     parts_->owners.settle();
+    for (const auto file : parts_->owners.take_exceeding()) judge(file);
+    parts_->owners.refresh();
     parts_->audit.pass(parts_->program.rows(), parts_->program.files());
     if (const auto without = parts_->rows.without(); std::exchange(without_, without) == 0 && without != 0)
         log(Priority::error, fmt::format("the guard has no room for {} more rows", without));
@@ -155,34 +168,92 @@ void Guard::update(const std::vector<std::string>& devices) {
     else keep();
 }
 
+// Those who wait come first.
 void Guard::take_events() {
-    std::set<std::pair<u32, u32>> unknown;  // by pid and device
-    for (const auto& event : parts_->program.events()) {
-        if (event.what == told_pending) unknown.emplace(event.pid, static_cast<u32>(event.amount));
-        else tell(event);
+    const auto events = parts_->program.events();
+    if (node_.usable()) introduce(parts_->program.unknown());
+    for (const auto& event : events) tell(event);
+}
+
+void Guard::introduce(const std::vector<guard_unknown>& asked) {
+    constexpr std::size_t most_others = 64;
+    if (asked.empty()) return;
+    const auto devices = machine_devices();
+    Unknown unknown;
+    for (const auto& one : asked) {
+        unknown[{one.pid, one.tid, one.who.device}] = one;
+        const std::string device(one.device, strnlen(one.device, sizeof one.device));
+        if (std::find(devices.begin(), devices.end(), device) == devices.end() && others_.size() < most_others)
+            others_[device] = Clock::now();
     }
-    if (unknown.empty() || !node_.usable()) return;
     introduce(unknown);
     if (!parts_->owners.take_rows_are_missing()) return;
-    parts_->has_new_rows |= parts_->rows.update(limited_tenants(node_), machine_devices());  // of a tenant that was made just now
+    parts_->has_new_rows |= parts_->rows.update(limited_tenants(node_), devices_with_others(devices));
     introduce(unknown);
 }
 
-void Guard::introduce(const std::set<std::pair<u32, u32>>& unknown) {
-    for (const auto& [pid, device] : unknown) parts_->owners.introduce(static_cast<pid_t>(pid), device);
+void Guard::introduce(const Unknown& unknown) {
+    for (const auto& [thread, asked] : unknown) parts_->owners.introduce(asked);
     parts_->owners.settle();
+    for (const auto file : parts_->owners.take_exceeding()) judge(file);
+}
+
+std::vector<std::string> Guard::devices_with_others(std::vector<std::string> devices) const {
+    for (const auto& [device, since] : others_)
+        if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
+    return devices;
+}
+
+// Once nobody has had one open for a minute.
+void Guard::forget_others() {
+    if (others_.empty()) return;
+    std::set<u32> open;
+    for (u32 i = 0; i < opener_slots; ++i)
+        if (const auto& file = parts_->program.files()[i]; load_relaxed(file.id) != 0) open.insert(file.who.device);
+    for (auto& [device, since] : others_)
+        if (open.contains(device_hash(device))) since = Clock::now();
+    std::erase_if(others_, [](const auto& other) { return Clock::now() - other.second > std::chrono::minutes(1); });
+}
+
+// As the program in the kernel does it with who makes too much by a way that is not looked at: this one did while it was not known.
+void Guard::judge(u32 number) {
+    const auto& words = parts_->program.words();
+    const u64 from = load_relaxed(*words.judges);
+    auto& file = parts_->program.files()[number];
+    if (mode_ != GuardMode::deny || from == 0 || boot_ns() < from) return;
+    const OpenFile process(static_cast<int>(::syscall(SYS_pidfd_open, file.pid, 0)));
+    __atomic_store_n(&words.openers[number].forbidden, 1, __ATOMIC_RELEASE);
+    auto& own = parts_->program.rows()[file.stamp.rows[file.process_row != 0 ? 1 : 0]];
+    for (u32 place = 0; place < guard_resources; ++place)
+        if (load_relaxed(file.waited[place]) + load_relaxed(file.held[place]) != 0) __atomic_fetch_or(&own.exceeded, 1U << place, __ATOMIC_RELAXED);
+    if (!process || !started_then(file)) return;
+    if (::syscall(SYS_pidfd_send_signal, process.fd(), SIGKILL, nullptr, 0) != 0)
+        return log(Priority::error, fmt::format("pid {} made more than it may before it was known, and cannot be killed: {}", file.pid, std::strerror(errno)));
+    guard_event event{};
+    event.what = told_killed;
+    event.pid = file.pid;
+    event.row = file.stamp.rows[0];
+    event.uid = file.uid;
+    const auto info = process_info(file.pid);
+    const auto comm = info ? info->comm : std::string();
+    std::memcpy(event.comm, comm.data(), std::min(comm.size(), sizeof event.comm - 1));
+    tell(event);
+}
+
+Guard::Counts Guard::counts() const noexcept {
+    auto counts = counts_;
+    if (parts_) counts.refused += load_relaxed(*parts_->program.words().refusals) - refusals_before_;
+    return counts;
 }
 
 void Guard::tell(const guard_event& event) {
-    auto& count = event.what == told_refused ? counts_.refused : event.what == told_killed ? counts_.killed : counts_.exceeded;
-    ++count;
+    if (event.what == told_killed) ++counts_.killed;
+    if (event.what == told_exceeded) ++counts_.exceeded;
     if (told_.size() > most_told) told_.clear();
     auto& told = told_[{event.what, event.pid, event.row, event.resource}];
-    if (Clock::now() - told.when < between_same) {
-        ++told.more;
-        return;
-    }
-    const auto times = std::exchange(told.more, 0) + 1;
+    told.more += times_of(event);
+    if (Clock::now() - told.when < between_same) return;
+    const auto times = std::exchange(told.more, 0);
     told.when = Clock::now();
     if (event.what == told_killed) return tell_killed(event);
     const auto* meaning = parts_->rows.meaning(event.row);
@@ -196,6 +267,16 @@ void Guard::tell(const guard_event& event) {
                  fmt::format("pid {} ({}), {} more {} on {}: {}{}", event.pid, comm_of(event), format_amount(*resource, amount),
                              info(*resource).name, meaning->device, reason(event, *meaning, *resource),
                              times == 1 ? "" : fmt::format(", {} times", times)));
+}
+
+// A refusal also stands for those that were not told, in the moment after the last one that was.
+u64 Guard::times_of(const guard_event& event) {
+    if (event.what != told_refused) return 1;
+    if (refused_.size() > most_told) refused_.clear();
+    const auto [before, first] = refused_.try_emplace({event.row, event.resource}, event.refused);
+    const auto times = first || event.refused <= before->second ? 1 : event.refused - before->second;
+    before->second = std::max(before->second, event.refused);
+    return times;
 }
 
 void Guard::tell_killed(const guard_event& event) {
@@ -241,7 +322,7 @@ std::string_view Guard::state() const {
 Json Guard::status(const std::function<bool(const std::string&)>& sees) const {
     Json json{{"state", state()}, {"tenants", Json::array()}, {"problems", problems()}};
     if (!parts_) return json;
-    json["refused"] = counts_.refused;
+    json["refused"] = counts().refused;
     json["exceeded"] = counts_.exceeded;
     json["killed"] = counts_.killed;
     std::map<std::string, Json> tenants;

@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -55,7 +54,7 @@ public:
     struct Counts {
         std::uint64_t refused = 0, exceeded = 0, killed = 0;
     };
-    const Counts& counts() const noexcept { return counts_; }
+    Counts counts() const noexcept;
     GuardMode mode() const noexcept { return is_on() ? mode_ : GuardMode::off; }
 
 private:
@@ -74,7 +73,13 @@ private:
     std::vector<std::string> problems() const;
     void keep();
     void take_events();
-    void introduce(const std::set<std::pair<u32, u32>>& unknown);
+    using Unknown = std::map<std::tuple<u32, u32, u32>, guard_unknown>;  // by process, thread and device
+    void introduce(const std::vector<guard_unknown>& asked);
+    void introduce(const Unknown& unknown);
+    void judge(u32 file);
+    u64 times_of(const guard_event& event);
+    std::vector<std::string> devices_with_others(std::vector<std::string> devices) const;
+    void forget_others();
     void tell(const guard_event& event);
     void tell_killed(const guard_event& event);
     void apply_mode();
@@ -95,6 +100,10 @@ private:
         Clock::time_point when{};
         std::uint64_t more = 0;
     };
+    std::map<std::pair<u32, u32>, u64> refused_;  // by row and resource: how many when it was told last
+    u64 refusals_before_ = 0;                     // this process
+    // Devices that are not among this process's own, as those in other network namespaces: by name, since when nobody had one.
+    std::map<std::string, Clock::time_point> others_;
     std::map<std::tuple<u32, u32, u32, u32>, Told> told_;
     std::string said_;  // why the kernel does not keep it
     std::size_t without_ = 0;

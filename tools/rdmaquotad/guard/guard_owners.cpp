@@ -33,13 +33,18 @@ bool is_user(const guard_file& file, const Subject& now) {
     return file.uid == 0 || (now.user == file.uid && now.group == file.gid);
 }
 
+}  // namespace
+
+bool started_then(const guard_file& file) {
+    const auto info = process_info(file.pid);
+    return info && info->start_time == file.since / (1'000'000'000ULL / static_cast<u64>(::sysconf(_SC_CLK_TCK)));
+}
+
+namespace {
+
 // Asked after `now` was read, this process was there then. A process that is gone, whose pid another one has, or that has become
 // another user meanwhile, is in `default`.
-bool is_opener(const guard_file& file, const Subject& now) {
-    const auto info = process_info(file.pid);
-    if (!info || !is_user(file, now)) return false;
-    return info->start_time == file.since / (1'000'000'000ULL / static_cast<u64>(::sysconf(_SC_CLK_TCK)));
-}
+bool is_opener(const guard_file& file, const Subject& now) { return is_user(file, now) && started_then(file); }
 
 }  // namespace
 
@@ -64,13 +69,17 @@ std::optional<guard_who> who_is(const Subject& subject, bool by_cgroup, bool by_
     return who;
 }
 
+// The thread decides, which may be another user than its process, or in another cgroup.
+Result<ProcessSubject> thread_of(u32 pid, u32 tid) {
+    return ProcessSubject::of(static_cast<pid_t>(tid), fmt::format("/proc/{}/task", pid));
+}
+
 }  // namespace
 
 // What the program looks at changes last: who runs now is known by then.
 void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
     introduced_ = std::chrono::steady_clock::now();
     told_.clear();
-    devices_ = devices;
     for (const auto& device : devices)
         if (const auto stamp = rows_.waiting_stamp(device)) know({0, 0, device_hash(device), 0}, *stamp);
     introduce_bound(devices);
@@ -112,12 +121,16 @@ void GuardOwners::introduce(const ProcessSubject& subject, const std::string& te
     }
 }
 
-void GuardOwners::introduce(pid_t pid, u32 device) {
-    const auto found = std::find_if(devices_.begin(), devices_.end(), [=](const auto& name) { return device_hash(name) == device; });
-    if (found == devices_.end()) return;
-    const auto subject = ProcessSubject::of(pid);
-    if (!subject || (node_.lacks_tenant_of(*subject) && !make_tenant_(pid))) return;
-    introduce(*subject, node_.tenant_of(*subject), {*found});
+void GuardOwners::introduce(const guard_unknown& unknown) {
+    constexpr unsigned most_tries = 20;
+    const std::string device(unknown.device, strnlen(unknown.device, sizeof unknown.device));
+    const auto subject = thread_of(unknown.pid, unknown.tid);
+    if (!subject || (node_.lacks_tenant_of(*subject) && !make_tenant_(static_cast<pid_t>(unknown.pid)))) return;
+    introduce(*subject, node_.tenant_of(*subject), {device});
+    if (told_.contains(GuardProgram::bytes_of(unknown.who))) return;
+    if (strange_.size() > most_told) strange_.clear();
+    if (++strange_[GuardProgram::bytes_of(unknown.who)] < most_tries) return;
+    if (const auto stamp = rows_.stamp(default_tenant, device)) know(unknown.who, *stamp);  // it cannot be told who that is
 }
 
 void GuardOwners::settle() {
@@ -125,19 +138,57 @@ void GuardOwners::settle() {
     const auto* files = program_.files();
     for (std::uint32_t i = 0; i < opener_slots; ++i)
         if (load_relaxed(files[i].unstamped) != 0) settle(files[i], program_.words().openers[i]);
+    judge_settled();
 }
 
 void GuardOwners::settle(const guard_file& file, const kernel_use& opener) {
     const auto id = load_relaxed(file.unstamped);
     const std::string device(opener.device, strnlen(opener.device, sizeof opener.device));
-    const auto subject = ProcessSubject::of(static_cast<pid_t>(file.pid));
+    auto subject = thread_of(file.pid, file.tid);
+    if (!subject) subject = ProcessSubject::of(static_cast<pid_t>(file.pid));
     const bool there = subject && is_opener(file, subject->view());
     if (there && node_.lacks_tenant_of(*subject) && !make_tenant_(static_cast<pid_t>(file.pid))) return;
     const auto tenant = there ? node_.tenant_of(*subject) : std::string(default_tenant);
     const auto stamp = rows_.stamp(tenant, device);
     rows_are_missing_ |= !stamp;
     if (!stamp || id == 0 || load_relaxed(file.id) != id || !program_.settle(id, *stamp)) return;
+    // Opened around the look, while it waited in the node's row only: not from before the guard, and not without a sidecar.
+    if (load_relaxed(opener.whole) == whole_seen && file.waiting.count == 1) settled_.emplace_back(&file - program_.files(), id);
     if (there) introduce(*subject, tenant, {device});
+}
+
+// A limit of something that was made by the file, too.
+bool GuardOwners::is_exceeded(const guard_file& file) const {
+    GuardAmounts made;
+    for (u32 place = 0; place < guard_resources; ++place) made[place] = load_relaxed(file.waited[place]) + load_relaxed(file.held[place]);
+    const auto count = std::min<u32>(file.stamp.count, guard_depth);
+    return std::any_of(file.stamp.rows, file.stamp.rows + count, [&](u32 row) { return rows_.is_exceeded(row, made); });
+}
+
+// A thread that had begun to count before it was known whose the file is moves in a moment what waited.
+void GuardOwners::judge_settled() {
+    std::erase_if(settled_, [&](const auto& settled) {
+        const auto& file = program_.files()[settled.first];
+        if (load_relaxed(file.id) != settled.second) return true;
+        if ((load_relaxed(file.waits) & waits_moved) == 0) return false;
+        if (is_exceeded(file)) exceeding_.push_back(settled.first);
+        return true;
+    });
+}
+
+void GuardOwners::refresh() {
+    auto* files = program_.files();
+    for (std::uint32_t i = 0; i < opener_slots; ++i) {
+        auto& file = files[i];
+        if (load_relaxed(file.id) == 0 || (load_relaxed(file.waits) & waits_known) == 0) continue;
+        const auto own = file.stamp.rows[file.process_row != 0 ? 1 : 0];
+        const auto* meaning = rows_.meaning(own);
+        const auto stamp = meaning != nullptr ? rows_.stamp(meaning->key, meaning->device) : std::nullopt;
+        if (!stamp || (stamp->exempt == file.stamp.exempt && stamp->deny_errno == file.stamp.deny_errno)) continue;
+        __atomic_store_n(&file.closely, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&file.stamp.exempt, stamp->exempt, __ATOMIC_RELAXED);
+        __atomic_store_n(&file.stamp.deny_errno, stamp->deny_errno, __ATOMIC_RELAXED);
+    }
 }
 
 }  // namespace rdmaquota

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +17,9 @@
 
 namespace rdmaquota {
 
+// The process that has the file's pid is the one that opened it.
+bool started_then(const guard_file& file);
+
 class GuardOwners {
 public:
     // Makes the tenant of a template that the process belongs to, if it can be made. False: not yet, ask again.
@@ -26,10 +30,14 @@ public:
     void introduce_all(const std::vector<std::string>& devices);
     // So many are known that it is time to forget those who are gone. Whoever makes cgroups or has many ids could fill the table.
     bool is_crowded() const;
-    // Tells whose a process is that has asked for a device, by the device's hash: the next time it is known.
-    void introduce(pid_t pid, u32 device);
+    // Tells whose a thread is that has asked for a device: the next time it is known.
+    void introduce(const guard_unknown& unknown);
     // Settles all files that wait. One on a device that has no rows yet waits for the next call.
     void settle();
+    // Files of whoever made too much, by a way that is not looked at, while it was not known: since the last call, by index.
+    std::vector<u32> take_exceeding() { return std::exchange(exceeding_, {}); }
+    // What a policy may have changed for files that are open: the errno, and whether their tenants are exempt.
+    void refresh();
     // Whether a tenant or device had no rows in one of these since the last call.
     bool take_rows_are_missing() noexcept { return std::exchange(rows_are_missing_, false); }
 
@@ -40,6 +48,8 @@ private:
     void introduce(const ProcessSubject& subject, const std::string& tenant, const std::vector<std::string>& devices);
     void introduce_bound(const std::vector<std::string>& devices);
     void settle(const guard_file& file, const kernel_use& opener);
+    void judge_settled();
+    bool is_exceeded(const guard_file& file) const;
     void know(const guard_who& who, const guard_stamp& stamp);
     bool knows_cgroups() const;
     bool knows_ids() const;
@@ -50,7 +60,9 @@ private:
     MakeTenant make_tenant_;
     bool rows_are_missing_ = false;
     std::chrono::steady_clock::time_point introduced_;
-    std::vector<std::string> devices_;  // of the last introduction
+    std::map<std::string, unsigned> strange_;  // who asked in vain, since the sidecar finds somebody else there; how often
+    std::vector<std::pair<u32, u64>> settled_;  // files with their ids, of which something may not have moved yet
+    std::vector<u32> exceeding_;
     std::set<std::string> told_;        // since then
 };
 

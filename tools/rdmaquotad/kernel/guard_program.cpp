@@ -90,6 +90,7 @@ struct GuardProgram::Parts {
     u32* mode = nullptr;
     ring_buffer* ring = nullptr;
     std::vector<guard_event> events;
+    std::vector<guard_unknown> unknown;
 
     Parts(bpf_object* of, const RunPrograms& runs, const std::string& its_version, const Words& its)
         : object(of), words(its), version(its_version), run(runs) {}
@@ -125,8 +126,13 @@ struct GuardProgram::Parts {
             events.push_back(*static_cast<const guard_event*>(data));
             return events.size() < most_events ? 0 : -EAGAIN;  // the rest at the next call
         };
-        ring = ring_buffer__new(bpf_map__fd(table(object, "guard_events")), take, this, nullptr);
-        if (!ring || !map("rows", rows, guard_rows) || !map("files", files, opener_slots) ||
+        const auto take_unknown = [](void* parts, void* data, std::size_t) {
+            auto& unknown = static_cast<Parts*>(parts)->unknown;
+            unknown.push_back(*static_cast<const guard_unknown*>(data));
+            return unknown.size() < most_events ? 0 : -EAGAIN;
+        };
+        ring = ring_buffer__new(bpf_map__fd(table(object, "unknown")), take_unknown, this, nullptr);
+        if (!ring || ring_buffer__add(ring, bpf_map__fd(table(object, "guard_events")), take, this) != 0 || !map("rows", rows, guard_rows) || !map("files", files, opener_slots) ||
             !map(GuardPins::mode_map, mode, 1))
             return Error{fmt::format("the guard's tables cannot be mapped: {}", words_of(errno))};
         return {};
@@ -190,6 +196,8 @@ std::vector<guard_event> GuardProgram::events() {
     ring_buffer__consume(parts_->ring);
     return std::exchange(parts_->events, {});
 }
+
+std::vector<guard_unknown> GuardProgram::unknown() { return std::exchange(parts_->unknown, {}); }
 
 bool GuardProgram::settle(u64 file, const guard_stamp& stamp) { return parts_->run_settle({file, stamp}); }
 

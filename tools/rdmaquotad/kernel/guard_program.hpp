@@ -26,7 +26,8 @@ class GuardProgram {
 public:
     // Words of the program, which it changes or reads at any time.
     struct Words {
-        const kernel_use* openers;  // [opener_slots]: of the files
+        kernel_use* openers;        // [opener_slots]: of the files
+        const u64* refusals;        // how many there have been
         u64* seen_ns;               // when settle() was called last; 0: nobody calls it any more
         u64* judges;                // from when on who makes too much by a way that is not looked at is killed (bpf/guard_rows.bpf.h)
         const u32* asked;  // not 0: the kernel has called the look
@@ -58,6 +59,7 @@ public:
 
     int fd() const noexcept;            // readable when there are events
     std::vector<guard_event> events();  // since the last call
+    std::vector<guard_unknown> unknown();  // before that last call
 
     // Says whose a file is that waits for it. False when it waits no more. Of the file 0: only that this process is there.
     bool settle(u64 file, const guard_stamp& stamp);

@@ -166,7 +166,7 @@ struct KernelProgram::Parts {
     }
 
     GuardProgram::Words guard_words() const {
-        return {memory->openers, &memory->guard_seen_ns, &memory->guard_judges, &memory->guard_asked,
+        return {memory->openers, &memory->guard_refusals, &memory->guard_seen_ns, &memory->guard_judges, &memory->guard_asked,
                 &memory->guard_asks_cgroup, &memory->guard_asks_ids, &memory->lists_all};
     }
 

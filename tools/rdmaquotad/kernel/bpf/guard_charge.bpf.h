@@ -109,11 +109,20 @@ no_kind:
     return false;
 }
 
+// One of those who are refused in this moment tells of it.
+static __always_inline bool tells_refusal(struct guard_row *of, u32 resource) {
+    u32 now = bpf_ktime_get_ns() / 1000000, before = of->told_ms[resource];
+    return now - before >= guard_told_ms && __sync_val_compare_and_swap(&of->told_ms[resource], before, now) == before;
+}
+
 __attribute__((noinline)) int refuse(u32 file, u32 row, u32 resource, u64 bytes) {
     struct guard_file *it = file_at(file);
     struct guard_row *of = row_at(row);
-    if (of && resource < guard_resources) __sync_fetch_and_add(&of->refused[resource], 1);
-    tell_guard(told_refused, file, row, resource, bytes);
+    __sync_fetch_and_add(&guard_refusals, 1);
+    if (of && resource < guard_resources) {
+        __sync_fetch_and_add(&of->refused[resource], 1);
+        if (tells_refusal(of, resource)) tell_guard(told_refused, file, row, resource, bytes);
+    }
     return it ? stamp_in_force(it)->deny_errno : 0;
 }
 

@@ -142,6 +142,16 @@ static __always_inline struct guard_stamp *stamp_of(u64 cgroup, u64 ids, u32 dev
     return bpf_map_lookup_elem(&stamps, &who);
 }
 
+static __always_inline void tell_unknown(const struct guard_file *it, u32 file) {
+    struct guard_unknown *told = bpf_ringbuf_reserve(&unknown, sizeof *told, 0);
+    if (!told) return;  // the program asks again; of a file, the sidecar finds it within a second
+    told->who = it->who;
+    told->pid = it->pid;
+    told->tid = it->tid;
+    __builtin_memcpy(told->device, openers[file % opener_slots].device, sizeof told->device);
+    bpf_ringbuf_submit(told, 0);
+}
+
 // One who is not known counts for the node meanwhile, since the sidecar knows it in a moment. Where there is no sidecar, as one of
 // `default`.
 static __always_inline void await_stamp(struct guard_file *it, u32 file) {
@@ -156,7 +166,7 @@ static __always_inline void await_stamp(struct guard_file *it, u32 file) {
         it->waiting.count = i + 1;
         it->waiting.deny_errno = of_default->deny_errno;
     }
-    tell_guard(told_pending, file, 0, 0, it->who.device);
+    tell_unknown(it, file);
 }
 
 // The sidecar may still be writing whose an earlier file was that had this place: for a microsecond, unless it is preempted.
@@ -174,6 +184,7 @@ static __always_inline struct guard_file *begin_file(u64 id, struct task_struct 
     if (!it || it->id == id) return 0;
     await_settled(it);
     it->pid = BPF_CORE_READ(task, tgid);
+    it->tid = BPF_CORE_READ(task, pid);
     it->since = BPF_CORE_READ(task, group_leader, start_boottime);
     it->uid = BPF_CORE_READ(task, cred, euid.val);
     it->gid = BPF_CORE_READ(task, cred, egid.val);

@@ -50,6 +50,14 @@ struct {
     __uint(max_entries, 1 << 18);
 } guard_events SEC(".maps");
 
+// Apart from the others, which whoever is refused again and again may fill.
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 1 << 18);
+} unknown SEC(".maps");
+
+u64 guard_refusals;  // all of them
+
 static __always_inline struct guard_row *all_rows(void) {
     u32 all = 0;
     return bpf_map_lookup_elem(&rows, &all);
@@ -85,10 +93,11 @@ __attribute__((noinline)) int tell_guard(u32 what, u32 file, u32 row, u32 resour
     struct guard_event *event = bpf_ringbuf_reserve(&guard_events, sizeof *event, 0);
     const struct guard_row *of = row_at(row);
     if (!event) return 0;
-    event->used = event->limit = 0;
+    event->used = event->limit = event->refused = 0;
     if (of && resource < guard_resources) {
         event->used = of->used[resource];
         event->limit = of->limit[resource];
+        event->refused = of->refused[resource];
     }
     event->what = what;
     event->pid = current_pid();

@@ -18,10 +18,10 @@ static __always_inline bool is_owner_known(const struct guard_file *it) { return
 // Something of it is about to be subtracted.
 static __always_inline void note_return(struct guard_file *it) { __sync_fetch_and_add(&it->returns, 1); }
 
-// Until it is known whose a file is, nothing is made by it: the sidecar says so in a moment. On a device that it does not know yet
-// nothing has a limit.
+// Until it is known whose a file is, nothing is made by it: the sidecar says so in a moment. Where it has ended, the file counts as
+// `default`; on a device that came later there is no row for that.
 static __always_inline bool refuses_unknown(const struct guard_file *it) {
-    return guard_mode == guard_deny && !is_owner_known(it) && it->waiting.count && !is_alone();
+    return guard_mode == guard_deny && !is_owner_known(it) && (!it->waiting.count || !is_alone());
 }
 
 // Where it counts from now on.

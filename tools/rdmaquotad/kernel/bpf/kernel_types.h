@@ -74,6 +74,7 @@ struct signal_struct {
 
 struct task_struct {
     int exit_state;
+    int pid;
     int tgid;
     __u64 start_boottime;
     struct signal_struct *signal;
