@@ -138,6 +138,7 @@ if [ "$(id -u)" = 0 ]; then
     "$rdmaquota" unset '*' qp --process > out
     has "a tenant that came meanwhile has the file's limit of each process, too" "$("$rdmaquota" show late --limits)" " 20 "
     "$rdmaquota" set late '*' qp=3 --process > out
+    has "the node has no processes of its own" "$("$rdmaquota" set node '*' cq=2 --process 2>&1)" "'node' has no processes of its own"
     change set '*' qp=5 --process --persist
     "$rdmaquota" unset late '*' qp --process > out
     has "and the one that was saved since" "$("$rdmaquota" show late --limits)" " 5 "

@@ -84,7 +84,9 @@ kills_a_maker() {
     start setpriv --reuid=$((64000 + RANDOM % 1000)) --clear-groups "$programs/raw_uverbs" write 60
     kill -CONT "$sidecar"
     eventually "the sidecar has judged it" grep -q -e 'killed: ' -e 'cannot be killed' sidecar.log
-    proceed
+    kill -9 $program 2> /dev/null
+    exec 9>&-
+    wait $program 2> /dev/null
     grep -q 'killed: ' sidecar.log
 }
 

@@ -27,17 +27,24 @@ std::string command_for_tenant(PolicyChange::Kind kind, const std::vector<LimitC
     return text.append(option_of(changes.front()));
 }
 
+// One above others, or the node.
+bool has_no_processes(const std::string& directory, const std::string& tenant) {
+    if (tenant == node_tenant) return true;
+    const auto place = find_tenant(directory, tenant);
+    return place && !place->has_ledger() && !is_template(place->key) && place->key != default_tenant;
+}
+
 }  // namespace
 
 Result<void> check_part(const std::string& directory, const LimitKey& key, LimitPart part) {
+    if (key.scope == Scope::process && has_no_processes(directory, key.tenant))
+        return Error{fmt::format("'{}' has no processes of its own; name a tenant that has, or leave out --process", printable(key.tenant))};
     if (part == LimitPart::limit) return {};
     if (key.scope == Scope::process || key.tenant == node_tenant)
         return Error{fmt::format("a {} is possible for a tenant as a whole only", name(part))};
     if (part == LimitPart::guarantee && is_template(key.tenant))
         return Error{"a template has no guarantees; name one of its tenants"};
-    const auto place = find_tenant(directory, key.tenant);
-    if (part == LimitPart::soft && place && !place->has_ledger() && !is_template(place->key) &&
-        place->key != default_tenant)
+    if (part == LimitPart::soft && has_no_processes(directory, key.tenant))
         return Error{fmt::format("tenant '{}' has no processes, so it has no soft limits", key.tenant)};
     if (part == LimitPart::soft && key.device == total_device)
         return Error{"there is no soft limit for the sum over devices"};

@@ -61,13 +61,15 @@ Causes of_events(const Session& session, const Meant& meant) {
     std::set<std::uint64_t> processes;
     for (auto event = events.rbegin(); event != events.rend(); ++event) {
         if (!is_meant(event->second, meant)) continue;
+        auto its_causes = causes_of(event->second, session.directory);
+        if (its_causes.empty()) continue;  // such as that it ended, which is later than what was denied
         if (meant.latest_run) {
             const auto second = second_of(event->second);
             if (latest == 0) latest = second;
             if (latest - second > most_apart_s || processes.size() == most_of_run) break;
             if (!processes.insert(event->second.value("pid", std::uint64_t{0})).second) continue;
         }
-        for (auto& cause : causes_of(event->second, session.directory)) {
+        for (auto& cause : its_causes) {
             if (!said.insert(cause.kind + cause.text).second) continue;
             cause.text = fmt::format("{}, {}", event_line(event->second).substr(11, 8), cause.text);
             causes.push_back(std::move(cause));
