@@ -30,8 +30,6 @@ sidecar_with() {
 }
 has_begun() { contains sidecar.log 'sees what' || contains sidecar.log 'not seen'; }
 policy <<< 'version = 1
-[sidecar]
-guard = "deny"
 [tenant.default]
 backstop = "/sidecar"
 [tenant.default."*"]
@@ -73,42 +71,59 @@ abilities() {
     [ "$(bound)" = "rxe0 hca_handle=4 hca_object=40" ] && able+=' backstop'
     makes_a_tenant && able+=' tenants'
     [ -n "$mounted" ] && able+=' mounts'
-    kills_a_maker && able+=' kills'
     stop_sidecar
-    rdmaquota guard off > /dev/null 2>&1
 }
 # kills_a_maker: whether it ends a process that made too much by write(2) before it was known whose it is
 kills_a_maker() {
-    grep -q 'the guard is on' sidecar.log || return
     kill -STOP "$sidecar"
     start setpriv --reuid=$((64000 + RANDOM % 1000)) --clear-groups "$programs/raw_uverbs" write 60
     kill -CONT "$sidecar"
-    eventually "the sidecar has judged it" grep -q -e 'killed: ' -e 'cannot be killed' sidecar.log
+    eventually "the sidecar has judged it" grep -q -e 'killed: pid' -e 'cannot be killed' sidecar.log
     kill -9 $program 2> /dev/null
     exec 9>&-
     wait $program 2> /dev/null
-    grep -q 'killed: ' sidecar.log
+    grep -q 'killed: pid' sidecar.log
 }
 
 # left_without CAPABILITY: what it can still do, as we know; everything without one that we know of no use for
 left_without() {
     case $1 in
         CAP_SYS_ADMIN) echo ' names backstop tenants' ;;
-        CAP_SYS_PTRACE) echo ' program backstop kills' ;;
-        CAP_SYS_CHROOT) echo ' program names backstop tenants kills' ;;
-        CAP_DAC_OVERRIDE) echo ' program names tenants mounts kills' ;;
-        CAP_KILL) echo ' program names backstop tenants mounts' ;;
-        *) echo ' program names backstop tenants mounts kills' ;;
+        CAP_SYS_PTRACE) echo ' program backstop' ;;
+        CAP_SYS_CHROOT) echo ' program names backstop tenants' ;;
+        CAP_DAC_OVERRIDE) echo ' program names tenants mounts' ;;
+        *) echo ' program names backstop tenants mounts' ;;
     esac
 }
 
 abilities "${powers[@]}"
-is "with all that its unit leaves it, it can do everything" "$able" ' program names backstop tenants mounts kills'
-for power in "${powers[@]}"; do
+is "with all that its unit leaves it, it can do everything" "$able" ' program names backstop tenants mounts'
+# without POWER: the others
+without() {
+    local other
     others=()
-    for other in "${powers[@]}"; do [ "$other" = "$power" ] || others+=("$other"); done
+    for other in "${powers[@]}"; do [ "$other" = "$1" ] || others+=("$other"); done
+}
+for power in "${powers[@]}"; do
+    [ "$power" != CAP_KILL ] || continue  # below
+    without "$power"
     abilities "${others[@]}"
     echo "# without $power:$able; $(grep -m 1 -e 'not seen' -e 'backstop:' sidecar.log)"
     is "without $power it can do less" "$able" "$(left_without "$power")"
+done
+policy <<< 'version = 1
+[sidecar]
+guard = "deny"
+[tenant.default."*"]
+pd = 4
+[tenant."user/{user}"]
+match = [{ group = "65500" }]'
+for power in CAP_KILL none; do
+    without $power
+    sidecar_with "${others[@]}"
+    kills_a_maker
+    is "without $power it ends who made too much before it was known" $? "$([ $power = none ]; echo $?)"
+    stop_sidecar
+    rdmaquota guard off > /dev/null
 done
 finish

@@ -125,8 +125,8 @@ void GuardOwners::introduce(const guard_unknown& unknown) {
     constexpr unsigned most_tries = 20;
     const std::string device(unknown.device, strnlen(unknown.device, sizeof unknown.device));
     const auto subject = thread_of(unknown.pid, unknown.tid);
-    if (!subject || (node_.lacks_tenant_of(*subject) && !make_tenant_(static_cast<pid_t>(unknown.pid)))) return;
-    introduce(*subject, node_.tenant_of(*subject), {device});
+    if (subject && node_.lacks_tenant_of(*subject) && !make_tenant_(static_cast<pid_t>(unknown.pid))) return;
+    if (subject) introduce(*subject, node_.tenant_of(*subject), {device});
     if (told_.contains(GuardProgram::bytes_of(unknown.who))) return;
     if (strange_.size() > most_told) strange_.clear();
     if (++strange_[GuardProgram::bytes_of(unknown.who)] < most_tries) return;
