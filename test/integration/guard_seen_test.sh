@@ -9,6 +9,7 @@ set -u
 # shellcheck source=test/integration/guard.sh
 . "$here/guard.sh"
 cp "$programs/raw_uverbs" "$work"
+cp "$programs/verbs_objects" "$work/objects"
 chmod 755 "$work"
 ask_for() { "$work/raw_uverbs" ioctl "$1" < /dev/null 2>&1 | head -n 1; }
 ask_as() { (become "$1" "$work/raw_uverbs" ioctl "$2") < /dev/null 2>&1 | head -n 1; }
@@ -119,6 +120,12 @@ rdmaquota reload policy.toml > /dev/null
 eventually "the sidecar follows the policy" prints "pd: 8 of 8" ask_as 65534 8
 is "a tenant whose mode is off is exempt, also from the node's limit" "$(ask_as 65534 8)" "pd: 8 of 8"
 is "others are not" "$(ask_for 8)" "pd: 2 of 8 EDQUOT"
+start unlisted setpriv --reuid=65534 --regid=65534 --clear-groups "$work/objects" pd=3 wait pd=9 wait
+sed -i '/^mode = "off"/d' policy.toml
+rdmaquota reload policy.toml > /dev/null
+followed
+proceed
+has "once its mode is another, what is open is not exempt any more" "$(cat running)" "pd: 0 of 9, then EDQUOT"
 rdmaquota guard off > /dev/null
 rdmaquota tenant add job8 --user daemon > /dev/null
 followed

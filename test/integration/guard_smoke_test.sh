@@ -46,6 +46,16 @@ is "what is allowed is made" "$(xargs <<< "$out")" "pd: 4 of 4 rc: 3 of 3 mr: 1 
 eventually "nothing is left in the books" prints "0 0 0" all_counts
 is "nothing is left in the books" "$(all_counts)" "0 0 0"
 
+# --- a device that comes is held from its first moment on
+ip link add late0 type dummy && ip link set late0 up
+rdma link add rxe_late type rxe netdev late0
+for file in /sys/class/infiniband_verbs/uverbs*; do [ "$(cat "$file/ibdev")" != rxe_late ] || late=/dev/infiniband/${file##*/}; done
+eventually "the new device has its file" test -e "$late"
+try env UVERBS="$late" "$programs/raw_uverbs" ioctl 10
+is "a device that has just come is held" "$out" "pd: 5 of 10 EDQUOT"
+rdma link delete rxe_late
+ip link delete late0
+
 # --- it follows the limits, is kept, and let go of
 rdmaquota set "$device" pd=3 > /dev/null
 eventually "the new limit is followed" tries_with "pd: 3 of 10 EDQUOT"
