@@ -54,7 +54,7 @@ journal
 has "which is in the journal" "$(cat sidecar.log)" "sees what the kernel makes"
 has "and its state in the status" "$(shown StatusText)" "0 dynamic rules"
 is "it has the powers of the unit and no other" \
-    "$(sed -n 's/^CapEff:\t//p' "/proc/$(shown MainPID)/status")" 00000000002c0002
+    "$(sed -n 's/^CapEff:\t//p' "/proc/$(shown MainPID)/status")" 00000000002c0022
 
 start in_group "$programs/raw_uverbs" ioctl 5
 await_journal "bypass: pid $program "
