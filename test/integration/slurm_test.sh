@@ -209,12 +209,13 @@ never_drained
 # --- beside the sidecar and its guard ---------------------------------------------------------------------
 # shellcheck source=test/integration/guard.sh
 . "$here/guard.sh"
+ask() { "$programs/ask" "$@"; }
 policy <<< "$limits
 [sidecar]
 guard = \"deny\""
 systemctl start rdmaquotad
 guard_is deny
-# Until the sidecar knows a new cgroup, the node's limits hold alone; so this opens the device first.
+# A static program in a new cgroup is not known yet, and tries again.
 objects=${objects}_static holding -A atlas -- wait rc=9
 followed
 echo 1<> "$jobs/gate-$job"
