@@ -12,6 +12,9 @@ jobs=$work/jobs
 mkdir "$jobs" && chown alice "$jobs"
 # shellcheck source=test/integration/page.sh
 . "$here/page.sh"
+# shellcheck source=test/integration/guard.sh
+. "$here/guard.sh"  # before the next one, which has a `release` of its own
+ask() { "$programs/ask" "$@"; }
 # shellcheck source=test/integration/slurm.sh
 . "$here/slurm.sh"
 objects=$programs/verbs_objects
@@ -207,9 +210,6 @@ never_drained() { is "the node was never drained" "$(sinfo --noheader --list-rea
 never_drained
 
 # --- beside the sidecar and its guard ---------------------------------------------------------------------
-# shellcheck source=test/integration/guard.sh
-. "$here/guard.sh"
-ask() { "$programs/ask" "$@"; }
 policy <<< "$limits
 [sidecar]
 guard = \"deny\""
