@@ -5,7 +5,7 @@
 #   --all         also the suites of the tier `all`: other kernels, races, models, packages, containers, Slurm
 #   --no-changes  do not add suites for what has changed. Without it, a run without names adds, after the default tier, what
 #                 test/changes.txt names for the files that differ from the commit that was last proven here (else from the
-#                 last one that is two days old), the dearest last, as long as the run stays below RDMAQUOTA_MINUTES (30); it
+#                 last one that is two days old), the dearest last, as long as the run stays below RDMAQUOTA_MINUTES (20); it
 #                 names what it left out
 #   --long        storms for two hours, each fuzz target for half an hour, the larger models, every program of `programs`,
 #                 twice the deaths in `kills`

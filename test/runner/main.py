@@ -124,7 +124,7 @@ def main():
     lanes = Lanes(report, options.allow_skip)
     lanes.run(plan.jobs_of(chosen, estimates))
     more = added(table, report.results, options, report)
-    minutes = float(os.environ.get("RDMAQUOTA_MINUTES", 30))
+    minutes = float(os.environ.get("RDMAQUOTA_MINUTES", 20))
     jobs = sorted(plan.jobs_of(more, estimates), key=lambda job: job.seconds)
     left_out = lanes.run(jobs, lambda job: time.monotonic() - begin + job.seconds <= minutes * 60)
     if left_out:
