@@ -12,9 +12,10 @@ jobs=$work/jobs
 mkdir "$jobs" && chown alice "$jobs"
 # shellcheck source=test/integration/page.sh
 . "$here/page.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$here/sidecar.sh"
 # shellcheck source=test/integration/guard.sh
 . "$here/guard.sh"  # before the next one, which has a `release` of its own
-ask() { "$programs/ask" "$@"; }
 # shellcheck source=test/integration/slurm.sh
 . "$here/slurm.sh"
 objects=$programs/verbs_objects

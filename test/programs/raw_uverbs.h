@@ -225,7 +225,7 @@ static inline int get_context(int fd, way *call)
 	return call(fd, IB_USER_VERBS_CMD_GET_CONTEXT, &in, sizeof in, &out, sizeof out);
 }
 
-/* Whoever is not known to the guard yet tries again, unless AT_ONCE is in the environment. */
+/* Tries again on EAGAIN, which the guard returns until it has resolved the caller, unless AT_ONCE is in the environment. */
 static inline int get_context_patiently(int fd, way *call)
 {
 	int status;

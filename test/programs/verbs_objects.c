@@ -128,7 +128,7 @@ static int destroy_busy(int wanted)
 	return failed < wanted;
 }
 
-/* Whoever the guard does not know yet tries again, unless AT_ONCE is in the environment. */
+/* Tries again on EAGAIN, which the guard returns until it has resolved the caller, unless AT_ONCE is in the environment. */
 static int open_all(void)
 {
 	for (int tries = 0; !(context = ibv_open_device(device)) && errno == EAGAIN && tries < 500 && !getenv("AT_ONCE"); ++tries)

@@ -48,7 +48,7 @@ void say_once(std::string& said, const Result<void>& done) {
 
 Daemon::Daemon(std::string directory)
     : node_(std::move(directory)),
-      guard_(loop_, node_, events_, [this](pid_t pid) { return make_tenant(pid); }),
+      guard_(loop_, node_, events_, [this](const ProcessSubject& subject) { return make_tenant(subject); }),
       kernel_(loop_, node_, events_, [this](GuardProgram* program) { guard_.follow(program); }),
       history_(node_),
       dynamic_(node_, events_, capacity),
@@ -240,11 +240,10 @@ void Daemon::serve_askers() {
 }
 
 // For a program that the guard does not know. One whose tenant cannot be made is in `default`.
-bool Daemon::make_tenant(pid_t pid) {
-    const auto subject = ProcessSubject::of(pid);
-    const auto user = subject ? subject->view().user : std::nullopt;
+bool Daemon::make_tenant(const ProcessSubject& subject) {
+    const auto user = subject.view().user;
     if (!user) return true;
-    const auto made = instances_.make_for(pid, *user);
+    const auto made = instances_.make_for(subject, *user);
     if (made && made->made) log(Priority::info, fmt::format("tenant {} made for uid {}", made->tenant, *user));
     return made || !instances_.is_making();
 }

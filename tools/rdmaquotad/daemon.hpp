@@ -50,7 +50,7 @@ private:
     Json guard_status(const Answers::Sees& sees) const;
     Result<std::function<bool()>> grant(const std::string& tenant);
     void serve_askers();
-    bool make_tenant(pid_t pid);
+    bool make_tenant(const ProcessSubject& subject);
     Result<void> divide();
     void update_status();
     void listen(LoopbackServer& server, std::uint32_t port);

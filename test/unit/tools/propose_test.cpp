@@ -25,9 +25,9 @@ TenantView tenant(ResourceView view) {
     return tenant;
 }
 
-Json denied(std::uint64_t limit, const char* scope = "tenant", const char* time = "2026-01-02T00:00:00Z", Json reason = nullptr) {
-    return Json{{"kind", "denied"}, {"time", time}, {"tenant", "a"}, {"device", "rxe0"}, {"resource", "qp"},
-                {"scope", scope}, {"limit", limit}, {"count", 7U}, {"reason", std::move(reason)}};
+std::pair<const std::string, Json> denied(std::uint64_t limit, const char* scope = "tenant", const char* time = "2026-01-02T00:00:00Z", Json reason = nullptr) {
+    return {time, Json{{"kind", "denied"}, {"time", time}, {"tenant", "a"}, {"device", "rxe0"}, {"resource", "qp"},
+                       {"scope", scope}, {"limit", limit}, {"count", 7U}, {"reason", std::move(reason)}}};
 }
 
 constexpr const char* since = "2026-01-01T00:00:00Z";
@@ -71,7 +71,7 @@ TEST_CASE("what was denied by the policy's limit is proposed twice, with how oft
 }
 
 TEST_CASE("what was denied before, by a share or by a rule changes nothing") {
-    CHECK(propose({}, {denied(64, "tenant", "2025-12-31T00:00:00Z"), denied(64, "tenant", "2026-01-02T00:00:00Z", "grant"), Json{{"kind", 7}}}, since).empty());
+    CHECK(propose({}, {denied(64, "tenant", "2025-12-31T00:00:00Z"), denied(64, "tenant", "2026-01-02T00:00:00Z", "grant"), {"", Json{{"kind", 7}}}}, since).empty());
 }
 
 TEST_CASE("what has no limit, or one that is far from its peak, is proposed four times the peak") {

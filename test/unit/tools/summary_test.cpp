@@ -81,11 +81,12 @@ TEST_CASE("a listing is narrowed to devices, resources and a user") {
 
 TEST_CASE("what was denied of late is told once for each tenant, device and resource, most often first") {
     const auto event = [](const char* time, const char* tenant, unsigned count, const char* kind = "denied") {
-        return Json{{"time", time}, {"kind", kind}, {"tenant", tenant}, {"resource", "qp"}, {"device", "rxe0"}, {"count", count}};
+        return std::pair<const std::string, Json>{
+            time, Json{{"time", time}, {"kind", kind}, {"tenant", tenant}, {"resource", "qp"}, {"device", "rxe0"}, {"count", count}}};
     };
-    const std::vector<Json> events{event("2026-01-31T11:59:59.0Z", "a", 90), event("2026-01-31T12:00:00.0Z", "a", 1),
+    const EventsByTime events{event("2026-01-31T11:59:59.0Z", "a", 90), event("2026-01-31T12:00:00.0Z", "a", 1),
                                    event("2026-01-31T12:10:00.0Z", "b", 2), event("2026-01-31T12:20:00.0Z", "b", 3),
-                                   event("2026-01-31T12:20:00.0Z", "b", 30, "reaped"), Json{{"kind", 7}}};
+                                   event("2026-01-31T12:20:00.0Z", "b", 30, "reaped"), {"", Json{{"kind", 7}}}};
     CHECK(denial_lines(events, "2026-01-31T12:00:00.0Z") ==
           std::vector<std::string>{"b: qp on rxe0, 5 times", "a: qp on rxe0, 1 time"});
 }

@@ -12,6 +12,7 @@
 #include "tools/common/events/event_kinds.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/common/text/terminal.hpp"
+#include "tools/common/text/fixed_text.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -45,27 +46,19 @@ std::optional<Resource> resource_of(const Event& event) {
     return static_cast<Resource>(event.resource);
 }
 
-std::string comm_of(const Event& event) { return {event.comm, strnlen(event.comm, sizeof event.comm)}; }
+std::string comm_of(const Event& event) { return std::string(fixed_text(event.comm)); }
 
 std::string error_name(std::uint32_t number) {
     const char* name = number < 4096 ? ::strerrorname_np(static_cast<int>(number)) : nullptr;
     return name == nullptr ? fmt::format("errno {}", number) : name;
 }
 
-// What an event's JSON says; an event may come from a file.
-std::string text_of(const Json& event, const char* member) {
-    const auto found = event.find(member);
-    return found != event.end() && found->is_string() ? printable(found->get<std::string>()) : std::string();
-}
-
-std::uint64_t number_of(const Json& event, const char* member, std::uint64_t otherwise = 0) {
-    const auto found = event.find(member);
-    return found != event.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : otherwise;
-}
+// An event may come from a file.
+std::string text_of(const Json& event, const char* member) { return printable(text_member(event, member)); }
 
 std::string amount(const Json& event, const char* member) {
     const auto resource = find_resource(text_of(event, "resource"));
-    const auto value = number_of(event, member, unlimited);
+    const auto value = number_member(event, member, unlimited);
     return resource ? format_amount(*resource, value) : std::to_string(value);
 }
 
@@ -81,7 +74,7 @@ std::string local_time(const std::string& time) {
 }
 
 std::string repeats(const Json& event) {
-    const auto count = number_of(event, "count");
+    const auto count = number_member(event, "count");
     return count < 2 ? "" : fmt::format(", {} times since {}", count, local_time(text_of(event, "first_time")).substr(0, 19));
 }
 
@@ -104,7 +97,7 @@ std::string error_words(const Json& event) {
 std::string words(const Json& event) {
     const auto kind = text_of(event, "kind");
     if (kind == "reaped")
-        return fmt::format("{} ended without closing; {} objects uncharged", process_words(event), number_of(event, "used"));
+        return fmt::format("{} ended without closing; {} objects uncharged", process_words(event), number_member(event, "used"));
     if (kind == "reconciled")
         return fmt::format("uncharged {} that a killed process had leaked, {} in use", amount(event, "requested"),
                            amount(event, "used"));
@@ -135,8 +128,8 @@ std::string event_time(std::uint64_t time_ns, bool for_people) {
 
 std::string pid_words(const Json& event) {
     constexpr std::uint64_t of_node = 0xEFFFFFFC;  // PROC_PID_INIT_INO (include/linux/proc_ns.h)
-    const bool contained = number_of(event, "pid_namespace", of_node) != of_node;
-    return fmt::format("pid {}{}", number_of(event, "pid"), contained ? " of a container" : "");
+    const bool contained = number_member(event, "pid_namespace", of_node) != of_node;
+    return fmt::format("pid {}{}", number_member(event, "pid"), contained ? " of a container" : "");
 }
 
 std::string event_line(const Json& event) {

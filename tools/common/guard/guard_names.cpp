@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "tools/common/guard/bpf_map.hpp"
+#include "tools/common/text/fixed_text.hpp"
 
 namespace rdmaquota {
 
@@ -14,8 +15,8 @@ guard_name guard_name_of(std::string_view tenant, std::string_view device, Scope
     return name;
 }
 
-std::string_view tenant_of(const guard_name& name) { return {name.tenant, strnlen(name.tenant, sizeof name.tenant)}; }
-std::string_view device_of(const guard_name& name) { return {name.device, strnlen(name.device, sizeof name.device)}; }
+std::string_view tenant_of(const guard_name& name) { return fixed_text(name.tenant); }
+std::string_view device_of(const guard_name& name) { return fixed_text(name.device); }
 
 bool GuardNames::put(const guard_name& name, std::uint32_t row) const { return map_ < 0 || bpf::put(map_, &name, &row); }
 

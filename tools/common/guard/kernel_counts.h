@@ -195,7 +195,7 @@ enum { most_hashed_groups = 1024, device_words = 16 };
 #define GUARD_HASH_NEXT(hash, word) (((hash) ^ (u32)(word)) * 1099511628211ULL)
 #define GUARD_HASH_END(hash) ((hash) | 2)
 
-enum { guard_told_ms = 50 };  // the same refusal is told so long after the last time at the earliest; it is counted each time
+enum { guard_told_ms = 50 };  // at most one event in this time for refusals by the same row and resource; each refusal counts
 #define guard_alone_ns 5000000000ULL  // the sidecar is taken for gone when it was not seen for so long
 
 enum { guard_off = 0, guard_watch = 1, guard_deny = 2 };
@@ -213,7 +213,7 @@ struct guard_event {
     char comm[16];
 };
 
-// Somebody who is not known has a file, or asked for a device.
+// An opener whose tenant the sidecar has to resolve.
 struct guard_unknown {
     struct guard_who who;
     u32 pid, tid;

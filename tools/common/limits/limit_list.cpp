@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "tools/common/views/json.hpp"
+#include "tools/common/text/fixed_text.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -30,7 +31,7 @@ LimitView view_of(const LimitsSegment& limits, Scope scope, const std::string& d
     view.configured = limits.configured(scope, device, resource);
     view.reason = limits.reason(scope, device, resource);
     const auto* origin = limits.origin(scope, device, resource);
-    if (view.reason != Reason::configured) view.why.assign(origin->why, strnlen(origin->why, sizeof origin->why));
+    if (view.reason != Reason::configured) view.why = fixed_text(origin->why);
     const bool inherits = load(origin->configured) == unset && !is_port(device) && device != total_device;
     if (const auto* any = limits.origin(scope, any_device, resource); inherits && any != nullptr) origin = any;
     view.from = source_of(scope, *origin);

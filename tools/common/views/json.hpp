@@ -15,6 +15,10 @@ namespace rdmaquota {
 
 Json limit_json(std::uint64_t limit);  // null when unlimited
 
+// A member of an object that may come from a file or another version: where it is missing or of another type, "" or `otherwise`.
+std::string text_member(const Json& object, const char* member);
+std::uint64_t number_member(const Json& object, const char* member, std::uint64_t otherwise = 0);
+
 // One line. Bytes that are not UTF-8 become U+FFFD: names come out of memory that tenants write.
 std::string dump(const Json& json);
 

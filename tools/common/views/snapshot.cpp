@@ -167,6 +167,11 @@ std::uint64_t ResourceView::grace_left_s() const {
     return above_soft() && soft_since != 0 && end > now ? (end - now + second - 1) / second : 0;
 }
 
+double share_of_limit(std::uint64_t usage, std::uint64_t limit) noexcept {
+    if (limit == unlimited || (limit == 0 && usage == 0)) return -1;
+    return limit == 0 ? 1 : static_cast<double>(usage) / static_cast<double>(limit);
+}
+
 std::uint64_t ResourceView::room() const {
     const bool over = above_soft() && soft_since != 0 && grace_left_s() == 0;
     const auto bound = over ? std::min(soft, limit) : limit;

@@ -13,6 +13,9 @@
 
 namespace rdmaquota {
 
+// How much of a limit is used: 1 where all is. Negative without a limit, and for 0 of 0: nothing is full then.
+double share_of_limit(std::uint64_t usage, std::uint64_t limit) noexcept;
+
 struct ResourceView {
     Resource resource;
     std::uint64_t usage;

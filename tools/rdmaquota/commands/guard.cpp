@@ -14,6 +14,7 @@
 #include "tools/common/views/json.hpp"
 #include "tools/common/text/terminal.hpp"
 #include "tools/rdmaquota/command.hpp"
+#include "tools/rdmaquota/view/summary.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -45,10 +46,6 @@ struct Cell {
 std::string amount_of(const Json& cell, const char* name, Resource resource) {
     const auto value = cell.value(name, Json());
     return value.is_number_unsigned() ? format_amount(resource, value.get<std::uint64_t>()) : "max";
-}
-
-bool is_asked(const std::vector<std::string>& for_these, const std::string& word) {
-    return for_these.empty() || std::find(for_these.begin(), for_these.end(), word) != for_these.end();
 }
 
 std::vector<Cell> cells_of(const Json& guard, const Options& options) {

@@ -1,6 +1,5 @@
 // rdmaquota init: writes a first policy for a kind of node, which denies nothing yet.
 #include <fcntl.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,12 +13,14 @@
 
 #include "policy/printable.hpp"
 #include "policy/tenant.hpp"
+#include "policy/write_all.hpp"
 #include "tools/common/devices.hpp"
 #include "tools/common/events/event_text.hpp"
+#include "tools/common/node_memory.hpp"
 #include "tools/common/open_file.hpp"
-#include "tools/common/process/probe.hpp"
 #include "tools/common/tenants/read_tenants.hpp"
 #include "tools/rdmaquota/command.hpp"
+#include "tools/rdmaquota/explain/device_maxima.hpp"
 #include "tools/rdmaquota/propose/recipe.hpp"
 
 namespace rdmaquota {
@@ -60,11 +61,9 @@ std::string ask() {
 
 NodeFigures figures_of(const std::vector<std::string>& devices) {
     NodeFigures node;
-    struct sysinfo about {};
-    if (::sysinfo(&about) == 0) node.memory = std::uint64_t{about.totalram} * about.mem_unit;
+    node.memory = node_memory();
     for (const auto& device : devices) {
-        const Probe probe([&] { return query_device(device); });
-        const auto maxima = parse_maxima(probe.answer());
+        const auto maxima = device_maxima(device);
         for (std::size_t i = 0; i < maxima.size(); ++i)
             if (maxima[i] != 0) node.device[i] = node.device[i] == 0 ? maxima[i] : std::min(node.device[i], maxima[i]);
     }
@@ -118,9 +117,8 @@ int write_new(const std::string& path, const std::string& text) {
         return failed(errno == EEXIST ? fmt::format("there is already a file {}: name another one, or move it away", printable(path))
                                       : fmt::format("cannot write {}: {}", printable(path), std::strerror(errno)));
     }
-    const auto written = ::write(file.fd(), text.data(), text.size());
-    if (written != static_cast<ssize_t>(text.size()) || ::fsync(file.fd()) != 0)
-        return failed(fmt::format("cannot write {}: {}", printable(path), written < 0 ? std::strerror(errno) : "no room"));
+    if (!write_all(file.fd(), text) || ::fsync(file.fd()) != 0)
+        return failed(fmt::format("cannot write {}: {}", printable(path), std::strerror(errno)));
     fmt::print("{} is written; 'rdmaquota check {}' says what it means\n", printable(path), printable(path));
     return status_done;
 }

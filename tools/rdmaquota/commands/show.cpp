@@ -274,13 +274,11 @@ int print_summary(const Options& options, const std::vector<TenantReading>& tena
 
 std::vector<std::string> denied_since(const std::string& directory, const std::string& since) {
     EventSource source(directory);
-    std::vector<Json> events;
     if (!source.open()) return {};
-    for (auto& [time, event] : source.take()) events.push_back(std::move(event));
-    return denial_lines(events, since);
+    return denial_lines(source.take(), since);
 }
 
-// A screenful: what is fullest, what was denied of late, and how to see more.
+// Prints a screenful: the fullest tenants, recent denials, and how to see more.
 void print_screenful(const Session& session, const Terminal& terminal, const std::vector<TenantReading>& tenants) {
     constexpr std::size_t other_lines = 12, least = 3, most_denials = 4;
     const auto lines = summarize(tenants, {});

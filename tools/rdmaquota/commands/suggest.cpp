@@ -21,14 +21,12 @@ struct Options {
     bool json = false, commands = false;
 };
 
-std::vector<Json> events_since(const std::string& directory, const std::string& since) {
+EventsByTime events_since(const std::string& directory, const std::string& since) {
     EventSource source(directory);
     if (!source.open()) return {};
     auto events = source.take();
     source.add_past(since, events);
-    std::vector<Json> list;
-    for (auto& [time, event] : events) list.push_back(std::move(event));
-    return list;
+    return events;
 }
 
 std::string table_of(const Proposal& proposal) {

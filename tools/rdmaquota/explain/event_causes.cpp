@@ -16,27 +16,17 @@
 namespace rdmaquota {
 namespace {
 
-std::string text_of(const Json& event, const char* member) {
-    const auto found = event.find(member);
-    return found != event.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-std::uint64_t number_of(const Json& event, const char* member) {
-    const auto found = event.find(member);
-    return found != event.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
-}
-
 std::string times(const Json& event) {
-    const auto count = number_of(event, "count");
+    const auto count = number_member(event, "count");
     return count < 2 ? "" : fmt::format(", {} times", count);
 }
 
 std::string process_words(const Json& event) {
-    return fmt::format("{} ({}){}", pid_words(event), printable(text_of(event, "comm")), times(event));
+    return fmt::format("{} ({}){}", pid_words(event), printable(text_member(event, "comm")), times(event));
 }
 
 Reason reason_of(const Json& event) {
-    const auto word = text_of(event, "reason");
+    const auto word = text_member(event, "reason");
     for (const auto reason : {Reason::rule, Reason::grant, Reason::soft, Reason::other})
         if (name(reason) == word) return reason;
     return Reason::configured;
@@ -56,19 +46,19 @@ std::string kind_of(Reason reason) {
 }
 
 Denial denial_of(const Json& event, Resource resource) {
-    const auto scope = text_of(event, "scope");
+    const auto scope = text_member(event, "scope");
     Denial denial{resource, scope.starts_with("process") ? Scope::process : Scope::tenant, scope.ends_with("_total")};
-    denial.used = number_of(event, "used");
-    denial.limit = number_of(event, "limit");
-    denial.requested = number_of(event, "requested");
+    denial.used = number_member(event, "used");
+    denial.limit = number_member(event, "limit");
+    denial.requested = number_member(event, "requested");
     return denial;
 }
 
 Cause of_denial(const Json& event, Resource resource, const std::string& directory) {
     const auto denial = denial_of(event, resource);
-    const auto tenant = text_of(event, "tenant"), device = text_of(event, "device");
+    const auto tenant = text_member(event, "tenant"), device = text_member(event, "device");
     const auto reason = reason_of(event);
-    const bool denied = text_of(event, "kind") != "would_deny";
+    const bool denied = text_member(event, "kind") != "would_deny";
     Cause cause{kind_of(reason), {}, {}};
     cause.text =
         fmt::format("{} on {}: {} {} {} of {}{}, {} more asked by {}{}", info(resource).name, printable(device),
@@ -76,7 +66,7 @@ Cause of_denial(const Json& event, Resource resource, const std::string& directo
                     denied ? "used" : "would have been denied; it used", format_amount(resource, denial.used),
                     format_amount(resource, denial.limit), denial.total ? " over all devices" : "",
                     format_amount(resource, denial.requested), process_words(event),
-                    text_of(event, "kind") == "unproved" ? "; the ledger was too busy to prove it" : "");
+                    text_member(event, "kind") == "unproved" ? "; the ledger was too busy to prove it" : "");
     if (const auto place = find_tenant(directory, is_own_directory(directory) ? "" : tenant))
         cause.helps =
             printable(remedy(device, denial, circumstances_of(directory, place->here, tenant, device, denial, reason)));
@@ -93,7 +83,7 @@ struct Bound {
 };
 
 Bound bound_of(const Json& bounds, const char* used, const char* limit) {
-    Bound bound{number_of(bounds, used)};
+    Bound bound{number_member(bounds, used)};
     if (const auto found = bounds.find(limit); found != bounds.end() && found->is_number_unsigned()) bound.limit = found->get<std::uint64_t>();
     return bound;
 }
@@ -103,7 +93,7 @@ std::optional<Cause> of_bounds(const Json& event, Resource resource, const std::
     const auto found = event.find("process_bounds");
     if (found == event.end() || !found->is_object()) return std::nullopt;
     const auto& bounds = *found;
-    const auto more = info(resource).unit == Unit::bytes ? number_of(event, "requested") : 0;
+    const auto more = info(resource).unit == Unit::bytes ? number_member(event, "requested") : 0;
     const auto space = bound_of(bounds, "address_space", "address_space_limit");
     const auto pinned = bound_of(bounds, "pinned", "pinned_limit");
     const auto group = bound_of(bounds, "memory_cgroup", "memory_cgroup_limit");
@@ -126,7 +116,7 @@ std::optional<Cause> of_bounds(const Json& event, Resource resource, const std::
 // that may be pinned, more often than not.
 std::optional<Cause> of_pinning(const Json& event, const std::string& text) {
     const bool here = is_pid_here(event);
-    const auto lock = here ? memory_lock(static_cast<int>(number_of(event, "pid"))) : std::nullopt;
+    const auto lock = here ? memory_lock(static_cast<int>(number_member(event, "pid"))) : std::nullopt;
     if (lock && !lock->bounds()) return std::nullopt;
     const auto bound =
         lock ? fmt::format("; it may pin {}, of which {} are pinned", format_amount(Resource::mr_bytes, lock->limit),
@@ -139,10 +129,10 @@ std::optional<Cause> of_pinning(const Json& event, const std::string& text) {
 
 // The device is blamed only where its figures say so.
 Cause of_figures(const Json& event, Resource resource, const std::string& text, const std::string& directory) {
-    const auto figures = device_figures(directory, text_of(event, "device"), resource);
+    const auto figures = device_figures(directory, text_member(event, "device"), resource);
     const auto most = figures.found != 0 ? figures.found : figures.told;
-    const bool nearly_full = most != 0 && figures.in_use + number_of(event, "requested") > most - most / 10;
-    if (nearly_full || text_of(event, "error") == "ENOSPC")
+    const bool nearly_full = most != 0 && figures.in_use + number_member(event, "requested") > most - most / 10;
+    if (nearly_full || text_member(event, "error") == "ENOSPC")
         return {"device", text + figures.words(resource),
                 "the adapter, its firmware or its driver has no more, which may be less than it tells: end "
                 "programs that hold some, and limit it to what there is"};
@@ -152,12 +142,12 @@ Cause of_figures(const Json& event, Resource resource, const std::string& text, 
 }
 
 Cause of_device(const Json& event, Resource resource, const std::string& directory) {
-    const auto device = text_of(event, "device"), error = text_of(event, "error");
+    const auto device = text_member(event, "device"), error = text_member(event, "error");
     const auto text =
         fmt::format("{} on {}: the call itself failed ({}) for {}, which asked for {} while tenant {} used {}",
                     info(resource).name, printable(device), printable(error), process_words(event),
-                    format_amount(resource, number_of(event, "requested")), printable(text_of(event, "tenant")),
-                    format_amount(resource, number_of(event, "used")));
+                    format_amount(resource, number_member(event, "requested")), printable(text_member(event, "tenant")),
+                    format_amount(resource, number_member(event, "used")));
     if (error == "ENOMEM") {
         if (auto bound = of_bounds(event, resource, text)) return *bound;
         const auto noted = event.find("process_bounds");
@@ -172,20 +162,20 @@ Cause of_device(const Json& event, Resource resource, const std::string& directo
 }
 
 Cause of_guard(const Json& event) {
-    return {"guard", fmt::format("the kernel's guard: {}", printable(text_of(event, "text"))),
+    return {"guard", fmt::format("the kernel's guard: {}", printable(text_member(event, "text"))),
             "rdmaquota guard says what is in use by the kernel's count"};
 }
 
 }  // namespace
 
 Causes causes_of(const Json& event, const std::string& directory) {
-    const auto kind = text_of(event, "kind");
+    const auto kind = text_member(event, "kind");
     if (kind == "backstop_denied")
-        return {{"rdma cgroup", printable(text_of(event, "text")),
+        return {{"rdma cgroup", printable(text_member(event, "text")),
                  "raise rdma.max of that cgroup, or change `backstop` in the policy"}};
     if (event.contains("source"))
         return kind == "refused" || kind == "exceeded" || kind == "killed" ? Causes{of_guard(event)} : Causes{};
-    const auto resource = find_resource(text_of(event, "resource"));
+    const auto resource = find_resource(text_member(event, "resource"));
     if (!resource) return {};
     if (kind == "refused_by_device") return {of_device(event, *resource, directory)};
     if (kind == "denied" || kind == "would_deny" || kind == "unproved") return {of_denial(event, *resource, directory)};

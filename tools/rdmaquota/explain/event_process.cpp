@@ -15,16 +15,10 @@ std::uint64_t namespace_in(const std::string& directory) {
     return ::stat((directory + "/ns/pid").c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
-// 0 where it is not said: a process that could not read its own /proc.
-std::uint64_t number_of(const Json& event, const char* member) {
-    const auto found = event.find(member);
-    return found != event.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
-}
-
 }  // namespace
 
 bool is_pid_here(const Json& event) {
-    const auto of_event = number_of(event, "pid_namespace");
+    const auto of_event = number_member(event, "pid_namespace");  // 0: of a process that could not read its own /proc
     return of_event == 0 || of_event == namespace_in("/proc/self");
 }
 
@@ -35,8 +29,8 @@ EventProcess::EventProcess(std::uint32_t pid, const std::string& proc) : pid_(pi
 }
 
 bool EventProcess::is_of(const Json& event) const {
-    const auto pid = number_of(event, "pid");
-    if (inner_pid_ != 0 && number_of(event, "pid_namespace") == pid_namespace_) return pid == inner_pid_;
+    const auto pid = number_member(event, "pid");
+    if (inner_pid_ != 0 && number_member(event, "pid_namespace") == pid_namespace_) return pid == inner_pid_;
     return pid == pid_;
 }
 

@@ -21,16 +21,6 @@ struct Denials {
     std::uint64_t count = 0, limit = 0;
 };
 
-std::string text_of(const Json& event, const char* member) {
-    const auto found = event.find(member);
-    return found != event.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-std::uint64_t number_of(const Json& event, const char* member) {
-    const auto found = event.find(member);
-    return found != event.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
-}
-
 // Up to two binary digits.
 std::uint64_t rounded_up(std::uint64_t amount) {
     const auto digits = static_cast<int>(std::bit_width(amount));
@@ -39,18 +29,18 @@ std::uint64_t rounded_up(std::uint64_t amount) {
     return (amount + step - 1) / step * step;
 }
 
-std::map<Place, Denials> denials_of(const std::vector<Json>& events, const std::string& since) {
+std::map<Place, Denials> denials_of(const EventsByTime& events, const std::string& since) {
     std::map<Place, Denials> all;
-    for (const auto& event : events) {
-        const auto resource = find_resource(text_of(event, "resource"));
-        const auto scope = text_of(event, "scope");
-        if (text_of(event, "kind") != "denied" || text_of(event, "time") < since || !resource || !text_of(event, "reason").empty())
+    for (const auto& [time, event] : events) {
+        const auto resource = find_resource(text_member(event, "resource"));
+        const auto scope = text_member(event, "scope");
+        if (text_member(event, "kind") != "denied" || text_member(event, "time") < since || !resource || !text_member(event, "reason").empty())
             continue;
         const auto of = scope.starts_with("process") ? Scope::process : Scope::tenant;
-        const auto device = scope.ends_with("_total") ? std::string(total_device) : text_of(event, "device");
-        auto& denials = all[{text_of(event, "tenant"), device, of, *resource}];
-        denials.count += std::max<std::uint64_t>(number_of(event, "count"), 1);
-        denials.limit = std::max(denials.limit, number_of(event, "limit"));
+        const auto device = scope.ends_with("_total") ? std::string(total_device) : text_member(event, "device");
+        auto& denials = all[{text_member(event, "tenant"), device, of, *resource}];
+        denials.count += std::max<std::uint64_t>(number_member(event, "count"), 1);
+        denials.limit = std::max(denials.limit, number_member(event, "limit"));
     }
     return all;
 }
@@ -70,7 +60,7 @@ void add_by_peak(std::vector<Proposal>& proposals, const TenantView& tenant, con
 
 }  // namespace
 
-std::vector<Proposal> propose(const std::vector<TenantView>& tenants, const std::vector<Json>& events, const std::string& since) {
+std::vector<Proposal> propose(const std::vector<TenantView>& tenants, const EventsByTime& events, const std::string& since) {
     const auto denied = denials_of(events, since);
     std::vector<Proposal> proposals;
     for (const auto& [place, denials] : denied) {

@@ -7,8 +7,8 @@
 
 #include "policy/resource.hpp"
 #include "policy/scope.hpp"
-#include "tools/common/views/json_fwd.hpp"
 #include "tools/common/views/snapshot.hpp"
+#include "tools/rdmaquota/view/event_source.hpp"
 
 namespace rdmaquota {
 
@@ -27,6 +27,6 @@ struct Proposal {
 //   - what never used more than a sixteenth of its limit gets four times its peak.
 // For qp, cq, mr, mr_bytes and hca_handle, and whatever was denied. By tenant and device; limits that the sidecar holds (a
 // rule's, a share) are left alone.
-std::vector<Proposal> propose(const std::vector<TenantView>& tenants, const std::vector<Json>& events, const std::string& since);
+std::vector<Proposal> propose(const std::vector<TenantView>& tenants, const EventsByTime& events, const std::string& since);
 
 }  // namespace rdmaquota

@@ -16,11 +16,6 @@ namespace {
 
 constexpr Resource main_resources[] = {Resource::qp, Resource::cq, Resource::mr, Resource::mr_bytes};
 
-template <typename Value>
-bool is_asked(const std::vector<Value>& for_these, const Value& value) {
-    return for_these.empty() || std::find(for_these.begin(), for_these.end(), value) != for_these.end();
-}
-
 void narrow_devices(std::vector<DeviceView>& devices, const Narrowing& to) {
     std::erase_if(devices, [&](const DeviceView& device) { return !is_asked(to.devices, device.name); });
     for (auto& device : devices)
@@ -38,11 +33,6 @@ void narrow_tenant(TenantReading& tenant, const Narrowing& to) {
     std::erase_if(processes, [&](const ProcessView& process) {
         return (to.user && process.uid != *to.user) || (process.devices.empty() && (!to.devices.empty() || !to.resources.empty()));
     });
-}
-
-double share_of(std::uint64_t usage, std::uint64_t limit) {
-    if (limit == 0) return usage == 0 ? 0 : 1;
-    return static_cast<double>(usage) / static_cast<double>(limit);
 }
 
 SummaryLine line_of(const TenantReading& tenant) {
@@ -83,11 +73,6 @@ std::string fullest_words(const SummaryLine::Fullest& full) {
                        info(full.resource).name, printable(full.device));
 }
 
-std::string text_of(const Json& event, const char* member) {
-    const auto found = event.find(member);
-    return found != event.end() && found->is_string() ? printable(found->get<std::string>()) : std::string();
-}
-
 }  // namespace
 
 Result<Narrowing> narrowing(const std::vector<std::string>& devices, const std::vector<std::string>& resources) {
@@ -115,7 +100,7 @@ std::optional<SummaryOrder> summary_order(std::string_view word) {
     return std::nullopt;
 }
 
-double SummaryLine::Fullest::share() const noexcept { return share_of(usage, limit); }
+double SummaryLine::Fullest::share() const noexcept { return share_of_limit(usage, limit); }
 
 bool SummaryLine::uses_something() const noexcept {
     return processes != 0 || std::any_of(usage.begin(), usage.end(), [](std::uint64_t amount) { return amount != 0; });
@@ -167,14 +152,12 @@ Json summary_json(const std::vector<SummaryLine>& lines, std::size_t most) {
     return list;
 }
 
-std::vector<std::string> denial_lines(const std::vector<Json>& events, const std::string& since) {
+std::vector<std::string> denial_lines(const EventsByTime& events, const std::string& since) {
     std::map<std::tuple<std::string, std::string, std::string>, std::uint64_t> counts;
-    for (const auto& event : events) {
-        if (text_of(event, "kind") != "denied" || text_of(event, "time") < since) continue;
-        const auto count = event.find("count");
-        counts[{text_of(event, "tenant"), text_of(event, "resource"), text_of(event, "device")}] +=
-            count != event.end() && count->is_number_unsigned() ? count->get<std::uint64_t>() : 1;
-    }
+    for (const auto& [time, event] : events)
+        if (text_member(event, "kind") == "denied" && text_member(event, "time") >= since)
+            counts[{printable(text_member(event, "tenant")), printable(text_member(event, "resource")),
+                    printable(text_member(event, "device"))}] += number_member(event, "count", 1);
     std::vector<std::pair<std::uint64_t, std::string>> lines;
     for (const auto& [what, count] : counts) {
         const auto& [tenant, resource, device] = what;

@@ -1,6 +1,7 @@
-// Listings of `rdmaquota show` that fit a screen: narrowed to what is asked for, one line per tenant, and what was denied of late.
+// Listings of `rdmaquota show` that fit a screen: filtered, one line per tenant, and recent denials.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,10 +14,9 @@
 
 #include "policy/resource.hpp"
 #include "policy/result.hpp"
-#include "tools/common/views/json_fwd.hpp"
 #include "tools/common/text/terminal.hpp"
-#include "tools/common/tenants/tenants.hpp"
-#include "tools/common/views/snapshot.hpp"
+#include "tools/common/views/json_fwd.hpp"
+#include "tools/rdmaquota/view/event_source.hpp"
 
 namespace rdmaquota {
 
@@ -33,6 +33,12 @@ struct Narrowing {
 
 // Of words on a command line; an error names what is no resource.
 Result<Narrowing> narrowing(const std::vector<std::string>& devices, const std::vector<std::string>& resources);
+
+// Whether the options of a listing, which ask for all where there are none, ask for this.
+template <typename Value>
+bool is_asked(const std::vector<Value>& for_these, const Value& value) {
+    return for_these.empty() || std::find(for_these.begin(), for_these.end(), value) != for_these.end();
+}
 
 // Leaves out what is not asked for, and tenants of which nothing is left. A tenant's figures stay those of the whole tenant.
 void narrow(std::vector<TenantReading>& tenants, const Narrowing& to);
@@ -69,6 +75,6 @@ Table summary_table(const std::vector<SummaryLine>& lines, std::size_t most, con
 Json summary_json(const std::vector<SummaryLine>& lines, std::size_t most);
 
 // What was denied since `since` (UTC, as in an event's "time"), most often first: one line for each tenant, device and resource.
-std::vector<std::string> denial_lines(const std::vector<Json>& events, const std::string& since);
+std::vector<std::string> denial_lines(const EventsByTime& events, const std::string& since);
 
 }  // namespace rdmaquota

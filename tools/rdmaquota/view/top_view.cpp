@@ -35,10 +35,10 @@ TopCell usage(const ResourceView& view) {
     return cell;
 }
 
-// Of 0 of 0 there is no percentage: nothing is full.
+// In per cent; negative where there is none.
 double fullness(const ResourceView& view) {
-    if (view.limit == unlimited || (view.limit == 0 && view.usage == 0)) return -1;
-    return view.limit == 0 ? 100 : 100 * static_cast<double>(view.usage) / static_cast<double>(view.limit);
+    const auto share = share_of_limit(view.usage, view.limit);
+    return share < 0 ? -1 : 100 * share;
 }
 
 TopCell per_cent(double value) { return {value < 0 ? "-" : fmt::format("{:.0f}", value), value}; }

@@ -1,6 +1,5 @@
 #include "tools/rdmaquotad/dynamic/capacity.hpp"
 
-#include <sys/sysinfo.h>
 
 #include <chrono>
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include <optional>
 
 #include "tools/common/device_query.hpp"
+#include "tools/common/node_memory.hpp"
 #include "tools/rdmaquotad/loop/question.hpp"
 
 namespace rdmaquota {
@@ -56,11 +56,6 @@ private:
 std::uint64_t device_maximum(const std::string& device, Resource resource, std::chrono::milliseconds wait) {
     static std::map<std::string, AskedDevice> devices;
     return devices.try_emplace(device, device, wait).first->second.of()[index(resource)];
-}
-
-std::uint64_t node_memory() {
-    struct sysinfo about {};
-    return ::sysinfo(&about) == 0 ? std::uint64_t{about.totalram} * about.mem_unit : 0;
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "tools/common/guard/kept_guard.hpp"
 #include "tools/common/guard/kernel_word.hpp"
 #include "tools/common/open_file.hpp"
+#include "tools/common/text/fixed_text.hpp"
 #include "tools/rdmaquotad/bypass/process_info.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/rdmaquotad/loop/log.hpp"
@@ -33,8 +34,8 @@ namespace {
 constexpr auto between_same = std::chrono::seconds(1);
 constexpr std::size_t most_told = 4096;
 
-// What is made too much may have begun before the guard: so long nobody is killed for it.
-u64 spares_ns() {
+// An object that exceeds a limit may belong to a request from before the guard was attached: no process is killed for that long.
+u64 grace_ns() {
     constexpr u64 ten_seconds = 10'000'000'000;
     return std::getenv("RDMAQUOTA_TEST_GUARD_JUDGES_AT_ONCE") != nullptr ? 0 : ten_seconds;
 }
@@ -44,7 +45,7 @@ SidecarKind kind_of(const guard_event& event) {
     return event.what == told_killed ? SidecarKind("killed") : SidecarKind("exceeded");
 }
 
-std::string comm_of(const guard_event& event) { return {event.comm, strnlen(event.comm, sizeof event.comm)}; }
+std::string comm_of(const guard_event& event) { return std::string(fixed_text(event.comm)); }
 
 Json whose(const guard_event& event, const GuardRows::Meaning& meaning) {
     return Json{{"tenant", meaning.tenant}, {"pid", event.pid}, {"uid", event.uid}, {"comm", comm_of(event)}, {"device", meaning.device}};
@@ -127,7 +128,7 @@ void Guard::apply_mode() {
     u32 before = __atomic_load_n(&mode, __ATOMIC_ACQUIRE);
     turned_off_ = before == guard_off || !__atomic_compare_exchange_n(&mode, &before, wanted, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     u64& judges = *parts_->program.words().judges;
-    if (load_relaxed(judges) == 0) __atomic_store_n(&judges, boot_ns() + spares_ns(), __ATOMIC_RELEASE);
+    if (load_relaxed(judges) == 0) __atomic_store_n(&judges, boot_ns() + grace_ns(), __ATOMIC_RELEASE);
 }
 
 // This one refuses before another version's ends; whatever kills this process in between leaves one that does.
@@ -151,16 +152,15 @@ bool Guard::rules_changed() {
     return std::exchange(rules_, rules) != rules;
 }
 
-void Guard::update(const std::vector<std::string>& its) {
+void Guard::update(const std::vector<std::string>& own_devices) {
     if (!parts_ || !node_.usable()) return;
-    forget_others();
-    const auto devices = devices_with_others(its);
-    const bool others = parts_->rows.update(limited_tenants(node_), devices);
-    if (rules_changed() || others || std::exchange(parts_->has_new_rows, false) || parts_->owners.is_crowded())
-        parts_->owners.introduce_all(devices);
+    forget_other_devices();
+    const auto devices = with_other_devices(own_devices);
+    const bool others = parts_->rows.update(limited_tenants(node_), devices) || std::exchange(parts_->has_new_rows, false);
+    if (rules_changed() || others || parts_->owners.is_crowded()) parts_->owners.introduce_all(devices);
+    if (others) parts_->owners.refresh();
     parts_->owners.settle();
     for (const auto file : parts_->owners.take_exceeding()) judge(file);
-    parts_->owners.refresh();
     parts_->audit.pass(parts_->program.rows(), parts_->program.files());
     if (const auto without = parts_->rows.without(); std::exchange(without_, without) == 0 && without != 0)
         log(Priority::error, fmt::format("the guard has no room for {} more rows", without));
@@ -168,27 +168,28 @@ void Guard::update(const std::vector<std::string>& its) {
     else keep();
 }
 
-// Those who wait come first.
+// Resolves openers first, since their programs wait.
 void Guard::take_events() {
     const auto events = parts_->program.events();
-    if (node_.usable()) introduce(parts_->program.unknown());
+    const auto unknown = parts_->program.unknown();
+    if (node_.usable()) introduce(unknown);
     for (const auto& event : events) tell(event);
 }
 
 void Guard::introduce(const std::vector<guard_unknown>& asked) {
-    constexpr std::size_t most_others = 64;
+    constexpr std::size_t most_other_devices = 64;
     if (asked.empty()) return;
     const auto devices = machine_devices();
     Unknown unknown;
     for (const auto& one : asked) {
         unknown[{one.pid, one.tid, one.who.device}] = one;
-        const std::string device(one.device, strnlen(one.device, sizeof one.device));
-        if (std::find(devices.begin(), devices.end(), device) == devices.end() && others_.size() < most_others)
-            others_[device] = Clock::now();
+        const std::string device(fixed_text(one.device));
+        if (std::find(devices.begin(), devices.end(), device) == devices.end() && other_devices_.size() < most_other_devices)
+            other_devices_[device] = Clock::now();
     }
     introduce(unknown);
     if (!parts_->owners.take_rows_are_missing()) return;
-    parts_->has_new_rows |= parts_->rows.update(limited_tenants(node_), devices_with_others(devices));
+    parts_->has_new_rows |= parts_->rows.update(limited_tenants(node_), with_other_devices(devices));
     introduce(unknown);
 }
 
@@ -198,24 +199,25 @@ void Guard::introduce(const Unknown& unknown) {
     for (const auto file : parts_->owners.take_exceeding()) judge(file);
 }
 
-std::vector<std::string> Guard::devices_with_others(std::vector<std::string> devices) const {
-    for (const auto& [device, since] : others_)
+std::vector<std::string> Guard::with_other_devices(std::vector<std::string> devices) const {
+    for (const auto& [device, since] : other_devices_)
         if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
     return devices;
 }
 
-// Once nobody has had one open for a minute.
-void Guard::forget_others() {
-    if (others_.empty()) return;
+// Drops devices of which no file was open for a minute.
+void Guard::forget_other_devices() {
+    if (other_devices_.empty()) return;
     std::set<u32> open;
     for (u32 i = 0; i < opener_slots; ++i)
         if (const auto& file = parts_->program.files()[i]; load_relaxed(file.id) != 0) open.insert(file.who.device);
-    for (auto& [device, since] : others_)
+    for (auto& [device, since] : other_devices_)
         if (open.contains(device_hash(device))) since = Clock::now();
-    std::erase_if(others_, [](const auto& other) { return Clock::now() - other.second > std::chrono::minutes(1); });
+    std::erase_if(other_devices_, [](const auto& other) { return Clock::now() - other.second > std::chrono::minutes(1); });
 }
 
-// As the program in the kernel does it with who makes too much by a way that is not looked at: this one did while it was not known.
+// Kills the process that exceeded a limit through write(2) before the guard had resolved its tenant. The kernel's program does the same
+// to processes whose tenant is resolved.
 void Guard::judge(u32 number) {
     const auto& words = parts_->program.words();
     const u64 from = load_relaxed(*words.judges);
@@ -269,7 +271,7 @@ void Guard::tell(const guard_event& event) {
                              times == 1 ? "" : fmt::format(", {} times", times)));
 }
 
-// A refusal also stands for those that were not told, in the moment after the last one that was.
+// How many refusals an event stands for: the kernel's program sends at most one event per limit in `guard_told_ms`.
 u64 Guard::times_of(const guard_event& event) {
     if (event.what != told_refused) return 1;
     if (refused_.size() > most_told) refused_.clear();

@@ -64,7 +64,7 @@ private:
         GuardOwners owners;
         GuardAudit audit;
         Loop::Source ready;
-        bool has_new_rows = false;  // whoever is in their tenants was not introduced yet
+        bool has_new_rows = false;  // introduce_all() has not run since rows were added
         Parts(const Node& node, GuardProgram& its, const GuardOwners::MakeTenant& make_tenant)
             : program(its), rows(its.rows(), GuardNames(its.names())), owners(node, its, rows, make_tenant) {}
     };
@@ -78,8 +78,8 @@ private:
     void introduce(const Unknown& unknown);
     void judge(u32 file);
     u64 times_of(const guard_event& event);
-    std::vector<std::string> devices_with_others(std::vector<std::string> devices) const;
-    void forget_others();
+    std::vector<std::string> with_other_devices(std::vector<std::string> devices) const;
+    void forget_other_devices();
     void tell(const guard_event& event);
     void tell_killed(const guard_event& event);
     void apply_mode();
@@ -100,10 +100,10 @@ private:
         Clock::time_point when{};
         std::uint64_t more = 0;
     };
-    std::map<std::pair<u32, u32>, u64> refused_;  // by row and resource: how many when it was told last
-    u64 refusals_before_ = 0;                     // this process
-    // Devices that are not among this process's own, as those in other network namespaces: by name, since when nobody had one.
-    std::map<std::string, Clock::time_point> others_;
+    std::map<std::pair<u32, u32>, u64> refused_;  // by row and resource: the row's refusals at its last event
+    u64 refusals_before_ = 0;                     // the kernel's count when this process attached
+    // Devices that this process does not see, such as those in other network namespaces: by name, when a file of it was last open.
+    std::map<std::string, Clock::time_point> other_devices_;
     std::map<std::tuple<u32, u32, u32, u32>, Told> told_;
     std::string said_;  // why the kernel does not keep it
     std::size_t without_ = 0;

@@ -11,6 +11,7 @@
 #include "tools/common/text/directory_names.hpp"
 #include "tools/common/guard/guard_who.hpp"
 #include "tools/common/guard/kernel_word.hpp"
+#include "tools/common/text/fixed_text.hpp"
 #include "tools/rdmaquotad/bypass/process_info.hpp"
 
 namespace rdmaquota {
@@ -69,14 +70,14 @@ std::optional<guard_who> who_is(const Subject& subject, bool by_cgroup, bool by_
     return who;
 }
 
-// The thread decides, which may be another user than its process, or in another cgroup.
+// A thread can have other ids than its process, and be in another cgroup.
 Result<ProcessSubject> thread_of(u32 pid, u32 tid) {
     return ProcessSubject::of(static_cast<pid_t>(tid), fmt::format("/proc/{}/task", pid));
 }
 
 }  // namespace
 
-// What the program looks at changes last: who runs now is known by then.
+// Changes what the program compares last, when all running processes are resolved.
 void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
     introduced_ = std::chrono::steady_clock::now();
     told_.clear();
@@ -123,14 +124,14 @@ void GuardOwners::introduce(const ProcessSubject& subject, const std::string& te
 
 void GuardOwners::introduce(const guard_unknown& unknown) {
     constexpr unsigned most_tries = 20;
-    const std::string device(unknown.device, strnlen(unknown.device, sizeof unknown.device));
+    const std::string device(fixed_text(unknown.device));
     const auto subject = thread_of(unknown.pid, unknown.tid);
-    if (subject && node_.lacks_tenant_of(*subject) && !make_tenant_(static_cast<pid_t>(unknown.pid))) return;
+    if (subject && node_.lacks_tenant_of(*subject) && !make_tenant_(*subject)) return;
     if (subject) introduce(*subject, node_.tenant_of(*subject), {device});
     if (told_.contains(GuardProgram::bytes_of(unknown.who))) return;
-    if (strange_.size() > most_told) strange_.clear();
-    if (++strange_[GuardProgram::bytes_of(unknown.who)] < most_tries) return;
-    if (const auto stamp = rows_.stamp(default_tenant, device)) know(unknown.who, *stamp);  // it cannot be told who that is
+    if (failures_.size() > most_told) failures_.clear();
+    if (++failures_[GuardProgram::bytes_of(unknown.who)] < most_tries) return;
+    if (const auto stamp = rows_.stamp(default_tenant, device)) know(unknown.who, *stamp);  // the sidecar cannot resolve it
 }
 
 void GuardOwners::settle() {
@@ -143,16 +144,16 @@ void GuardOwners::settle() {
 
 void GuardOwners::settle(const guard_file& file, const kernel_use& opener) {
     const auto id = load_relaxed(file.unstamped);
-    const std::string device(opener.device, strnlen(opener.device, sizeof opener.device));
+    const std::string device(fixed_text(opener.device));
     auto subject = thread_of(file.pid, file.tid);
     if (!subject) subject = ProcessSubject::of(static_cast<pid_t>(file.pid));
     const bool there = subject && is_opener(file, subject->view());
-    if (there && node_.lacks_tenant_of(*subject) && !make_tenant_(static_cast<pid_t>(file.pid))) return;
+    if (there && node_.lacks_tenant_of(*subject) && !make_tenant_(*subject)) return;
     const auto tenant = there ? node_.tenant_of(*subject) : std::string(default_tenant);
     const auto stamp = rows_.stamp(tenant, device);
     rows_are_missing_ |= !stamp;
     if (!stamp || id == 0 || load_relaxed(file.id) != id || !program_.settle(id, *stamp)) return;
-    // Opened around the look, while it waited in the node's row only: not from before the guard, and not without a sidecar.
+    // Only a file that was opened by write(2) under a guard with a running sidecar: such a file waits in the node's row alone.
     if (load_relaxed(opener.whole) == whole_seen && file.waiting.count == 1) settled_.emplace_back(&file - program_.files(), id);
     if (there) introduce(*subject, tenant, {device});
 }
@@ -165,7 +166,7 @@ bool GuardOwners::is_exceeded(const guard_file& file) const {
     return std::any_of(file.stamp.rows, file.stamp.rows + count, [&](u32 row) { return rows_.is_exceeded(row, made); });
 }
 
-// A thread that had begun to count before it was known whose the file is moves in a moment what waited.
+// A file is judged once its waiting amounts have moved to its rows, which a thread may still be about to do.
 void GuardOwners::judge_settled() {
     std::erase_if(settled_, [&](const auto& settled) {
         const auto& file = program_.files()[settled.first];

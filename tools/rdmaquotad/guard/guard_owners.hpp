@@ -22,23 +22,23 @@ bool started_then(const guard_file& file);
 
 class GuardOwners {
 public:
-    // Makes the tenant of a template that the process belongs to, if it can be made. False: not yet, ask again.
-    using MakeTenant = std::function<bool(pid_t)>;
+    // Creates the template's tenant that the process or thread belongs to, unless that fails. False: it is still being created.
+    using MakeTenant = std::function<bool(const ProcessSubject&)>;
     GuardOwners(const Node& node, GuardProgram& program, const GuardRows& rows, MakeTenant make_tenant);
 
     // Matches, tenants or devices are others: tells anew whose all are that run now.
     void introduce_all(const std::vector<std::string>& devices);
     // So many are known that it is time to forget those who are gone. Whoever makes cgroups or has many ids could fill the table.
     bool is_crowded() const;
-    // Tells whose a thread is that has asked for a device: the next time it is known.
+    // Resolves the tenant of a thread that was refused a device; its next try succeeds.
     void introduce(const guard_unknown& unknown);
     // Settles all files that wait. One on a device that has no rows yet waits for the next call.
     void settle();
-    // Files of whoever made too much, by a way that is not looked at, while it was not known: since the last call, by index.
+    // Files through which a process exceeded a limit by write(2) before its tenant was resolved: their indexes, since the last call.
     std::vector<u32> take_exceeding() { return std::exchange(exceeding_, {}); }
-    // What a policy may have changed for files that are open: the errno, and whether their tenants are exempt.
+    // Gives open files the errno and the exemption of their tenants as the policy has them now.
     void refresh();
-    // Whether a tenant or device had no rows in one of these since the last call.
+    // Whether introduce() or settle() met a tenant or device without rows since the last call.
     bool take_rows_are_missing() noexcept { return std::exchange(rows_are_missing_, false); }
 
 private:
@@ -60,7 +60,7 @@ private:
     MakeTenant make_tenant_;
     bool rows_are_missing_ = false;
     std::chrono::steady_clock::time_point introduced_;
-    std::map<std::string, unsigned> strange_;  // who asked in vain, since the sidecar finds somebody else there; how often
+    std::map<std::string, unsigned> failures_;  // by the opener's `guard_who`: how often the sidecar could not resolve it
     std::vector<std::pair<u32, u64>> settled_;  // files with their ids, of which something may not have moved yet
     std::vector<u32> exceeding_;
     std::set<std::string> told_;        // since then

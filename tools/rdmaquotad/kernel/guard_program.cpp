@@ -16,6 +16,7 @@
 
 #include "tools/common/guard/bpf_map.hpp"
 #include "tools/common/guard/guard_pins.hpp"
+#include "tools/rdmaquotad/kernel/ring_events.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -121,19 +122,10 @@ struct GuardProgram::Parts {
     }
 
     Result<void> open() {
-        const auto take = [](void* parts, void* data, std::size_t) {
-            auto& events = static_cast<Parts*>(parts)->events;
-            events.push_back(*static_cast<const guard_event*>(data));
-            return events.size() < most_events ? 0 : -EAGAIN;  // the rest at the next call
-        };
-        const auto take_unknown = [](void* parts, void* data, std::size_t) {
-            auto& unknown = static_cast<Parts*>(parts)->unknown;
-            unknown.push_back(*static_cast<const guard_unknown*>(data));
-            return unknown.size() < most_events ? 0 : -EAGAIN;
-        };
-        ring = ring_buffer__new(bpf_map__fd(table(object, "unknown")), take_unknown, this, nullptr);
-        if (!ring || ring_buffer__add(ring, bpf_map__fd(table(object, "guard_events")), take, this) != 0 || !map("rows", rows, guard_rows) || !map("files", files, opener_slots) ||
-            !map(GuardPins::mode_map, mode, 1))
+        ring = ring_buffer__new(bpf_map__fd(table(object, "unknown")), append_event<guard_unknown, most_events>, &unknown, nullptr);
+        if (!ring ||
+            ring_buffer__add(ring, bpf_map__fd(table(object, "guard_events")), append_event<guard_event, most_events>, &events) != 0 ||
+            !map("rows", rows, guard_rows) || !map("files", files, opener_slots) || !map(GuardPins::mode_map, mode, 1))
             return Error{fmt::format("the guard's tables cannot be mapped: {}", words_of(errno))};
         return {};
     }

@@ -17,6 +17,7 @@
 #include "tools/rdmaquotad/kernel/kernel_functions.hpp"
 #include "tools/rdmaquotad/kernel/kernel_hooks.hpp"
 #include "tools/rdmaquotad/kernel/kernel_preemption.hpp"
+#include "tools/rdmaquotad/kernel/ring_events.hpp"
 #include "tools/rdmaquotad/kernel/verifier_words.hpp"
 
 // Generated, in C.
@@ -220,12 +221,7 @@ struct KernelProgram::Parts {
     }
 
     Result<void> listen() {
-        const auto take = [](void* parts, void* data, std::size_t) {
-            auto& events = static_cast<Parts*>(parts)->events;
-            events.push_back(*static_cast<const kernel_event*>(data));
-            return events.size() < most_events ? 0 : -EAGAIN;  // the rest at the next call
-        };
-        ring = ring_buffer__new(bpf_map__fd(skeleton->maps.events), take, this, nullptr);
+        ring = ring_buffer__new(bpf_map__fd(skeleton->maps.events), append_event<kernel_event, most_events>, &events, nullptr);
         if (!ring) return Error{fmt::format("the BPF program's events cannot be read: {}", reason(errno))};
         return {};
     }
@@ -240,15 +236,15 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
     if (!in_first_pid_namespace())
         return Error{"the kernel would tell pids of the node's pid namespace, and this one has its own"};
     keep_verifier_words();
-    const KernelFunctions types;
     const bool preempts = preempts_threads();
-    const std::vector<std::optional<Look>> looks =
-        guarded ? std::vector<std::optional<Look>>{Look::security_hook, Look::modified_return} : std::vector<std::optional<Look>>{std::nullopt};
+    const bool tells_misses = !preempts || counts_skipped_probes(KernelFunctions());
+    std::vector<std::optional<Look>> looks{std::nullopt};
+    if (guarded) looks = {Look::security_hook, Look::modified_return};
     std::string why;
     const auto attach_by = [&](std::optional<Look> look, auto&& how) -> std::optional<KernelProgram> {
         auto parts = std::make_unique<Parts>();
         parts->look = look;
-        parts->tells_misses = !preempts || counts_skipped_probes(types);
+        parts->tells_misses = tells_misses;
         std::vector<std::string> unseen;
         if (const auto attached = how(*parts, unseen); !attached) {
             why += (why.empty() ? "" : "; ") + attached.error();
@@ -258,10 +254,12 @@ Result<KernelProgram> KernelProgram::attach(std::vector<std::string>& blind, boo
         blind.insert(blind.end(), unseen.begin(), unseen.end());
         return KernelProgram(std::move(parts));
     };
-    for (const auto look : looks)
-        if (auto kept = guarded ? attach_by(look, [](Parts& parts, auto& unseen) { return parts.take_over(unseen); }) : std::nullopt)
-            return std::move(*kept);
+    for (const auto look : looks) {
+        if (!look) continue;  // without the guard nothing is kept
+        if (auto kept = attach_by(look, [](Parts& parts, auto& unseen) { return parts.take_over(unseen); })) return std::move(*kept);
+    }
     why.clear();
+    const KernelFunctions types;
     if (!types.any()) return Error{"the kernel has no type information (/sys/kernel/btf/vmlinux)"};
     if (is_locked_down()) return Error{std::string(locked_down)};
     for (const auto look : looks)

@@ -72,7 +72,11 @@ Result<MadeInstance> Instances::make_for(pid_t pid, uid_t user) {
     const auto subject = ProcessSubject::of(pid);
     if (!subject) return Error{subject.error()};
     if (subject->view().user != user) return Error{fmt::format("process {} is not uid {}'s", pid, user)};
-    const auto verdict = node_.policy()->find(subject->view());
+    return make_for(*subject, user);
+}
+
+Result<MadeInstance> Instances::make_for(const ProcessSubject& subject, uid_t user) {
+    const auto verdict = node_.policy()->find(subject.view());
     const auto* there = node_.find(verdict.tenant);
     const bool whole = there != nullptr && there->has_ledger();
     if (whole || !is_template(verdict.from)) return MadeInstance{verdict.tenant, false};

@@ -41,6 +41,8 @@ public:
     // The tenant that process `pid` of `user` belongs to by the node's matches, made if it is one of a template and is
     // missing. An error when the process is another user's, or gone.
     Result<MadeInstance> make_for(pid_t pid, uid_t user);
+    // For a process or thread whose ids and cgroup were read already, where the node has a policy.
+    Result<MadeInstance> make_for(const ProcessSubject& subject, uid_t user);
 
     // A tenant is being made, whose answer was not waited for.
     bool is_making() const noexcept { return making_.has_value(); }

@@ -109,7 +109,7 @@ no_kind:
     return false;
 }
 
-// One of those who are refused in this moment tells of it.
+// True for one refusal of this row and resource in `guard_told_ms`.
 static __always_inline bool tells_refusal(struct guard_row *of, u32 resource) {
     u32 now = bpf_ktime_get_ns() / 1000000, before = of->told_ms[resource];
     return now - before >= guard_told_ms && __sync_val_compare_and_swap(&of->told_ms[resource], before, now) == before;

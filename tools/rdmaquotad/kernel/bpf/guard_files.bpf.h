@@ -1,5 +1,5 @@
-// Files: whose an open device is, for the guard. Decided when it is opened, by cgroup, user and groups. Who is not
-// known yet opens none until the sidecar has said who that is; where the sidecar has ended, it counts as `default`.
+// Open device files and their tenants. A file's tenant is resolved when it is opened, by cgroup, user and groups. An opener that is not
+// resolved gets EAGAIN until the sidecar has resolved it; without a running sidecar it counts in `default`.
 #pragma once
 
 #include "guard_waiting.bpf.h"
@@ -144,7 +144,7 @@ static __always_inline struct guard_stamp *stamp_of(u64 cgroup, u64 ids, u32 dev
 
 static __always_inline void tell_unknown(const struct guard_file *it, u32 file) {
     struct guard_unknown *told = bpf_ringbuf_reserve(&unknown, sizeof *told, 0);
-    if (!told) return;  // the program asks again; of a file, the sidecar finds it within a second
+    if (!told) return;  // the program tries again, and the sidecar looks through unresolved files each second
     told->who = it->who;
     told->pid = it->pid;
     told->tid = it->tid;
@@ -152,8 +152,7 @@ static __always_inline void tell_unknown(const struct guard_file *it, u32 file) 
     bpf_ringbuf_submit(told, 0);
 }
 
-// One who is not known counts for the node meanwhile, since the sidecar knows it in a moment. Where there is no sidecar, as one of
-// `default`.
+// An unresolved file counts in the node's row; without a running sidecar in the rows of `default`.
 static __always_inline void await_stamp(struct guard_file *it, u32 file) {
     struct guard_stamp *of_default = stamp_of(0, 0, it->who.device, 0);
     u32 count = of_default ? of_default->count : 0, first = 0;

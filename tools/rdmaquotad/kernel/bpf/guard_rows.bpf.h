@@ -8,7 +8,7 @@
 
 const volatile u32 guarded;  // 0: nothing of the guard is loaded
 u32 guard_mode SEC(".data.mode");  // alone in a map, so that a tool of any version can turn the guard off
-// From when on (CLOCK_BOOTTIME, ns) whoever makes more than is allowed, by a way that is not looked at before, is killed. 0: nobody is.
+// From this CLOCK_BOOTTIME (ns) on, the program kills a process that exceeds a limit through a path that it cannot inspect first. 0: never.
 u64 guard_judges;
 
 // What to refuse with that cannot be counted: EDQUOT, or 0 where nothing is refused.
@@ -50,13 +50,13 @@ struct {
     __uint(max_entries, 1 << 18);
 } guard_events SEC(".maps");
 
-// Apart from the others, which whoever is refused again and again may fill.
+// A ring of its own for openers to resolve: a process in a loop of refused requests can fill the other one.
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 1 << 18);
 } unknown SEC(".maps");
 
-u64 guard_refusals;  // all of them
+u64 guard_refusals;  // of all rows, since the program was loaded
 
 static __always_inline struct guard_row *all_rows(void) {
     u32 all = 0;

@@ -1,7 +1,6 @@
-// Files of which nobody knows yet whose they are: those from before the guard, and those that were opened by a way that is not
-// looked at. Threads count in them while the sidecar finds out: none of them waits, and none is counted twice or not at all. A
-// thread that began to count before it was known whose the file is goes on in the rows where the file waits; the last of them
-// moves what waited.
+// Open device files whose tenant is not resolved yet: files from before the guard, and files that were opened by write(2). Threads
+// charge them without waiting, and each amount counts exactly once: a thread that began to charge before the file was resolved
+// continues in the rows where the file waits, and the last such thread moves the waiting amounts.
 #pragma once
 
 #include "guard_rows.bpf.h"
@@ -18,8 +17,8 @@ static __always_inline bool is_owner_known(const struct guard_file *it) { return
 // Something of it is about to be subtracted.
 static __always_inline void note_return(struct guard_file *it) { __sync_fetch_and_add(&it->returns, 1); }
 
-// Until it is known whose a file is, nothing is made by it: the sidecar says so in a moment. Where it has ended, the file counts as
-// `default`; on a device that came later there is no row for that.
+// Refuses every creation through an unresolved file while the sidecar runs. Without a sidecar the file counts in `default`, unless the
+// device appeared later and has no rows.
 static __always_inline bool refuses_unknown(const struct guard_file *it) {
     return guard_mode == guard_deny && !is_owner_known(it) && (!it->waiting.count || !is_alone());
 }

@@ -208,10 +208,10 @@ int BPF_PROG(on_write_end, struct file *file) {
     return 0;
 }
 
-// The look. No program here may sleep: whoever chooses the page that it waits for could stop the node's BPF. A program for BPF's own
-// security hook is never skipped, and is called only where BPF is among the security modules. Else fmod_ret, which any kernel lets
-// change what security_file_ioctl() returns, takes its place; the kernel skips it where another thread was preempted in it. What
-// 32-bit programs call is a function of its own in most kernels.
+// The look at each ioctl. No program here may sleep: a user who controls the page that it waits for could stop BPF on the whole node.
+// The kernel never skips a program on BPF's own security hook, but calls that hook only if BPF is among its security modules.
+// Otherwise an fmod_ret program changes what security_file_ioctl() returns; the kernel skips it on a CPU where another thread
+// was preempted in the same program. Most kernels have a separate function for 32-bit programs.
 SEC("lsm/file_ioctl")
 int BPF_PROG(on_ioctl, struct file *file, unsigned int command, unsigned long argument) {
     return command == RDMA_VERBS_IOCTL ? look(file, argument) : 0;

@@ -21,20 +21,9 @@ struct group_info {
     kgid_t gid[];
 };
 
-struct ns_common {
-    unsigned int inum;
-};
-
-struct user_namespace {
-    struct user_namespace *parent;
-    kuid_t owner;
-    struct ns_common ns;
-};
-
 struct cred {
     kuid_t euid;
     kgid_t egid;
-    struct user_namespace *user_ns;
     struct group_info *group_info;
 };
 
