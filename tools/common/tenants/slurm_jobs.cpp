@@ -32,8 +32,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Many jobs may begin and end at once. Slurm waits for each, so this is well below the plugin's limit, all together.
-constexpr std::chrono::seconds patience{50};
+// Many jobs may begin and end at once. Slurm waits for each, so this is below the plugin's limit of 120 s, all together.
+constexpr std::chrono::seconds patience{100};
 constexpr std::chrono::seconds for_division{10};  // of these, whatever has taken long before
 constexpr std::chrono::seconds for_undoing{5};    // on top of them
 
