@@ -73,8 +73,10 @@ abilities() {
     [ -n "$mounted" ] && able+=' mounts'
     stop_sidecar
 }
+guard_denies() { rdmaquota guard --json | grep -q '"state":"deny"'; }
 # kills_a_maker: whether it ends a process that made too much by write(2) before it was known whose it is
 kills_a_maker() {
+    eventually "the guard refuses" guard_denies
     kill -STOP "$sidecar"
     start setpriv --reuid=$((64000 + RANDOM % 1000)) --clear-groups "$programs/raw_uverbs" write 60
     kill -CONT "$sidecar"
