@@ -44,6 +44,9 @@ bool valid_device(std::string_view name) noexcept;
 // Whether a valid device name is a port's. "*" and "total" do not include ports.
 constexpr bool is_port(std::string_view device) noexcept { return device.find('/') != device.npos; }
 
+// Two devices in two network namespaces can have one name. The second one is shown as "mlx5_0@uverbs3", and has the limits of "mlx5_0".
+inline constexpr char second_of_name = '@';
+
 // Whether `resource` can be limited on `device`: QPs are bound to ports, nothing else is. The error says where to
 // write the limit instead.
 Result<void> check_limitable(std::string_view device, Resource resource);

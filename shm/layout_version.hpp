@@ -6,6 +6,6 @@
 
 namespace rdmaquota {
 
-inline constexpr std::uint32_t layout_version = 4;
+inline constexpr std::uint32_t layout_version = 5;
 
 }  // namespace rdmaquota

@@ -63,7 +63,7 @@ void install(void* verbs_context, Context& record) noexcept {
 
 std::unique_ptr<Context> make_record(const ibv_device* device) noexcept {
     try {
-        return std::make_unique<Context>(device->name);
+        return std::make_unique<Context>(device->name, device->dev_name);
     } catch (...) {
         return nullptr;
     }

@@ -22,6 +22,8 @@ namespace {
 
 constexpr Amounts one_qp = Amounts{}.add(Resource::qp, 1);
 
+std::string port_of(const std::string& device, unsigned number) { return fmt::format("{}/{}", device, number); }
+
 }  // namespace
 
 template <class Act>
@@ -30,8 +32,8 @@ void Context::for_each_charged(DevicePort& port, AccountMask charged, Act act) {
         if (charged & (1U << i) && port.usable(i)) act(*accounts_.account[i], port.index(i));
 }
 
-Context::Context(std::string device)
-    : process_(this_process()), accounts_(join_accounts()), device_(std::move(device), accounts_) {
+Context::Context(std::string device, std::string uverbs)
+    : process_(this_process()), accounts_(join_accounts()), device_(std::move(device), std::move(uverbs), accounts_) {
     report_opening(device_, accounts_);
     if (device_.deny_errno() == 0) return;
     accounts_.denied = true;
@@ -258,8 +260,6 @@ void Context::give_back_accounts(DevicePort& port, AccountMask charged, const Am
     });
 }
 
-std::string Context::port_name(unsigned number) const { return fmt::format("{}/{}", device_.name(), number); }
-
 DevicePort* Context::find_port(unsigned number) noexcept {
     for (auto* bound = ports_.load(); bound; bound = bound->next)
         if (bound->number == number) return &bound->port;
@@ -270,7 +270,7 @@ DevicePort* Context::find_port(unsigned number) noexcept {
 DevicePort* Context::port(unsigned number) noexcept {
     if (DevicePort* known = find_port(number)) return known;
     try {
-        auto* fresh = new BoundPort{{port_name(number), accounts_}, number, ports_.load()};
+        auto* fresh = new BoundPort{{port_of(device_.name(), number), port_of(device_.identity(), number), accounts_}, number, ports_.load()};
         while (!ports_.compare_exchange_weak(fresh->next, fresh)) {
         }
         return &fresh->port;
@@ -284,7 +284,7 @@ bool Context::counts_port(unsigned number) {
     const NoCancellation guard;
     const BusErrorsAllowed allowed;
     try {
-        const auto name = port_name(number);
+        const auto name = port_of(device_.name(), number);
         for (std::size_t i = 0; i < accounts_.count; ++i)
             if (LimitCache::named(accounts_.account[i]->policy(), name)) return true;
     } catch (...) {  // no memory

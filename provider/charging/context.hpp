@@ -27,8 +27,8 @@ namespace rdmaquota::provider {
 
 class Context {
 public:
-    // Joins the accounts of this process. Throws only std::bad_alloc.
-    explicit Context(std::string device);
+    // Joins the accounts of this process. `uverbs` is the name of the device's uverbs device. Throws only std::bad_alloc.
+    Context(std::string device, std::string uverbs);
     ~Context();  // uncharges what the receipts say, unless this is a forked child's copy
     Context(const Context&) = delete;
 
@@ -149,7 +149,6 @@ private:
     void for_each_charged(DevicePort& port, AccountMask charged, Act act);
     DevicePort* find_port(unsigned number) noexcept;
     DevicePort* port(unsigned number) noexcept;  // enters it in the ledgers; null when there is no memory
-    std::string port_name(unsigned number) const;
     bool is_held_by_kernel() const noexcept;
     bool is_removed(ibv_context& verbs) const noexcept;
     void uncharge_all() noexcept;

@@ -6,11 +6,12 @@
 
 namespace rdmaquota::provider {
 
-DevicePort::DevicePort(std::string name, const Accounts& accounts) : name_(std::move(name)) {
+DevicePort::DevicePort(std::string name, std::string identity, const Accounts& accounts)
+    : name_(std::move(name)), identity_(std::move(identity)) {
     const BusErrorsAllowed allowed;
     for (std::size_t i = 0; i < accounts.count; ++i) {
         auto& ledger = accounts.account[i]->ledger();
-        const auto index = ledger.device_index(name_);
+        const auto index = ledger.device_index(identity_, name_);
         usable_[i] = index.has_value();
         index_[i] = index.value_or(0);
         if (index) continue;

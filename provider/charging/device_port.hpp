@@ -12,11 +12,12 @@ namespace rdmaquota::provider {
 
 class DevicePort {
 public:
-    // Enters the name in the ledgers. Warns where there is no room. Throws only std::bad_alloc.
-    DevicePort(std::string name, const Accounts& accounts);
+    // Enters it in the ledgers; `identity` as in Ledger::device_index. Warns where there is no room. Throws only std::bad_alloc.
+    DevicePort(std::string name, std::string identity, const Accounts& accounts);
     DevicePort(const DevicePort&) = delete;
 
     const std::string& name() const noexcept { return name_; }
+    const std::string& identity() const noexcept { return identity_; }
     std::uint32_t index(std::size_t i) const noexcept { return index_[i]; }
 
     // Whether the ledger of account `i` has room for it. deny_errno() is 0 unless one has none and its policy says
@@ -31,7 +32,7 @@ public:
     }
 
 private:
-    std::string name_;
+    std::string name_, identity_;
     int deny_errno_ = 0;
     std::uint32_t index_[Accounts::capacity] = {};
     bool usable_[Accounts::capacity] = {};

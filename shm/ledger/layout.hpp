@@ -69,14 +69,17 @@ static_assert(sizeof(LedgerHeader) == 4096);
 struct DeviceName {
     char text[device_name_bytes];
 };
+struct DeviceIdentity {
+    char text[56];
+};
 
 // A device, or a port of one (see is_port), whose cells are apart from its device's. Claimed for good by
-// setting `key` (a hash of the name, never 0, odd for a port) with one compare-and-swap. Every process that looks the
-// device up then writes the name, always the same bytes.
+// setting `key` (a hash of the identity, never 0, odd for a port) with one compare-and-swap. Every process that looks the
+// device up then writes the identity, always the same bytes, and the name that the device has at that time.
 struct DeviceEntry {
     std::uint64_t key;
     DeviceName name;
-    std::uint64_t reserved[7];
+    DeviceIdentity identity;
 };
 static_assert(sizeof(DeviceEntry) == 128);
 

@@ -231,26 +231,32 @@ void Ledger::retire(Owner& owner) noexcept {
     if (file) reap_slot(file.value(), owner.slot(), false);
 }
 
-// FNV-1a; the lowest bit is set for a port. Two names with the same hash would share an entry.
-static std::uint64_t key_of(std::string_view name) noexcept {
+// FNV-1a; the lowest bit is set for a port. Two identities with the same hash would share an entry.
+static std::uint64_t key_of(std::string_view identity) noexcept {
     std::uint64_t key = 0xcbf29ce484222325;
-    for (const char c : name) key = (key ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    key = (key & ~std::uint64_t{1}) | (is_port(name) ? 1 : 0);
+    for (const char c : identity) key = (key ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    key = (key & ~std::uint64_t{1}) | (is_port(identity) ? 1 : 0);
     return key ? key : 2;
 }
 
-std::optional<std::uint32_t> Ledger::device_index(std::string_view name) noexcept {
-    const auto key = key_of(name);
+// Writes only what differs, so that processes do not dirty one another's cache line.
+template <class Text>
+static void show_text(Text& shared, std::string_view text) noexcept {
+    Text wanted{}, there;
+    text.copy(wanted.text, sizeof wanted.text - 1);
+    look(there, shared);
+    if (std::memcmp(&there, &wanted, sizeof there) != 0) show(shared, wanted);
+}
+
+std::optional<std::uint32_t> Ledger::device_index(std::string_view identity, std::string_view name) noexcept {
+    const auto key = key_of(identity);
     for (std::uint32_t i = 0; i < device_slots; ++i) {
         auto& entry = data_->devices[i];
         std::uint64_t found = 0;
         if (!compare_exchange(entry.key, found, key) && found != key) continue;
         failpoint("appear");
-        DeviceName wanted{};
-        name.copy(wanted.text, sizeof wanted.text - 1);
-        DeviceName there;
-        look(there, entry.name);
-        if (std::memcmp(&there, &wanted, sizeof there) != 0) show(entry.name, wanted);
+        show_text(entry.identity, identity);
+        show_text(entry.name, name.empty() ? identity : name);
         return i;
     }
     return std::nullopt;

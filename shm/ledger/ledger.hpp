@@ -117,6 +117,13 @@ struct Identity {
 };
 Identity identity_of_self();
 
+struct LedgerDevice {
+    std::uint32_t index;
+    std::string identity;  // see Ledger::device_index
+    std::string name;      // of the RDMA device when it was last opened
+    bool operator==(const LedgerDevice&) const = default;
+};
+
 struct OwnerView {
     std::uint32_t slot;
     Identity identity;
@@ -205,9 +212,10 @@ public:
     // that happens at the child's end.
     void retire(Owner& owner) noexcept;
 
-    // The index of a device or port in this ledger, entered when new; none when all 64 are taken.
-    // Ports are in no sum over devices.
-    std::optional<std::uint32_t> device_index(std::string_view name) noexcept;
+    // The index of a device or port in this ledger, entered when new; none when all 64 are taken. `identity` does not
+    // change while the device exists: the name of its uverbs device ("uverbs0", "uverbs0/1" for a port). `name` is the RDMA
+    // device's, which an administrator may change; empty: the identity. Ports are in no sum over devices.
+    std::optional<std::uint32_t> device_index(std::string_view identity, std::string_view name = {}) noexcept;
 
     // All or nothing. `limits` has one entry per amount. nullopt: charged.
     std::optional<Denial> charge(const Owner& owner, std::uint32_t device, const Amounts& amounts,
@@ -281,7 +289,7 @@ public:
     EventCursor event_cursor() const noexcept;  // past the last event
 
     // Views for listings: a moment's reading, each word by itself.
-    std::vector<std::pair<std::uint32_t, std::string>> devices() const;
+    std::vector<LedgerDevice> devices() const;
     std::vector<OwnerView> owners() const;
     std::uint64_t usage(std::uint32_t slot, std::uint32_t device, Resource resource) const noexcept;
     std::uint64_t tenant_usage(std::uint32_t device, Resource resource) const noexcept;  // sum over slots

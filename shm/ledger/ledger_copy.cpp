@@ -137,9 +137,12 @@ void LedgerCopy::add_up() {
         }
 }
 
-std::vector<std::pair<std::uint32_t, std::string>> LedgerCopy::devices() const {
-    std::vector<std::pair<std::uint32_t, std::string>> result;
-    for (std::uint32_t i = 0; i < devices_used_; ++i) result.emplace_back(i, text_of(head_->devices[i].name.text));
+std::vector<LedgerDevice> LedgerCopy::devices() const {
+    std::vector<LedgerDevice> result;
+    for (std::uint32_t i = 0; i < devices_used_; ++i) {
+        const auto& entry = head_->devices[i];
+        result.push_back({i, text_of(entry.identity.text), text_of(entry.name.text)});
+    }
     return result;
 }
 

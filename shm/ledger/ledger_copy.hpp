@@ -40,7 +40,7 @@ public:
     std::uint64_t claims() const noexcept { return head_->header.claims; }
 
     // As the functions of Ledger that have these names.
-    std::vector<std::pair<std::uint32_t, std::string>> devices() const;
+    std::vector<LedgerDevice> devices() const;
     std::vector<OwnerView> owners() const;
     std::uint64_t usage(std::uint32_t slot, std::uint32_t device, Resource resource) const noexcept;
     std::uint64_t tenant_usage(std::uint32_t device, Resource resource) const noexcept;

@@ -15,12 +15,14 @@ std::string text_of(const char (&field)[N]) {
 
 }  // namespace
 
-std::vector<std::pair<std::uint32_t, std::string>> Ledger::devices() const {
-    std::vector<std::pair<std::uint32_t, std::string>> result;
+std::vector<LedgerDevice> Ledger::devices() const {
+    std::vector<LedgerDevice> result;
     for (std::uint32_t i = 0; i < devices_used(); ++i) {
         DeviceName name;
+        DeviceIdentity identity;
         look(name, data_->devices[i].name);
-        result.emplace_back(i, text_of(name.text));
+        look(identity, data_->devices[i].identity);
+        result.push_back({i, text_of(identity.text), text_of(name.text)});
     }
     return result;
 }

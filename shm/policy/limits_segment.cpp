@@ -103,9 +103,17 @@ std::string LimitsSegment::log_file() const { return text_of(header().log_file);
 
 std::string LimitsSegment::tenant() const { return text_of(header().tenant); }
 
+// Whether a row of this name holds for the device; see second_of_name.
+static bool holds_for(std::string_view row, std::string_view device) noexcept {
+    const auto at = device.find(second_of_name);
+    if (at == device.npos) return row == device;
+    const auto port = device.substr(std::min(device.find('/', at), device.size()));
+    return row.size() == at + port.size() && row.starts_with(device.substr(0, at)) && row.ends_with(port);
+}
+
 const LimitsRow* LimitsSegment::row(Scope scope, std::string_view device) const noexcept {
     for (std::uint32_t i = 0; i < row_count_; ++i)
-        if (rows()[i].scope == static_cast<std::uint32_t>(scope) && device_of(rows()[i]) == device) return rows() + i;
+        if (rows()[i].scope == static_cast<std::uint32_t>(scope) && holds_for(device_of(rows()[i]), device)) return rows() + i;
     return nullptr;
 }
 

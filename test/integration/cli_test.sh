@@ -28,7 +28,7 @@ cd "$work" || exit 1
 unset RDMAV_DRIVERS IBV_DRIVERS NO_COLOR
 export XDG_RUNTIME_DIR=$work/runtime RDMAQUOTA_DIR=$work/quota TZ=UTC LC_ALL=C.UTF-8
 mkdir -m 700 "$XDG_RUNTIME_DIR"
-ledger=quota/tenants/default/here/ledgers/4
+ledger=quota/tenants/default/here/ledgers/5
 
 passed=0
 failed=0
@@ -641,8 +641,8 @@ check "tenant add" says "tenant jobs/one is there"
 chmod 755 "$work"
 try bash -c 'ulimit -l 64; exec setpriv --reuid daemon --clear-groups "$0" which' "$rdmaquota"
 check "which names RLIMIT_MEMLOCK for whom it bounds" says "it may pin 64 KiB of memory (RLIMIT_MEMLOCK), of which 0 are pinned"
-check "its ledger is its member's, who does not own it" test "$(stat -c %U quota/tenants/jobs+one/here/ledgers/4/ledger) \
-$(setpriv --reuid daemon --clear-groups test -w quota/tenants/jobs+one/here/ledgers/4/ledger && echo writable)" = "root writable"
+check "its ledger is its member's, who does not own it" test "$(stat -c %U quota/tenants/jobs+one/here/ledgers/5/ledger) \
+$(setpriv --reuid daemon --clear-groups test -w quota/tenants/jobs+one/here/ledgers/5/ledger && echo writable)" = "root writable"
 try "$rdmaquota" tenant add jobs/one
 check "twice" refuses 1 "there is a tenant 'jobs/one' already"
 try "$rdmaquota" tenant add physics/atlas/x
@@ -783,7 +783,7 @@ check "what a policy no longer has goes" test "$(awk 'NR > 1 { print $1 }' out |
 # What it says of a healthy node and of programs with devices is in early_test.sh.
 "$rdmaquota" reload "$default_policy" >/dev/null
 try "$rdmaquota" doctor
-check "doctor looks at policy and ledger" grep -q "^ok       ledger: $RDMAQUOTA_DIR/tenants/default/here/ledgers/4 is usable" out
+check "doctor looks at policy and ledger" grep -q "^ok       ledger: $RDMAQUOTA_DIR/tenants/default/here/ledgers/5 is usable" out
 check "its status is that of its verdict" test "$status" -eq "$(grep -c 'this node has' out)"
 try "$rdmaquota" doctor --json
 check "doctor --json" json "d['version'] == 1 and d['findings'] and \
@@ -878,7 +878,7 @@ truncate -s 100 $ledger/ledger
 try "$rdmaquota" show
 check "a truncated ledger is refused" refuses 1 "$ledger"
 try "$rdmaquota" reload policy.toml
-check "reload replaces it" says "/4.unusable."
+check "reload replaces it" says "/5.unusable."
 
 # --- repair ---------------------------------------------------------------------------------------
 
@@ -895,7 +895,7 @@ try "$rdmaquota" repair
 check "repair of a good ledger" says "nothing to repair"
 truncate -s 100 $ledger/ledger
 try "$rdmaquota" repair
-check "repair replaces a ledger that was cut short" says "/4.unusable."
+check "repair replaces a ledger that was cut short" says "/5.unusable."
 hold
 kill -KILL $holder
 wait $holder 2>/dev/null

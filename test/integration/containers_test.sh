@@ -136,12 +136,12 @@ out=$(contained red sid -- sh -c 'cd /run/rdmaquota/ledgers
     echo overwritten $(find . -type f | grep -c .)
     head -c 1G /dev/zero > fill; rm fill
     mount -o remount,rw /run/rdmaquota; touch /run/rdmaquota/new
-    ln -s /run/rdmaquota/tenants/blue/here/ledgers/4 4.unusable.1
-    umount -l /run/rdmaquota/ledgers; ls -d /run/rdmaquota/ledgers/4' 2>&1 < /dev/null)
+    ln -s /run/rdmaquota/tenants/blue/here/ledgers/5 5.unusable.1
+    umount -l /run/rdmaquota/ledgers; ls -d /run/rdmaquota/ledgers/5' 2>&1 < /dev/null)
 is "root in a container can write its own ledger" "$(grep -c '^overwritten [1-9]' <<< "$out")" 1
 has "can fill it up to a bound" "$out" "No space left on device"
 has "cannot remount its directory" "$out" "/run/rdmaquota/new': Read-only file system"
-is "nor unmount its ledger" "$(tail -n 1 <<< "$out")" /run/rdmaquota/ledgers/4
+is "nor unmount its ledger" "$(tail -n 1 <<< "$out")" /run/rdmaquota/ledgers/5
 free_after=$(df --output=avail /run | tail -n 1)
 if [ $((free_before - free_after)) -lt 20000 ]; then ok "the node's /run has room"; else not_ok "the node's /run has room" "$free_before, then $free_after KiB"; fi
 is "the other tenant's books are right" "$(rdmaquota show blue | awk -v device="$device" '$1 == device && $2 == "qp" { print $3 }')" 2

@@ -17,7 +17,7 @@ exec 5<> forever
 registration=/etc/libibverbs.d/rdmaquota.driver
 # The files of tenant default.
 here_default=/run/rdmaquota/tenants/default/here
-default_ledger=$here_default/ledgers/4
+default_ledger=$here_default/ledgers/5
 real_dir=$(dirname "$(realpath "$(ldconfig -p | awk '$1 == "libibverbs.so.1" { print $NF; exit }')")")
 
 # bare COMMAND...: as on a node without rdmaquota: neither its registration nor the shadow libraries

@@ -11,6 +11,6 @@ int main(int argc, char** argv) {
     const auto ledger = Ledger::open(ledger_path(here_path(system_directory)));
     if (!resource || !ledger) return 2;
     unsigned long long sum = 0;
-    for (const auto& [device, name] : ledger->devices()) sum += ledger->tenant_usage(device, *resource);
+    for (const auto& [device, identity, name] : ledger->devices()) sum += ledger->tenant_usage(device, *resource);
     std::printf("%llu\n", sum);
 }

@@ -84,7 +84,7 @@ void find_slot(const Ledger& ledger, Victim& victim) {
 // By the slot itself, since a listing leaves out slots that are just being emptied.
 bool uses_something(const Ledger& ledger, const Victim& victim) {
     bool any = false;
-    for (const auto& [device, name] : ledger.devices())
+    for (const auto& [device, identity, name] : ledger.devices())
         for (const auto& row : resource_table) any = any || ledger.usage(victim.slot, device, row.id) != 0;
     if (!any) return false;
     const auto owners = ledger.owners();

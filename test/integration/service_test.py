@@ -40,7 +40,7 @@ def run(*command):
 
 
 def ledger_of(key):
-    return f"{directory}/tenants/{key.replace('/', '+')}/here/ledgers/4"
+    return f"{directory}/tenants/{key.replace('/', '+')}/here/ledgers/5"
 
 
 def show():

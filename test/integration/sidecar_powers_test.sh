@@ -49,7 +49,7 @@ control = socket.socket(socket.AF_UNIX)
 control.connect("/run/rdmaquota/control.sock")
 control.sendall(b"{\"version\":1,\"request\":\"instance\"}\n")
 print("#", control.makefile().readline().strip())'
-    setpriv --reuid=65533 --clear-groups test -w "$tenant"/here/ledgers/4/ledger && writable=yes
+    setpriv --reuid=65533 --clear-groups test -w "$tenant"/here/ledgers/5/ledger && writable=yes
     mounted=''
     mountpoint -q "$tenant/here/ledgers" && mounted=yes
     umount -l "$tenant/here/ledgers" 2> /dev/null

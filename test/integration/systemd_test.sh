@@ -96,7 +96,7 @@ systemctl stop rdma-job-2
 usermod -a -G many late
 out=$(setpriv --reuid=late --regid=late --init-groups "$programs/verbs_objects" rc=9 2>&1)
 has "the sidecar's unit lets it make a user's tenant on request" "$out" "tenant user/late uses 6 of 6"
-succeeds "whose ledger is that user's" setpriv --reuid=late --clear-groups test -w /run/rdmaquota/tenants/user+*/here/ledgers/4/ledger
+succeeds "whose ledger is that user's" setpriv --reuid=late --clear-groups test -w /run/rdmaquota/tenants/user+*/here/ledgers/5/ledger
 mounted=$(findmnt --noheadings --output TARGET --list)
 has "each tenant of the policy has a file system of its own" "$mounted" /run/rdmaquota/tenants/job/here/ledgers
 has "and each that the sidecar makes" "$mounted" "/run/rdmaquota/tenants/user+#$(id -u late)/here/ledgers"

@@ -181,11 +181,11 @@ books=/run/rdmaquota/tenants/job-3/here/ledgers
 ln -s /etc "$books/link"
 run cat "$books/link/passwd"
 has "a link among them leads nobody elsewhere" "$log" "Too many levels of symbolic links"
-chmod 600 "$books"/4/ledger
-rm "$books"/4/owners/00
+chmod 600 "$books"/5/ledger
+rm "$books"/5/owners/00
 run rdmaquota reload tenants.toml
-is "a reload replaces what is missing" "$status, $(find "$books/4/owners" | wc -l)" "0, 65"
-head -c 8192 /dev/urandom > "$books/4/ledger"
+is "a reload replaces what is missing" "$status, $(find "$books/5/owners" | wc -l)" "0, 65"
+head -c 8192 /dev/urandom > "$books/5/ledger"
 rdmaquota tenant remove job-3 > /dev/null
 run rdmaquota tenant list
 lacks "a tenant whose ledger cannot be read can be removed" "$out" job-3
@@ -240,7 +240,7 @@ except OSError as error:
     print(error.strerror, flush=True)
 sys.stdin.readline()
 END
-start as_user alice /usr/bin/python3 keeper.py /run/rdmaquota/tenants/alice/here/ledgers/4/ledger
+start as_user alice /usr/bin/python3 keeper.py /run/rdmaquota/tenants/alice/here/ledgers/5/ledger
 rdmaquota repair alice > /dev/null
 echo >&9
 eventually "the file system is full" contains running "No space left"

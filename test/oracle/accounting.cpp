@@ -75,7 +75,7 @@ void Accounting::open_again(std::uint32_t number, const Tally& expected) const {
 std::string Accounting::disagreement(const Tally& expected) {
     std::string text;
     std::optional<std::uint32_t> number;
-    for (const auto& [i, name] : ledger_.devices())
+    for (const auto& [i, identity, name] : ledger_.devices())
         if (name == device_) number = i;
     if (number) open_again(*number, expected);
     for (const auto& row : rdmaquota::resource_table) {
@@ -164,7 +164,7 @@ std::string Accounting::lasting_disagreement(const Tally& expected) {
     std::string text;
     eventually([&] {
         ledger_.reap();
-        for (const auto& [i, name] : ledger_.devices())
+        for (const auto& [i, identity, name] : ledger_.devices())
             for (const auto& row : rdmaquota::resource_table) ledger_.reconcile(i, row.id);
         text = disagreement(expected);
         return text.empty();

@@ -101,7 +101,7 @@ const Limits* limits_of(std::uint64_t limit) {
 
 bool accounting_is_true(Ledger& ledger, std::string& seen) {
     ledger.reap();
-    for (const auto& [device, name] : ledger.devices())
+    for (const auto& [device, identity, name] : ledger.devices())
         for (const auto resource : {Resource::qp, Resource::mr_bytes, Resource::pd}) {
             const auto view = ledger.reconcile(device, resource);
             const auto gate = ledger.gate(device, resource);

@@ -1,16 +1,97 @@
 #include "tools/common/devices.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <chrono>
 #include <cstdlib>
+#include <fstream>
+#include <set>
 
 #include "policy/policy.hpp"
 #include "tools/common/text/directory_names.hpp"
 
 namespace rdmaquota {
+namespace {
+
+constexpr std::string_view uverbs = "uverbs";
+
+// A device and what follows from its port's slash on.
+std::pair<std::string_view, std::string_view> split_port(std::string_view device) {
+    const auto slash = std::min(device.find('/'), device.size());
+    return {device.substr(0, slash), device.substr(slash)};
+}
+
+std::string first_line(const std::string& path) {
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
+}  // namespace
+
+UverbsDevices UverbsDevices::read(const std::string& directory) {
+    UverbsDevices devices;
+    auto identities = directory_names(directory);
+    std::sort(identities.begin(), identities.end(), [](const auto& a, const auto& b) { return uverbs_number(a) < uverbs_number(b); });
+    std::set<std::string> taken;
+    for (const auto& identity : identities) {
+        auto name = first_line(directory + "/" + identity + "/ibdev");
+        if (name.empty()) continue;
+        if (!taken.insert(name).second) name += second_of_name + identity;
+        devices.names_[identity] = name;
+    }
+    return devices;
+}
+
+const UverbsDevices& UverbsDevices::now() {
+    using Clock = std::chrono::steady_clock;
+    thread_local UverbsDevices devices;
+    thread_local Clock::time_point due;
+    if (Clock::now() < due) return devices;
+    devices = read("/sys/class/infiniband_verbs");
+    due = Clock::now() + std::chrono::milliseconds(100);
+    return devices;
+}
+
+std::string UverbsDevices::name(std::string_view identity, std::string_view last_name) const {
+    const auto [device, port] = split_port(identity);
+    const auto found = names_.find(device);
+    if (found == names_.end()) return std::string(last_name.empty() ? identity : last_name);
+    return found->second + std::string(port);
+}
+
+std::vector<std::string> UverbsDevices::identities() const {
+    std::vector<std::string> all;
+    for (const auto& [identity, name] : names_) all.push_back(identity);
+    return all;
+}
+
+std::vector<std::string> UverbsDevices::names() const {
+    std::vector<std::string> all;
+    for (const auto& [identity, name] : names_) all.push_back(name);
+    return all;
+}
+
+std::string uverbs_identity(std::uint32_t number) { return std::string(uverbs) + std::to_string(number); }
+
+std::uint32_t uverbs_number(std::string_view identity) {
+    std::uint32_t number = UINT32_MAX;
+    if (identity.starts_with(uverbs)) std::from_chars(identity.data() + uverbs.size(), identity.data() + identity.size(), number);
+    return number;
+}
 
 std::vector<std::string> machine_devices() {
-    auto names = directory_names("/sys/class/infiniband");
+    auto names = UverbsDevices::now().names();
+    for (auto& name : directory_names("/sys/class/infiniband")) names.push_back(std::move(name));
     std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+}
+
+std::vector<std::string> policy_devices() {
+    auto names = machine_devices();
+    std::erase_if(names, [](const std::string& name) { return name.find(second_of_name) != name.npos; });
     return names;
 }
 

@@ -127,7 +127,7 @@ void Daemon::start() {
     capacity_file_.load(capacity_);
     tick();
     kernel_.start();
-    guard_.update(machine_devices());  // holds when this process says that it is ready
+    guard_.update();  // holds when this process says that it is ready
 }
 
 void Daemon::tick() {
@@ -139,15 +139,15 @@ void Daemon::tick() {
     tell_of_ledgers();
     history_.sample();
     const NodeUsage usage(node_, kernel_.uses(), [this](Resource kind) { return kernel_.counts(kind); });
-    dynamic_.apply(names, usage);
+    dynamic_.apply(policy_devices(), usage);
     capacity_.look(names, usage);
     if (const auto saved = capacity_file_.save(capacity_); !saved) log(Priority::warning, saved.error());
     churn_.add(ChurnRates::Clock::now(), kernel_.churn());
     recent_.keep([this](const std::string& key) { return node_.find(key) != nullptr; });
-    guard_.update(names);
+    guard_.update();
     if (guard_.was_turned_off())
         if (const auto done = guard_off(); !done) log(Priority::error, done.error());
-    grants_.pass(names);
+    grants_.pass(policy_devices());
     look_after_tenants();
     update_status();
 }
@@ -251,7 +251,7 @@ bool Daemon::make_tenant(const ProcessSubject& subject) {
 // For a command that changed limits or tenants.
 Result<void> Daemon::divide() {
     refresh();
-    guard_.update(machine_devices());
+    guard_.update();
     return grants_.pass_at_once();
 }
 

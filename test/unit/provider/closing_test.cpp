@@ -45,7 +45,7 @@ struct Closed {
         verbs.device = &device;
         verbs.cmd_fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
         kept = dup(verbs.cmd_fd);
-        auto* record = new Context("fake0");
+        auto* record = new Context("fake0", "fake0");
         record->set_real(Op::alloc_pd, reinterpret_cast<OpPointer>(real_alloc_pd));
         record->set_real(Op::free_context, reinterpret_cast<OpPointer>(real_free_context));
         Context::add(&verbs, record);
@@ -88,7 +88,7 @@ TEST_CASE("two threads that find no room both get what ending a closed context u
         second.join();
         denied += 2 - made;
         delete Context::remove(&context.verbs);
-        Context::add(&context.verbs, new Context("fake0"));
+        Context::add(&context.verbs, new Context("fake0", "fake0"));
         context.wrapped(Op::alloc_pd, real_alloc_pd);
     }
     CHECK(denied == 0);

@@ -116,18 +116,18 @@ TEST_CASE_METHOD(Node, "a directory without a policy says what is missing") {
 }
 
 TEST_CASE_METHOD(Node, "objects stay with the tenant in which their device was opened") {
-    auto first = std::make_unique<Context>("fake0");
+    auto first = std::make_unique<Context>("fake0", "fake0");
     const auto charged = first->charge(Kind::pd, 0);
     REQUIRE(charged);
     publish("blue");
-    auto second = std::make_unique<Context>("fake0");
+    auto second = std::make_unique<Context>("fake0", "fake0");
     REQUIRE(second->charge(Kind::pd, 0));
     REQUIRE(second->charge(Kind::pd, 0));
     CHECK(devices_open("default") == 1);
     CHECK(devices_open("blue") == 2);
     CHECK(owners("default") == 1);
     CHECK(owners("blue") == 1);
-    Context third("fake0");
+    Context third("fake0", "fake0");
     CHECK(owners("blue") == 1);  // one slot for all contexts of a tenant
     first.reset();
     CHECK(owners("default") == 0);
@@ -135,11 +135,11 @@ TEST_CASE_METHOD(Node, "objects stay with the tenant in which their device was o
 }
 
 TEST_CASE_METHOD(Node, "what is opened after a ledger was replaced is charged in the new one") {
-    Context before("fake0");
+    Context before("fake0", "fake0");
     REQUIRE(before.charge(Kind::pd, 0));
     REQUIRE(Ledger::replace(ledger_path(here("default"))));
     CHECK(devices_open("default") == 0);
-    Context after("fake0");
+    Context after("fake0", "fake0");
     REQUIRE(after.charge(Kind::pd, 0));
     CHECK(devices_open("default") == 1);
 }
@@ -147,12 +147,12 @@ TEST_CASE_METHOD(Node, "what is opened after a ledger was replaced is charged in
 TEST_CASE_METHOD(Node, "a ledger that is missing is made for default only") {
     std::error_code error;
     for (const auto* tenant : {"default", "blue"}) std::filesystem::remove_all(ledger_path(here(tenant)), error);
-    Context in_default("fake0");
+    Context in_default("fake0", "fake0");
     REQUIRE(in_default.charge(Kind::pd, 0));
     CHECK(devices_open("default") == 1);
 
     publish("blue");
-    Context in_blue("fake0");
+    Context in_blue("fake0", "fake0");
     CHECK(in_blue.charge(Kind::pd, 0));  // not counted
     CHECK_FALSE(Ledger::open(ledger_path(here("blue"))));
     const auto accounts = join_accounts();

@@ -339,7 +339,7 @@ TEST_CASE("a port's limit denies the binding and leaves the QP where it was") {
     const auto events = ledger->events();
     REQUIRE(events.size() == 1);
     CHECK(events[0].second.count == 2);
-    CHECK(ledger->devices()[events[0].second.device].second == "fake0/1");
+    CHECK(ledger->devices()[events[0].second.device].name == "fake0/1");
     CHECK(events[0].second.pid == static_cast<std::uint32_t>(getpid()));
     CHECK(events[0].second.uid == getuid());
     CHECK(ledger->tenant_activity(*ledger->device_index("fake0")).qp_failed[IBV_QPS_INIT] == 2);

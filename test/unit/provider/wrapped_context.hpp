@@ -32,7 +32,7 @@ struct WrappedContext {
         REQUIRE(mkdir((directory / "ledgers").c_str(), 0755) == 0);
         REQUIRE(Ledger::create(ledger_path(directory.path()), {}));
         setenv("RDMAQUOTA_DIR", directory.path().c_str(), 1);
-        provider::Context::add(&verbs, new provider::Context("fake0"));
+        provider::Context::add(&verbs, new provider::Context("fake0", "fake0"));
     }
     WrappedContext(const WrappedContext&) = delete;
     ~WrappedContext() {
@@ -55,7 +55,7 @@ struct WrappedContext {
     std::uint64_t usage(Resource resource, std::string_view device = "fake0") const {
         auto ledger = Ledger::open(ledger_path(directory.path()));
         REQUIRE(ledger);
-        for (const auto& [number, name] : ledger->devices())
+        for (const auto& [number, identity, name] : ledger->devices())
             if (name == device) return ledger->tenant_usage(number, resource);
         return 0;
     }

@@ -16,7 +16,7 @@
 using namespace rdmaquota;
 
 TEST_CASE("the ledger's layout is version 4") {
-    CHECK(ledger_layout_version == 4);
+    CHECK(ledger_layout_version == 5);
     CHECK(ledger_magic == 0x3152474451414d52ULL);
     CHECK(offsetof(LedgerHeader, magic) == 0);
     CHECK(offsetof(LedgerHeader, layout_version) == 8);
@@ -75,7 +75,7 @@ TEST_CASE("the ledger's layout is version 4") {
 }
 
 TEST_CASE("the layout of limits is version 4") {
-    CHECK(layout_version == 4);
+    CHECK(layout_version == 5);
     CHECK(offsetof(LimitsHeader, layout_version) == 8);
     CHECK(offsetof(LimitsHeader, row_count) == 12);
     CHECK(offsetof(LimitsHeader, generation) == 16);

@@ -81,6 +81,19 @@ TEST_CASE_METHOD(LedgerFixture, "totals are sums over devices, for the process a
     CHECK_FALSE(ledger.charge(other, second, qps(1), &limits));
 }
 
+TEST_CASE_METHOD(LedgerFixture, "a device that was renamed keeps its cells and has its new name") {
+    auto ledger = open();
+    const auto owner = claim(ledger);
+    const auto limit = tenant_limit(1);
+    const auto before = *ledger.device_index("uverbs0", "mlx5_0");
+    CHECK_FALSE(ledger.charge(owner, before, qps(1), &limit));
+    const auto after = *ledger.device_index("uverbs0", "rocep59s0");
+    CHECK(after == before);
+    CHECK(ledger.charge(owner, after, qps(1), &limit));
+    CHECK(ledger.devices() == std::vector<LedgerDevice>{{before, "uverbs0", "rocep59s0"}});
+    CHECK(*ledger.device_index("uverbs1", "mlx5_0") != before);
+}
+
 TEST_CASE_METHOD(LedgerFixture, "amounts at the edge of a cell neither wrap nor spill") {
     auto ledger = open();
     const auto owner = claim(ledger);
@@ -171,7 +184,7 @@ TEST_CASE_METHOD(LedgerFixture, "devices get an index each, up to 64") {
     CHECK(*ledger.device_index("d7") == 7);
     CHECK_FALSE(ledger.device_index("one more"));
     CHECK(ledger.devices().size() == device_slots);
-    CHECK(ledger.devices()[63].second == "d63");
+    CHECK(ledger.devices()[63].name == "d63");
 }
 
 TEST_CASE_METHOD(LedgerFixture, "the last of 64 devices is charged, denied and reaped like the first") {

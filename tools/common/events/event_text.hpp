@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "shm/ledger/ledger.hpp"
+#include "tools/common/devices.hpp"
 #include "tools/common/views/json_fwd.hpp"
 
 namespace rdmaquota {
 
-using DeviceNames = std::vector<std::pair<std::uint32_t, std::string>>;
 
 // For people, of an event's JSON: one of event_json, with the user's name as "user", or one of the sidecar. Trusts nothing in it,
 // since any member of the tenant can have written it.

@@ -148,11 +148,11 @@ void GuardRows::follow(const ShareMember& tenant, const std::vector<std::string>
 
 void GuardRows::follow_device(const ShareMember& tenant, const std::string& device) {
     const auto& limits = *tenant.limits;
-    const std::string key(tenant.key);
+    const std::string key(tenant.key), name = UverbsDevices::now().name(device);
     const bool enforced = limits.mode() == Mode::enforce, off = limits.mode() == Mode::off;
     if (const auto number = have({key, device, Scope::tenant}, tenant.name)) {
         auto& row = rows_[number];
-        const auto figures = limits.share_figures(device);
+        const auto figures = limits.share_figures(name);
         store_limits(row, [&](Resource resource) { return off ? unlimited : figures[index(resource)].limit; });
         row.total = follow_total(tenant, Scope::tenant);
         row.enforced = enforced;
@@ -160,7 +160,7 @@ void GuardRows::follow_device(const ShareMember& tenant, const std::string& devi
     if (!tenant.has_ledger) return;
     if (const auto number = have({key, device, Scope::process}, tenant.name)) {
         auto& row = rows_[number];
-        store_limits(row, [&](Resource resource) { return off ? unlimited : limits.limit(Scope::process, device, resource); });
+        store_limits(row, [&](Resource resource) { return off ? unlimited : limits.limit(Scope::process, name, resource); });
         row.total = follow_total(tenant, Scope::process);
         row.enforced = enforced;
     }
@@ -267,7 +267,7 @@ std::optional<guard_stamp> GuardRows::waiting_stamp(std::string_view device) con
 
 void GuardRows::add_uses(std::string_view tenant, std::vector<CountedUse>& uses) const {
     for (auto at = tenants_.lower_bound(Place{std::string(tenant), {}}); at != tenants_.end() && at->first.first == tenant; ++at) {
-        auto& use = uses.emplace_back(CountedUse{at->first.second, {}, {}});
+        auto& use = uses.emplace_back(CountedUse{UverbsDevices::now().name(at->first.second), {}, {}});
         for (std::uint32_t place = 0; place < guard_resources; ++place) {
             const auto resource = guarded_resource(place);
             if (!resource) continue;

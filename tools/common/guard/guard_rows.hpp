@@ -20,6 +20,7 @@
 
 #include "policy/resource.hpp"
 #include "policy/scope.hpp"
+#include "tools/common/devices.hpp"
 #include "tools/common/guard/guard_names.hpp"
 #include "tools/common/guard/kernel_counts.h"
 #include "tools/common/shares/share_tree.hpp"
@@ -40,11 +41,11 @@ public:
     enum class May : std::uint8_t { follow, add, drop };
     GuardRows(guard_row* rows, const GuardNames& names, May may = May::drop);
 
-    // Follows tenants, devices and limits. True when tenants or devices are others than before, so that who was known must be
+    // Follows tenants, devices (their identities) and limits. True when tenants or devices are others than before, so that who was known must be
     // asked for again.
     bool update(const Members& tenants, const std::vector<std::string>& devices);
 
-    // Where a process of the tenant with this key counts on a device; none when there is no such tenant or device.
+    // Where a process of the tenant with this key counts on a device, given by its identity; none when there is no such tenant or device.
     std::optional<guard_stamp> stamp(std::string_view tenant, std::string_view device) const;
 
     // The same for one who is not known: that of `default`, or of the node where there is no such tenant.
@@ -53,15 +54,16 @@ public:
     bool is_exceeded(std::uint32_t row, const GuardAmounts& by) const noexcept;
 
     struct Meaning {
-        std::string tenant;  // as it is shown
-        std::string device;
+        std::string tenant;    // as it is shown
+        std::string identity;  // the device's, see UverbsDevices, or "total"
         Scope scope;
         std::string key = {};  // the tenant's
+        std::string device() const { return UverbsDevices::now().name(identity); }
     };
     // Whose a row is. For a process's row, that of its tenant's processes.
     const Meaning* meaning(std::uint32_t row) const;
 
-    // Each tenant's row on each device, by key and device.
+    // Each tenant's row on each device, by the tenant's key and the device's identity.
     using Place = std::pair<std::string, std::string>;
     const std::map<Place, std::uint32_t, std::less<>>& tenants() const noexcept { return tenants_; }
     const guard_row& row(std::uint32_t number) const noexcept { return rows_[number]; }
@@ -73,7 +75,7 @@ public:
 private:
     std::uint64_t used_by(std::uint32_t row, std::uint32_t place) const noexcept;
     std::uint64_t used_by_process(const guard_row& own, std::uint32_t place) const noexcept;
-    using Key = std::tuple<std::string, std::string, Scope>;  // tenant, device or "total", scope
+    using Key = std::tuple<std::string, std::string, Scope>;  // tenant, device's identity or "total", scope
     void enter(const Key& key, const std::string& name, std::uint32_t number);
     std::uint32_t have(const Key& key, std::string_view name);
     std::uint32_t take_free();

@@ -10,8 +10,7 @@
 
 namespace rdmaquota {
 
-u32 device_hash(const std::string& device);  // as the program computes it
-u64 cgroup_id(const std::string& path);      // 0: there is none
+u64 cgroup_id(const std::string& path);  // 0: there is none
 // The cgroups that are bound to tenants, with the tenant's name.
 std::vector<std::pair<u64, std::string>> bound_cgroups(const Policy& policy);
 

@@ -63,10 +63,10 @@ void know(const KeptMaps& maps, const guard_who& who, const std::optional<guard_
 void introduce(const KeptMaps& maps, const GuardRows& rows, const std::string& directory, const std::vector<std::string>& devices) {
     const auto policy = NodePolicy::read(node_policy_path(directory));
     for (const auto& device : devices) {
-        know(maps, {0, 0, device_hash(device), 0}, rows.waiting_stamp(device));
+        know(maps, {0, 0, uverbs_number(device), 0}, rows.waiting_stamp(device));
         if (policy)
             for (const auto& [cgroup, tenant] : bound_cgroups(policy->decompile()))
-                know(maps, {cgroup, guard_any, device_hash(device), 0}, rows.stamp(tenant, device));
+                know(maps, {cgroup, guard_any, uverbs_number(device), 0}, rows.stamp(tenant, device));
     }
 }
 
@@ -81,7 +81,7 @@ Result<void> lead(const std::string& pins, const std::string& directory) {
     const auto turn = take_turn(pins);
     const auto may = sidecar_listens(directory) ? GuardRows::May::follow : GuardRows::May::add;
     GuardRows rows(maps.rows, GuardNames(maps.names), may);
-    const auto devices = machine_devices();
+    const auto devices = UverbsDevices::now().identities();
     rows.update(LimitedTenants(directory).list(), devices);
     if (may == GuardRows::May::add) introduce(maps, rows, directory, devices);
     if (rows.without() != 0) return Error{fmt::format("the guard has no room for limits of {} more", rows.without())};

@@ -45,7 +45,7 @@ struct kernel_use {
     u64 cgroup;        // id of the process's cgroup when it came to this file
     u32 pid;           // 0: not filled in yet
     u32 opener;
-    u32 device_index;
+    u32 uverbs;        // number of the uverbs device, which stays while the device exists; its name may change
     u32 whole;         // (opener) whole_seen: the program saw the file being opened, or whole_unseen: soon after; nothing was made
                        // by it before
     u32 reregistered;  // (opener) MRs may have changed their length: mr_bytes is what they had at first
@@ -58,7 +58,6 @@ struct kernel_use {
     u64 dm_bytes;
     u64 destroyed[kind_count];  // of those created, hence never more; copied before these, for the same reason
     u64 created[kind_count];
-    char device[64];
 };
 
 // An object that was counted, and what its end subtracts.
@@ -76,7 +75,7 @@ struct object_slot {
 };
 
 struct guest_key {
-    u64 opener;  // id of the opener's entry; or the index of a device: what `pid` made through files that are closed
+    u64 opener;  // id of the opener's entry; or the number of a uverbs device: what `pid` made through files that are closed
     u32 pid;
     u32 zero;
 };
@@ -113,7 +112,7 @@ struct guard_row {
     u32 told_ms[guard_resources];  // when it was last told that something was refused
 };
 
-// Whose a row is: a tenant's by its key, on a device or for "total", for each of its processes (0) or as a whole (1). Names
+// Whose a row is: a tenant's by its key, on a device ("uverbs3") or for "total", for each of its processes (0) or as a whole (1). Names
 // are filled up with NULs.
 struct guard_name {
     char tenant[128];
@@ -132,13 +131,13 @@ struct guard_stamp {
 };
 
 // Who opens a device, as far as it decides the tenant. What the policy's matches do not look at is `guard_any`; so are the
-// ids in a cgroup that is bound to a tenant, {cgroup, guard_any, device}. Beside those who are known, there is anybody who
-// is not known, {0, 0, device}, with the rows of `default`.
+// ids in a cgroup that is bound to a tenant, {cgroup, guard_any, uverbs}. Beside those who are known, there is anybody who
+// is not known, {0, 0, uverbs}, with the rows of `default`.
 enum { guard_any = 1 };
 struct guard_who {
     u64 cgroup;  // id
     u64 ids;     // a hash of user, group and groups, see GUARD_HASH_BEGIN; 0: too many groups to tell
-    u32 device;  // a hash of its name
+    u32 uverbs;  // number of the uverbs device
     u32 uid;     // where there are `ids` of a match, itself, since groups can be chosen so that the hashes are the same; else 0
 };
 
@@ -190,7 +189,7 @@ struct reservation {
 };
 
 // FNV-1a over 32-bit words; of ids in this order: user, group, how many groups, groups. Never 0 or guard_any.
-enum { most_hashed_groups = 1024, device_words = 16 };
+enum { most_hashed_groups = 1024 };
 #define GUARD_HASH_BEGIN 14695981039346656037ULL
 #define GUARD_HASH_NEXT(hash, word) (((hash) ^ (u32)(word)) * 1099511628211ULL)
 #define GUARD_HASH_END(hash) ((hash) | 2)
@@ -217,7 +216,6 @@ struct guard_event {
 struct guard_unknown {
     struct guard_who who;
     u32 pid, tid;
-    char device[64];
 };
 
 struct settle_request {

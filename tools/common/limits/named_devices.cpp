@@ -46,7 +46,7 @@ std::vector<std::string> known_devices(const std::string& directory) {
     std::set<std::string> known(machine.begin(), machine.end());
     for (const auto& place : tenant_places(directory))
         if (const auto ledger = Ledger::open(ledger_path(place.here)))
-            for (const auto& [number, name] : ledger->devices())
+            for (const auto& [number, name] : devices_of(*ledger))
                 if (!is_port(name)) known.insert(name);
     return {known.begin(), known.end()};
 }

@@ -29,7 +29,7 @@ Result<void> divide_by_weight(const std::string& directory, ShareMover& mover, s
     if (!lock) return Error{lock.error()};
     const LimitedTenants tenants(directory);
     reap(tenants.list());
-    return mover.pass(tenants.list(), machine_devices(), ShareMover::Wants::limit, ShareMover::Clock::now());
+    return mover.pass(tenants.list(), policy_devices(), ShareMover::Wants::limit, ShareMover::Clock::now());
 }
 
 Result<Divided> divide_grants(const std::string& directory, std::chrono::milliseconds patience) {

@@ -69,7 +69,7 @@ std::uint64_t since_in(const LedgerCopy& ledger, std::uint32_t device, Resource 
 
 template <class Source>
 std::vector<DeviceView> read_tenant(const Source& ledger, const LimitsSegment& policy) {
-    const auto devices = ledger.devices();
+    const auto devices = devices_of(ledger);
     const auto view = [&policy](const std::string& device, Resource r, std::uint64_t usage,
                                 std::optional<std::uint64_t> peak) {
         return tenant_view(policy, device, r, usage, peak);
@@ -105,7 +105,7 @@ bool any(const PastActivity& counts) {
 template <class Source>
 std::vector<ActivityView> read_activity(const Source& ledger, const std::function<PastActivity(std::uint32_t)>& read) {
     std::vector<ActivityView> views;
-    for (const auto& [number, name] : ledger.devices())
+    for (const auto& [number, name] : devices_of(ledger))
         if (const auto counts = read(number); any(counts)) views.push_back({name, counts});
     return views;
 }
@@ -122,7 +122,7 @@ ProcessView read_process(const Source& ledger, const LimitsSegment& policy, cons
         keep(process.devices, std::move(view));
     };
     std::uint64_t sums[resource_count] = {};
-    for (const auto& [number, name] : ledger.devices())
+    for (const auto& [number, name] : devices_of(ledger))
         in_use(read_device(name, [&, at = number, &device = name](Resource r) {
             const auto usage = ledger.usage(owner.slot, at, r);
             if (!is_port(device)) sums[index(r)] += usage;

@@ -24,9 +24,9 @@ struct Repaired {
 Repaired repair(Ledger& ledger) {
     Repaired result;
     result.reaped = ledger.reap();
-    for (const auto& [device, name] : ledger.devices())
+    for (const auto& device : ledger.devices())
         for (const auto& row : resource_table) {
-            const auto view = ledger.reconcile(device, row.id);
+            const auto view = ledger.reconcile(device.index, row.id);
             result.corrected += view == Ledger::View::corrected;
             result.busy += view == Ledger::View::not_quiescent;
         }

@@ -18,6 +18,7 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
+#include "tools/common/devices.hpp"
 #include "tools/common/text/directory_names.hpp"
 #include "tools/common/tenants/tenants.hpp"
 #include "tools/common/config.hpp"
@@ -163,7 +164,7 @@ std::optional<std::map<std::string, std::uint64_t>> kernel_counts(int pid, const
 }
 
 std::uint64_t ledger_count(const Ledger& ledger, std::uint32_t slot, const std::string& device, Resource resource) {
-    for (const auto& [number, name] : ledger.devices())
+    for (const auto& [number, name] : devices_of(ledger))
         if (name == device) return ledger.usage(slot, number, resource);
     return 0;
 }

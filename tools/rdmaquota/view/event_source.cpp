@@ -58,7 +58,7 @@ ino_t LedgerEvents::inode_now() const {
 }
 
 void LedgerEvents::add(std::uint64_t number, const Event& event, EventsByTime& events) {
-    const auto devices = ledger_->devices();
+    const auto devices = devices_of(*ledger_);
     auto json = event_json(number, event, devices, tenant_);
     json["user"] = has_user(event) ? Json(name_of(event.uid)) : Json(nullptr);
     if (!is_repair(event.kind)) counts_[number] = event.count;

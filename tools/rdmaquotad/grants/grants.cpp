@@ -37,7 +37,7 @@ void Grants::pass(const std::vector<std::string>& devices) {
 }
 
 Result<void> Grants::pass_at_once() {
-    if (devices_.empty()) devices_ = machine_devices();
+    if (devices_.empty()) devices_ = policy_devices();
     auto done = move_all(ShareMover::Clock::duration::max());
     if (done) tell();
     return done;
@@ -45,7 +45,7 @@ Result<void> Grants::pass_at_once() {
 
 // What others freed since all were read is found only when all are read again.
 Result<bool> Grants::pass_for(std::string_view tenant) {
-    if (devices_.empty()) devices_ = machine_devices();
+    if (devices_.empty()) devices_ = policy_devices();
     const auto asked = ShareMover::Clock::now();
     auto done = move(tenant, most_at_once);
     const bool raised = done && mover_.has_raised(tenant);

@@ -48,7 +48,7 @@ SidecarKind kind_of(const guard_event& event) {
 std::string comm_of(const guard_event& event) { return std::string(fixed_text(event.comm)); }
 
 Json whose(const guard_event& event, const GuardRows::Meaning& meaning) {
-    return Json{{"tenant", meaning.tenant}, {"pid", event.pid}, {"uid", event.uid}, {"comm", comm_of(event)}, {"device", meaning.device}};
+    return Json{{"tenant", meaning.tenant}, {"pid", event.pid}, {"uid", event.uid}, {"comm", comm_of(event)}, {"device", meaning.device()}};
 }
 
 std::string reason(const guard_event& event, const GuardRows::Meaning& meaning, Resource resource) {
@@ -152,10 +152,9 @@ bool Guard::rules_changed() {
     return std::exchange(rules_, rules) != rules;
 }
 
-void Guard::update(const std::vector<std::string>& own_devices) {
+void Guard::update() {
     if (!parts_ || !node_.usable()) return;
-    forget_other_devices();
-    const auto devices = with_other_devices(own_devices);
+    const auto devices = UverbsDevices::now().identities();
     const bool others = parts_->rows.update(limited_tenants(node_), devices) || std::exchange(parts_->has_new_rows, false);
     if (rules_changed() || others || parts_->owners.is_crowded()) parts_->owners.introduce_all(devices);
     if (others) parts_->owners.refresh();
@@ -177,19 +176,12 @@ void Guard::take_events() {
 }
 
 void Guard::introduce(const std::vector<guard_unknown>& asked) {
-    constexpr std::size_t most_other_devices = 64;
     if (asked.empty()) return;
-    const auto devices = machine_devices();
     Unknown unknown;
-    for (const auto& one : asked) {
-        unknown[{one.pid, one.tid, one.who.device}] = one;
-        const std::string device(fixed_text(one.device));
-        if (std::find(devices.begin(), devices.end(), device) == devices.end() && other_devices_.size() < most_other_devices)
-            other_devices_[device] = Clock::now();
-    }
+    for (const auto& one : asked) unknown[{one.pid, one.tid, one.who.uverbs}] = one;
     introduce(unknown);
     if (!parts_->owners.take_rows_are_missing()) return;
-    parts_->has_new_rows |= parts_->rows.update(limited_tenants(node_), with_other_devices(devices));
+    parts_->has_new_rows |= parts_->rows.update(limited_tenants(node_), UverbsDevices::now().identities());
     introduce(unknown);
 }
 
@@ -197,23 +189,6 @@ void Guard::introduce(const Unknown& unknown) {
     for (const auto& [thread, asked] : unknown) parts_->owners.introduce(asked);
     parts_->owners.settle();
     for (const auto file : parts_->owners.take_exceeding()) judge(file);
-}
-
-std::vector<std::string> Guard::with_other_devices(std::vector<std::string> devices) const {
-    for (const auto& [device, since] : other_devices_)
-        if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
-    return devices;
-}
-
-// Drops devices of which no file was open for a minute.
-void Guard::forget_other_devices() {
-    if (other_devices_.empty()) return;
-    std::set<u32> open;
-    for (u32 i = 0; i < opener_slots; ++i)
-        if (const auto& file = parts_->program.files()[i]; load_relaxed(file.id) != 0) open.insert(file.who.device);
-    for (auto& [device, since] : other_devices_)
-        if (open.contains(device_hash(device))) since = Clock::now();
-    std::erase_if(other_devices_, [](const auto& other) { return Clock::now() - other.second > std::chrono::minutes(1); });
 }
 
 // Kills the process that exceeded a limit through write(2) before the guard had resolved its tenant. The kernel's program does the same
@@ -267,7 +242,7 @@ void Guard::tell(const guard_event& event) {
                  {"used", event.used}, {"limit", event.limit}, {"times", times}});
     events_.emit(Priority::warning, kind_of(event), std::move(json),
                  fmt::format("pid {} ({}), {} more {} on {}: {}{}", event.pid, comm_of(event), format_amount(*resource, amount),
-                             info(*resource).name, meaning->device, reason(event, *meaning, *resource),
+                             info(*resource).name, meaning->device(), reason(event, *meaning, *resource),
                              times == 1 ? "" : fmt::format(", {} times", times)));
 }
 
@@ -287,7 +262,7 @@ void Guard::tell_killed(const guard_event& event) {
                  whose(event, meaning != nullptr ? *meaning : GuardRows::Meaning{std::string(default_tenant), "", Scope::tenant}),
                  fmt::format("pid {} ({}) made more than it may{}, by a way that cannot be refused; its open device makes nothing "
                              "more",
-                             event.pid, comm_of(event), meaning != nullptr ? " on " + meaning->device : ""));
+                             event.pid, comm_of(event), meaning != nullptr ? " on " + meaning->device() : ""));
 }
 
 std::vector<Guard::Usage> Guard::usage() const {
@@ -300,7 +275,7 @@ std::vector<Guard::Usage> Guard::usage() const {
         for (u32 at = 0; at < guard_resources; ++at)
             if (const auto resource = guarded_resource(at))
                 if (const CellFigures figures(row, at); figures.has_anything())
-                    all.push_back({meaning->tenant, meaning->device, *resource, figures.used, figures.refused});
+                    all.push_back({meaning->tenant, meaning->device(), *resource, figures.used, figures.refused});
     }
     return all;
 }
@@ -330,7 +305,7 @@ Json Guard::status(const std::function<bool(const std::string&)>& sees) const {
     std::map<std::string, Json> tenants;
     for (const auto& [place, number] : parts_->rows.tenants()) {
         const auto* meaning = parts_->rows.meaning(number);
-        if (meaning != nullptr && sees(meaning->tenant)) tenants[meaning->tenant][place.second] = row_json(parts_->rows.row(number));
+        if (meaning != nullptr && sees(meaning->tenant)) tenants[meaning->tenant][meaning->device()] = row_json(parts_->rows.row(number));
     }
     for (auto& [tenant, devices] : tenants) json["tenants"].push_back({{"name", tenant}, {"devices", std::move(devices)}});
     return json;

@@ -36,7 +36,7 @@ public:
     bool was_turned_off() const noexcept { return turned_off_; }
     void set_mode(GuardMode mode);
     // What limits, tenants and devices are now.
-    void update(const std::vector<std::string>& devices);
+    void update();
 
     bool is_on() const noexcept { return parts_.has_value(); }
     // Of tenants for which `sees` is true, by name.
@@ -78,8 +78,6 @@ private:
     void introduce(const Unknown& unknown);
     void judge(u32 file);
     u64 times_of(const guard_event& event);
-    std::vector<std::string> with_other_devices(std::vector<std::string> devices) const;
-    void forget_other_devices();
     void tell(const guard_event& event);
     void tell_killed(const guard_event& event);
     void apply_mode();
@@ -102,8 +100,6 @@ private:
     };
     std::map<std::pair<u32, u32>, u64> refused_;  // by row and resource: the row's refusals at its last event
     u64 refusals_before_ = 0;                     // the kernel's count when this process attached
-    // Devices that this process does not see, such as those in other network namespaces: by name, when a file of it was last open.
-    std::map<std::string, Clock::time_point> other_devices_;
     std::map<std::tuple<u32, u32, u32, u32>, Told> told_;
     std::string said_;  // why the kernel does not keep it
     std::size_t without_ = 0;

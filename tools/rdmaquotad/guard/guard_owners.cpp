@@ -8,10 +8,10 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "tools/common/devices.hpp"
 #include "tools/common/text/directory_names.hpp"
 #include "tools/common/guard/guard_who.hpp"
 #include "tools/common/guard/kernel_word.hpp"
-#include "tools/common/text/fixed_text.hpp"
 #include "tools/rdmaquotad/bypass/process_info.hpp"
 
 namespace rdmaquota {
@@ -82,7 +82,7 @@ void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
     introduced_ = std::chrono::steady_clock::now();
     told_.clear();
     for (const auto& device : devices)
-        if (const auto stamp = rows_.waiting_stamp(device)) know({0, 0, device_hash(device), 0}, *stamp);
+        if (const auto stamp = rows_.waiting_stamp(device)) know({0, 0, uverbs_number(device), 0}, *stamp);
     introduce_bound(devices);
     for (const auto& name : directory_names("/proc")) {
         if (name.find_first_not_of("0123456789") != name.npos) continue;
@@ -100,7 +100,7 @@ void GuardOwners::introduce_all(const std::vector<std::string>& devices) {
 void GuardOwners::introduce_bound(const std::vector<std::string>& devices) {
     for (const auto& [cgroup, tenant] : bound_cgroups(node_.decompiled()))
         for (const auto& device : devices)
-            if (const auto stamp = rows_.stamp(tenant, device)) know({cgroup, guard_any, device_hash(device), 0}, *stamp);
+            if (const auto stamp = rows_.stamp(tenant, device)) know({cgroup, guard_any, uverbs_number(device), 0}, *stamp);
 }
 
 void GuardOwners::know(const guard_who& who, const guard_stamp& stamp) {
@@ -117,14 +117,14 @@ void GuardOwners::introduce(const ProcessSubject& subject, const std::string& te
     if (!who) return;
     for (const auto& device : devices) {
         const auto stamp = rows_.stamp(tenant, device);
-        if (stamp) know({who->cgroup, who->ids, device_hash(device), who->uid}, *stamp);
+        if (stamp) know({who->cgroup, who->ids, uverbs_number(device), who->uid}, *stamp);
         rows_are_missing_ |= !stamp;
     }
 }
 
 void GuardOwners::introduce(const guard_unknown& unknown) {
     constexpr unsigned most_tries = 20;
-    const std::string device(fixed_text(unknown.device));
+    const auto device = uverbs_identity(unknown.who.uverbs);
     const auto subject = thread_of(unknown.pid, unknown.tid);
     if (subject && node_.lacks_tenant_of(*subject) && !make_tenant_(*subject)) return;
     if (subject) introduce(*subject, node_.tenant_of(*subject), {device});
@@ -144,7 +144,7 @@ void GuardOwners::settle() {
 
 void GuardOwners::settle(const guard_file& file, const kernel_use& opener) {
     const auto id = load_relaxed(file.unstamped);
-    const std::string device(fixed_text(opener.device));
+    const auto device = uverbs_identity(opener.uverbs);
     auto subject = thread_of(file.pid, file.tid);
     if (!subject) subject = ProcessSubject::of(static_cast<pid_t>(file.pid));
     const bool there = subject && is_opener(file, subject->view());
@@ -184,7 +184,7 @@ void GuardOwners::refresh() {
         if (load_relaxed(file.id) == 0 || (load_relaxed(file.waits) & waits_known) == 0) continue;
         const auto own = file.stamp.rows[file.process_row != 0 ? 1 : 0];
         const auto* meaning = rows_.meaning(own);
-        const auto stamp = meaning != nullptr ? rows_.stamp(meaning->key, meaning->device) : std::nullopt;
+        const auto stamp = meaning != nullptr ? rows_.stamp(meaning->key, meaning->identity) : std::nullopt;
         if (!stamp || (stamp->exempt == file.stamp.exempt && stamp->deny_errno == file.stamp.deny_errno)) continue;
         __atomic_store_n(&file.closely, 1, __ATOMIC_RELAXED);
         __atomic_store_n(&file.stamp.exempt, stamp->exempt, __ATOMIC_RELAXED);

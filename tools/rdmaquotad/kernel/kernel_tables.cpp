@@ -65,12 +65,12 @@ std::vector<KernelEntry> KernelTables::read() {
         if (!use) continue;
         const auto& opener = openers[use->id] = {use->whole != 0, use->reregistered != 0};
         if (use->pid == 0) continue;
-        devices_.insert(use->device_index);
+        devices_.insert(use->uverbs);
         entries.push_back({*use, true, opener.whole, opener.reregistered});
     }
     for (const auto& [key, use] : guests) {
         const auto opener = openers.find(key.opener);
-        const bool past = key.opener == use.device_index, open = opener != openers.end();
+        const bool past = key.opener == use.uverbs, open = opener != openers.end();
         if (!past && (!open || is_over(guests_, key, use))) bpf_map__delete_elem(guests_, &key, sizeof key, 0);
         entries.push_back({use, open, !open || opener->second.whole, open && opener->second.reregistered});
     }

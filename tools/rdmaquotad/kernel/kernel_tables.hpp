@@ -34,7 +34,7 @@ private:
     const kernel_use* openers_ = nullptr;
     const bpf_map* guests_ = nullptr;
     const bpf_map* holders_ = nullptr;
-    std::set<u32> devices_;  // their indexes, as far as seen
+    std::set<u32> devices_;  // numbers of uverbs devices, as far as seen
 };
 
 bool has_ended(u32 pid);  // the process

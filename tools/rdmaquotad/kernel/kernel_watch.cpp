@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "tools/common/boot_clock.hpp"
-#include "tools/common/text/fixed_text.hpp"
+#include "tools/common/devices.hpp"
 #include "tools/rdmaquotad/loop/loop.hpp"
 #include "tools/rdmaquotad/kernel/kernel_program.hpp"
 
@@ -93,7 +93,7 @@ using Key = std::tuple<std::uint32_t, std::string, std::uint32_t>;  // process, 
 using Uses = std::map<Key, KernelUse>;
 
 ProcessDevice place_of(const kernel_use& use) {
-    return {use.pid, std::string(fixed_text(use.device))};
+    return {use.pid, UverbsDevices::now().name(uverbs_identity(use.uverbs))};
 }
 
 KernelUse& use_of(Uses& uses, std::uint32_t pid, const std::string& device, std::uint32_t opener) {

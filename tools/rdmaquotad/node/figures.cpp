@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/common/devices.hpp"
+
 namespace rdmaquota {
 
 std::uint64_t Figures::usage(const std::string& device, Resource resource) const noexcept {
@@ -13,7 +15,7 @@ std::uint64_t Figures::usage(const std::string& device, Resource resource) const
 
 Figures figures_of(const LedgerCopy& ledger) {
     Figures figures;
-    for (auto& [number, device] : ledger.devices()) {
+    for (auto& [number, device] : devices_of(ledger)) {
         auto& on = figures.devices.emplace_back(DeviceFigures{std::move(device), {}, {}});
         for (const auto& row : resource_table) {
             on.usage[index(row.id)] = ledger.tenant_usage(number, row.id);
@@ -25,7 +27,7 @@ Figures figures_of(const LedgerCopy& ledger) {
 }
 
 std::vector<SlotUse> slot_uses(const LedgerCopy& ledger, const std::set<std::string>& devices) {
-    auto known = ledger.devices();
+    auto known = devices_of(ledger);
     std::erase_if(known, [&](const auto& entry) { return !devices.contains(entry.second); });
     std::vector<SlotUse> slots;
     std::size_t uses = 0;

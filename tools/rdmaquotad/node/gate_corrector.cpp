@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/common/devices.hpp"
+
 namespace rdmaquota {
 namespace {
 
@@ -14,7 +16,7 @@ std::string without_port(const std::string& name) { return name.substr(0, name.f
 
 void GateCorrector::compare(const LedgerCopy& copy, const std::set<std::string>& devices) {
     const auto before = std::exchange(loose_, {});
-    for (const auto& [device, name] : copy.devices()) {
+    for (const auto& [device, name] : devices_of(copy)) {
         if (!devices.contains(without_port(name))) continue;
         for (const auto& row : resource_table) {
             if (copy.gate(device, row.id) == copy.tenant_usage(device, row.id)) continue;

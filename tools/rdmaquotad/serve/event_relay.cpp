@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "tools/common/devices.hpp"
 #include "tools/common/events/event_text.hpp"
 #include "tools/rdmaquotad/loop/log.hpp"
 #include "tools/rdmaquotad/serve/request.hpp"
@@ -60,7 +61,7 @@ void EventRelay::send_new(Source& source) {
     auto& tenant = *source.tenant;
     // An event may name a device that is new.
     if (!tenant.ledger().copy(node_.scratch(), LedgerCopy::Parts::usage)) return;
-    const auto devices = node_.scratch().devices();
+    const auto devices = devices_of(node_.scratch());
     for (const auto& [number, event] : read_events(tenant.ledger().path(), source.next)) {
         const auto json = event_json(number, event, devices, tenant.name());
         const bool repair = is_repair(event.kind);
@@ -103,7 +104,7 @@ void EventRelay::tell_repeats(Source& source, bool keeps) {
         if (found == counts.end() || event.count <= (keeps ? found->second.kept : found->second.told)) continue;
         if (!devices) {
             if (!source.tenant->ledger().copy(node_.scratch(), LedgerCopy::Parts::usage)) return;
-            devices = node_.scratch().devices();
+            devices = devices_of(node_.scratch());
         }
         tell_repeat(source, number, event, *devices, keeps);
     }

@@ -33,23 +33,15 @@ __attribute__((noinline)) u64 guard_ids(void) {
     return GUARD_HASH_END(hash);
 }
 
-// The device of a file's entry.
-__attribute__((noinline)) u32 device_hash(u32 file) {
-    const struct kernel_use *use = &openers[file % opener_slots];
-    u64 hash = GUARD_HASH_BEGIN;
-    for (u32 i = 0; i < device_words; ++i) hash = GUARD_HASH_NEXT(hash, ((const u32 *)use->device)[i]);
-    return GUARD_HASH_END((u32)(hash ^ hash >> 32));
-}
-
 // A row's word for a process on a device: a hash of both, and in the lowest bits how many files the process has open.
 enum { files_bits = 16, most_attempts = 64 };
 
-static __always_inline u64 process_word(u32 pid, u64 since, u32 device) {
+static __always_inline u64 process_word(u32 pid, u64 since, u32 uverbs) {
     u64 hash = GUARD_HASH_BEGIN;
     hash = GUARD_HASH_NEXT(hash, pid);
     hash = GUARD_HASH_NEXT(hash, since);
     hash = GUARD_HASH_NEXT(hash, since >> 32);
-    hash = GUARD_HASH_NEXT(hash, device);
+    hash = GUARD_HASH_NEXT(hash, uverbs);
     return GUARD_HASH_END(hash) << files_bits;
 }
 
@@ -87,7 +79,7 @@ __attribute__((noinline)) u32 enter_process(u32 file, u32 process_class) {
     struct guard_file *it = file_at(file);
     struct guard_row *limits = row_at(process_class), *row;
     if (!it || !limits || process_class == 0) return 0;
-    u64 process = process_word(it->pid, it->since, it->who.device);
+    u64 process = process_word(it->pid, it->since, it->who.uverbs);
     u32 at = share_first(file, process, 0);
     if (!at) at = share_first(file, process, 1);
     if (!at) lose();
@@ -137,24 +129,23 @@ static __always_inline bool adopt_stamp(struct guard_file *it, u64 id, const str
     return true;
 }
 
-static __always_inline struct guard_stamp *stamp_of(u64 cgroup, u64 ids, u32 device, u32 uid) {
-    struct guard_who who = {.cgroup = cgroup, .ids = ids, .device = device, .uid = uid};
+static __always_inline struct guard_stamp *stamp_of(u64 cgroup, u64 ids, u32 uverbs, u32 uid) {
+    struct guard_who who = {.cgroup = cgroup, .ids = ids, .uverbs = uverbs, .uid = uid};
     return bpf_map_lookup_elem(&stamps, &who);
 }
 
-static __always_inline void tell_unknown(const struct guard_file *it, u32 file) {
+static __always_inline void tell_unknown(const struct guard_file *it) {
     struct guard_unknown *told = bpf_ringbuf_reserve(&unknown, sizeof *told, 0);
     if (!told) return;  // the program tries again, and the sidecar looks through unresolved files each second
     told->who = it->who;
     told->pid = it->pid;
     told->tid = it->tid;
-    __builtin_memcpy(told->device, openers[file % opener_slots].device, sizeof told->device);
     bpf_ringbuf_submit(told, 0);
 }
 
 // An unresolved file counts in the node's row; without a running sidecar in the rows of `default`.
 static __always_inline void await_stamp(struct guard_file *it, u32 file) {
-    struct guard_stamp *of_default = stamp_of(0, 0, it->who.device, 0);
+    struct guard_stamp *of_default = stamp_of(0, 0, it->who.uverbs, 0);
     u32 count = of_default ? of_default->count : 0, first = 0;
     if (count && !is_alone()) first = count - 1;
     for (u32 i = 0; i < guard_depth; ++i) {
@@ -165,7 +156,7 @@ static __always_inline void await_stamp(struct guard_file *it, u32 file) {
         it->waiting.count = i + 1;
         it->waiting.deny_errno = of_default->deny_errno;
     }
-    tell_unknown(it, file);
+    tell_unknown(it);
 }
 
 // The sidecar may still be writing whose an earlier file was that had this place: for a microsecond, unless it is preempted.
@@ -190,7 +181,7 @@ static __always_inline struct guard_file *begin_file(u64 id, struct task_struct 
     it->who.cgroup = guard_asks_cgroup ? BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id) : guard_any;
     it->who.ids = guard_asks_ids ? ids : guard_any;
     it->who.uid = guard_asks_ids ? it->uid : 0;
-    it->who.device = device_hash((u32)id);
+    it->who.uverbs = openers[(u32)id % opener_slots].uverbs;
     it->waiting.deny_errno = 122;  // EDQUOT
     it->closely = 1;             // until it has a context, since without one it is forgotten after each refusal
     it->unstamped = id;
@@ -202,9 +193,9 @@ __attribute__((noinline)) int stamp_current(u64 id) {
     struct guard_file *it = begin_file(id, (struct task_struct *)bpf_get_current_task(), guard_ids());
     struct guard_stamp *stamp = 0;
     if (!it) return 0;
-    if (it->who.ids) stamp = stamp_of(it->who.cgroup, it->who.ids, it->who.device, it->who.uid);
-    if (!stamp && it->who.ids != guard_any) stamp = stamp_of(it->who.cgroup, guard_any, it->who.device, 0);
-    if (!stamp && !it->who.ids) stamp = stamp_of(0, 0, it->who.device, 0);  // has too many groups to be told apart
+    if (it->who.ids) stamp = stamp_of(it->who.cgroup, it->who.ids, it->who.uverbs, it->who.uid);
+    if (!stamp && it->who.ids != guard_any) stamp = stamp_of(it->who.cgroup, guard_any, it->who.uverbs, 0);
+    if (!stamp && !it->who.ids) stamp = stamp_of(0, 0, it->who.uverbs, 0);  // has too many groups to be told apart
     if (stamp) adopt_stamp(it, id, stamp);
     else await_stamp(it, (u32)id);
     return 0;

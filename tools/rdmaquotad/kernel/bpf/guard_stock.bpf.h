@@ -65,10 +65,13 @@ static __always_inline void list_guarded(u64 id, struct task_struct *task) {
     if (it) await_stamp(it, (u32)id);
 }
 
-static __always_inline struct kernel_use *list_opener(struct task_struct *task, struct ib_uverbs_file *ufile, struct ib_device *device) {
+// The device of the file was removed.
+static __always_inline bool is_removed(struct ib_uverbs_file *ufile) { return !BPF_CORE_READ(ufile, device, ib_dev); }
+
+static __always_inline struct kernel_use *list_opener(struct task_struct *task, struct ib_uverbs_file *ufile) {
     bool begins = false;
     u32 pid = BPF_CORE_READ(task, tgid);
-    struct kernel_use *use = enter_opener((u64)ufile, device, pid, BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id), &begins);
+    struct kernel_use *use = enter_opener((u64)ufile, pid, BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id), &begins);
     if (!use || !begins) return use;
     if (guarded) list_guarded(use->id, task);
     now_begun(use, true);
@@ -162,16 +165,14 @@ static __always_inline void drop_files(void) { bpf_loop(opener_slots, drop_file,
 
 static __always_inline void list_file(struct task_struct *task, struct file *file) {
     struct ib_uverbs_file *ufile = BPF_CORE_READ(file, private_data);
-    struct ib_device *device;
     struct kernel_use *use;
     bool seen;
     if (!ufile || !is_uverbs(file) || !BPF_CORE_READ(ufile, ucontext)) return;
-    device = BPF_CORE_READ(ufile, device, ib_dev);
-    if (!device) return;
+    if (is_removed(ufile)) return;
     use = opener_of((u64)ufile);
     seen = use && use->whole;
     if (seen && !lists_all) return;
-    if (!use) use = list_opener(task, ufile, device);
+    if (!use) use = list_opener(task, ufile);
     if (!use || !has_begun(use)) return;  // then the next round finds what it has
     list_objects(ufile, use, seen);
     if (!use->has_ended) return;
@@ -189,9 +190,8 @@ int count_unseen(u64 id, u32 judges) {
 // it is for whoever has it now, since nobody tells who opened it. 0: there is no room.
 __attribute__((noinline)) u64 enter_file(u64 address) {
     struct ib_uverbs_file *ufile = (void *)address;
-    struct ib_device *device = BPF_CORE_READ(ufile, device, ib_dev);
     bool open = BPF_CORE_READ(ufile, ucontext) != 0, begins = false;
-    struct kernel_use *use = device ? enter_opener(address, device, current_pid(), bpf_get_current_cgroup_id(), &begins) : 0;
+    struct kernel_use *use = is_removed(ufile) ? 0 : enter_opener(address, current_pid(), bpf_get_current_cgroup_id(), &begins);
     if (!use) return 0;
     if (!begins) return use->id;
     stamp_current(use->id);

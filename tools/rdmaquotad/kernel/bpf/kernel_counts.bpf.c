@@ -51,7 +51,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 // A file is opened once. An entry that was there already is one that a faster thread's first object has made, or, when
 // it was whole before, one of a file at the same address whose end was missed; not if another thread's request has found out just
 // now that the file is open.
-static __always_inline void opened(u64 file, struct ib_device *device) {
+static __always_inline void opened(u64 file) {
     u32 pid = current_pid();
     bool begins = false;
     struct kernel_use *use = opener_of(file);
@@ -59,7 +59,7 @@ static __always_inline void opened(u64 file, struct ib_device *device) {
         closed(file);
         use = 0;
     }
-    if (!use) use = enter_opener(file, device, pid, bpf_get_current_cgroup_id(), &begins);
+    if (!use) use = enter_opener(file, pid, bpf_get_current_cgroup_id(), &begins);
     if (!use) return judge_uncounted();
     use->whole = whole_seen;
     if (begins && guarded) stamp_current(use->id);
@@ -178,7 +178,7 @@ int BPF_KPROBE(on_exit, struct task_struct *task) {
 
 SEC("fexit/ib_init_ucontext")
 int BPF_PROG(on_open, struct uverbs_attr_bundle *attributes, int status) {
-    if (status == 0) opened((u64)attributes->ufile, attributes->context->device);
+    if (status == 0) opened((u64)attributes->ufile);
     return 0;
 }
 

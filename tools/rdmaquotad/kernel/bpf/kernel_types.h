@@ -91,8 +91,6 @@ struct ib_device_ops {
 
 struct ib_device {
     struct ib_device_ops ops;
-    char name[64];
-    __u32 index;
 };
 
 struct ib_rdmacg_object {
@@ -107,6 +105,7 @@ struct ib_ucontext {
 
 struct ib_uverbs_device {
     struct ib_device *ib_dev;
+    int devnum;
 };
 
 struct ib_uverbs_file {

@@ -151,18 +151,12 @@ static __always_inline u64 bytes_of(u32 kind, void *object) {
     return 0;
 }
 
-// Read when it is needed, which is seldom.
-static __always_inline struct ib_device *device_of(const struct object *it) {
-    struct ib_uobject *uobject = (void *)it->address;
-    return BPF_CORE_READ(uobject, context, device);
-}
-
 // The entry that an object is counted in, by now that of its maker.
 static __always_inline struct kernel_use *maker(struct kernel_use *opener, u32 pid, const struct object *it) {
     struct kernel_use *use = opener;
     if (pid == opener->pid) return opener;
     use = enter_guest(opener->id, pid);
-    if (use && use->pid == 0) introduce(use, device_of(it), pid, opener->pid ? opener->pid : pid, bpf_get_current_cgroup_id());
+    if (use && use->pid == 0) introduce(use, uverbs_of(it->file), pid, opener->pid ? opener->pid : pid, bpf_get_current_cgroup_id());
     return use;
 }
 
@@ -179,9 +173,9 @@ static __always_inline void count_bytes(struct counted_object *counted, void *ob
 }
 
 // One that was opened before this program ran.
-static __always_inline struct kernel_use *enter_old(u64 file, struct ib_device *device, u32 pid) {
+static __always_inline struct kernel_use *enter_old(u64 file, u32 pid) {
     bool begins = false;
-    struct kernel_use *opener = enter_opener(file, device, pid, bpf_get_current_cgroup_id(), &begins);
+    struct kernel_use *opener = enter_opener(file, pid, bpf_get_current_cgroup_id(), &begins);
     if (!opener || !begins) return opener;
     if (guarded) stamp_current(opener->id);
     now_begun(opener, true);
@@ -195,7 +189,7 @@ static __always_inline void created(const struct object *it) {
     u32 pid = ids >> 32, mark = take_mark(ids);
     struct kernel_use *opener = opener_of(it->file), *use;
     struct counted_object counted = {};
-    if (!opener) opener = enter_old(it->file, device_of(it), pid);
+    if (!opener) opener = enter_old(it->file, pid);
     if (!opener) return judge_uncounted();
     if (!has_begun(opener)) return lose();
     counted.opener = opener->id;

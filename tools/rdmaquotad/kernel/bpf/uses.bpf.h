@@ -33,11 +33,13 @@ static __always_inline void add_bytes(struct kernel_use *use, u32 kind, u64 byte
     if (bytes) __sync_fetch_and_add(kind == kind_mr ? &use->mr_bytes : &use->dm_bytes, bytes);
 }
 
+// The number of the file's uverbs device.
+static __always_inline u32 uverbs_of(u64 file) { return BPF_CORE_READ((struct ib_uverbs_file *)file, device, devnum); }
+
 // Fills in a new entry. The pid comes last, since it makes the entry valid.
-static __always_inline void introduce(struct kernel_use *use, struct ib_device *device, u32 pid, u32 opener, u64 cgroup) {
+static __always_inline void introduce(struct kernel_use *use, u32 uverbs, u32 pid, u32 opener, u64 cgroup) {
     u32 one = 1;
-    BPF_CORE_READ_STR_INTO(&use->device, device, name);
-    use->device_index = BPF_CORE_READ(device, index);
+    use->uverbs = uverbs;
     use->cgroup = cgroup;
     use->opener = opener;
     use->pid = pid;
@@ -65,14 +67,14 @@ static __always_inline struct kernel_use *opener_of(u64 file) {
 
 // Finds or makes the entry of a file. `begins`: it is new, and this thread says when it has begun. Null, and lost, when there is no
 // room.
-static struct kernel_use *enter_opener(u64 file, struct ib_device *device, u32 pid, u64 cgroup, bool *begins) {
+static struct kernel_use *enter_opener(u64 file, u32 pid, u64 cgroup, bool *begins) {
     u32 half = lower_half(file);
     for (u32 probe = 0; probe < opener_probes; ++probe) {
         struct kernel_use *use = opener_at(half, probe);
         u64 before = __sync_val_compare_and_swap(&use->file, 0, file);
         if (before == file && !is_ending(use->id)) return use;  // another thread was faster
         if (before != 0) continue;
-        introduce(use, device, pid, pid, cgroup);
+        introduce(use, uverbs_of(file), pid, pid, cgroup);
         *begins = true;
         return use;
     }
@@ -137,15 +139,14 @@ static void retire(struct kernel_use *use, u64 id) {
     if (!begin_ending(use, id)) return;
     use->pid = 0;
     if (guarded) forget_file(id);
-    past = enter_guest(use->device_index, pid);
+    past = enter_guest(use->uverbs, pid);
     if (past) {
         for (u32 kind = 0; kind < kind_count; ++kind) {
             u64 made = use->created[kind];
             __sync_fetch_and_add(&past->created[kind], made);
             __sync_fetch_and_add(&past->destroyed[kind], made);
         }
-        __builtin_memcpy(past->device, use->device, sizeof past->device);
-        past->device_index = use->device_index;
+        past->uverbs = use->uverbs;
         past->cgroup = use->cgroup;
         past->opener = use->opener;
         past->pid = pid;
