@@ -21,7 +21,7 @@
 // Nothing here holds a pointer, and every index that is read from here is checked before use:
 // every process that may charge can write any bytes here.
 //
-// A change of any byte of this layout needs a new `ledger_layout_version`; test/unit/shm/layout_test.cpp
+// A change of any byte of this layout needs a new `layout_version`; test/unit/shm/layout_test.cpp
 // repeats the numbers so that no change goes unnoticed.
 #pragma once
 
@@ -35,7 +35,6 @@
 namespace rdmaquota {
 
 inline constexpr std::uint64_t ledger_magic = 0x31524744'51414d52;  // "RMAQDGR1", little-endian
-inline constexpr std::uint32_t ledger_layout_version = 4;
 
 inline constexpr std::uint32_t device_slots = 64;
 inline constexpr std::uint32_t owner_slots = 4096;

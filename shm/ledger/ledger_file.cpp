@@ -15,6 +15,8 @@
 
 #include <fmt/core.h>
 
+#include "shm/layout_version.hpp"
+
 namespace rdmaquota {
 namespace {
 
@@ -27,7 +29,7 @@ void fill_header(LedgerHeader& header) {
     header.owner_slots = owner_slots;
     header.resource_slots = resource_slots;
     header.event_slots = event_slots;
-    header.layout_version = ledger_layout_version;
+    header.layout_version = layout_version;
     header.magic = ledger_magic;
 }
 
@@ -61,9 +63,9 @@ Error unusable(const std::string& path, const std::string& why) {
 
 Result<void> check(const std::string& path, const LedgerHeader& header) {
     if (header.magic != ledger_magic) return unusable(path, "it does not begin like one");
-    if (const auto version = header.layout_version; version != ledger_layout_version)
+    if (const auto version = header.layout_version; version != layout_version)
         return unusable(path, fmt::format("its layout version is {}, this rdmaquota needs {}", version,
-                                          ledger_layout_version));
+                                          layout_version));
     const bool same_numbers = header.header_bytes == sizeof(LedgerHeader) && header.total_bytes == sizeof(LedgerData) &&
                               header.device_slots == device_slots && header.owner_slots == owner_slots &&
                               header.resource_slots == resource_slots && header.event_slots == event_slots;

@@ -179,7 +179,7 @@ check "and which cgroup the backstop bounds" grep -qF "rdma.max of the cgroup /s
 check "and warns that there is none" grep -q "warning: backstop names the cgroup /slurm, which does not exist on this node" err
 try "$rdmaquota" --dir backstop reload backstop.toml
 check "which reload does not take" refuses 1 "backstop.toml: backstop names the cgroup /slurm, which does not exist; make it first"
-check "and puts nothing in force" test ! -e backstop/policy-4
+check "and puts nothing in force" test ! -e backstop/policy-5
 try "$rdmaquota" --dir backstop reload --boot backstop.toml
 check "but at boot" grep -q "backstop.toml is in force" out
 check "with a warning" grep -q "warning: backstop names the cgroup /slurm, which does not exist yet" err
@@ -203,7 +203,7 @@ check "but not of others" says "log.toml: ok"
 try "$rdmaquota" reload policy.toml
 check "reload" says "policy.toml is in force, mode enforce"
 check "reload makes a directory for everyone" test "$(stat -c %a quota)" = 755
-check "reload makes a policy that others can only read" test "$(stat -c %a quota/policy-4)" = 644
+check "reload makes a policy that others can only read" test "$(stat -c %a quota/policy-5)" = 644
 try "$rdmaquota" reload broken.toml
 check "reload of a broken policy is refused" refuses 1 "broken.toml:3:1:"
 try "$rdmaquota" reload devices.toml
@@ -211,7 +211,7 @@ check "reload of too many devices is refused" refuses 1 "at most 66"
 try "$rdmaquota" show
 check "and leaves the running policy as it was" says "total   qp            0   1500     -"
 try "$rdmaquota" reload --dir other policy.toml
-check "--dir names another directory" test -f other/policy-4
+check "--dir names another directory" test -f other/policy-5
 
 # --- show and events ------------------------------------------------------------------------------
 
@@ -867,12 +867,12 @@ check "bash completes" grep -qx -- --json out
 
 try bash -c '"$1" show >/dev/full' - "$rdmaquota"
 check "output that cannot be written is an error" refuses 1 "cannot write the output"
-truncate -s 100 quota/policy-4
+truncate -s 100 quota/policy-5
 try "$rdmaquota" which
-check "a truncated policy is refused" refuses 1 "quota/policy-4"
-truncate -s 100 quota/tenants/default/here/limits-4
+check "a truncated policy is refused" refuses 1 "quota/policy-5"
+truncate -s 100 quota/tenants/default/here/limits-5
 try "$rdmaquota" show
-check "truncated limits are refused" refuses 1 "here/limits-4"
+check "truncated limits are refused" refuses 1 "here/limits-5"
 "$rdmaquota" reload policy.toml >/dev/null
 truncate -s 100 $ledger/ledger
 try "$rdmaquota" show

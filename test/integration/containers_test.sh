@@ -118,8 +118,8 @@ has "the same name later is nobody's" "$(sh -c "echo \$\$ > /sys/fs/cgroup$cgrou
 start contained blue trixie -- $objects rc=9 wait
 out=$(contained red sid -- $objects rc=9 2>&1 < /dev/null)
 has "beside a full tenant another one has its own quota" "$out" "rc: 2 of 9, then EDQUOT"
-out=$(contained red sid -- sh -c 'cd /run/rdmaquota; ls; echo > limits-4; ls -d ../rdmaquota/tenants; echo end' 2>&1 < /dev/null)
-has "it sees its own directory" "$out" limits-4
+out=$(contained red sid -- sh -c 'cd /run/rdmaquota; ls; echo > limits-5; ls -d ../rdmaquota/tenants; echo end' 2>&1 < /dev/null)
+has "it sees its own directory" "$out" limits-5
 has "which root in there cannot write" "$out" "Read-only file system"
 has "and no other tenant's" "$out" "tenants': No such file"
 has "to the end" "$out" end
@@ -169,13 +169,13 @@ start_sidecar
 start contained blue trixie -- $objects rc=1 wait
 id=$(show_of blue cgroup)
 id=${id##*/}
-is "the running policy has the container" "$(grep -c -a "$id" /run/rdmaquota/policy-4)" 1
+is "the running policy has the container" "$(grep -c -a "$id" /run/rdmaquota/policy-5)" 1
 proceed
 for _ in $(seq 90); do
-    grep -q -a "$id" /run/rdmaquota/policy-4 || break
+    grep -q -a "$id" /run/rdmaquota/policy-5 || break
     sleep 0.5
 done
-is "and not when it has ended" "$(grep -c -a "$id" /run/rdmaquota/policy-4)" 0
+is "and not when it has ended" "$(grep -c -a "$id" /run/rdmaquota/policy-5)" 0
 stop_sidecar
 
 # --- the guard holds what the provider cannot -----------------------------------------------------------

@@ -139,9 +139,9 @@ held "the others are adopted beside it" "rc: 2 of 4, then EDQUOT" "$programs/ver
 has "the program can tell of it" "$(RDMAQUOTA_LOG_LEVEL=info "$programs/verbs_objects_mlx5" -d mlx5_0 rc=1 2>&1)" \
     "rdmaquota: provider broken is left alone and not limited: 0 structures in"
 rm /etc/libibverbs.d/broken.driver "$real_dir/libibverbs/libbroken-rdmav34.so"
-chmod 666 /run/rdmaquota/policy-4
+chmod 666 /run/rdmaquota/policy-5
 sick "a policy that all may write" "policy: " rdmaquota doctor
-chmod 644 /run/rdmaquota/policy-4
+chmod 644 /run/rdmaquota/policy-5
 
 policy <<< 'version = 1'
 start "$programs/verbs_objects_mlx5" -d mlx5_0 rc=3 cq=2 mr=2 wait

@@ -435,7 +435,7 @@ policy <<< 'version = 1
 [tenant.default."*"]
 qp = 2'
 start "$objects" rc=1 wait rc=5
-: > $here_default/limits-4
+: > $here_default/limits-5
 proceed
 is "a policy that is cut short goes on holding" "$(grep rc: running)" "rc: 1 of 1
 rc: 1 of 5, then EDQUOT"
@@ -458,15 +458,15 @@ mount -t tmpfs none /run/rdmaquota
 run "$objects" rc=2
 is "no quota directory: the program works" "$out" "rc: 2 of 2"
 has "and the line says what, where and what to do" "$log" \
-    "cannot use the policy /run/rdmaquota/policy-4: No such file or directory; run 'rdmaquota reload' as root to write it"
+    "cannot use the policy /run/rdmaquota/policy-5: No such file or directory; run 'rdmaquota reload' as root to write it"
 umount /run/rdmaquota
 run unshare --mount sh -c 'mount -t tmpfs none /run && exec "$0" rc=2' "$objects"
 is "a node without a quota directory was never set up: the program works" "$out" "rc: 2 of 2"
 is "and there is nothing to tell it" "$log" ""
-printf 'garbage' > /run/rdmaquota/policy-4
+printf 'garbage' > /run/rdmaquota/policy-5
 run "$objects" rc=2
 is "a broken policy segment: the program works" "$out" "rc: 2 of 2"
-has "and the line says how to mend it" "$log" "cannot use the policy /run/rdmaquota/policy-4: "
+has "and the line says how to mend it" "$log" "cannot use the policy /run/rdmaquota/policy-5: "
 rdmaquota reload policy.toml > /dev/null
 run "$objects" rc=2
 is "a reload mends it" "$out" "rc: 1 of 2, then EDQUOT"

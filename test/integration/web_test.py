@@ -98,7 +98,7 @@ def places(node, page, train):
     check("the trend of an inner tenant is the sum of those below", "4,944" in page.value("document.querySelector('details').textContent"),
           page.value("document.querySelector('details').textContent"))
     visit(page, "#/node")
-    check("what doctor finds is there", page.wait_for("policy-4 is in force") is not None, page.text())
+    check("what doctor finds is there", page.wait_for("policy-5 is in force") is not None, page.text())
     check("and what the sidecar does not see", "What the sidecar does not see" in page.text(), page.text())
 
 

@@ -15,8 +15,8 @@
 
 using namespace rdmaquota;
 
-TEST_CASE("the ledger's layout is version 4") {
-    CHECK(ledger_layout_version == 5);
+TEST_CASE("the ledger's layout is version 5") {
+    CHECK(layout_version == 5);
     CHECK(ledger_magic == 0x3152474451414d52ULL);
     CHECK(offsetof(LedgerHeader, magic) == 0);
     CHECK(offsetof(LedgerHeader, layout_version) == 8);
@@ -74,7 +74,7 @@ TEST_CASE("the ledger's layout is version 4") {
     CHECK(ops_end == 65535);
 }
 
-TEST_CASE("the layout of limits is version 4") {
+TEST_CASE("the layout of limits is version 5") {
     CHECK(layout_version == 5);
     CHECK(offsetof(LimitsHeader, layout_version) == 8);
     CHECK(offsetof(LimitsHeader, row_count) == 12);
@@ -102,7 +102,7 @@ TEST_CASE("the layout of limits is version 4") {
     CHECK(static_cast<int>(Mode::off) == 2);
 }
 
-TEST_CASE("the layout of the sidecar's part is version 4") {
+TEST_CASE("the layout of the sidecar's part is version 5") {
     CHECK(offsetof(CompiledSidecar, web) == 3);
     CHECK(offsetof(CompiledSidecar, rule_count) == 4);
     CHECK(offsetof(CompiledSidecar, web_port) == 6);

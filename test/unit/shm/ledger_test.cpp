@@ -315,7 +315,7 @@ TEST_CASE_METHOD(LedgerFixture, "a ledger that cannot be used is refused with on
     }
     SECTION("another layout version") {
         open().data().header.layout_version = 9;
-        CHECK_THAT(refusal(), Catch::Contains("layout version is 9, this rdmaquota needs 4"));
+        CHECK_THAT(refusal(), Catch::Contains("layout version is 9, this rdmaquota needs 5"));
     }
     SECTION("other sizes") {
         open().data().header.owner_slots = 1 << 30;

@@ -24,7 +24,7 @@ LedgerHead read_head(int fd) {
     const auto got = ::pread(fd, &header, head_bytes, ledger_offset);
     head.sound = static_cast<std::size_t>(status.st_size) == ledger_file_bytes &&
                  got == static_cast<ssize_t>(head_bytes) && header.magic == ledger_magic &&
-                 header.layout_version == ledger_layout_version && header.header_bytes == sizeof(LedgerHeader) &&
+                 header.layout_version == layout_version && header.header_bytes == sizeof(LedgerHeader) &&
                  header.total_bytes == sizeof(LedgerData) && header.device_slots == device_slots &&
                  header.owner_slots == owner_slots && header.resource_slots == resource_slots &&
                  header.event_slots == event_slots;
