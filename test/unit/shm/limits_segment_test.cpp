@@ -222,7 +222,7 @@ TEST_CASE("what is no file of limits is refused by name") {
     CHECK_FALSE(LimitsSegment::open(path));
     header.layout_version = 77;
     write();
-    CHECK(refused("its layout version is 77, this rdmaquota needs 4"));
+    CHECK(refused("its layout version is 77, this rdmaquota needs 5"));
     header.magic = 0;
     write();
     CHECK_THAT(LimitsSegment::open(path).error(), Catch::Contains("no file of limits"));

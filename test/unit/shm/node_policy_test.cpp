@@ -203,7 +203,7 @@ TEST_CASE("a node policy of another layout version is refused") {
     auto bytes = node.bytes();
     bytes[offsetof(NodeHeader, layout_version)] = 5;
     node.write(bytes);
-    CHECK_THAT(NodePolicy::read(node.path).error(), Catch::Contains("its layout version is 5, this rdmaquota needs 4"));
+    CHECK_THAT(NodePolicy::read(node.path).error(), Catch::Contains("its layout version is 5, this rdmaquota needs 5"));
 }
 
 TEST_CASE("a node policy whose records point elsewhere is refused") {
