@@ -21,8 +21,8 @@ public:
             const auto parsed = parse_device_setting(rest.substr(0, comma));
             if (!parsed)
                 warn(variable, parsed.error());
-            else if (parsed->device == any_device || parsed->device == total_device)
-                warn(variable, fmt::format("name a device instead of '{}', or none for all", parsed->device));
+            else if (parsed->device == any_device || parsed->device == total_device || is_selector(parsed->device))
+                warn(variable, fmt::format("name a device such as mlx5_0 instead of '{}', or none for all", parsed->device));
             else
                 lower(parsed->device.empty() ? row : row_for(devices, parsed->device), parsed->setting.resource,
                       parsed->setting.limit);

@@ -47,6 +47,17 @@ constexpr bool is_port(std::string_view device) noexcept { return device.find('/
 // Two devices in two network namespaces can have one name. The second one is shown as "mlx5_0@uverbs3", and has the limits of "mlx5_0".
 inline constexpr char second_of_name = '@';
 
+// A selector names a device by what a rename does not change: "pci:0000:3b:00.0", "guid:0250:f6ff:fe00:0001" (the node GUID),
+// "netdev:ens1f0"; with "/1" behind it, a port. It is a valid device name.
+constexpr bool is_selector(std::string_view device) noexcept {
+    return device.starts_with("pci:") || device.starts_with("guid:") || device.starts_with("netdev:");
+}
+// The device of this node that a selector selects at present.
+struct BoundDevice {
+    std::string selector, name;
+    std::uint32_t uverbs;  // number of its uverbs device
+};
+
 // Whether `resource` can be limited on `device`: QPs are bound to ports, nothing else is. The error says where to
 // write the limit instead.
 Result<void> check_limitable(std::string_view device, Resource resource);
@@ -156,6 +167,7 @@ struct TenantLimits : Settings {
     bool is_override = false;
     LimitsByScope own_limits;
     ScopeLimits own_softs;
+    std::vector<BoundDevice> bound;  // what the selectors among its devices select
 };
 
 // What `policy` says of one of its tenants, with what it inherits: mode, deny_errno and grace. The tenant need not be

@@ -129,14 +129,14 @@ void read_origin(const LimitsSegment& limits, std::string_view device, const Den
 
 }  // namespace
 
-bool is_soft(const LimitsSegment& limits, std::string_view device, const Denial& denial) noexcept {
+bool is_soft(const LimitsSegment& limits, DeviceKey device, const Denial& denial) noexcept {
     return denial.scope == Scope::tenant && !denial.total && denial.limit == limits.soft(device, denial.resource) &&
            denial.limit < limits.limit(Scope::tenant, device, denial.resource);
 }
 
-Reason reason_of(const LimitsSegment& limits, std::string_view device, const Denial& denial) noexcept {
+Reason reason_of(const LimitsSegment& limits, DeviceKey device, const Denial& denial) noexcept {
     if (is_soft(limits, device, denial)) return Reason::soft;
-    return limits.reason(denial.scope, row_of(device, denial), denial.resource);
+    return limits.reason(denial.scope, denial.total ? DeviceKey(total_device) : device, denial.resource);
 }
 
 Circumstances circumstances_of(const std::string& directory, const std::string& here, const std::string& tenant,

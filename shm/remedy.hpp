@@ -36,9 +36,9 @@ Circumstances circumstances_of(const std::string& directory, const std::string& 
 std::string remedy(std::string_view device, const Denial& denial, const Circumstances& found);
 
 // Whether it is the soft limit that was met.
-bool is_soft(const LimitsSegment& limits, std::string_view device, const Denial& denial) noexcept;
+bool is_soft(const LimitsSegment& limits, DeviceKey device, const Denial& denial) noexcept;
 
 // Why the limit is what it is.
-Reason reason_of(const LimitsSegment& limits, std::string_view device, const Denial& denial) noexcept;
+Reason reason_of(const LimitsSegment& limits, DeviceKey device, const Denial& denial) noexcept;
 
 }  // namespace rdmaquota

@@ -161,7 +161,7 @@ void Context::apply_soft_limits(std::size_t i, DevicePort& port, const Amounts& 
     auto& account = *accounts_.account[i];
     const auto& policy = account.policy();
     for (std::size_t n = 0; n < amounts.count; ++n) {
-        const SoftLimit soft{policy.soft(port.name(), amounts.resource[n]), limits[n].tenant, policy.grace_s()};
+        const SoftLimit soft{policy.soft(port.key(), amounts.resource[n]), limits[n].tenant, policy.grace_s()};
         limits[n].tenant =
             limit_now(account.ledger(), port.index(i), amounts.resource[n], amounts.amount[n], soft);
     }
@@ -176,7 +176,7 @@ bool Context::may_have_more(std::size_t i, DevicePort& port, const Denial& denia
     const auto& policy = account.policy();
     if (policy.generation() != attempt.generation) return true;
     auto& wait_until_ns = attempt.wait_until_ns;
-    const auto device = denial.total ? total_device : std::string_view(port.name());
+    const auto device = denial.total ? DeviceKey(total_device) : port.key();
     if (wait_until_ns == 0) wait_until_ns = monotonic_ns() + policy.grant_wait_ms() * std::uint64_t{1'000'000};
     if (is_soft(policy, device, denial)) return denial.used <= denial.limit && monotonic_ns() < wait_until_ns;
     if (policy.mode() != Mode::enforce || policy.limit(Scope::tenant, device, denial.resource) != denial.limit ||
@@ -198,7 +198,7 @@ bool Context::admit_by_audit(std::size_t i, DevicePort& port, const Amounts& amo
 
 void Context::report_denial(std::size_t i, DevicePort& port, const Denial& denial, Mode mode, int error) noexcept {
     try {
-        report(*accounts_.account[i], port.index(i), port.name(), denial, mode, error);
+        report(*accounts_.account[i], port.index(i), port.key(), denial, mode, error);
     } catch (...) {  // no memory: denied without a word
     }
 }
@@ -286,7 +286,7 @@ bool Context::counts_port(unsigned number) {
     try {
         const auto name = port_of(device_.name(), number);
         for (std::size_t i = 0; i < accounts_.count; ++i)
-            if (LimitCache::named(accounts_.account[i]->policy(), name)) return true;
+            if (LimitCache::named(accounts_.account[i]->policy(), {name, device_.key().uverbs})) return true;
     } catch (...) {  // no memory
     }
     return false;

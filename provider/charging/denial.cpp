@@ -96,7 +96,7 @@ std::string denial_line(std::string_view device, const Denial& denial, Mode mode
     return line_with(helped, device, denial, mode, error, found.tenant, who, kept_back);
 }
 
-void report(Account& account, std::uint32_t device_index, std::string_view device, const Denial& denial, Mode mode,
+void report(Account& account, std::uint32_t device_index, DeviceKey device, const Denial& denial, Mode mode,
             int error) {
     const auto who = identity_of_self();
     const auto reason = reason_of(account.policy(), device, denial);
@@ -104,9 +104,9 @@ void report(Account& account, std::uint32_t device_index, std::string_view devic
     if (!recorded.say) return;
     // 250 bytes, too many for a small stack.
     const std::unique_ptr<Circumstances> found(new Circumstances(
-        circumstances_of(account.directory(), account.here(), account.tenant(), device, denial, reason)));
+        circumstances_of(account.directory(), account.here(), account.tenant(), device.name, denial, reason)));
     found->own = account.ledger().usage(account.owner().slot(), device_index, denial.resource);
-    say(LogLevel::warning, denial_line(device, denial, mode, error, *found, who, recorded.kept_back));
+    say(LogLevel::warning, denial_line(device.name, denial, mode, error, *found, who, recorded.kept_back));
 }
 
 void report_suppressed() noexcept {

@@ -11,7 +11,7 @@ namespace rdmaquota::provider {
 
 // Records the denial (in audit mode: would-be denial) in the ledger and logs it. What a process is denied again and again is
 // one event with a count, and one line in ten seconds, which says how many came between.
-void report(Account& account, std::uint32_t device_index, std::string_view device, const Denial& denial, Mode mode,
+void report(Account& account, std::uint32_t device_index, DeviceKey device, const Denial& denial, Mode mode,
             int error);
 
 // Says how many denials were kept back since the last line, if any. Call it when an account is left; keeps errno.

@@ -7,7 +7,7 @@
 namespace rdmaquota::provider {
 
 DevicePort::DevicePort(std::string name, std::string identity, const Accounts& accounts)
-    : name_(std::move(name)), identity_(std::move(identity)) {
+    : name_(std::move(name)), identity_(std::move(identity)), uverbs_(uverbs_number(identity_)) {
     const BusErrorsAllowed allowed;
     for (std::size_t i = 0; i < accounts.count; ++i) {
         auto& ledger = accounts.account[i]->ledger();

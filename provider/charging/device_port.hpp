@@ -18,6 +18,7 @@ public:
 
     const std::string& name() const noexcept { return name_; }
     const std::string& identity() const noexcept { return identity_; }
+    DeviceKey key() const noexcept { return {name_, uverbs_}; }
     std::uint32_t index(std::size_t i) const noexcept { return index_[i]; }
 
     // Whether the ledger of account `i` has room for it. deny_errno() is 0 unless one has none and its policy says
@@ -28,11 +29,12 @@ public:
     const LimitCache& limit_cache(std::size_t i) const noexcept { return limits_[i]; }
     // The limits of account `i`, whose policy is `policy`; one entry per amount.
     void limits(const LimitsSegment& policy, std::size_t i, const Amounts& amounts, Limits* limits) noexcept {
-        limits_[i].read(policy, name_, amounts, limits);
+        limits_[i].read(policy, key(), amounts, limits);
     }
 
 private:
     std::string name_, identity_;
+    std::uint32_t uverbs_;
     int deny_errno_ = 0;
     std::uint32_t index_[Accounts::capacity] = {};
     bool usable_[Accounts::capacity] = {};

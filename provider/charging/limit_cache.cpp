@@ -16,13 +16,13 @@ struct Rows {
     const LimitRow* own_tightening;
     const LimitRow* total_tightening;
 
-    Rows(const LimitsSegment& policy, Scope scope, std::string_view device) noexcept
+    Rows(const LimitsSegment& policy, Scope scope, DeviceKey device) noexcept
         : own(policy.row(scope, device)),
-          any(is_port(device) ? nullptr : policy.row(scope, any_device)),
-          total(is_port(device) ? nullptr : policy.row(scope, total_device)),
+          any(is_port(device.name) ? nullptr : policy.row(scope, any_device)),
+          total(is_port(device.name) ? nullptr : policy.row(scope, total_device)),
           own_tightening(
-              find_row(scope == Scope::process ? environment().process_devices : environment().tenant_devices, device)),
-          total_tightening(is_port(device)           ? nullptr
+              find_row(scope == Scope::process ? environment().process_devices : environment().tenant_devices, device.name)),
+          total_tightening(is_port(device.name)           ? nullptr
                            : scope == Scope::process ? &environment().process
                                                      : &environment().tenant) {}
 };
@@ -51,13 +51,13 @@ Limits limits_of(const Rows& process, const Rows& tenant, Resource resource) noe
 
 }  // namespace
 
-bool LimitCache::named(const LimitsSegment& policy, std::string_view device) noexcept {
+bool LimitCache::named(const LimitsSegment& policy, DeviceKey device) noexcept {
     const Rows process(policy, Scope::process, device);
     const Rows tenant(policy, Scope::tenant, device);
     return process.own || tenant.own || process.own_tightening || tenant.own_tightening;
 }
 
-void LimitCache::read(const LimitsSegment& policy, std::string_view device, const Amounts& amounts,
+void LimitCache::read(const LimitsSegment& policy, DeviceKey device, const Amounts& amounts,
                       Limits* limits) noexcept {
     View now{};
     const bool known = view(now) && now.word == &policy.generation_word();
@@ -69,7 +69,7 @@ void LimitCache::read(const LimitsSegment& policy, std::string_view device, cons
 }
 
 // The generation is read before the rows, so that the next call sees a change in between.
-bool LimitCache::refresh(const LimitsSegment& policy, std::string_view device) noexcept {
+bool LimitCache::refresh(const LimitsSegment& policy, DeviceKey device) noexcept {
     const auto self = this_process();
     auto other = refreshing_.load();
     if (other == self || !refreshing_.compare_exchange_strong(other, self)) return false;
@@ -93,7 +93,7 @@ bool LimitCache::refresh(const LimitsSegment& policy, std::string_view device) n
     return true;
 }
 
-void LimitCache::resolve(const LimitsSegment& policy, std::string_view device, const Amounts& amounts,
+void LimitCache::resolve(const LimitsSegment& policy, DeviceKey device, const Amounts& amounts,
                          Limits* limits) noexcept {
     const Rows process(policy, Scope::process, device);
     const Rows tenant(policy, Scope::tenant, device);

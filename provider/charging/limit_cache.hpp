@@ -41,15 +41,15 @@ public:
     const Cell& cell(Resource resource) const noexcept { return cells_[index(resource)]; }
 
     // The limits as of now, without soft ones, one entry per amount; `policy` is the account's current one.
-    void read(const LimitsSegment& policy, std::string_view device, const Amounts& amounts, Limits* limits) noexcept;
+    void read(const LimitsSegment& policy, DeviceKey device, const Amounts& amounts, Limits* limits) noexcept;
 
     // Whether the policy or the environment names this device or port.
-    static bool named(const LimitsSegment& policy, std::string_view device) noexcept;
+    static bool named(const LimitsSegment& policy, DeviceKey device) noexcept;
 
 private:
     // False while another thread is doing so.
-    bool refresh(const LimitsSegment& policy, std::string_view device) noexcept;
-    static void resolve(const LimitsSegment& policy, std::string_view device, const Amounts& amounts,
+    bool refresh(const LimitsSegment& policy, DeviceKey device) noexcept;
+    static void resolve(const LimitsSegment& policy, DeviceKey device, const Amounts& amounts,
                         Limits* limits) noexcept;
 
     static constexpr std::uint64_t not_known = LimitsSegment::lost_generation;

@@ -14,7 +14,7 @@ void add(std::string& text, const ResourceInfo& resource, std::string_view whose
     text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", resource.name, format_amount(resource.id, limit), whose);
 }
 
-std::string limits_in(const LimitsSegment& policy, std::string_view device) {
+std::string limits_in(const LimitsSegment& policy, DeviceKey device) {
     std::string text;
     for (const auto& row : resource_table) {
         add(text, row, "", policy.limit(Scope::tenant, device, row.id));
@@ -51,7 +51,7 @@ void report_opening(const DevicePort& device, const Accounts& accounts) {
     if (!says(LogLevel::debug)) return;
     for (std::size_t i = 0; i < accounts.count; ++i)
         say(LogLevel::debug, fmt::format("{} is opened in tenant {}: {}", device.name(), accounts.account[i]->tenant(),
-                                         limits_in(accounts.account[i]->policy(), device.name())));
+                                         limits_in(accounts.account[i]->policy(), device.key())));
 }
 
 }  // namespace rdmaquota::provider

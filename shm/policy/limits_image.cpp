@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 
 #include <fcntl.h>
@@ -54,6 +55,19 @@ std::string_view bytes_of(const T& data, std::size_t count) {
 
 }  // namespace
 
+bool bind_row(LimitsRow& row, std::span<const BoundDevice> bound) noexcept {
+    const auto selected = std::find_if(bound.begin(), bound.end(), [&](const BoundDevice& one) { return one.selector == device_of(row); });
+    const bool none = selected == bound.end();
+    const auto uverbs_plus_1 = none ? 0 : selected->uverbs + 1;
+    DeviceText name{}, before;
+    if (!none) selected->name.copy(name.text, sizeof name.text - 1);
+    look(before, row.bound_name);
+    if (load(row.uverbs_plus_1) == uverbs_plus_1 && std::memcmp(&before, &name, sizeof name) == 0) return false;
+    show(row.bound_name, name);
+    store(row.uverbs_plus_1, uverbs_plus_1);
+    return true;
+}
+
 void LimitsImage::add_row(Scope scope, std::string_view device) {
     auto& row = rows_.emplace_back();
     row = {};
@@ -103,9 +117,14 @@ Result<LimitsImage> LimitsImage::compile(const TenantLimits& limits) {
     for (const auto* parts : {&limits.guarantees, &limits.softs})
         for (const auto& row : *parts)
             if (auto there = image.row_to_write(Scope::tenant, row.device); !there) return Error{there.error()};
+    image.bind(limits.bound);
     image.fill_parts(limits);
     if (limits.is_override) image.mark_override(limits);
     return image;
+}
+
+void LimitsImage::bind(std::span<const BoundDevice> bound) {
+    for (auto& row : rows_) bind_row(row, bound);
 }
 
 void LimitsImage::fill_parts(const TenantLimits& limits) {
@@ -172,9 +191,9 @@ LimitsImage LimitsImage::copy(const LimitsHeader& header, const LimitsRow* rows,
 }
 
 std::optional<std::size_t> LimitsImage::find(Scope scope, std::string_view device) const {
-    for (std::size_t i = 0; i < rows_.size(); ++i)
-        if (rows_[i].scope == static_cast<std::uint32_t>(scope) && device_of(rows_[i]) == device) return i;
-    return std::nullopt;
+    const auto* row = find_row(rows_.data(), rows_.size(), scope, device);
+    if (row == nullptr) return std::nullopt;
+    return static_cast<std::size_t>(row - rows_.data());
 }
 
 std::uint64_t LimitsImage::configured(Scope scope, std::string_view device, Resource resource) const {

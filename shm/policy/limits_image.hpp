@@ -21,6 +21,9 @@ struct Settled {
 };
 Settled settle(std::uint64_t own, std::uint64_t configured, std::uint64_t granted) noexcept;
 
+// Has the row of a selector hold for the device that `bound` names for it, or for none. False: it does already.
+bool bind_row(LimitsRow& row, std::span<const BoundDevice> bound) noexcept;
+
 class LimitsImage {
 public:
     // The error says what there is no room for.
@@ -50,6 +53,7 @@ private:
     Result<void> add_scope(Scope scope, const ScopeLimits& own, const ScopeLimits& for_everyone);
     std::optional<std::size_t> find(Scope scope, std::string_view device) const;
     void fill_last(const LimitRow* own, const LimitRow* for_everyone);
+    void bind(std::span<const BoundDevice> bound);
     void fill_parts(const TenantLimits& limits);
     void mark_override(const TenantLimits& limits);
     Result<std::size_t> row_to_write(Scope scope, std::string_view device);

@@ -103,38 +103,71 @@ std::string LimitsSegment::log_file() const { return text_of(header().log_file);
 
 std::string LimitsSegment::tenant() const { return text_of(header().tenant); }
 
+namespace {
+
 // Whether a row of this name holds for the device; see second_of_name.
-static bool holds_for(std::string_view row, std::string_view device) noexcept {
+bool names(std::string_view row, std::string_view device) noexcept {
     const auto at = device.find(second_of_name);
     if (at == device.npos) return row == device;
     const auto port = device.substr(std::min(device.find('/', at), device.size()));
     return row.size() == at + port.size() && row.starts_with(device.substr(0, at)) && row.ends_with(port);
 }
 
-const LimitsRow* LimitsSegment::row(Scope scope, std::string_view device) const noexcept {
-    for (std::uint32_t i = 0; i < row_count_; ++i)
-        if (rows()[i].scope == static_cast<std::uint32_t>(scope) && holds_for(device_of(rows()[i]), device)) return rows() + i;
-    return nullptr;
+std::string_view port_of(std::string_view device) noexcept { return device.substr(std::min(device.find('/'), device.size())); }
+
+bool selects(const LimitsRow& row, const DeviceKey& device) noexcept {
+    const auto bound = load(row.uverbs_plus_1);
+    if (bound == 0) return false;
+    if (device.uverbs != no_uverbs) return bound == device.uverbs + 1 && port_of(device_of(row)) == port_of(device.name);
+    DeviceText name;
+    look(name, row.bound_name);
+    return names({name.text, strnlen(name.text, sizeof name.text)}, device.name);
+}
+
+}  // namespace
+
+std::string present_name_of(const LimitsRow& row) {
+    if (load(row.uverbs_plus_1) == 0) return std::string(device_of(row));
+    DeviceText name;
+    look(name, row.bound_name);
+    return text_of(name.text);
+}
+
+const LimitsRow* find_row(const LimitsRow* rows, std::size_t count, Scope scope, DeviceKey device) noexcept {
+    const auto* end = rows + count;
+    const auto find = [&](auto fits) {
+        const auto* found = std::find_if(rows, end, [&](const LimitsRow& row) { return row.scope == static_cast<std::uint32_t>(scope) && fits(row); });
+        return found == end ? nullptr : found;
+    };
+    const auto* exact = find([&](const LimitsRow& row) { return names(device_of(row), device.name); });
+    return exact != nullptr ? exact : find([&](const LimitsRow& row) { return selects(row, device); });
 }
 
 std::vector<std::string> LimitsSegment::devices(Scope scope) const {
     std::vector<std::string> names;
     for (std::uint32_t i = 0; i < row_count_; ++i)
-        if (rows()[i].scope == static_cast<std::uint32_t>(scope)) names.emplace_back(device_of(rows()[i]));
+        if (rows()[i].scope == static_cast<std::uint32_t>(scope)) names.push_back(present_name_of(rows()[i]));
     return names;
 }
 
-std::uint64_t LimitsSegment::limit(Scope scope, std::string_view device, Resource resource) const noexcept {
+std::set<std::string> LimitsSegment::selectors() const {
+    std::set<std::string> selectors;
+    for (std::uint32_t i = 0; i < row_count_; ++i)
+        if (is_selector(device_of(rows()[i]))) selectors.emplace(device_of(rows()[i]));
+    return selectors;
+}
+
+std::uint64_t LimitsSegment::limit(Scope scope, DeviceKey device, Resource resource) const noexcept {
     const auto own = load_limit(row(scope, device), resource);
     if (own != unset) return own;
-    if (is_port(device) || device == total_device) return unlimited;
+    if (is_port(device.name) || device.name == total_device) return unlimited;
     const auto any = load_limit(row(scope, any_device), resource);
     return any != unset ? any : unlimited;
 }
 
-Reason LimitsSegment::reason(Scope scope, std::string_view device, Resource resource) const noexcept {
+Reason LimitsSegment::reason(Scope scope, DeviceKey device, Resource resource) const noexcept {
     const auto* own = row(scope, device);
-    if (is_port(device) || device == total_device || load_limit(own, resource) != unset)
+    if (is_port(device.name) || device.name == total_device || load_limit(own, resource) != unset)
         return load_reason(own, resource);
     return load_reason(row(scope, any_device), resource);
 }
@@ -143,35 +176,35 @@ const OriginRow* LimitsSegment::origins() const noexcept {
     return reinterpret_cast<const OriginRow*>(rows() + row_count_);
 }
 
-const Origin* LimitsSegment::origin(Scope scope, std::string_view device, Resource resource) const noexcept {
+const Origin* LimitsSegment::origin(Scope scope, DeviceKey device, Resource resource) const noexcept {
     const auto* found = all_ ? row(scope, device) : nullptr;
     return found ? &origins()[found - rows()].of[index(resource)] : nullptr;
 }
 
 // Of the tenant as a whole, by the row of the device, else by "*".
-std::uint64_t LimitsSegment::guarantee(std::string_view device, Resource resource) const noexcept {
-    const auto of = [&](std::string_view name) {
+std::uint64_t LimitsSegment::guarantee(DeviceKey device, Resource resource) const noexcept {
+    const auto of = [&](DeviceKey name) {
         const auto* found = origin(Scope::tenant, name, resource);
         return found ? load(found->guarantee) : unset;
     };
     auto amount = of(device);
-    if (amount == unset && !is_port(device) && device != total_device) amount = of(any_device);
+    if (amount == unset && !is_port(device.name) && device.name != total_device) amount = of(any_device);
     return amount == unset ? 0 : amount;
 }
 
-std::uint64_t LimitsSegment::earmarked(std::string_view device, Resource resource) const noexcept {
+std::uint64_t LimitsSegment::earmarked(DeviceKey device, Resource resource) const noexcept {
     const auto* own = origin(Scope::tenant, device, resource);
     return own == nullptr ? 0 : earmarked_in(*own);
 }
 
-std::uint64_t LimitsSegment::granted(std::string_view device, Resource resource) const noexcept {
+std::uint64_t LimitsSegment::granted(DeviceKey device, Resource resource) const noexcept {
     const auto* own = origin(Scope::tenant, device, resource);
     return own == nullptr ? unset : load(own->granted);
 }
 
 std::array<LimitsSegment::ShareFigures, resource_count> LimitsSegment::share_figures(
-    std::string_view device) const noexcept {
-    const bool alone = is_port(device) || device == total_device;  // "*" does not stand for it
+    DeviceKey device) const noexcept {
+    const bool alone = is_port(device.name) || device.name == total_device;  // "*" does not stand for it
     const auto* own = all_ ? row(Scope::tenant, device) : nullptr;
     const auto* any = all_ && !alone ? row(Scope::tenant, any_device) : nullptr;
     const auto value = [&](const LimitsRow* of, std::size_t r, auto Origin::*which) {
@@ -194,11 +227,11 @@ std::array<LimitsSegment::ShareFigures, resource_count> LimitsSegment::share_fig
     return all;
 }
 
-std::uint64_t LimitsSegment::soft(std::string_view device, Resource resource) const noexcept {
+std::uint64_t LimitsSegment::soft(DeviceKey device, Resource resource) const noexcept {
     const auto of = [&](const LimitsRow* row) { return row == nullptr ? unset : load(row->soft[index(resource)]); };
-    if (device == total_device) return unlimited;
+    if (device.name == total_device) return unlimited;
     auto amount = of(row(Scope::tenant, device));
-    if (amount == unset && !is_port(device)) amount = of(row(Scope::tenant, any_device));
+    if (amount == unset && !is_port(device.name)) amount = of(row(Scope::tenant, any_device));
     return amount == unset ? unlimited : amount;
 }
 
@@ -207,14 +240,14 @@ std::uint32_t LimitsSegment::grant_wait_ms() const noexcept {
     return plus_1 == 0 ? default_grant_wait_ms : std::min(plus_1 - 1, most_grant_wait_ms);
 }
 
-std::uint64_t LimitsSegment::configured(Scope scope, std::string_view device, Resource resource) const noexcept {
-    const auto of = [&](std::string_view name) {
+std::uint64_t LimitsSegment::configured(Scope scope, DeviceKey device, Resource resource) const noexcept {
+    const auto of = [&](DeviceKey name) {
         const auto* found = origin(scope, name, resource);
         return found ? load(found->configured) : unset;
     };
     const auto own = of(device);
     if (own != unset) return own;
-    const auto any = is_port(device) || device == total_device ? unset : of(any_device);
+    const auto any = is_port(device.name) || device.name == total_device ? unset : of(any_device);
     return any != unset ? any : unlimited;
 }
 

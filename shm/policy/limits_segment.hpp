@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <array>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,7 @@
 #include "policy/limit_key.hpp"
 #include "policy/policy.hpp"
 #include "policy/result.hpp"
+#include "policy/uverbs.hpp"
 #include "shm/atomic.hpp"
 #include "shm/mapping.hpp"
 
@@ -58,16 +60,21 @@ struct LimitsHeader {
 };
 static_assert(sizeof(LimitsHeader) == 512);
 
+struct DeviceText {
+    char text[device_name_bytes];  // NUL-terminated
+};
+
 struct LimitsRow {
-    char device[device_name_bytes];  // NUL-terminated
+    char device[device_name_bytes];  // NUL-terminated; a name or a selector
     std::uint32_t scope;             // Scope
-    std::uint32_t reserved0;
+    std::uint32_t uverbs_plus_1;     // of a selector: the uverbs device that it selects; 0: none
     std::uint8_t reason[resource_slots];     // Reason
+    DeviceText bound_name;                   // of a selector: the present name of that device or port
     std::uint64_t reserved[4];
     std::uint64_t effective[resource_slots];  // `unset` where this row says nothing
     std::uint64_t soft[resource_slots];
 };
-static_assert(sizeof(LimitsRow) == 512);
+static_assert(sizeof(LimitsRow) == 576);
 
 // An amount in a word that version 0.1 left 0, or to the end of a reason: 0 is `unset`.
 struct LaterAmount {
@@ -111,6 +118,8 @@ struct OriginRow {
     Origin of[resource_slots];
 };
 
+const LimitsRow* find_row(const LimitsRow* rows, std::size_t count, Scope scope, DeviceKey device) noexcept;
+
 // A file of limits, mapped for reading. Move-only; unmaps when destroyed.
 class LimitsSegment {
 public:
@@ -149,32 +158,33 @@ public:
     std::string tenant() const;
     std::uint32_t weight() const noexcept { return header().weight; }
 
-    // The row of exactly this name, or nullptr. Valid while the segment is mapped.
-    const LimitsRow* row(Scope scope, std::string_view device) const noexcept;
-    std::vector<std::string> devices(Scope scope) const;  // of all rows, in their order
+    // The row of exactly this name, else that of a selector that selects the device, or nullptr. Valid while the segment is mapped.
+    const LimitsRow* row(Scope scope, DeviceKey device) const noexcept { return find_row(rows(), row_count_, scope, device); }
+    std::vector<std::string> devices(Scope scope) const;  // of all rows, in their order; selectors by what they select
+    std::set<std::string> selectors() const;
 
     // The limit that holds for `device`: its own row's, else that of the row "*" unless `device` is a port or "total",
     // else unlimited.
-    std::uint64_t limit(Scope scope, std::string_view device, Resource resource) const noexcept;
+    std::uint64_t limit(Scope scope, DeviceKey device, Resource resource) const noexcept;
     // Why that limit holds.
-    Reason reason(Scope scope, std::string_view device, Resource resource) const noexcept;
+    Reason reason(Scope scope, DeviceKey device, Resource resource) const noexcept;
     // The soft limit, as `limit`; `unlimited` where there is none, and for "total".
-    std::uint64_t soft(std::string_view device, Resource resource) const noexcept;
+    std::uint64_t soft(DeviceKey device, Resource resource) const noexcept;
     std::uint32_t grace_s() const noexcept { return load(header().grace_s); }
     std::uint32_t grant_wait_ms() const noexcept;
     // What would be in force without any reason. Needs Parts::all, as the next.
-    std::uint64_t configured(Scope scope, std::string_view device, Resource resource) const noexcept;
-    const Origin* origin(Scope scope, std::string_view device, Resource resource) const noexcept;
+    std::uint64_t configured(Scope scope, DeviceKey device, Resource resource) const noexcept;
+    const Origin* origin(Scope scope, DeviceKey device, Resource resource) const noexcept;
     // What is reserved for the tenant, 0 for nothing; and its share, `unset` where nothing above bounds it.
-    std::uint64_t guarantee(std::string_view device, Resource resource) const noexcept;
-    std::uint64_t granted(std::string_view device, Resource resource) const noexcept;
+    std::uint64_t guarantee(DeviceKey device, Resource resource) const noexcept;
+    std::uint64_t granted(DeviceKey device, Resource resource) const noexcept;
     // What it asked for and is to have as others, who use more than their shares, free it; six digits of it are exact.
-    std::uint64_t earmarked(std::string_view device, Resource resource) const noexcept;
+    std::uint64_t earmarked(DeviceKey device, Resource resource) const noexcept;
     // All of that for a device at once; `limit` is the one configured, or a dynamic rule's where that is less.
     struct ShareFigures {
         std::uint64_t limit, guarantee, granted, earmarked;
     };
-    std::array<ShareFigures, resource_count> share_figures(std::string_view device) const noexcept;
+    std::array<ShareFigures, resource_count> share_figures(DeviceKey device) const noexcept;
 
 private:
     friend class LimitsWriter;
@@ -194,8 +204,9 @@ constexpr std::size_t limits_bytes(std::size_t rows, LimitsSegment::Parts parts)
            rows * (sizeof(LimitsRow) + (parts == LimitsSegment::Parts::all ? sizeof(OriginRow) : 0));
 }
 
-// The device name of a row.
+// The device name or selector of a row; and the name of what it holds for at present, the same unless it is a bound selector.
 std::string_view device_of(const LimitsRow& row) noexcept;
+std::string present_name_of(const LimitsRow& row);
 
 // One effective limit of a mapped row, read as an atomic; `unset` for a null row.
 std::uint64_t load_limit(const LimitsRow* row, Resource resource) noexcept;

@@ -273,6 +273,12 @@ Result<void> LimitsWriter::grant(std::span<const Grant> grants, std::string_view
     return {};
 }
 
+void LimitsWriter::bind(std::span<const BoundDevice> bound) noexcept {
+    bool any = false;
+    for (std::uint32_t i = 0; i < limits_.row_count(); ++i) any |= bind_row(rows()[i], bound);
+    if (any) changed();
+}
+
 Result<void> LimitsWriter::earmark(std::span<const Grant> amounts) {
     if (auto added = add_missing_rows(amounts); !added) return added;
     for (const auto& [device, resource, amount] : amounts) {

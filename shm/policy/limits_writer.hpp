@@ -79,6 +79,9 @@ public:
     // What all processes have by the file, for cells that the tenant's tables do not say; `everyone` has all parts.
     void rebase_everyone(const LimitsSegment& everyone) noexcept;
 
+    // Has the rows of selectors hold for these devices, and all others for none.
+    void bind(std::span<const BoundDevice> bound) noexcept;
+
     // Removes the rows of devices, with everything in them.
     Result<void> drop(std::span<const std::string> devices);
 

@@ -43,13 +43,38 @@ run "$objects" mr=2
 is "the limits of the new name hold" "$(xargs <<< "$out")" "mr: 1 of 2, then EDQUOT"
 rename "$first"
 
+# --- limits by what a rename does not change
+netdev=$(cat "/sys/class/infiniband/$device/parent") guid=$(cat "/sys/class/infiniband/$device/node_guid")
+policy << END
+version = 1
+[tenant.default."netdev:$netdev"]
+qp = 3
+[tenant.default."guid:$guid"]
+mr = 2
+[tenant.default."pci:0000:99:00.0"]
+qp = 1
+END
+has "a selector without a device is named" "$(rdmaquota check policy.toml 2>&1)" "device pci:0000:99:00.0 is not on this node"
+start "$objects" rc=9 mr=1 wait
+is "limits by netdev hold" "$(grep rc: running)" "rc: 3 of 9, then EDQUOT"
+rename renamed0
+rdmaquota reload policy.toml > /dev/null 2>&1
+run "$objects" rc=1 mr=3
+is "they hold under the new name, and by GUID" "$(xargs <<< "$out")" "rc: 0 of 1, then EDQUOT mr: 1 of 3, then EDQUOT"
+has "show has the limits at the device" "$(rdmaquota show --device renamed0 --resource qp)" " 3 "
+rdmaquota set renamed0 qp=4 > /dev/null
+run "$objects" rc=3
+is "what is set by name is set there" "$(xargs <<< "$out")" "rc: 1 of 3, then EDQUOT"
+proceed
+rename "$first"
+
 # --- with the sidecar and the guard
 guard_policy deny 5 > policy.toml
 cat >> policy.toml << END
 [tenant.default.renamed0]
 pd = 4
 END
-rdmaquota reload policy.toml > /dev/null
+rdmaquota reload policy.toml > /dev/null 2>&1
 start_sidecar
 guard_is deny
 held around "$programs/raw_uverbs" ioctl 3
@@ -74,6 +99,19 @@ looks_pass
 lacks "no program was accused of a bypass but the one that goes around the library" \
     "$(grep -i 'bypass\|more than' sidecar.log | grep -v raw_uverbs)" verbs_objects
 until_counted default pd 0
+guard_policy deny 5 > policy.toml
+cat >> policy.toml << END
+[tenant.default."guid:$guid"]
+cq = 4  # one is the program's own
+END
+rdmaquota reload policy.toml > /dev/null
+rename renamed0
+followed
+run "$objects" cq=9
+is "limits by GUID hold under the new name without a reload" "$(xargs <<< "$out")" "cq: 3 of 9, then EDQUOT"
+try "$programs/verbs_objects_static" cq=9 wait
+is "and in the guard" "$(grep cq: <<< "$out")" "cq: 3 of 9, then EDQUOT"
+rename "$first"
 stop_sidecar
 rdmaquota guard off > /dev/null
 finish

@@ -1,7 +1,6 @@
 #include "tools/common/devices.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -12,8 +11,6 @@
 
 namespace rdmaquota {
 namespace {
-
-constexpr std::string_view uverbs = "uverbs";
 
 // A device and what follows from its port's slash on.
 std::pair<std::string_view, std::string_view> split_port(std::string_view device) {
@@ -71,14 +68,6 @@ std::vector<std::string> UverbsDevices::names() const {
     std::vector<std::string> all;
     for (const auto& [identity, name] : names_) all.push_back(name);
     return all;
-}
-
-std::string uverbs_identity(std::uint32_t number) { return std::string(uverbs) + std::to_string(number); }
-
-std::uint32_t uverbs_number(std::string_view identity) {
-    std::uint32_t number = UINT32_MAX;
-    if (identity.starts_with(uverbs)) std::from_chars(identity.data() + uverbs.size(), identity.data() + identity.size(), number);
-    return number;
 }
 
 std::vector<std::string> machine_devices() {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "policy/uverbs.hpp"
 #include "shm/ledger/ledger.hpp"
 
 namespace rdmaquota {
@@ -28,14 +29,11 @@ public:
     std::string name(std::string_view identity, std::string_view last_name = {}) const;
     std::vector<std::string> identities() const;  // sorted
     std::vector<std::string> names() const;
+    bool operator==(const UverbsDevices&) const = default;
 
 private:
     std::map<std::string, std::string, std::less<>> names_;  // by identity
 };
-
-// "uverbs3" and 3: how the kernel numbers uverbs devices.
-std::string uverbs_identity(std::uint32_t number);
-std::uint32_t uverbs_number(std::string_view identity);  // UINT32_MAX: not a uverbs device
 
 // The names of all devices, sorted; none without RDMA.
 std::vector<std::string> machine_devices();

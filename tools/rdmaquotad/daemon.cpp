@@ -11,6 +11,7 @@
 
 #include "tools/common/control_client.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/limits/device_selectors.hpp"
 #include "tools/common/text/file_text.hpp"
 #include "tools/common/guard/guard_off.hpp"
 #include "tools/common/guard/guard_pins.hpp"
@@ -133,6 +134,7 @@ void Daemon::start() {
 void Daemon::tick() {
     refresh();
     if (!node_.usable()) return;
+    follow_devices();
     const auto names = machine_devices();
     node_.check(time_for_checks);
     node_.look({names.begin(), names.end()}, time_for_looks);
@@ -150,6 +152,11 @@ void Daemon::tick() {
     grants_.pass(policy_devices());
     look_after_tenants();
     update_status();
+}
+
+void Daemon::follow_devices() {
+    if (!node_.writable() || std::exchange(devices_, UverbsDevices::now()) == UverbsDevices::now()) return;
+    if (const auto bound = bind_devices_again(node_.directory()); !bound) log(Priority::error, bound.error());
 }
 
 void Daemon::refresh() {

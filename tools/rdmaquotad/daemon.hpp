@@ -53,6 +53,7 @@ private:
     bool make_tenant(const ProcessSubject& subject);
     Result<void> divide();
     void update_status();
+    void follow_devices();
     void listen(LoopbackServer& server, std::uint32_t port);
     Result<Json> web_address(const Peer& peer);
     Json status(const Answers::Sees& sees) const;
@@ -72,6 +73,7 @@ private:
     Grants grants_;
     Instances instances_;
     UnknownNames unknown_names_;
+    UverbsDevices devices_;  // as of the last round
     std::uint64_t ticks_ = 0;
     TenantViews views_;
     Visibility visibility_;

@@ -87,17 +87,17 @@ TEST_CASE("the layout of limits is version 5") {
     CHECK(sizeof(LimitsHeader) == 512);
     CHECK(offsetof(LimitsRow, scope) == 64);
     CHECK(offsetof(LimitsRow, reason) == 72);
-    CHECK(offsetof(LimitsRow, effective) == 128);
-    CHECK(offsetof(LimitsRow, soft) == 320);
-    CHECK(sizeof(LimitsRow) == 512);
+    CHECK(offsetof(LimitsRow, effective) == 192);
+    CHECK(offsetof(LimitsRow, soft) == 384);
+    CHECK(sizeof(LimitsRow) == 576);
     CHECK(offsetof(Origin, own) == 24);
     CHECK(offsetof(Origin, why) == 32);
     CHECK(offsetof(LimitsHeader, grant_wait_plus_1) == 68);
     CHECK(offsetof(Origin, granted) == 96);
     CHECK(offsetof(Origin, soft_file) == 120);
     CHECK(sizeof(OriginRow) == 24 * 128);
-    CHECK(limits_bytes(2, LimitsSegment::Parts::effective) == 1536);
-    CHECK(limits_bytes(2, LimitsSegment::Parts::all) == 1536 + 2 * 3072);
+    CHECK(limits_bytes(2, LimitsSegment::Parts::effective) == 1664);
+    CHECK(limits_bytes(2, LimitsSegment::Parts::all) == 1664 + 2 * 3072);
     CHECK(static_cast<int>(Scope::tenant) == 1);
     CHECK(static_cast<int>(Mode::off) == 2);
 }

@@ -216,7 +216,7 @@ TEST_CASE("what is no file of limits is refused by name") {
     const auto write = [&] { std::ofstream(path).write(reinterpret_cast<const char*>(&header), sizeof header); };
     header.row_count = 1;
     write();
-    CHECK_THAT(LimitsSegment::open(path).error(), Catch::Contains("it has 512 bytes instead of 4096"));
+    CHECK_THAT(LimitsSegment::open(path).error(), Catch::Contains("it has 512 bytes instead of 4160"));
     header.row_count = UINT32_MAX;
     write();
     CHECK_FALSE(LimitsSegment::open(path));

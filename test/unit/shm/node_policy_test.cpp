@@ -73,8 +73,8 @@ void use(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("the node policy's layout is version 4") {
-    CHECK(layout_version == 4);
+TEST_CASE("the node policy's layout is version 5") {
+    CHECK(layout_version == 5);
     CHECK(node_policy_magic == 0x31444f4e51414d52ULL);
     CHECK(offsetof(NodeHeader, layout_version) == 8);
     CHECK(offsetof(NodeHeader, file_bytes) == 12);
@@ -201,9 +201,9 @@ TEST_CASE("a node policy of another layout version is refused") {
     const Node node;
     node.publish(sample());
     auto bytes = node.bytes();
-    bytes[offsetof(NodeHeader, layout_version)] = 5;
+    bytes[offsetof(NodeHeader, layout_version)] = 9;
     node.write(bytes);
-    CHECK_THAT(NodePolicy::read(node.path).error(), Catch::Contains("its layout version is 5, this rdmaquota needs 5"));
+    CHECK_THAT(NodePolicy::read(node.path).error(), Catch::Contains("its layout version is 9, this rdmaquota needs 5"));
 }
 
 TEST_CASE("a node policy whose records point elsewhere is refused") {

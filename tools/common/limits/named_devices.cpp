@@ -7,18 +7,17 @@
 #include "shm/paths.hpp"
 #include "shm/policy/limits_writer.hpp"
 #include "tools/common/devices.hpp"
-#include "tools/common/tenants/tenants.hpp"
 
 namespace rdmaquota {
-namespace {
 
-// With the limits of [process] for tenants that are made later.
 std::vector<TenantPlace> limit_places(const std::string& directory) {
     auto places = tenant_places(directory);
     if (!is_own_directory(directory))
         places.push_back({std::string(everyone_key), here_path(directory, everyone_key)});
     return places;
 }
+
+namespace {
 
 // Devices in rows of limits: those that something names, and all.
 struct DeviceRows {

@@ -6,8 +6,12 @@
 #include <vector>
 
 #include "policy/result.hpp"
+#include "tools/common/tenants/tenants.hpp"
 
 namespace rdmaquota {
+
+// Where limits are published: of each tenant, and those of [process] for tenants that are made later.
+std::vector<TenantPlace> limit_places(const std::string& directory);
 
 // The devices of the machine and those in the tenants' ledgers, sorted; ports are not among them.
 std::vector<std::string> known_devices(const std::string& directory);

@@ -11,6 +11,7 @@
 
 #include "policy/printable.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/limits/device_selectors.hpp"
 #include "tools/common/tenants/names.hpp"
 
 namespace rdmaquota {
@@ -79,7 +80,9 @@ void add_device_warnings(const Policy& policy, std::vector<std::string>& warning
     if (here.empty()) return;
     std::set<std::string> missing;
     for (const auto& name : devices_of(policy)) {
-        const auto device = name.substr(0, name.find('/'));
+        auto device = name.substr(0, name.find('/'));
+        if (is_selector(device))
+            if (auto selected = select_device(device)) device = selected->name;
         if (device != any_device && device != total_device && !std::binary_search(here.begin(), here.end(), device))
             missing.insert(device);
     }

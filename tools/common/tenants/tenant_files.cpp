@@ -16,6 +16,7 @@
 #include "shm/lock_file.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/limits_writer.hpp"
+#include "tools/common/limits/device_selectors.hpp"
 #include "tools/common/text/directory_names.hpp"
 #include "tools/common/tenants/ledger_mount.hpp"
 #include "tools/common/shares/divide.hpp"
@@ -142,6 +143,7 @@ Result<void> put_limits(const std::string& directory, std::string_view key, cons
     if (auto made = make_here(directory, key, mode); !made) return made;
     const auto path = limits_path(here_path(directory, key));
     auto closed = limits;
+    bind_devices(closed);
     if (::access(path.c_str(), F_OK) != 0 && key != everyone_key && !is_template(key))
         closed.first_grants = first_grants(directory, key, limits);
     if (limits_of_template.empty()) return LimitsWriter::publish(path, closed);

@@ -13,6 +13,7 @@
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/limits_writer.hpp"
+#include "tools/common/limits/device_selectors.hpp"
 #include "tools/common/tenants/tenant_files.hpp"
 
 namespace rdmaquota {
@@ -30,7 +31,9 @@ std::string base_directory() {
 Result<void> fill(const std::string& directory, const TenantLimits& limits) {
     if (auto made = make_directory(directory + "/ledgers", 0700); !made) return made;
     if (auto made = Ledger::create(ledger_path(directory), LedgerAccess{}); !made) return made;
-    return LimitsWriter::publish(limits_path(directory), limits);
+    auto bound = limits;
+    bind_devices(bound);
+    return LimitsWriter::publish(limits_path(directory), bound);
 }
 
 }  // namespace
