@@ -79,6 +79,11 @@ Daemon::Daemon(std::string directory)
                   [this](const Answers::Sees& sees) { return guard_status(sees); },
                   [this] { return Json{{"kernel", kernel_.status([](const std::string&) { return false; })}}; }}),
       web_page_({[this](const Peer& viewer) { return web_state_.text(viewer); },
+                 [this](const Peer& viewer) {
+                     return history_.last_hour(viewer.privileged ? HistoryText::Sees() : [this, &viewer](const std::string& tenant) {
+                         return visibility_.sees_name(viewer, tenant);
+                     });
+                 },
                  [this](const Peer& viewer, const SeriesName& series) {
                      return visibility_.sees_name(viewer, series.tenant) ? history_.one(series) : nullptr;
                  },

@@ -26,6 +26,7 @@ std::function<std::string(const char*)> lookup(Fields fields) {
 // Tells who asked for what.
 struct PageFixture {
     WebPage page{{[](const Peer& who) { return text("state of " + std::to_string(who.uid)); },
+                  [](const Peer& who) { return text("hours of " + std::to_string(who.uid)); },
                   [](const Peer& who, const SeriesName& series) {
                       return who.privileged ? text(series.tenant + " " + series.device) : nullptr;
                   },
@@ -113,6 +114,7 @@ TEST_CASE_METHOD(PageFixture, "data are for those whose cookie and path belong t
     CHECK(*data(of_root, "tenant", {}, {{"name", "physics"}, {"pid", "4711x"}}).body == "physics 0");
     CHECK(*data(of_root, "history", {}, {{"tenant", "a"}, {"device", "d"}, {"resource", "qp"}}).body == "a d");
     CHECK(data(of_root, "history", {}, {{"tenant", "a"}, {"device", "d"}, {"resource", "qps"}}).status == 404);
+    CHECK(*data(of_root, "hours").body == "hours of 0");
     for (const auto* what : {"", "states", "state/", "../state"}) CHECK(data(of_root, what).status == 404);
 }
 

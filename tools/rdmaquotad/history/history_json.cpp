@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,8 +25,8 @@ std::vector<Span> spans_of(const Ring& ring, std::uint64_t time_s, bool whole) {
 }
 
 // Not by the JSON library: there are some hundred thousand of these numbers.
-void add_numbers(std::string& text, const char* name, const std::vector<Span>& spans, std::uint64_t Span::* member) {
-    fmt::format_to(std::back_inserter(text), ",\"{}\":[", name);
+void add_numbers(std::string& text, std::span<const Span> spans, std::uint64_t Span::* member) {
+    text += '[';
     for (const auto& span : spans) {
         if (&span != &spans.front()) text += ',';
         if (span.usage == Span::unseen) text += "null";
@@ -41,8 +42,10 @@ void add_series(std::string& text, const SeriesName& name, const History::Series
     for (const auto& ring : series.rings) {
         fmt::format_to(std::back_inserter(text), ",\"{}\":{{\"period\":{}", ring.shape().name, ring.shape().seconds);
         const auto spans = spans_of(ring, time_s, whole);
-        add_numbers(text, "usage", spans, &Span::usage);
-        add_numbers(text, "peak", spans, &Span::peak);
+        text += ",\"usage\":";
+        add_numbers(text, spans, &Span::usage);
+        text += ",\"peak\":";
+        add_numbers(text, spans, &Span::peak);
         text += '}';
     }
     text += '}';
@@ -54,6 +57,22 @@ std::string series_text(const SeriesName& name, const History::Series& series, s
     std::string text;
     add_series(text, name, series, time_s, false);
     return text;
+}
+
+std::string last_hour_text(const History& history, const std::function<bool(const std::string&)>& sees, std::uint64_t time_s) {
+    constexpr std::size_t minutes = 1, spans_of_hour = 60;  // of ring_shapes
+    std::map<SeriesName, std::vector<const History::Series*>> parts;
+    for (const auto& [name, series] : history.all())
+        if (!sees || sees(name.tenant)) parts[{sees ? name.tenant : "", name.device, name.resource}].push_back(&series);
+    std::string text = "[";
+    for (const auto& [name, series] : parts) {
+        fmt::format_to(std::back_inserter(text), "{}[{},{},{},", text.size() == 1 ? "" : ",",
+                       sees ? dump(Json(name.tenant)) : "null", dump(Json(name.device)), dump(Json(info(name.resource).name)));
+        const auto spans = History::sum_spans(series, minutes, time_s);
+        add_numbers(text, std::span<const Span>(spans).last(spans_of_hour), &Span::usage);
+        text += ']';
+    }
+    return text + ']';
 }
 
 HistoryText::HistoryText(const History& history, std::uint64_t time_s, bool whole) {

@@ -56,6 +56,10 @@ Text HistoryKeeper::one(const SeriesName& name) const {
     return std::make_shared<const std::string>(series_text(name, History::sum(parts, now), now));
 }
 
+Text HistoryKeeper::last_hour(const HistoryText::Sees& sees) const {
+    return std::make_shared<const std::string>(last_hour_text(history_, sees, now_s()));
+}
+
 Text HistoryKeeper::answer(const Request& request, const HistoryText::Sees& sees) {
     if (!text_) text_.emplace(history_, now_s());
     return text_->answer(request, sees);

@@ -27,6 +27,8 @@ public:
     // A series alone, as an element of that answer's "history", or the sum of those below an inner tenant or the node; "null"
     // where none is kept.
     Text one(const SeriesName& name) const;
+    // As last_hour_text.
+    Text last_hour(const HistoryText::Sees& sees) const;
 
 private:
     const Node& node_;

@@ -118,6 +118,7 @@ HttpReply WebPage::data(const HttpRequest& request) {
     const auto what = request.path.substr(slash + 1);
     Text text;
     if (what == "state") text = data_.state(*who);
+    if (what == "hours") text = data_.hours(*who);
     if (what == "history")
         if (const auto resource = find_resource(request.argument("resource")))
             text = data_.history(*who, {request.argument("tenant"), request.argument("device"), *resource});

@@ -2,7 +2,7 @@
 //
 //   /?token=TOKEN        sets the cookie and leads to the page
 //   /, /app.js, ...      the page
-//   /data/PLACE/state, /data/PLACE/history?tenant=&device=&resource=, /data/PLACE/tenant?name=[&pid=]
+//   /data/PLACE/state, /data/PLACE/hours, /data/PLACE/history?tenant=&device=&resource=, /data/PLACE/tenant?name=[&pid=]
 //                        JSON, with the cookie that belongs to PLACE; with `web = "all"`, PLACE is "all"
 //
 // One thread.
@@ -24,6 +24,7 @@ public:
     // What there is to see, for those who see it. Each returns JSON; null: there is no such thing.
     struct Data {
         std::function<Text(const Peer&)> state;
+        std::function<Text(const Peer&)> hours;  // last_hour_text
         std::function<Text(const Peer&, const SeriesName&)> history;
         std::function<Text(const Peer&, const std::string& tenant, std::uint32_t pid)> tenant;  // pid 0: all processes
     };

@@ -12,6 +12,7 @@
 
 #include "tools/common/config.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/node_memory.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/common/views/snapshot_json.hpp"
 #include "tools/rdmaquotad/web/state_text.hpp"
@@ -85,6 +86,7 @@ Json WebState::about(const Peer& viewer, Json guard) {
     about["guard"] = std::move(guard);
     about["missing"] = sources_.node.missing();
     about["devices"] = machine_devices();
+    about["memory"] = node_memory();
     about["findings"] = viewer.privileged ? sources_.findings.all() : Json();
     return about;
 }

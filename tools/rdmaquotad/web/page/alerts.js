@@ -56,7 +56,7 @@ function ofNode(model, use) {
                 `${amount(use.bound, unit)} ${resource.name} (${resource.words}) in use.`,
                 full ? ` Every program that wants another fails now${denied ? `; ${denied}` : "."}` : ""],
         body: first ? ["Most of it: ", ...users(model, use), ".", ...processesOf(model, use, first.tenant)] : [],
-        advice: [makeRoom(model, use), moreForNode(model, use)],
+        advice: [moreForNode(model, use), makeRoom(model, use)],
     });
 }
 
@@ -165,9 +165,20 @@ export function folded(model, all) {
 
 const most = 8;
 
-export function alertList(all) {
+// That nobody goes around the quota, as far as the kernel's counts are known; null where somebody does.
+export function aroundWords(model) {
+    const who = model.all ? "Nobody" : "None of your programs";
+    const why = el("a", {href: "#/node"}, "What the sidecar does not see");
+    return model.bypasses.length > 0 ? null : el("p", {class: "empty"}, {
+        all: `${who} goes around the quota.`,
+        some: [`${who} is seen to go around the quota. `, why, "."],
+        none: ["Whether anybody goes around the quota is not known: the kernel's objects cannot be counted. ", why, "."],
+    }[model.watched]);
+}
+
+export function alertList(model, all) {
     if (all.length === 0) {
-        return el("p", {class: "empty"}, "Nothing is near a limit, and nobody goes around the quota.");
+        return [el("p", {class: "empty"}, "Nothing is near a limit."), aroundWords(model)];
     }
     const items = all.slice(0, most).map(({key, level, title, body, advice: what, inside = []}) =>
         el("li", {"data-key": key, class: level}, el("p", {class: "what"}, title),
@@ -176,7 +187,7 @@ export function alertList(all) {
                                            inside.length > 4 ? ` and ${inside.length - 4} more.` : "."),
            what.filter(Boolean)));
     return [el("ul", {class: "alerts"}, items),
-            all.some(({kind}) => kind === "bypass") ? null : el("p", {class: "empty"}, "Nobody goes around the quota."),
+            aroundWords(model),
             el("p", {class: "empty"}, "What ", el("code", {}, "rdmaquota set"), " changes holds from the next creation until the policy " +
                "file is loaded again or the node boots; ", el("code", {}, "unset"), " takes it back, ",
                el("code", {}, "--persist"), " keeps it."),

@@ -3,6 +3,7 @@ import {render, el} from "./dom.js";
 import {devicePage} from "./device.js";
 import {eventsPage} from "./events.js";
 import {clean, clock, command} from "./format.js";
+import {route} from "./links.js";
 import {Model} from "./model.js";
 import {nodePage} from "./node.js";
 import {overview} from "./overview.js";
@@ -15,6 +16,8 @@ const status = document.getElementById("status");  // read out by screen readers
 const time = document.getElementById("time");
 let model = null;
 let extra = {};  // what the page asked for beside the state
+let hours = new Map();
+let hoursAsked = -Infinity;
 let timer = 0;
 
 // The secret part of the path, which the address with the token leads to; see web_sessions.hpp. Who came by a link and had to
@@ -43,25 +46,25 @@ async function ask(path) {
     throw new Error("locked");
 }
 
-function route() {
-    const parts = location.hash.replace(/^#\/?/, "").split("/");
-    try {
-        return parts.map(decodeURIComponent);
-    } catch {
-        return [""];
-    }
-}
-
+// What the page needs beside the state.
 async function askExtra() {
     const [page, name, , pid] = route();
-    if (page !== "tenant") {
-        return {};
+    if (page === "tenant") {
+        const detail = ask(`tenant?${new URLSearchParams({name, ...(pid === undefined ? {} : {pid})})}`);
+        const shown = series(model, name);
+        const query = shown && new URLSearchParams({tenant: name, device: shown.device, resource: shown.resource});
+        const history = query ? ask(`history?${query}`) : null;
+        return {detail: JSON.parse(await detail), history: JSON.parse(await history)};
     }
-    const detail = ask(`tenant?${new URLSearchParams({name, ...(pid === undefined ? {} : {pid})})}`);
-    const shown = series(model, name);
-    const query = shown && new URLSearchParams({tenant: name, device: shown.device, resource: shown.resource});
-    const history = query ? ask(`history?${query}`) : null;
-    return {detail: JSON.parse(await detail), history: JSON.parse(await history)};
+    return {};
+}
+
+// The last hour of all figures, new once a minute.
+async function askHours() {
+    if (["", "device"].includes(route()[0]) && Date.now() - hoursAsked >= 60 * interval) {
+        hoursAsked = Date.now();
+        hours = new Map(JSON.parse(await ask("hours")).map(([tenant, device, resource, used]) => [[tenant, device, resource].join("\n"), used]));
+    }
 }
 
 const pages = {
@@ -69,8 +72,8 @@ const pages = {
     device: (name) => devicePage(model, name),
     events: () => eventsPage(model),
     node: () => nodePage(model),
-    tenant: (name, _, pid) => tenantPage(model, name, pid === undefined ? null : Number(pid), extra.detail, refresh),
-    tenants: () => tenantsPage(model, show),
+    tenant: (name, _, pid) => tenantPage(model, name, pid === undefined ? null : Number(pid), extra.detail),
+    tenants: () => tenantsPage(model),
 };
 
 // Draws what is known; how long that took is noted for the tests.
@@ -100,9 +103,10 @@ function say(text, bad = false) {
 async function update() {
     const begin = performance.now();
     const here = location.hash;
+    await askHours();
     const state = await ask("state");
     const parse = performance.now();
-    model = new Model(JSON.parse(state));
+    model = new Model(JSON.parse(state), hours);
     const built = performance.now() - parse;
     extra = await askExtra();
     show();
@@ -147,6 +151,12 @@ window.addEventListener("hashchange", () => {
     window.scrollTo(0, 0);
     main.focus({preventScroll: true});
     refresh();
+});
+window.addEventListener("choice", () => {
+    if (model !== null) {
+        show();
+        route()[0] === "tenant" && refresh();  // another trend
+    }
 });
 document.addEventListener("visibilitychange", refresh);
 refresh();

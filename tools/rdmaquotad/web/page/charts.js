@@ -1,6 +1,8 @@
 // A trend of one tenant, device and resource: drawn by Chart.js, with the figures as a table behind it.
-import {el, render, table} from "./dom.js";
+import {el, render} from "./dom.js";
 import {amount} from "./format.js";
+import {choice, choose} from "./links.js";
+import {table} from "./table.js";
 
 /* global Chart */
 
@@ -42,7 +44,6 @@ function datasets(data, limit, peaks) {
 
 export class Trend {
     constructor() {
-        this.range = "seconds";
         this.canvas = el("canvas", {role: "img"});
         this.buttons = el("div", {class: "ranges", role: "group", "aria-label": "Time"});
         this.figures = el("div");
@@ -60,19 +61,17 @@ export class Trend {
 
     draw() {
         const {title, series, limit, unit, time, peaks} = this.shown ?? {};
-        render(this.buttons, ranges.map(([range, words]) => el("button", {
-            type: "button", "aria-pressed": String(range === this.range), onclick: () => {
-                this.range = range;
-                this.draw();
-            }}, words)));
-        const data = series ? points(series, this.range, time / 1000) : [];
-        this.canvas.setAttribute("aria-label", `${title} over ${ranges.find(([range]) => range === this.range)[1]}; the table below has the figures`);
+        const chosen = ranges.find(([range]) => range === choice("range")) ?? ranges[0];
+        const [range, words] = chosen;
+        render(this.buttons, ranges.map((one) => el("button", {
+            type: "button", "aria-pressed": String(one === chosen), onclick: () => choose("range", one[0])}, one[1])));
+        const data = series ? points(series, range, time / 1000) : [];
+        this.canvas.setAttribute("aria-label", `${title} over ${words}; the table below has the figures`);
         this.drawChart(datasets(data, limit ?? null, peaks), data.map((point) => point.label), unit);
-        const columns = [{title: "Time"}, {title: "Used", number: true}, ...(peaks ? [{title: "Peak", number: true}] : [])];
-        render(this.figures, table(title ?? "", columns, [...data].reverse().map((point) => ({
-            key: point.label,
-            cells: [point.label, amount(point.usage, unit), ...(peaks ? [amount(point.peak, unit)] : [])],
-        })), "No figures yet."));
+        const columns = [{title: "Time", cell: (point) => point.label}, {title: "Used", number: true, cell: ({usage}) => amount(usage, unit)},
+                         ...(peaks ? [{title: "Peak", number: true, cell: ({peak}) => amount(peak, unit)}] : [])];
+        render(this.figures, table({id: "figures", caption: title ?? "", columns, items: data.reverse(), row: (point) => ({key: point.label}),
+                                    empty: "No figures yet."}));
     }
 
     drawChart(lines, labels, unit) {

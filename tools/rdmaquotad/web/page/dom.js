@@ -13,8 +13,13 @@ export function el(tag, attributes = {}, ...children) {
             node.setAttribute(name, value);
         }
     }
-    node.append(...children.flat(2).filter((child) => child !== null && child !== undefined));
+    node.append(...shown(children));
     return node;
+}
+
+// Of lists within lists; null, undefined and false are left out.
+function shown(nodes) {
+    return nodes.flat(Infinity).filter((node) => node !== null && node !== undefined && node !== false);
 }
 
 const listeners = ["onclick", "oninput", "onchange"];
@@ -34,6 +39,9 @@ export function morph(old, fresh) {
     }
     if (!old.hasAttribute("data-own")) {
         children(old, fresh);
+    }
+    if (["INPUT", "SELECT"].includes(old.nodeName) && old !== document.activeElement) {
+        old.value = fresh.value;
     }
 }
 
@@ -55,18 +63,19 @@ function same(a, b) {
 }
 
 function children(old, fresh) {
-    const wanted = [...fresh.childNodes];
+    const keyed = new Map([...old.children].filter(({dataset}) => dataset.key).map((node) => [node.dataset.key, node]));
     let at = old.firstChild;
-    for (const child of wanted) {
+    for (const child of [...fresh.childNodes]) {
         if (at && same(at, child)) {
             morph(at, child);
             at = at.nextSibling;
-        } else {
-            const kept = child.dataset?.key && [...old.children].find((other) => same(other, child));
-            old.insertBefore(kept || child, at);
-            if (kept) {
-                morph(kept, child);
-            }
+            continue;
+        }
+        const known = keyed.get(child.dataset?.key);
+        const kept = known && known.parentNode === old && same(known, child) ? known : null;
+        old.insertBefore(kept ?? child, at);
+        if (kept) {
+            morph(kept, child);
         }
     }
     while (at) {
@@ -76,26 +85,13 @@ function children(old, fresh) {
     }
 }
 
+// What is moved would lose the focus.
 export function render(container, ...nodes) {
+    const focused = document.activeElement;
     const fresh = container.cloneNode(false);
-    fresh.append(...nodes.flat(2).filter((node) => node !== null && node !== undefined));
+    fresh.append(...shown(nodes));
     children(container, fresh);
-}
-
-// A table with a caption. A column: {title, number: true for figures, sparse: true if it is left out where all cells are dashes,
-// wide: true for sentences}; a row: {key, class, cells}.
-export function table(caption, given, all, empty = "Nothing.") {
-    if (all.length === 0) {
-        return el("p", {class: "empty"}, empty);
+    if (focused !== document.activeElement && container.contains(focused)) {
+        focused.focus({preventScroll: true});
     }
-    const kept = given.map(({sparse}, i) => !sparse || all.some(({cells}) => cells[i] !== "–"));
-    const columns = given.filter((_, i) => kept[i]);
-    const rows = all.map((row) => ({...row, cells: row.cells.filter((_, i) => kept[i])}));
-    const head = columns.map(({title, number}) => el("th", {scope: "col", class: number ? "number" : null}, title));
-    const kind = (cell, i) => [columns[i].number && "number", columns[i].wide && "wide", cell === "–" && "none"].filter(Boolean).join(" ") || null;
-    const body = rows.map(({key, cells, ...attributes}) => el("tr", {"data-key": key, ...attributes}, cells.map((cell, i) =>
-        i === 0 ? el("th", {scope: "row"}, cell) :
-            el("td", {class: kind(cell, i), "data-title": columns[i].title}, el("div", {}, cell)))));
-    return el("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": caption},
-              el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
 }

@@ -1,7 +1,8 @@
 // Denials and what the sidecar did or found.
-import {el, table} from "./dom.js";
+import {el} from "./dom.js";
 import {ago, amount, clean, clock, command, reasons} from "./format.js";
 import {link} from "./links.js";
+import {table} from "./table.js";
 
 const kinds = {
     denied: "denied", would_deny: "would be denied (audit)", unproved: "denied, not proved",
@@ -54,22 +55,24 @@ function whoOf(event) {
     return [process, process && tenant ? ", " : "", tenant];
 }
 
-export function eventList(model, events, title, empty) {
-    const rows = events.map((event) => ({
-        key: `${event.source || event.tenant} ${event.number} ${event.kind}`,
-        cells: [
-            el("time", {datetime: event.time, title: clock(event.time)}, ago(event.time, model.time)),
-            (kinds[event.kind] || clean(event.kind)) + (event.count > 1 ? ` ×${event.count}` : ""),
-            whoOf(event), event.device ? link.device(event.device) : "–",
-            [el("span", {}, words(model, event)), event.helps ? el("p", {class: "advice"}, help(model, event)) : null],
-        ],
-    }));
-    return table(title, [{title: "When"}, {title: "What"}, {title: "Who"}, {title: "Device"}, {title: "Why, and what helps", wide: true}],
-                 rows, empty);
+const columns = (model) => [
+    {title: "When", value: ({time}) => -Date.parse(time),
+     cell: ({time}) => el("time", {datetime: time, title: clock(time)}, ago(time, model.time))},
+    {title: "What", value: ({kind}) => kind, cell: ({kind, count}) => (kinds[kind] || clean(kind)) + (count > 1 ? ` ×${count}` : "")},
+    {title: "Who", value: ({tenant}) => tenant, cell: whoOf},
+    {title: "Device", value: ({device}) => device, cell: ({device}) => (device ? link.device(device) : "–")},
+    {title: "Why, and what helps", wide: true, cell: (event) => [el("span", {}, words(model, event)),
+                                                                 event.helps ? el("p", {class: "advice"}, help(model, event)) : null]},
+];
+
+// More of table(): id, caption, empty, find.
+export function eventList(model, items, more) {
+    return table({columns: columns(model), items, row: ({source, tenant, number, kind}) => ({key: `${source || tenant} ${number} ${kind}`}), ...more});
 }
 
 export function eventsPage(model) {
-    return [el("section", {"aria-labelledby": "events"}, el("h2", {id: "events"}, "Events"),
-               el("p", {}, "The newest first; all of them: ", command("rdmaquota", "events")),
-               eventList(model, model.events, "Events", "Nothing has happened yet."))];
+    const find = (event) => [event.kind, kinds[event.kind], event.tenant, event.device, event.comm, event.user, words(model, event)].join(" ");
+    return el("section", {"aria-labelledby": "events"}, el("h2", {id: "events"}, "Events"),
+              el("p", {}, "The newest first; all of them: ", command("rdmaquota", "events")),
+              eventList(model, model.events, {id: "events", caption: "Events", find, empty: "Nothing has happened yet."}));
 }

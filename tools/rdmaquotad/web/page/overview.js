@@ -1,50 +1,19 @@
 // The first page: what needs somebody, the devices and who fills them, the last denials.
 import {alertList, alerts, folded, users} from "./alerts.js";
-import {el, table} from "./dom.js";
+import {el} from "./dom.js";
 import {eventList} from "./events.js";
 import {amount, clean, percent} from "./format.js";
 import {link} from "./links.js";
-import {isDenial, Model, near} from "./model.js";
+import {isDenial, Model} from "./model.js";
+import {bar, hour} from "./pictures.js";
+import {table} from "./table.js";
 
-const shown = 4;  // resources of a device, and all that have a bound
-
-// How much of a bound is used, by whom: the three largest tenants, and the rest. With words for those who do not see it.
-export function bar(model, use) {
-    const unit = model.unit(use.resource);
-    const whole = Math.max(use.bound, use.used, 1);
-    const level = use.used >= use.bound ? "bad" : use.used >= near * use.bound ? "warn" : "";
-    const label = `${amount(use.used, unit)} of ${amount(use.bound, unit)}, ${percent(use.used, use.bound)}`;
-    const largest = use.shares.slice(0, 3).map(({cell}) => cell.used);
-    const parts = [...largest, Math.max(0, use.used - largest.reduce((sum, used) => sum + used, 0))];
-    let left = 0;
-    const pieces = parts.map((used, i) => {
-        const width = Math.min(100 - left, 100 * used / whole);
-        const piece = rect(`share share-${i}`, left, width);
-        left += width;
-        return piece;
-    });
-    const image = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    image.setAttribute("class", `bar ${level}`);
-    image.setAttribute("viewBox", "0 0 100 8");
-    image.setAttribute("preserveAspectRatio", "none");
-    image.setAttribute("role", "img");
-    image.setAttribute("aria-label", label);
-    image.append(...pieces);
-    return image;
-}
-
-function rect(className, x, width) {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-    for (const [name, value] of Object.entries({class: className, x, width: Math.max(0, width), y: 0, height: 8})) {
-        node.setAttribute(name, value);
-    }
-    return node;
-}
+const shown = 4;  // resources of a device, and all that have a limit of the node
 
 // What is left of it, or why that is not known.
 function room(model, use) {
     if (use.bound === null) {
-        return use.own ? "no limit" : "no node limit";
+        return use.own ? "no limit" : use.scale === null ? "no node limit" : `${percent(use.used, use.scale)} of the node's memory`;
     }
     const free = `${amount(Math.max(0, use.bound - use.used), model.unit(use.resource))} free`;
     return !use.own && use.bound === use.capacity && use.bound !== use.limit ? `${free}: the device has no more` : free;
@@ -55,15 +24,15 @@ export function useRow(model, use, titled = true) {
     return el("li", {"data-key": use.own ? `${name} ${use.shares[0].tenant.name}` : name, class: "use"},
               titled ? el("p", {class: "figures"}, el("b", {}, name), " ", el("small", {}, words)) : null,
               el("p", {class: "figures"}, use.bound === null ? amount(use.used, unit) : `${amount(use.used, unit)} of ${amount(use.bound, unit)}`,
-                 el("span", {class: "room"}, room(model, use))),
-              use.bound === null ? null : bar(model, use),
-              el("p", {class: "who"}, use.shares.length === 0 ? "nobody uses it" : users(model, use, {dots: use.bound !== null})));
+                 hour([...model.hour(use), use.used], unit), el("span", {class: "room"}, room(model, use))),
+              use.scale === null ? null : bar(model, use),
+              el("p", {class: "who"}, use.shares.length === 0 ? "nobody uses it" : users(model, use, {dots: use.scale !== null})));
 }
 
 function card(model, device) {
     const uses = model.uses(device).filter((use) => use.used > 0)
         .sort((a, b) => Model.pressure(b) - Model.pressure(a) || (b.bound !== null) - (a.bound !== null) || a.resource - b.resource);
-    const first = uses.slice(0, Math.max(shown, uses.filter(({bound}) => bound !== null).length));
+    const first = uses.slice(0, Math.max(shown, uses.filter(({limit}) => limit !== null).length));
     const name = model.devices[device];
     return el("section", {"data-key": name, class: "card", "aria-label": `Device ${clean(name)}`},
               el("h3", {}, link.device(name)),
@@ -81,27 +50,30 @@ export function churn(model, fits = () => true) {
         return el("section", {"aria-labelledby": "churn"}, heading, el("p", {class: "empty"}, "Not known: the sidecar's program is not in the kernel. ",
                   el("a", {href: "#/node"}, "Why"), "."));
     }
-    const rows = model.fastest.filter(fits).slice(0, 8).map(({tenant, device, resource, created, destroyed}) => ({
-        key: `${tenant}\n${device}\n${resource}`,
-        cells: [tenant === null ? "not known" : link.tenant(tenant), link.device(device), resource,
-                perSecond.format(created), perSecond.format(destroyed)],
-    }));
+    const columns = [
+        {title: "Tenant", cell: ({tenant}) => (tenant === null ? "not known" : link.tenant(tenant)), value: ({tenant}) => tenant},
+        {title: "Device", cell: ({device}) => link.device(device), value: ({device}) => device},
+        {title: "Resource", cell: ({resource}) => resource, value: ({resource}) => resource},
+        {title: "Made", number: true, cell: ({created}) => perSecond.format(created), value: ({created}) => created},
+        {title: "Destroyed", number: true, cell: ({destroyed}) => perSecond.format(destroyed), value: ({destroyed}) => destroyed},
+    ];
     return el("section", {"aria-labelledby": "churn"}, heading,
-              table("Churn", [{title: "Tenant"}, {title: "Device"}, {title: "Resource"}, {title: "Made", number: true},
-                              {title: "Destroyed", number: true}], rows, "Nobody makes or destroys anything."));
+              table({id: "churn", caption: "Churn", columns, items: model.fastest.filter(fits), sort: "-made", most: 8,
+                     row: (rate) => ({key: `${rate.tenant}\n${rate.device}\n${rate.resource}`}), empty: "Nobody makes or destroys anything."}));
 }
 
 export function overview(model) {
     const devices = model.deviceNumbers.filter((device) => model.hasDevice(model.devices[device]));
     const others = model.deviceNumbers.length - devices.length;
     return [
-        el("section", {"aria-labelledby": "attention"}, el("h2", {id: "attention"}, "What needs attention"), alertList(folded(model, alerts(model)))),
+        el("section", {"aria-labelledby": "attention"}, el("h2", {id: "attention"}, "What needs attention"), alertList(model, folded(model, alerts(model)))),
         el("section", {"aria-labelledby": "devices"}, el("h2", {id: "devices"}, "Devices, and who fills them"),
            devices.length === 0 ? el("p", {class: "empty"}, "No program has opened a device yet.") :
                el("div", {class: "cards"}, devices.map((device) => card(model, device))),
            others === 0 ? null : el("p", {class: "empty"}, `Ledgers name ${others} more, which this node does not have.`)),
         el("section", {"aria-labelledby": "denials"}, el("h2", {id: "denials"}, "Last denials"),
-           eventList(model, model.events.filter(isDenial).slice(0, 8), "Last denials", "Nothing was denied lately.")),
+           eventList(model, model.events.filter(isDenial).slice(0, 8),
+                     {id: "denials", caption: "Last denials", empty: "Nothing was denied lately."})),
         churn(model),
     ];
 }

@@ -1,42 +1,41 @@
 // One tenant: what it uses of everything, a trend, its processes, its denials.
 import {alertList, alerts} from "./alerts.js";
 import {Trend} from "./charts.js";
-import {el, table} from "./dom.js";
+import {el} from "./dom.js";
 import {eventList} from "./events.js";
 import {amount, clean, command, named} from "./format.js";
-import {link} from "./links.js";
+import {choice, choose, link} from "./links.js";
 import {Model} from "./model.js";
 import {churn} from "./overview.js";
-import {explained, figureColumns, figures, levelOf} from "./tenants.js";
+import {table} from "./table.js";
+import {explained, figureColumns, levelOf} from "./tenants.js";
 
 const most = 100;  // processes at first
 const trend = new Trend();
-const choice = {tenant: null, cell: null, all: false};
+const nameOf = (model, {device, resource}) => `${model.devices[device]} ${model.resources[resource].name}`;
 
 // The device and resource that the trend is of: the one chosen, else the one nearest to its limit.
 export function series(model, name) {
     const tenant = model.byName.get(name);
-    if (choice.tenant !== name) {
-        Object.assign(choice, {tenant: name, cell: null, all: false});
-    }
     if (!tenant || tenant.cells.length === 0) {
         return null;
     }
-    const chosen = tenant.cells.find((cell) => choice.cell === model.key(cell.device, cell.resource));
-    const cell = chosen ?? tenant.cells.reduce((a, b) => (Model.fill(b) > Model.fill(a) ? b : a));
+    const cell = tenant.cells.find((one) => nameOf(model, one) === choice("trend")) ??
+        tenant.cells.reduce((a, b) => (Model.fill(b) > Model.fill(a) ? b : a));
     return {tenant: name, device: model.devices[cell.device], resource: model.resources[cell.resource].name, cell};
 }
 
-function cells(model, tenant, shown, changed) {
-    return [table(`What ${clean(tenant.name)} uses`, [{title: "Device and resource"}, ...figureColumns], tenant.cells.map((cell) => {
-        const {name, unit, words} = model.resources[cell.resource];
-        const key = model.key(cell.device, cell.resource);
-        const button = el("button", {type: "button", class: "plain", title: words, "aria-pressed": String(cell === shown?.cell), onclick: () => {
-            choice.cell = key;
-            changed();
-        }}, named(model.devices[cell.device]), ` ${name}`);
-        return {key: String(key), class: levelOf(cell), cells: [button, ...figures(cell, unit)]};
-    }), "It uses nothing, and has no limits on what is in use."), explained(tenant.cells)];
+function cells(model, tenant, shown) {
+    const button = ({cell, name}) => el("button", {
+        type: "button", class: "plain", title: model.resources[cell.resource].words, "aria-pressed": String(cell === shown?.cell),
+        onclick: () => choose("trend", name),
+    }, named(name));
+    const items = tenant.cells.map((cell) => ({cell, name: nameOf(model, cell), unit: model.unit(cell.resource),
+                                               capacity: model.capacities.get(model.key(cell.device, cell.resource))}));
+    return [table({id: "use", caption: `What ${clean(tenant.name)} uses`, items, sort: "-of-limit",
+                   columns: [{title: "Device and resource", cell: button, value: ({name}) => name}, ...figureColumns],
+                   row: ({cell, name}) => ({key: name, class: levelOf(cell)}), empty: "It uses nothing, and has no limits on what is in use."}),
+            explained(tenant.cells)];
 }
 
 // A line for each device.
@@ -52,7 +51,7 @@ function holdings(model, process) {
 
 // The node's pid, or what a process in a container has.
 function pidOf(detail, {pid, container_pid: inner}) {
-    const known = pid === null ? [] : [el("a", {href: `#/tenant/${encodeURIComponent(detail.name)}/pid/${pid}`}, `${pid}`)];
+    const known = pid === null ? [] : [link.pid(detail.name, pid, `${pid}`)];
     return inner === undefined ? known : [...known, el("small", {}, ` ${inner} in its container`)];
 }
 
@@ -64,44 +63,49 @@ function elsewhere(model, name, pid) {
                                   model.bypassWords(bypass), bypass.cgroup ? ["; its cgroup is ", named(bypass.cgroup)] : "", "."));
 }
 
-function processes(model, detail, pid, changed) {
-    const rows = (choice.all ? detail.processes : detail.processes.slice(0, most)).map((process, i) => ({
-        key: `${process.pid ?? `${process.comm} ${i}`}`, id: process.pid === null ? null : `pid-${process.pid}`,
-        cells: [pidOf(detail, process), named(process.comm), named(process.user ?? process.uid), clean(process.cgroup ?? "–"),
-                holdings(model, process)],
-    }));
-    const columns = [{title: "Pid"}, {title: "Command"}, {title: "User"}, {title: "Cgroup", sparse: true}, {title: "Holds"}];
-    const left = detail.all_processes - rows.length;
-    const more = pid === null && detail.processes.length > rows.length ? el("button", {type: "button", onclick: () => {
-        choice.all = true;
-        changed();
-    }}, `Show ${detail.processes.length - rows.length} more`) : null;
+function processes(model, detail, pid) {
+    const user = (process) => String(process.user ?? process.uid);
+    const columns = [
+        {title: "Pid", cell: (process) => pidOf(detail, process), value: (process) => process.pid},
+        {title: "Command", cell: ({comm}) => named(comm), value: ({comm}) => comm},
+        {title: "User", cell: (process) => named(user(process)), value: user},
+        {title: "Cgroup", sparse: true, cell: ({cgroup}) => clean(cgroup ?? "–"), value: ({cgroup}) => cgroup},
+        {title: "Holds", cell: (process) => holdings(model, process)},
+    ];
+    const rows = table({
+        id: "processes", caption: "Processes", columns, items: detail.processes, most, empty: "None has a device open.",
+        row: (process) => ({key: `${process.pid ?? `${process.comm} ${detail.processes.indexOf(process)}`}`, id: process.pid === null ? null : `pid-${process.pid}`}),
+        find: pid === null && detail.processes.length > 8 ? (process) => `${process.pid} ${process.comm} ${user(process)} ${process.cgroup}` : null,
+    });
+    const left = detail.all_processes - detail.processes.length;
     return el("section", {"aria-labelledby": "processes"},
               el("h2", {id: "processes"}, pid === null ? `Processes (${detail.all_processes})` : `Process ${pid}`),
-              rows.length === 0 && pid !== null ? elsewhere(model, detail.name, pid) : table("Processes", columns, rows, "None has a device open."),
-              more, pid === null && !more && left > 0 ? el("p", {class: "empty"}, `and ${left} more: `, command("rdmaquota", "show", detail.name)) : null,
+              detail.processes.length === 0 && pid !== null ? elsewhere(model, detail.name, pid) : rows,
+              pid === null && left > 0 ? el("p", {class: "empty"}, `and ${left} more: `, command("rdmaquota", "show", detail.name)) : null,
               pid === null ? null : el("p", {}, link.tenant(detail.name), ` has ${detail.all_processes} processes.`),
               pid === null ? null : el("p", {}, "Why was something denied to it: ", command("rdmaquota", "explain", "--pid", String(pid))));
 }
 
-export function tenantPage(model, name, pid, detail, changed) {
+export function tenantPage(model, name, pid, detail) {
     const tenant = model.byName.get(name);
     if (!tenant) {
         return [el("h2", {}, "Tenant ", named(name)), el("p", {class: "empty"}, "There is no such tenant, or you may not see it.")];
     }
     const shown = series(model, name);
     const here = alerts(model).filter((one) => one.tenant === name);
-    const about = [`mode ${tenant.mode}`, `weight ${tenant.weight}`, tenant.sum ? "the sum of those below it" : `${tenant.processes} processes`];
+    const about = tenant.bare ? ["the sum of those below it; it has no table in the policy"] :
+        [`mode ${tenant.mode}`, `weight ${tenant.weight}`, tenant.sum ? "the sum of those below it" : `${tenant.processes} processes`];
     return [
         el("section", {}, el("h2", {}, "Tenant ", named(name)), el("p", {}, about.join(", ")),
-           here.length === 0 ? null : alertList(here)),
-        el("section", {"aria-labelledby": "use"}, el("h2", {id: "use"}, "What it uses"), cells(model, tenant, shown, changed)),
+           here.length === 0 ? null : alertList(model, here)),
+        el("section", {"aria-labelledby": "use"}, el("h2", {id: "use"}, "What it uses"), cells(model, tenant, shown)),
         shown === null ? null : el("section", {"aria-labelledby": "trend"},
             el("h2", {id: "trend"}, "Trend of ", shown.resource, " on ", named(shown.device)),
             el("div", {"data-own": true, "data-key": "trend"})),
-        detail && !tenant.sum ? processes(model, detail, pid, changed) : null,
+        detail && !tenant.sum ? processes(model, detail, pid) : null,
         el("section", {"aria-labelledby": "denials"}, el("h2", {id: "denials"}, "Its events"),
-           eventList(model, model.events.filter((event) => event.tenant === name).slice(0, 20), "Its events", "None lately.")),
+           eventList(model, model.events.filter((event) => event.tenant === name).slice(0, 20),
+                     {id: "events", caption: "Its events", empty: "None lately."})),
         churn(model, (rate) => rate.tenant === name),
     ];
 }

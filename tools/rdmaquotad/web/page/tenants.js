@@ -1,49 +1,28 @@
-// The tree of tenants, for one device and resource that can be chosen.
-import {el, table} from "./dom.js";
+// All tenants, for one device and resource that can be chosen: the fullest first; sorted by name they are a tree.
+import {el} from "./dom.js";
 import {amount, clean, duration, percent, reasons} from "./format.js";
-import {link} from "./links.js";
+import {choice, choose, link} from "./links.js";
 import {Model, near} from "./model.js";
+import {sorting, table} from "./table.js";
 
-// Of the figures of a cell; those that nobody has are left out.
+function figure(title, member, more = {}) {
+    return {title, number: true, value: ({cell}) => cell?.[member], cell: ({cell, unit}) => amount(cell?.[member], unit), ...more};
+}
+
+// Columns of items {cell (undefined: there are no figures), unit, capacity: what the device can have, where that is known}; those
+// that nobody has are left out.
 export const figureColumns = [
-    {title: "Used", number: true}, {title: "Of limit", number: true}, {title: "Limit now", number: true},
-    {title: "Guarantee", number: true, sparse: true}, {title: "Soft limit", number: true, sparse: true},
-    {title: "Grace left", number: true, sparse: true}, {title: "Peak", number: true}, {title: "Debt", number: true, sparse: true},
-    {title: "Earmarked", number: true, sparse: true},
+    figure("Used", "used"),
+    {title: "Of limit", number: true, value: ({cell}) => cell && Model.bound(cell) !== null && Model.fill(cell),
+     cell: ({cell}) => (cell && Model.bound(cell) !== null ? percent(cell.used, Model.bound(cell)) : "–")},
+    figure("Limit now", "limit", {cell: ({cell, unit}) => (cell?.reason ?
+        [amount(cell.limit, unit), el("small", {title: reasons[cell.reason]}, ` ${clean(cell.reason)}`)] : amount(cell?.limit, unit))}),
+    {title: "Of the device", number: true, sparse: true, value: ({cell, capacity}) => cell && capacity && cell.used / capacity,
+     cell: ({cell, capacity}) => (cell && capacity ? percent(cell.used, capacity) : "–")},
+    figure("Guarantee", "guarantee", {sparse: true}), figure("Soft limit", "soft", {sparse: true}),
+    figure("Grace left", "grace", {sparse: true, cell: ({cell}) => (typeof cell?.grace === "number" ? duration(cell.grace) : "–")}),
+    figure("Peak", "peak"), figure("Debt", "debt", {sparse: true}), figure("Earmarked", "earmarked", {sparse: true}),
 ];
-const most = 60;
-
-export const choice = {device: null, resource: "qp", filter: "", all: false};
-
-function select(label, options, value, chosen) {
-    return el("label", {}, `${label} `, el("select", {onchange: (event) => chosen(event.target.value)},
-        options.map((option) => el("option", {value: option, selected: option === value}, clean(option)))));
-}
-
-function controls(model, device, changed) {
-    const change = (name) => (value) => {
-        choice[name] = value;
-        changed();
-    };
-    return el("form", {class: "controls", onsubmit: null},
-              select("Device", model.devices, model.devices[device], change("device")),
-              select("Resource", model.resources.map(({name}) => name), choice.resource, change("resource")),
-              el("label", {}, "Name has ", el("input", {type: "search", value: choice.filter, oninput: (event) => change("filter")(event.target.value)})));
-}
-
-// Of a cell, in the order of the columns; a dash where there is none.
-export function figures(cell, unit) {
-    if (!cell) {
-        return Array(9).fill("–");
-    }
-    const none = (value) => value ? amount(value, unit) : "–";
-    return [amount(cell.used, unit), cell.limit === null ? "–" : percent(cell.used, cell.limit),
-            cell.reason === null ? amount(cell.limit, unit) :
-                [amount(cell.limit, unit), el("small", {title: reasons[cell.reason]}, ` ${clean(cell.reason)}`)],
-            none(cell.guarantee),
-            amount(cell.soft, unit), cell.grace === null ? "–" : duration(cell.grace), amount(cell.peak, unit), none(cell.debt),
-            none(cell.earmarked)];
-}
 
 // What the words in a table of these cells mean, as far as they are there.
 export function explained(cells) {
@@ -68,30 +47,32 @@ export function levelOf(cell) {
     return fill >= 1 ? "bad" : fill >= near || cell.grace !== null ? "warn" : null;
 }
 
-function row(model, device, resource, {tenant, depth}) {
-    const cell = model.cell(tenant, device, resource);
-    return {
-        key: tenant.name, class: levelOf(cell),
-        cells: [el("span", {class: `depth-${Math.min(depth, 6)}`}, link.tenant(tenant.name),
-                   tenant.mode === "enforce" ? null : el("small", {}, ` ${tenant.mode}`)),
-                ...figures(cell, model.unit(resource))],
-    };
+function select(title, name, options, value) {
+    return el("label", {}, `${title} `, el("select", {onchange: (event) => choose(name, event.target.value)},
+        options.map((option) => el("option", {value: option, selected: option === value}, clean(option)))));
 }
 
-export function tenantsPage(model, changed) {
-    const first = model.deviceNumbers[0] ?? 0;
-    const device = Math.max(model.devices.includes(choice.device) ? model.device(choice.device) : first, 0);
-    const resource = model.resource(choice.resource);
-    const all = model.tree.filter(({tenant}) => tenant.name.includes(choice.filter));
-    const rows = (choice.all ? all : all.slice(0, most)).map((entry) => row(model, device, resource, entry));
-    const shownCells = model.tenants.map((tenant) => model.cell(tenant, device, resource)).filter(Boolean);
-    const more = all.length - rows.length;
-    return [el("section", {"aria-labelledby": "tenants"}, el("h2", {id: "tenants"}, "Tenants"),
-               controls(model, device, changed),
-               table(`Tenants: ${choice.resource} on ${clean(model.devices[device] ?? "no device")}`, [{title: "Tenant"}, ...figureColumns], rows,
-                     "No tenant has that in its name."), explained(rows.length > 0 ? shownCells : []),
-               more > 0 ? el("button", {type: "button", id: "all-tenants", onclick: () => {
-                   choice.all = true;
-                   changed();
-               }}, `Show ${more} more`) : null)];
+const first = "-of-limit";
+
+function nameColumn() {
+    const tree = sorting("tenants", first).name === "tenant";
+    return {title: "Tenant", value: ({place}) => place, cell: ({tenant, depth}) =>
+        el("span", {class: tree ? `depth-${Math.min(depth, 6)}` : null}, link.tenant(tenant.name),
+           tenant.bare ? el("small", {}, " no table") : tenant.mode === "enforce" ? null : el("small", {}, ` ${tenant.mode}`))};
+}
+
+export function tenantsPage(model) {
+    const device = model.device(choice("device", model.devices[model.deviceNumbers[0]]));
+    const resource = Math.max(model.resource(choice("resource", "qp")), 0);
+    const {name, unit} = model.resources[resource];
+    const capacity = model.capacities.get(model.key(device, resource));
+    const items = model.tree.map(({tenant, depth}, place) => ({tenant, depth, place, unit, capacity, cell: model.cell(tenant, device, resource)}));
+    items.sort((a, b) => (b.cell?.used ?? -1) - (a.cell?.used ?? -1));
+    return el("section", {"aria-labelledby": "tenants"}, el("h2", {id: "tenants"}, "Tenants"),
+              table({id: "tenants", caption: `Tenants: ${name} on ${clean(model.devices[device] ?? "no device")}`, items, sort: first, most: 60,
+                     columns: [nameColumn(), ...figureColumns], find: ({tenant}) => tenant.name,
+                     controls: [select("Device", "device", model.devices, model.devices[device]),
+                                select("Resource", "resource", model.resources.map((one) => one.name), name)],
+                     row: ({tenant, cell}) => ({key: tenant.name, class: levelOf(cell)}), empty: "There are no tenants."}),
+              explained(items.map(({cell}) => cell).filter(Boolean)));
 }
