@@ -612,7 +612,7 @@ def start():
 
 def rings():
     """Of the QPs on rxe0; none before there was any."""
-    found = ask("history", device="rxe0", resource="qp")["history"]
+    found = ask("history", tenant="default", device="rxe0", resource="qp")["history"]
     return found[0] if found else {"seconds": {"usage": []}, "hours": {"peak": [0]}}
 
 
@@ -624,8 +624,8 @@ def history():
     check("history has usage and peak of seconds, minutes, hours",
           [series[r]["period"] for r in ("seconds", "minutes", "hours")] == [1, 60, 3600]
           and series["seconds"]["usage"][-1] == 333 and series["hours"]["peak"][-1] >= 333, series)
-    check("for what was asked", [s["resource"] for s in ask("history", device="rxe0", resource="mr_bytes")["history"]]
-          == ["mr_bytes"])
+    check("for what was asked", [(s["tenant"], s["resource"]) for s in ask("history", device="rxe0", resource="mr_bytes")["history"]]
+          == [("default", "mr_bytes"), ("node", "mr_bytes")])
     text = run(rdmaquota, "show", "--history").stdout
     check("show --history draws it", "rxe0    mr_bytes  second  4 GiB  4 GiB" in text and "#" in text, text)
     user.end()

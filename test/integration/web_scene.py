@@ -1,4 +1,5 @@
 """What there is to see on the page in its tests, and looking at it."""
+import json
 import os
 import sys
 import time
@@ -57,6 +58,30 @@ def populate(node):
     bio.do("as blast", f"charge bio mlx5_1 qp=120 cq=120 mr=2100 mr_bytes={9 * GIB} pd=2",
            f"charge default mlx5_0 qp=36 cq=36 mr=40 mr_bytes={700 << 20} pd=9")
     return train, cms, astro
+
+
+# What only a kernel with RDMA can tell, added to what the sidecar says: window.more.
+MORE = {
+    "bypasses": [{"pid": 4711, "comm": "<b>raw</b>", "tenant": "astro", "device": "mlx5_0", "cgroup": "/slurm/astro",
+                  "resources": {"qp": {"kernel": 1200, "ledger": 3}, "mr_bytes": {"kernel": 3 * GIB, "ledger": 0}}}],
+    "refused": [["bio", "mlx5_1", "qp", 17]],
+    "capacity": [["mlx5_0", "qp", 6000], ["mlx5_1", "qp", 5000], ["mlx5_1", "cq", 1280]],
+    "churn": [["astro", "mlx5_0", "qp", 0.4, 0], ["bio", "mlx5_1", "mr", 2100.5, 2099], [None, "mlx5_0", "pd", 3, 3]],
+    "node": {"kernel": {"attached": True, "not_seen": [], "looks": 9}, "guard": {"state": "off"}, "devices": ["mlx5_0", "mlx5_1"],
+             "memory": 244 * GIB},
+}
+ADDED = """
+    const real = window.fetch;
+    window.more = MORE;
+    window.fetch = async (path) => {
+        const answer = await real(path);
+        if (!path.endsWith("/state") || !answer.ok)
+            return answer;
+        const state = await answer.json();
+        const {node, ...rest} = window.more;
+        return new Response(JSON.stringify({...state, ...rest, node: {...state.node, ...node}}));
+    };
+""".replace("MORE", json.dumps(MORE))
 
 
 def opened(browser, node, user=None, page=None):

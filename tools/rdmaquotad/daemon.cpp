@@ -80,8 +80,8 @@ Daemon::Daemon(std::string directory)
                   [this] { return Json{{"kernel", kernel_.status([](const std::string&) { return false; })}}; }}),
       web_page_({[this](const Peer& viewer) { return web_state_.text(viewer); },
                  [this](const Peer& viewer) {
-                     return history_.last_hour(viewer.privileged ? HistoryText::Sees() : [this, &viewer](const std::string& tenant) {
-                         return visibility_.sees_name(viewer, tenant);
+                     return history_.last_hour([this, &viewer](const std::string& tenant) {
+                         return viewer.privileged ? tenant == node_tenant : visibility_.sees_name(viewer, tenant);
                      });
                  },
                  [this](const Peer& viewer, const SeriesName& series) {

@@ -41,21 +41,16 @@ void History::add(const SeriesName& name, std::uint64_t time_s, std::uint64_t us
     for (auto& ring : series->rings) ring.add(time_s, usage, peak);
 }
 
-std::vector<Span> History::sum_spans(const std::vector<const Series*>& parts, std::size_t ring, std::uint64_t now_s) {
-    std::vector<Span> sum(ring_shapes[ring].spans);
-    for (const auto* part : parts) {
-        const auto spans = part->rings[ring].last(now_s);
-        for (std::size_t i = 0; i < sum.size(); ++i)
-            if (spans[i].usage != Span::unseen)
-                sum[i].usage = spans[i].usage + (sum[i].usage == Span::unseen ? 0 : sum[i].usage);
-    }
-    return sum;
-}
-
 History::Series History::sum(const std::vector<const Series*>& parts, std::uint64_t now_s) {
     Series whole;
     for (std::size_t r = 0; r < ring_shapes.size(); ++r) {
-        const auto spans = sum_spans(parts, r, now_s);
+        std::vector<Span> spans(ring_shapes[r].spans);
+        for (const auto* part : parts) {
+            const auto own = part->rings[r].last(now_s);
+            for (std::size_t i = 0; i < spans.size(); ++i)
+                if (own[i].usage != Span::unseen)
+                    spans[i].usage = own[i].usage + (spans[i].usage == Span::unseen ? 0 : spans[i].usage);
+        }
         const auto first = now_s - (spans.size() - 1) * ring_shapes[r].seconds;
         for (std::size_t i = 0; i < spans.size(); ++i)
             if (spans[i].usage != Span::unseen)

@@ -75,8 +75,6 @@ public:
     };
     // What these use together. Its peaks are its usage: when each had its own is not known.
     static Series sum(const std::vector<const Series*>& parts, std::uint64_t now_s);
-    // The spans of one ring of that sum, oldest first.
-    static std::vector<Span> sum_spans(const std::vector<const Series*>& parts, std::size_t ring, std::uint64_t now_s);
     const std::map<SeriesName, Series>& all() const noexcept { return series_; }
     std::uint64_t refused() const noexcept { return refused_; }  // samples of series for which there was no room
 

@@ -60,16 +60,14 @@ std::string series_text(const SeriesName& name, const History::Series& series, s
 }
 
 std::string last_hour_text(const History& history, const std::function<bool(const std::string&)>& sees, std::uint64_t time_s) {
-    constexpr std::size_t minutes = 1, spans_of_hour = 60;  // of ring_shapes
-    std::map<SeriesName, std::vector<const History::Series*>> parts;
-    for (const auto& [name, series] : history.all())
-        if (!sees || sees(name.tenant)) parts[{sees ? name.tenant : "", name.device, name.resource}].push_back(&series);
+    constexpr std::size_t minutes = 1, in_an_hour = 60;  // the ring's number; its spans
     std::string text = "[";
-    for (const auto& [name, series] : parts) {
-        fmt::format_to(std::back_inserter(text), "{}[{},{},{},", text.size() == 1 ? "" : ",",
-                       sees ? dump(Json(name.tenant)) : "null", dump(Json(name.device)), dump(Json(info(name.resource).name)));
-        const auto spans = History::sum_spans(series, minutes, time_s);
-        add_numbers(text, std::span<const Span>(spans).last(spans_of_hour), &Span::usage);
+    for (const auto& [name, series] : history.all()) {
+        if (!sees(name.tenant)) continue;
+        fmt::format_to(std::back_inserter(text), "{}[{},{},{},", text.size() == 1 ? "" : ",", dump(Json(name.tenant)),
+                       dump(Json(name.device)), dump(Json(info(name.resource).name)));
+        const auto spans = series.rings[minutes].last(time_s);
+        add_numbers(text, std::span<const Span>(spans).last(in_an_hour), &Span::usage);
         text += ']';
     }
     return text + ']';

@@ -16,8 +16,7 @@ namespace rdmaquota {
 // One series, as an element of "history".
 std::string series_text(const SeriesName& name, const History::Series& series, std::uint64_t time_s);
 
-// Usage in each of the last 60 minutes, oldest first: [[TENANT, DEVICE, RESOURCE, [N or null, ...]], ...]. Of each tenant that `sees`
-// allows; with an empty `sees`, the sum of all tenants, and TENANT is null.
+// Usage at the end of each of the last 60 minutes, oldest first: [[TENANT, DEVICE, RESOURCE, [N or null, ...]], ...].
 std::string last_hour_text(const History& history, const std::function<bool(const std::string& tenant)>& sees, std::uint64_t time_s);
 
 // The line with all series, and the position of each in it, so that an answer with some of them can be cut out of it. It

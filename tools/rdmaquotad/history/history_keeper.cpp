@@ -1,6 +1,9 @@
 #include "tools/rdmaquotad/history/history_keeper.hpp"
 
+#include <algorithm>
 #include <ctime>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "policy/tenant.hpp"
@@ -28,12 +31,32 @@ Result<void> HistoryKeeper::load() {
 void HistoryKeeper::sample() {
     text_.reset();
     const auto now = sampled_at_ = now_s();
+    const auto add = [&](const std::string& tenant, const DeviceFigures& on) {
+        for (const auto& row : resource_table)
+            history_.add({tenant, on.device, row.id}, now, on.usage[index(row.id)], on.peak[index(row.id)]);
+    };
+    for (const auto& on : node_figures()) add(std::string(node_tenant), on);  // first: there is room for these
     const auto devices = machine_devices();
     for (const auto* tenant : node_.with_ledger())
         for (const auto& on : tenant->ledger().figures().devices)
-            for (const auto& row : resource_table)
-                if (is_device_of(devices, on.device)) history_.add({tenant->name(), on.device, row.id}, now, on.usage[index(row.id)], on.peak[index(row.id)]);
+            if (is_device_of(devices, on.device)) add(tenant->name(), on);
     if (sampled_at_ >= save_at_) save();
+}
+
+// Its peaks are its usage: when each tenant had its own is not known.
+std::vector<DeviceFigures> HistoryKeeper::node_figures() const {
+    std::map<std::string, DeviceFigures> node;
+    const auto devices = machine_devices();
+    for (const auto* tenant : node_.with_ledger())
+        for (const auto& on : tenant->ledger().figures().devices) {
+            if (!is_device_of(devices, on.device)) continue;
+            auto& sum = node.try_emplace(on.device, DeviceFigures{on.device}).first->second;
+            std::transform(on.usage.begin(), on.usage.end(), sum.usage.begin(), sum.usage.begin(), std::plus<>());
+            sum.peak = sum.usage;
+        }
+    std::vector<DeviceFigures> figures;
+    for (auto& [device, sum] : node) figures.push_back(std::move(sum));
+    return figures;
 }
 
 void HistoryKeeper::save() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tools/rdmaquotad/node/node.hpp"
 #include "tools/rdmaquotad/history/history.hpp"
@@ -18,19 +19,21 @@ public:
 
     // Goes on with what an earlier daemon saved. The error says that it begins anew.
     Result<void> load();
-    // Takes the figures of the last look at each ledger; saves once a minute.
+    // Takes the figures of the last look at each ledger, and their sum as those of "node"; saves once a minute.
     void sample();
     // Logs an error, once.
     void save();
 
     Text answer(const Request& request, const HistoryText::Sees& sees);
-    // A series alone, as an element of that answer's "history", or the sum of those below an inner tenant or the node; "null"
-    // where none is kept.
+    // A series alone, as an element of that answer's "history", or the sum of those below an inner tenant; "null" where none is
+    // kept.
     Text one(const SeriesName& name) const;
     // As last_hour_text.
     Text last_hour(const HistoryText::Sees& sees) const;
 
 private:
+    std::vector<DeviceFigures> node_figures() const;
+
     const Node& node_;
     History history_;
     std::uint64_t sampled_at_ = 0, save_at_ = 0;  // CLOCK_REALTIME

@@ -49,8 +49,8 @@ async function ask(path) {
 // What the page needs beside the state.
 async function askExtra() {
     const [page, name, , pid] = route();
-    if (page === "tenant") {
-        const detail = ask(`tenant?${new URLSearchParams({name, ...(pid === undefined ? {} : {pid})})}`);
+    if (page === "tenant" && model.byName.has(name)) {
+        const detail = model.byName.get(name).sum ? null : ask(`tenant?${new URLSearchParams({name, ...(pid === undefined ? {} : {pid})})}`);
         const shown = series(model, name);
         const query = shown && new URLSearchParams({tenant: name, device: shown.device, resource: shown.resource});
         const history = query ? ask(`history?${query}`) : null;
@@ -59,9 +59,9 @@ async function askExtra() {
     return {};
 }
 
-// The last hour of all figures, new once a minute.
+// The last hour of all figures, every ten seconds.
 async function askHours() {
-    if (["", "device"].includes(route()[0]) && Date.now() - hoursAsked >= 60 * interval) {
+    if (["", "device"].includes(route()[0]) && Date.now() - hoursAsked >= 10 * interval) {
         hoursAsked = Date.now();
         hours = new Map(JSON.parse(await ask("hours")).map(([tenant, device, resource, used]) => [[tenant, device, resource].join("\n"), used]));
     }

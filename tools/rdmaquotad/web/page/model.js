@@ -165,7 +165,7 @@ export class Model {
 
     // What was in use in each of the last 60 minutes, as far as that is known.
     hour({device, resource, own, shares}) {
-        return this.hours?.get([own ? shares[0].tenant.name : null, this.devices[device], this.resources[resource].name].join("\n")) ?? [];
+        return this.hours?.get([own ? shares[0].tenant.name : "node", this.devices[device], this.resources[resource].name].join("\n")) ?? [];
     }
 
     // Whether it can be told that nobody goes around the quota, which the kernel's counts show: "all", "some" kinds of objects, "none".
