@@ -22,6 +22,7 @@ class Node:
         os.mkdir(self.directory)
         self.crowds = []
         self.sidecar = None
+        self.stored = None  # the socket that the sidecar asked to be kept
         self.set_policy(policy)
         self.start()
 
@@ -31,16 +32,24 @@ class Node:
         done = self.run("reload", f"{self.work}/policy.toml")
         assert done.returncode == 0, done.stderr
 
-    def start(self):
-        """The sidecar; returns when it has said READY=1."""
+    def start(self, kept=False):
+        """The sidecar; returns when it has said READY=1. `kept`: it gets the socket of the one before, as from systemd."""
+        if self.stored and not kept:
+            os.close(self.stored)
         notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         path = f"{self.work}/notify"
         notify.bind(path)
         notify.settimeout(300)
         with open(self.log, "ab") as log:
-            self.sidecar = subprocess.Popen([f"{self.build}/tools/rdmaquotad/rdmaquotad"], stderr=log, env=dict(self.environment, NOTIFY_SOCKET=path))
-        while "READY=1" not in notify.recv(4096).decode():
-            pass
+            environment = dict(self.environment, NOTIFY_SOCKET=path, LISTEN_FDS="1", LISTEN_FDNAMES="web page")
+            program = ["sh", "-c", ("export LISTEN_PID=$$; " if kept else "") + 'exec "$0"', f"{self.build}/tools/rdmaquotad/rdmaquotad"]
+            self.sidecar = subprocess.Popen(program, stderr=log, env=environment, pass_fds=(3,),
+                                            preexec_fn=lambda: os.dup2(self.stored, 3) if kept else None)
+        words = ""
+        while "READY=1" not in words:
+            data, descriptors, *_ = socket.recv_fds(notify, 4096, 1)
+            words = data.decode()
+            self.stored = descriptors[0] if descriptors else self.stored
         notify.close()
         os.unlink(path)
 

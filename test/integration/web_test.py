@@ -179,18 +179,36 @@ def ordinary():
         photographed(page)
         nothing_from_elsewhere(node, page)
         requests_from_anyone(check, node)
+        kept(node, page)
         restarted(node, page)
     finally:
         browser.end()
         node.end()
 
 
+def kept(node, page):
+    """Where systemd keeps the socket, nobody else could listen at the port meanwhile."""
+    address, secrets = node.address(), f"{node.directory}/web-sessions.json"
+    check("what opens the page is kept for root alone", oct(os.stat(secrets).st_mode & 0o777) == "0o600", os.stat(secrets))
+    node.stop()
+    visit(page, "#/events")
+    node.start(kept=True)
+    check("a new sidecar with the same socket goes on with it", page.wait("document.documentElement.dataset.place === '#/events'") is not None
+          and node.address() == address, (page.text(), node.said()))
+    new = node.run("web", "--renew").stdout.strip()
+    check("until the token is renewed", new.startswith(address[:-32]) and new != address and
+          page.wait_for("This page needs an address with a token") is not None, (new, page.text()))
+    check("which opens the page again", node.address() == new, node.address())
+    page.go(new)
+    page.wait("document.documentElement.dataset.place")
+
+
 def restarted(node, page):
     check("the sidecar ends in order", node.stop() == 0, node.said())
     check("the page says that nobody answers", page.wait_for("No answer from rdmaquotad") is not None, page.text())
     node.start()
-    check("after a new start its address is no longer good", page.wait_for("This page needs an address with a token") is not None,
-          page.text())
+    check("after a new start its address is no longer good, since another user could have got its port meanwhile",
+          page.wait_for("This page needs an address with a token") is not None, page.text())
     page.value("location.hash = '#/tenant/astro', true")
     page.wait("localStorage.getItem('wanted') === '#/tenant/astro'")
     page.go(node.address())

@@ -66,7 +66,7 @@ Daemon::Daemon(std::string directory)
                 [this] { return divide(); },
                 [this](const Answers::Sees& sees) { return guard_status(sees); },
                 [this] { return guard_off(); },
-                [this](const Peer& peer) { return web_address(peer); }}),
+                [this](const Peer& peer, bool renewed) { return web_address(peer, renewed); }}),
       control_(loop_, [this](const Peer& peer, std::string_view line) { return answers_.answer(peer, line); }),
       tenant_sockets_(node_, control_),
       relay_events_(node_, visibility_, control_),
@@ -184,7 +184,7 @@ void Daemon::new_policy() {
     asked_ = policy.sidecar;
     web_page_.set_access(asked_.web);
     listen(metrics_, asked_.metrics_port);
-    listen(web_, asked_.web_port);
+    if (web_.has_to_listen(static_cast<std::uint16_t>(asked_.web_port))) listen_for_browsers();
     guard_.set_mode(policy.sidecar.guard);
     kernel_.new_policy(::access(guard_off_path(node_.directory()).c_str(), F_OK) == 0 ? without_guard() : policy.sidecar);
     if (!node_.writable()) log(Priority::warning, "limits can be watched but not changed: not run as root");
@@ -195,11 +195,17 @@ void Daemon::listen(LoopbackServer& server, std::uint32_t port) {
         log(Priority::error, listening.error());
 }
 
-Result<Json> Daemon::web_address(const Peer& peer) {
+void Daemon::listen_for_browsers() {
+    listen(web_, asked_.web_port);
+    web_page_.sessions().begin(node_.directory() + "/web-sessions.json", web_.kept());
+}
+
+Result<Json> Daemon::web_address(const Peer& peer, bool renewed) {
     if (!web_.listening())
         return Error{"there is no web page; write web_port = 9838 below [sidecar] in the policy file, and put it in force "
                      "with 'rdmaquota reload'"};
     const bool open = asked_.web == WebAccess::all;
+    if (renewed) web_page_.sessions().forget(peer);
     return Json{{"port", web_.port()}, {"token", open ? Json(nullptr) : Json(web_page_.sessions().of(peer).token)}};
 }
 

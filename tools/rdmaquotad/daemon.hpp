@@ -55,7 +55,8 @@ private:
     void update_status();
     void follow_devices();
     void listen(LoopbackServer& server, std::uint32_t port);
-    Result<Json> web_address(const Peer& peer);
+    void listen_for_browsers();
+    Result<Json> web_address(const Peer& peer, bool renewed);
     Json status(const Answers::Sees& sees) const;
 
     Loop loop_;

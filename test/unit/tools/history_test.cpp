@@ -3,8 +3,10 @@
 #include <catch2/catch.hpp>
 
 #include "test/unit/temporary_directory.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquotad/history/history.hpp"
 #include "tools/rdmaquotad/history/history_file.hpp"
+#include "tools/rdmaquotad/history/history_json.hpp"
 
 using namespace rdmaquota;
 
@@ -119,6 +121,22 @@ TEST_CASE("history outlives a restart, and what nobody saw between stays unseen"
     CHECK(seconds[118].usage == Span::unseen);
     CHECK(seconds[110].usage == 9);
     CHECK(ring(*loaded, 2).last(7210)[167].peak == 9);
+}
+
+TEST_CASE("the last hour has a figure for each minute, of those who may be seen") {
+    History history;
+    history.add(qp_of_rxe0, 3600, 5, 5);
+    history.add(qp_of_rxe0, 7200, 9, 9);
+    history.add({"physics", "rxe0", Resource::qp}, 7200, 1, 1);
+    const auto json = Json::parse(last_hour_text(history, [](const std::string& tenant) { return tenant == "default"; }, 7230));
+    REQUIRE(json.size() == 1);
+    CHECK(json[0][0] == "default");
+    CHECK(json[0][1] == "rxe0");
+    CHECK(json[0][2] == "qp");
+    REQUIRE(json[0][3].size() == 60);
+    CHECK(json[0][3][0].is_null());
+    CHECK(json[0][3][59] == 9);
+    CHECK(Json::parse(last_hour_text(history, [](const std::string&) { return false; }, 7230)) == Json::array());
 }
 
 TEST_CASE("a history that cannot be used is an error, and none is not") {

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "test/unit/temporary_directory.hpp"
+#include "tools/common/text/file_text.hpp"
 #include "tools/rdmaquotad/web/assets.hpp"
 #include "tools/rdmaquotad/web/web_page.hpp"
 
@@ -75,6 +77,37 @@ TEST_CASE("a user has one session, with secrets of its own, and the groups that 
     CHECK_FALSE(sessions.at(first.place, second.cookie));
     CHECK_FALSE(sessions.with_token(first.cookie));
     CHECK_FALSE(sessions.with_token(""));
+}
+
+TEST_CASE("sessions go on in the next sidecar where the port was kept, and end elsewhere") {
+    const TemporaryDirectory directory;
+    const auto path = directory.path() + "/sessions.json";
+    WebSessions first;
+    first.begin(path, false);
+    const auto of_root = first.of(root), of_user = first.of(user(7));
+    WebSessions next;
+    next.begin(path, true);
+    REQUIRE(next.at(of_user.place, of_user.cookie));
+    CHECK(next.at(of_user.place, of_user.cookie)->viewer.groups == of_user.viewer.groups);
+    CHECK_FALSE(next.at(of_user.place, of_user.cookie)->viewer.privileged);
+    CHECK(next.with_token(of_root.token)->viewer.privileged);
+    next.forget(user(7));
+    CHECK_FALSE(next.with_token(of_user.token));
+    CHECK(next.with_token(of_root.token));
+    WebSessions last;
+    last.begin(path, true);
+    CHECK_FALSE(last.with_token(of_user.token));
+    (void)last.of(user(8));
+    last.forget(root);
+    CHECK_FALSE(last.with_token(of_root.token));
+    (void)last.of(root);
+    last.begin(path, false);
+    CHECK_FALSE(last.with_token(of_root.token));
+    for (const auto* broken : {"", "[", "{}", "[1]", "[[0]]", R"([[0,true,[],"a","b",3]])"}) {
+        REQUIRE(replace_file(path, broken));
+        next.begin(path, true);
+        CHECK_FALSE(next.with_token("a"));
+    }
 }
 
 TEST_CASE("many users push out the oldest session, never root's") {

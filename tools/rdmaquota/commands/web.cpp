@@ -1,6 +1,8 @@
 // rdmaquota web: the address of the sidecar's web page, with the token that opens it.
 #include <unistd.h>
 
+#include <memory>
+
 #include <fmt/core.h>
 
 #include "tools/common/control_client.hpp"
@@ -10,8 +12,8 @@
 namespace rdmaquota {
 namespace {
 
-int print_address(const Session& session) {
-    const auto answer = ask_sidecar(session.directory, Json{{"request", "web"}});
+int print_address(const Session& session, bool renewed) {
+    const auto answer = ask_sidecar(session.directory, Json{{"request", "web"}, {"renewed", renewed}});
     if (!answer) return failed(answer.error());
     const auto web = answer->value("web", Json::object());
     const auto token = web.value("token", Json());
@@ -24,7 +26,9 @@ int print_address(const Session& session) {
 
 void add_web(CommandLine& line, const Session& session) {
     auto command = line.command("web", "Print the address of the sidecar's web page");
-    command.action([&session] { return print_address(session); });
+    const auto renewed = std::make_shared<bool>();
+    command.flag("--renew", *renewed, "End the token so far, as root those of all users, and print the address with a new one");
+    command.action([renewed, &session] { return print_address(session, *renewed); });
 }
 
 }  // namespace rdmaquota

@@ -97,7 +97,7 @@ Result<Json> Answers::give(const Peer& peer, const Request& request) {
         }
         case RequestKind::web: {
             if (!peer.tenant.empty()) return Error{"the page is asked for outside of the container"};
-            auto web = sources_.web(peer);
+            auto web = sources_.web(peer, request.renewed);
             if (!web) return Error{web.error()};
             json["web"] = std::move(*web);
             return json;

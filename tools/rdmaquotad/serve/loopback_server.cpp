@@ -5,15 +5,18 @@
 #include <sys/epoll.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include <fmt/core.h>
 #include <microhttpd.h>
 
 #include "tools/rdmaquotad/loop/log.hpp"
+#include "tools/rdmaquotad/serve/kept_socket.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -88,10 +91,12 @@ void notify(void* data, MHD_Connection* connection, void**, MHD_ConnectionNotifi
 }  // namespace
 
 Result<void> LoopbackServer::listen(std::uint16_t port) {
-    if (port == port_) return {};
+    if (!has_to_listen(port)) return {};
     stop();
     timer_ = {};
     port_ = port;
+    inherited_ = take_kept_socket(what_, port);
+    kept_ = inherited_ >= 0;
     if (port == 0) return {};
     timer_ = loop_.every(1s, [this] { tick(); }, Urgency::last);
     return start();
@@ -99,19 +104,19 @@ Result<void> LoopbackServer::listen(std::uint16_t port) {
 
 Result<void> LoopbackServer::start() {
     tried_at_ = Clock::now();
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port_);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     errno = 0;
-    server_ = MHD_start_daemon(MHD_USE_EPOLL, port_, accept, this, answer, this, MHD_OPTION_SOCK_ADDR, &address,
-                               MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(LoopbackPlaces::most_connections), MHD_OPTION_NOTIFY_CONNECTION, notify,
-                               this, MHD_OPTION_END);
+    const int fd = inherited_ >= 0 ? std::exchange(inherited_, -1) : make_kept_socket(what_, port());
+    if (fd >= 0)
+        server_ = MHD_start_daemon(MHD_USE_EPOLL, port(), accept, this, answer, this, MHD_OPTION_LISTEN_SOCKET, fd,
+                                   MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(LoopbackPlaces::most_connections),
+                                   MHD_OPTION_NOTIFY_CONNECTION, notify, this, MHD_OPTION_END);
+    if (server_ == nullptr && fd >= 0) ::close(fd);
     const auto* about = server_ == nullptr ? nullptr : MHD_get_daemon_info(server_, MHD_DAEMON_INFO_EPOLL_FD);
     if (about == nullptr) {
-        const Error error{fmt::format("no {} for now: cannot listen at 127.0.0.1:{}: {}", what_, port_,
+        const Error error{fmt::format("no {} for now: cannot listen at 127.0.0.1:{}: {}", what_, port(),
                                       std::strerror(errno))};
         stop();
+        kept_ = false;
         return error;
     }
     ready_ = loop_.watch(about->epoll_fd, EPOLLIN, [this](std::uint32_t) { serve(); }, Urgency::last);
@@ -121,7 +126,7 @@ Result<void> LoopbackServer::start() {
 void LoopbackServer::serve() { MHD_run(server_); }
 
 bool LoopbackServer::accepts(std::uint32_t address, std::uint16_t peer_port) {
-    accepted_ = loopback_peer(address, peer_port, port_);
+    accepted_ = loopback_peer(address, peer_port, port());
     return places_.may_begin(accepted_);
 }
 
@@ -135,7 +140,7 @@ void LoopbackServer::tick() {
         end_old();
         serve();
     } else if (Clock::now() - tried_at_ >= next_try && start()) {
-        log(Priority::notice, fmt::format("{}: served at 127.0.0.1:{} now", what_, port_));
+        log(Priority::notice, fmt::format("{}: served at 127.0.0.1:{} now", what_, port()));
     }
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +36,7 @@ class LoopbackServer {
 public:
     using Handler = std::function<HttpReply(const HttpRequest&)>;
 
-    // `what` is served, for messages. `handler` is called in the loop's thread.
+    // `what` is served, for messages and as the name of the socket that systemd keeps. `handler` is called in the loop's thread.
     LoopbackServer(Loop& loop, std::string what, Handler handler)
         : loop_(loop), what_(std::move(what)), handler_(std::move(handler)) {}
     LoopbackServer(const LoopbackServer&) = delete;
@@ -45,7 +46,10 @@ public:
     // tries again every ten seconds.
     Result<void> listen(std::uint16_t port);
     bool listening() const noexcept { return server_ != nullptr; }
-    std::uint16_t port() const noexcept { return port_; }
+    std::uint16_t port() const noexcept { return port_.value_or(0); }
+    bool has_to_listen(std::uint16_t port) const noexcept { return port_ != port; }
+    // Whether nobody else could listen at the port since the sidecar before this one.
+    bool kept() const noexcept { return kept_; }
 
     // For the callbacks of libmicrohttpd.
     HttpReply handle(const HttpRequest& request) { return handler_(request); }
@@ -67,7 +71,9 @@ private:
     std::string what_;
     Handler handler_;
     MHD_Daemon* server_ = nullptr;
-    std::uint16_t port_ = 0;  // as asked for
+    std::optional<std::uint16_t> port_;  // as asked for
+    int inherited_ = -1;  // a socket that listens there, until it is used
+    bool kept_ = false;
     LoopbackPlaces places_;
     LoopbackPlaces::User accepted_;  // whose the connection is that begins now
     Clock::time_point tried_at_;

@@ -133,6 +133,9 @@ Result<void> read_rest(const Json& json, Request& request) {
             return read_set(json, request);
         case RequestKind::unset:
             return read_unset(json, request);
+        case RequestKind::web:
+            request.renewed = json.value("renewed", Json()) == true;
+            return {};
         default:
             return {};
     }

@@ -33,6 +33,7 @@ struct Request {
     RequestKind kind{};
     std::uint32_t pid = 0;   // of `process`
     std::uint64_t since = 0;  // of `events`: the first number that is wanted
+    bool renewed = false;     // of `web`: the token is to be a new one
     // Of `set` and, without limits, of `unset`; all of one tenant, scope and device.
     std::vector<LimitChange> changes;
     // Of `history`; empty: every one. The first is also of `grant`.

@@ -93,7 +93,7 @@ HttpReply WebPage::enter(const HttpRequest& request, const std::string& token) {
     const auto* session = sessions_.with_token(token);
     if (session == nullptr)
         return plain(403,
-                     "This address is no longer good, since rdmaquotad has started again.\n"
+                     "This address is no longer good: its token was renewed, or rdmaquotad was stopped meanwhile.\n"
                      "'rdmaquota web' prints a new one.\n");
     auto reply = plain(303, "");
     // Without a part behind a "#", so that the browser keeps the one of the address that was typed.
