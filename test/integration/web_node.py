@@ -34,8 +34,6 @@ class Node:
 
     def start(self, kept=False):
         """The sidecar; returns when it has said READY=1. `kept`: it gets the socket of the one before, as from systemd."""
-        if self.stored and not kept:
-            os.close(self.stored)
         notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         path = f"{self.work}/notify"
         notify.bind(path)
@@ -53,7 +51,15 @@ class Node:
         notify.close()
         os.unlink(path)
 
-    def stop(self):
+    def release(self):
+        """What is kept of the sidecar's socket, as systemd does at a stop."""
+        if self.stored:
+            os.close(self.stored)
+        self.stored = None
+
+    def stop(self, kept=False):
+        if not kept:
+            self.release()
         self.sidecar.terminate()
         return self.sidecar.wait(300)
 

@@ -190,8 +190,8 @@ def kept(node, page):
     """Where systemd keeps the socket, nobody else could listen at the port meanwhile."""
     address, secrets = node.address(), f"{node.directory}/web-sessions.json"
     check("what opens the page is kept for root alone", oct(os.stat(secrets).st_mode & 0o777) == "0o600", os.stat(secrets))
-    node.stop()
-    visit(page, "#/events")
+    node.stop(kept=True)
+    page.value("delete document.documentElement.dataset.place, location.hash = '#/events'")
     node.start(kept=True)
     check("a new sidecar with the same socket goes on with it", page.wait("document.documentElement.dataset.place === '#/events'") is not None
           and node.address() == address, (page.text(), node.said()))
@@ -224,6 +224,7 @@ def restarted(node, page):
     page.value("location.reload(), true")
     check("and everyone may look", page.wait_for("What needs attention") is not None and page.wait_for("All tenants") is not None,
           page.text())
+    node.release()
     node.set_policy(POLICY, port=0)
     page.wait_for("No answer from rdmaquotad")
     without = node.run("web")
