@@ -10,6 +10,7 @@ import tempfile
 import time
 
 PROGRAMS = ("chromium-headless-shell", "chromium")
+PATIENCE = float(os.environ.get("RDMAQUOTA_PATIENCE", "300"))  # seconds
 
 
 def program():
@@ -118,7 +119,7 @@ class Page:
     def text(self):
         return self.now("document.body.innerText") or ""
 
-    def wait(self, expression, seconds=300.0):
+    def wait(self, expression, seconds=PATIENCE):
         """How long it took until this was true; None: too long."""
         begin = time.monotonic()
         while time.monotonic() - begin < seconds:
@@ -134,7 +135,7 @@ class Page:
         except RuntimeError:
             return None
 
-    def wait_for(self, text, seconds=300.0):
+    def wait_for(self, text, seconds=PATIENCE):
         return self.wait(f"document.body.innerText.includes({json.dumps(text)})", seconds)
 
     def work_ms(self):
@@ -142,9 +143,9 @@ class Page:
         metrics = {metric["name"]: metric["value"] for metric in self.call("Performance.getMetrics")["metrics"]}
         return metrics["TaskDuration"] * 1000
 
-    def look(self, width=1280, height=900, dark=False):
-        """As on a screen of this width, in this colour scheme."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 640)
+    def look(self, width=1280, height=900, dark=False, zoom=1):
+        """As on a screen of this width, in this colour scheme; zoom 2: as at 200 %."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width // zoom, height=height // zoom, deviceScaleFactor=zoom, mobile=width < 640)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def picture(self, path, tallest=4000):

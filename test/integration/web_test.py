@@ -4,6 +4,7 @@
 
     web_test.py BUILD_DIRECTORY [ordinary|hostile|kernel|contained|many]...
     web_test.py BUILD_DIRECTORY docs        writes the pictures of docs/images
+    web_test.py BUILD_DIRECTORY axe FILE    axe-core, which is in FILE, checks each page
 """
 import json
 import os
@@ -13,6 +14,7 @@ import time
 import traceback
 
 sys.dont_write_bytecode = True
+import web_access  # noqa: E402
 import web_tables  # noqa: E402
 from browser import Browser, program  # noqa: E402
 from web_http import requests_from_anyone  # noqa: E402
@@ -362,7 +364,9 @@ def main():
     if sys.argv[2:] == ["docs"]:
         make_pictures(build, os.path.realpath(f"{os.path.dirname(__file__)}/../../docs/images"))
         return 0
-    for part in (ordinary, hostile, kernel, contained, many):
+    def axe():
+        web_access.axe(check, build, sys.argv[3])
+    for part in (axe,) if sys.argv[2:3] == ["axe"] else (ordinary, hostile, kernel, contained, many):
         if part.__name__ in sys.argv[2:] or len(sys.argv) == 2:
             attempt(part)
     print(f"{counts[True]} passed, {counts[False]} failed")

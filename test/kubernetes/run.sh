@@ -9,15 +9,7 @@ packages=(yaml@2.9.0 @marcbachmann/cel-js@8.0.0)
 
 need node nodejs
 need npm npm
-kept=$cache_dir/npm-$(echo "${packages[@]}" | sha256sum | cut -c1-12)
-lock npm
-if [ ! -d "$kept" ]; then
-    partial=$cache_dir/.partial-npm
-    rm -rf "$partial" && mkdir "$partial"
-    npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$partial" "${packages[@]}" > /dev/null ||
-        skip "npm cannot fetch ${packages[*]}"
-    mv -T "$partial" "$kept"
-fi
+kept=$(npm_packages "${packages[@]}")
 # Where node looks for packages.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -83,6 +83,7 @@ def command(name):
         "service": [PYTHON, f"{INTEGRATION}/service_test.py", BUILD],
         "service_hostile": [PYTHON, f"{INTEGRATION}/service_hostile_test.py", BUILD],
         "web": [PYTHON, f"{INTEGRATION}/web_test.py", BUILD],
+        "web_axe": ["bash", f"{INTEGRATION}/web_axe.sh", BUILD],
         "storm": [f"{BUILD}/test/storm/storm", "--seconds", storm_seconds, "--seed", seed],
         "model": ["bash", f"{test}/model/run.sh", *([long] if long else [])],
         "sanitize": ["bash", f"{test}/sanitize/run.sh"],

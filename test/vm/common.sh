@@ -20,6 +20,19 @@ need() {
     command -v "$1" >/dev/null || skip "$1 is not installed (packages: ${*:2})"
 }
 
+# npm_packages NAME@VERSION...: the directory in which npm has installed them, once for all
+npm_packages() {
+    local kept partial=$cache_dir/.partial-npm
+    kept=$cache_dir/npm-$(echo "$@" | sha256sum | cut -c1-12)
+    lock npm
+    if [ ! -d "$kept" ]; then
+        rm -rf "$partial" && mkdir "$partial"
+        npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$partial" "$@" > /dev/null || skip "npm cannot fetch $*"
+        mv -T "$partial" "$kept"
+    fi
+    echo "$kept"
+}
+
 # usage: prints the calling script's own header comment.
 usage() { sed -n '2,/^[^#]/ { s/^# \{0,1\}//p }' "$0"; }
 
