@@ -101,6 +101,21 @@ mounted=$(findmnt --noheadings --output TARGET --list)
 has "each tenant of the policy has a file system of its own" "$mounted" /run/rdmaquota/tenants/job/here/ledgers
 has "and each that the sidecar makes" "$mounted" "/run/rdmaquota/tenants/user+#$(id -u late)/here/ledgers"
 
+# --- the page -----------------------------------------------------------------------------------------
+sed -i 's/^metrics_port = 9555/&\nweb_port = 9556/' /etc/rdmaquota/rdmaquota.toml
+succeeds "the policy asks for a page" systemctl reload rdmaquotad
+eventually "which is served" rdmaquota web
+address=$(rdmaquota web)
+is "systemd keeps its socket" "$(shown NFileDescriptorStore)" 2
+succeeds "the sidecar restarts" systemctl restart rdmaquotad
+is "and its address is as before" "$(rdmaquota web)" "$address"
+has "at which the page is" "$(/usr/bin/python3 -c 'import sys, urllib.request as u
+print(u.urlopen(sys.argv[1]).read().decode())' "$address")" "<title>rdmaquota</title>"
+systemctl stop rdmaquotad
+systemctl start rdmaquotad
+eventually "which starts again" rdmaquota web
+lacks "not after a stop, when anybody could have got the port" "$(rdmaquota web)" "$address"
+
 # --- the guard ----------------------------------------------------------------------------------------
 sed -i -e 's/^metrics_port = 9555/&\nguard = "deny"/' -e 's/^hca_object = 41/&\npd = 5/' /etc/rdmaquota/rdmaquota.toml
 succeeds "the policy turns the guard on" systemctl reload rdmaquota
