@@ -20,13 +20,16 @@ NAMED = """
     const real = window.fetch, users = USERS;
     window.fetch = async (path) => {
         const answer = await real(path);
+        const grown = (used) => used.map((_, i) => Math.round(used.at(-1) * (0.55 + 0.45 * i / 59 - 0.08 * Math.sin(i / 4))));
+        if (answer.ok && path.endsWith("/hours"))
+            return new Response(JSON.stringify((await answer.json()).map(([who, device, what, used]) => [who, device, what, grown(used)])));
         if (!answer.ok || !/state|tenant/.test(path))
             return answer;
         const state = JSON.parse((await answer.text()).replaceAll(" --dir DIRECTORY", ""));
         for (const use of state.top ?? []) use[6] = users[use[4]] ?? use[6];
         for (const one of [...state.events ?? [], ...state.processes ?? []]) one.user = users[one.comm] ?? one.user;
         if (state.host) Object.assign(state, {host: "node17", capacity: [["mlx5_0", "qp", 6000]]});
-        if (state.node) Object.assign(state.node.kernel, {attached: true, not_seen: []});
+        if (state.node) Object.assign(state.node, {memory: 549755813888, kernel: {...state.node.kernel, attached: true, not_seen: [], looks: 9}});
         if (state.churn) state.churn = [["bio", "mlx5_1", "mr", 21.4, 20.9], ["physics/cms", "mlx5_0", "qp", 0.6, 0.6]];
         return new Response(JSON.stringify(state));
     };
@@ -45,8 +48,8 @@ def screen(node, rows=20, columns=120):
         if select.select([terminal], [], [], 0.2)[0]:
             shown += os.read(terminal, 65536)
     os.write(terminal, b"q")
-    os.waitpid(child, 0)
     os.close(terminal)
+    os.waitpid(child, 0)
     return shown.decode(errors="replace").split("\x1b[H")[-1]
 
 
