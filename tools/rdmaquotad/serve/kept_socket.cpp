@@ -33,7 +33,8 @@ std::map<std::string, int> inherited_sockets() {
 int take_kept_socket(const std::string& name, std::uint16_t port) {
     static auto inherited = inherited_sockets();
     const auto node = inherited.extract(name);
-    if (!node.empty() && port != 0 && ::sd_is_socket_inet(node.mapped(), AF_INET, SOCK_STREAM, 1, port) > 0) return node.mapped();
+    if (!node.empty() && port != 0 && ::sd_is_socket_inet(node.mapped(), AF_INET, SOCK_STREAM, 1, port) > 0)
+        return node.mapped();
     if (!node.empty()) ::close(node.mapped());
     ::sd_notify(0, fmt::format("FDSTOREREMOVE=1\nFDNAME={}", name).c_str());
     return -1;
