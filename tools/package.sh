@@ -1,9 +1,11 @@
 #!/bin/bash
-# package.sh: builds the Debian packages from what is committed (HEAD).
+# package.sh: builds the Debian or RPM packages from what is committed (HEAD).
 #
 #   tools/package.sh [--output DIR]              for the Debian that it runs on, with the packages that are installed here
 #   tools/package.sh [--output DIR] RELEASE...   for bookworm, trixie or sid, in a fresh root each, kept for the next time
 #                                                (root only)
+#   tools/package.sh [--output DIR] --source     only the archive from which rpmbuild builds (rpmbuild -ta)
+#   tools/package.sh [--output DIR] --rpm [OPTION...]  RPM packages for this machine, with rpmbuild's options
 #
 # DIR (default: build/packages, a directory for each release in it) gets the .deb files, those with debug symbols
 # (-dbgsym), the source package and the .changes file. The version is meson.build's, the changelog is CHANGELOG.md's,
@@ -162,11 +164,39 @@ for_this_debian() {
     rm -rf "$work"
 }
 
+# rpm_spec: the specification with the version and the commit
+rpm_spec() {
+    sed "s/^Version:        0$/Version:        $version/" "$repo/rdma-core.d/rpm/rdmaquota.spec"
+    echo "* $(git -C "$repo" log -1 --format=%cd --date=format:'%a %b %d %Y') $(sed -n 's/^Maintainer: //p' "$repo/debian/control") - $version-1"
+    echo "- Changes are in CHANGELOG.md."
+}
+
+# rpm_source DIR: the archive there, with the specification in it
+rpm_source() {
+    local tree=$1/rdmaquota-$version
+    mkdir -p "$tree" || return
+    git -C "$repo" archive HEAD | tar -x -C "$tree" || return
+    rpm_spec > "$tree/rdma-core.d/rpm/rdmaquota.spec"
+    tar -C "$1" --sort=name --owner=0 --group=0 --mtime="@$(git -C "$repo" log -1 --format=%ct)" -cz -f "$tree.tar.gz" "${tree##*/}"
+    rm -r "$tree"
+}
+
+# rpms OPTION...: a system without packages by rpm, such as Debian, has what is needed without rpm's knowledge
+rpms() {
+    local top=$packages/rpm
+    rm -rf "$top" && mkdir -p "$top/SOURCES" "$top/SPECS" && rpm_source "$top/SOURCES" && rpm_spec > "$top/SPECS/rdmaquota.spec" || return
+    rpm -q rpm-build > /dev/null 2>&1 || set -- --nodeps "$@"
+    quietly "$packages/rpm.log" rpmbuild -ba --define "_topdir $top" "$@" "$top/SPECS/rdmaquota.spec" || return
+    echo "$top: $(find "$top/RPMS" -name '*.rpm' | wc -l) packages of version $version"
+}
+
 # Another script may take the functions alone.
 [ "${BASH_SOURCE[0]}" = "$0" ] || return 0
 
 if [ "${1:-}" = --output ] && [ $# -ge 2 ]; then packages=$2; shift 2; fi
 case ${1:-} in
+    --source) mkdir -p "$packages" && rpm_source "$packages"; exit ;;
+    --rpm) packages=$(realpath -m "$packages") && rpms "${@:2}"; exit ;;
     -*) sed -n '2,/^[^#]/ { s/^# \{0,1\}//p }' "$0"; exit 2 ;;
 esac
 if [ $# = 0 ]; then
