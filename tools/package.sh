@@ -68,11 +68,18 @@ changelog() {
     echo " -- $(sed -n 's/^Maintainer: //p' "$repo/debian/control")  $(git -C "$repo" log -1 --format=%aD)"
 }
 
-# source_in DIR RELEASE: the source as a package's, in DIR/rdmaquota-VERSION.
-source_in() {
+# tree_in DIR: what is committed, in DIR/rdmaquota-VERSION
+tree_in() {
     local tree=$1/rdmaquota-$version
     mkdir -p "$tree" || return
     git -C "$repo" archive HEAD | tar -x -C "$tree" || return
+    echo "$tree"
+}
+
+# source_in DIR RELEASE: the same as a Debian package's source
+source_in() {
+    local tree
+    tree=$(tree_in "$1") || return
     changelog "$2" > "$tree/debian/changelog"
     echo "$tree"
 }
@@ -173,9 +180,8 @@ rpm_spec() {
 
 # rpm_source DIR: the archive there, with the specification in it
 rpm_source() {
-    local tree=$1/rdmaquota-$version
-    mkdir -p "$tree" || return
-    git -C "$repo" archive HEAD | tar -x -C "$tree" || return
+    local tree
+    tree=$(tree_in "$1") || return
     rpm_spec > "$tree/rdma-core.d/rpm/rdmaquota.spec"
     tar -C "$1" --sort=name --owner=0 --group=0 --mtime="@$(git -C "$repo" log -1 --format=%ct)" -cz -f "$tree.tar.gz" "${tree##*/}"
     rm -r "$tree"

@@ -18,6 +18,8 @@ packages=(
     # the programs that are tested, and the guest in which they run
     ibverbs-utils ibverbs-providers rdmacm-utils perftest qperf python3-pyverbs rdma-core iproute2
     qemu-system-x86 busybox-static kmod cpio debootstrap dpkg-dev make systemd util-linux xz-utils zstd
+    # the RPM packages, and their test
+    createrepo-c dnf rpm rpmlint
 )
 
 missing=()

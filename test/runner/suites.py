@@ -99,6 +99,7 @@ def command(name):
         "containers": [*helper, "containers", BUILD],
         "slurm": [*helper, "slurm", BUILD],
         "packages": ["bash", f"{test}/packages/run.sh"],
+        "rpm": ["bash", f"{test}/packages/rpm.sh"],
         "kubernetes": ["bash", f"{test}/kubernetes/run.sh"],
         "vm": ["bash", f"{test}/vm/selftest.sh"],
     }
