@@ -15,10 +15,13 @@ trap 'rm -rf "$work"' EXIT
 
 # lint FILE...: with the findings that rdmaquota.rpmlintrc gives reasons for left out
 lint() { rpmlint -r "$source/rdma-core.d/rpm/rdmaquota.rpmlintrc" "$@"; }
-# next_release: the same as release 2, with nothing compiled again
-next_release() { rpmbuild -bb --nodeps --noprep --define "_topdir $build/rpm" --define 'baserelease 2' "$build/rpm/SPECS/rdmaquota.spec"; }
+# next_release: the same as release 2; the compiler cache has what it compiles
+next_release() { rpmbuild -bb --nodeps --define "_topdir $build/rpm" --define 'baserelease 2' "$build/rpm/SPECS/rdmaquota.spec"; }
 stubs() {
-    base "$build"/rpm/BUILD/rdmaquota-*/build/tools/rdmaquota/rdmaquota "$build"/rpm/BUILD/rdmaquota-*/build/tools/rdmaquotad/rdmaquotad &&
+    local package
+    mkdir "$work/unpacked"
+    for package in "$work"/repo/rdmaquota{,d}-[0-9]*-1.*.rpm; do (cd "$work/unpacked" && rpm2cpio "$package" | cpio -idm --quiet); done
+    base "$work/unpacked/usr/bin/rdmaquota" "$work/unpacked/usr/sbin/rdmaquotad" &&
         libibverbs 44 34 && libibverbs 57 57 && libibverbs 61 59 && libibverbs 99 99 && vendor_mlx5 && slurm
 }
 

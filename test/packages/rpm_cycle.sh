@@ -17,7 +17,7 @@ by_dnf() {
         --setopt install_weak_deps=False --setopt cachedir=/tmp/dnf --setopt logdir=/tmp --setopt persistdir=/tmp "$@" > "$work/dnf.log" 2>&1 ||
         { grep -v '^$' "$work/dnf.log" | tail -n 20; return 1; }
 }
-by_rpm() { rpm --root "$root" "$@"; }
+by_rpm() { rpm --force-debian --root "$root" "$@"; }
 # refused COMMAND...: which says so into WORK/refused
 refused() { ! "$@" > "$work/refused" 2>&1; }
 of_release() { find "$work/repo" \( -name 'rdmaquota*' -o -name 'librdmaquota*' \) -name "*-$1.*.rpm"; }
