@@ -14,7 +14,7 @@ in_root() { chroot "$root" env -i PATH=/usr/bin:/usr/sbin LANG=C.UTF-8 "$@"; }
 # by_dnf COMMAND...: with the repository of WORK alone
 by_dnf() {
     dnf -y --installroot "$root" --releasever 9 --disablerepo '*' --repofrompath "test,$work/repo" --enablerepo test --nogpgcheck \
-        --setopt install_weak_deps=False --setopt cachedir=/tmp/dnf --setopt logdir=/tmp --setopt persistdir=/tmp "$@" > "$work/dnf.log" 2>&1 ||
+        --setopt install_weak_deps=False --setopt "cachedir=$work/dnf" --setopt "logdir=$work" --setopt "persistdir=$work" "$@" > "$work/dnf.log" 2>&1 ||
         { grep -v '^$' "$work/dnf.log" | tail -n 20; return 1; }
 }
 by_rpm() { rpm --force-debian --root "$root" "$@"; }
@@ -25,7 +25,8 @@ release_of() { by_rpm -q --qf '%{release}\n' "${ours[@]}" | sort -u; }
 link() { readlink "$root$1"; }
 # loaded NAME: the file that the loader gives programs
 loaded() { in_root ldconfig -p | sed -n "s|^[[:space:]]*$1 .*=> ||p" | head -n 1; }
-there() { (cd "$root" && ls -d "${@/#/.}" 2> /dev/null); }
+# there PATTERN...: what is there of it
+there() { (cd "$root" && for pattern in "${@/#/.}"; do compgen -G "$pattern"; done); }
 everything() {
     (cd "$root" && find . -xdev \( -path ./tmp -o -path ./proc -o -path ./dev -o -path ./var -o -path ./etc/ld.so.cache \) -prune -o -printf '%p %y %m %u %g %l\n' |
         LC_ALL=C sort)
@@ -65,7 +66,7 @@ is "the provider needs no glibc newer than 2.34" "$(printf '%s\n' "${newest:-non
 is "libibverbs is told of the provider" "$(cat "$root$driver")" "driver rdmaquota"
 is "programs get the shadow of libmlx5" "$(loaded libmlx5.so.1)" $own/shadow/libmlx5.so.1
 is "which needs the real one" "$(link $own/real/libmlx5.so.1)" /usr/lib64/libmlx5.so.1
-is "and there are no others" "$(there $own/shadow/*)" ".$own/shadow/libmlx5.so.1"
+is "and there are no others" "$(there "$own/shadow/*")" ".$own/shadow/libmlx5.so.1"
 has "the command runs" "$(in_root rdmaquota --version)" "rdmaquota 0."
 is "the policy that it brings is right" "$(in_root rdmaquota check /etc/rdmaquota/rdmaquota.toml | head -n 1)" "/etc/rdmaquota/rdmaquota.toml: ok"
 has "the sidecar starts far enough to say what it is" "$(in_root rdmaquotad --help)" rdmaquotad
@@ -76,11 +77,11 @@ is "where no system runs, no policy is put in force" "$(there /run/rdmaquota)" "
 
 # A program that has the shadow, the real libmlx5 and the provider from before all that comes now.
 mkfifo "$root/tmp/input"
-in_root env LD_PRELOAD=libmlx5.so.1 cat /tmp/input > "$work/output" 2>&1 &
+(exec chroot "$root" env -i PATH=/usr/bin LD_PRELOAD=libmlx5.so.1 cat /tmp/input) > "$work/output" 2>&1 &
 running=$!
-exec 8> "$root/tmp/input"
+exec 8<> "$root/tmp/input"
 provider_of() { grep -o '[0-9]* */.*librdmaquota.so.*' "/proc/$running/maps" | sort -u; }
-eventually "a program has the provider" provider_of
+eventually "a program has the provider" contains "/proc/$running/maps" librdmaquota.so
 before=$(provider_of)
 
 # EL 9's private ABI changes within the major version.
