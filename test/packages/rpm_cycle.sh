@@ -72,7 +72,7 @@ is "the policy that it brings is right" "$(in_root rdmaquota check /etc/rdmaquot
 has "the sidecar starts far enough to say what it is" "$(in_root rdmaquotad --help)" rdmaquotad
 is "Slurm is told of the plugin, which is there" "$(there "$(sed 's/^optional //' "$root/etc/slurm/plugstack.conf.d/rdmaquota.conf")")" \
     ./usr/lib64/slurm/spank_rdmaquota.so
-is "the units are enabled" "$(cd "$root/etc/systemd/system/multi-user.target.wants" && echo *)" "rdmaquota.service rdmaquotad.service"
+is "the units are enabled" "$(cd "$root/etc/systemd/system/multi-user.target.wants" && echo *)" "other.service rdmaquota.service rdmaquotad.service"
 is "where no system runs, no policy is put in force" "$(there /run/rdmaquota)" ""
 
 # A program that has the shadow, the real libmlx5 and the provider from before all that comes now.
@@ -115,7 +115,7 @@ is "the administrator's policy stays" "$(tail -n 1 "$root/etc/rdmaquota/rdmaquot
 is "the provider is registered once" "$(cat "$root$driver" "$root$conf")" "driver rdmaquota
 $own/shadow"
 is "the shadow is there" "$(loaded libmlx5.so.1)" $own/shadow/libmlx5.so.1
-is "the units stay enabled" "$(cd "$root/etc/systemd/system/multi-user.target.wants" && echo *)" "rdmaquota.service rdmaquotad.service"
+is "the units stay enabled" "$(cd "$root/etc/systemd/system/multi-user.target.wants" && echo *)" "other.service rdmaquota.service rdmaquotad.service"
 is "a program that runs keeps the provider that it has" "$(provider_of)" "$before (deleted)"
 echo ended >&8
 exec 8>&-

@@ -42,6 +42,7 @@ base() {
     echo 'root:x:0:' > "$tree/etc/group"
     mkdir -p "$tree"/usr/share/{doc,licenses,man/man{1,5,7,8},bash-completion/completions} "$tree"/usr/lib/{systemd/system,tmpfiles.d} \
         "$tree"/etc/systemd/system/multi-user.target.wants
+    touch "$tree/etc/systemd/system/multi-user.target.wants/other.service"
     # As a Red Hat: what no other file names is not enabled.
     mkdir -p "$tree/usr/lib/systemd/system-preset"
     echo 'disable *' > "$tree/usr/lib/systemd/system-preset/99-default-disable.preset"
