@@ -229,6 +229,22 @@ def silent():
     check("and is once it does", "the guard is off" in run(rdmaquota, "guard").stdout)
 
 
+def fullest():
+    """`guard --top` ranks as `top` and `show` do. No guard here: the answer is a sidecar's, which this test writes."""
+    figures = {"a": {"used": 0, "limit": 0, "refused": 0}, "b": {"used": 3, "limit": 4, "refused": 0}, "c": {"used": 9, "limit": None},
+               "d": {"used": 2, "limit": 0}}
+    answer = {"guard": {"state": "deny", "tenants": [{"name": name, "devices": {"rxe0": {"qp": cell}}} for name, cell in figures.items()]}}
+    elsewhere = tempfile.mkdtemp(dir=work)
+    with socket.create_server(f"{elsewhere}/control.sock", family=socket.AF_UNIX) as server:
+        asked = subprocess.Popen([rdmaquota, "guard", "--top", "2"], env=dict(environment, RDMAQUOTA_DIR=elsewhere),
+                                 stdout=subprocess.PIPE, text=True)
+        client = server.accept()[0]
+        client.sendall(json.dumps(answer).encode() + b"\n")
+        shown = asked.communicate(timeout=300)[0]
+        client.close()
+    check("guard --top ranks a row that uses 0 of 0 below the others", [line.split()[0] for line in shown.splitlines()[2:]] == ["d", "b"], shown)
+
+
 # --- requests -------------------------------------------------------------------------------------
 
 def requests():
@@ -1048,7 +1064,7 @@ def ending():
 
 
 open("log", "w").close()
-for part in (starting, lock, silent, requests, permissions, changing, subscribing, crowd, slow_reader, places, slow_subscriber,
+for part in (starting, lock, silent, fullest, requests, permissions, changing, subscribing, crowd, slow_reader, places, slow_subscriber,
              unit, dynamic, kills, history, new_ledger, journal, damaged_ledger, metrics, tenants, greedy, sparse_ledger, unprivileged,
              ending):
     attempt(part)

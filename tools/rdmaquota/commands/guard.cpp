@@ -12,6 +12,7 @@
 #include "tools/common/guard/guard_counts.hpp"
 #include "tools/common/guard/guard_pins.hpp"
 #include "tools/common/views/json.hpp"
+#include "tools/common/views/snapshot.hpp"
 #include "tools/common/text/terminal.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/view/summary.hpp"
@@ -34,19 +35,10 @@ struct Cell {
     Resource resource;
     const Json* figures;
 
-    std::uint64_t number(const char* name) const { return figures->value(name, std::uint64_t{0}); }
-    // How full it is; below 0 without a limit.
-    double share() const {
-        const auto limit = figures->value("limit", Json());
-        if (!limit.is_number_unsigned()) return -1;
-        return limit == 0 ? 1 : static_cast<double>(number("used")) / limit.get<double>();
-    }
+    std::uint64_t number(const char* name, std::uint64_t otherwise = 0) const { return number_member(*figures, name, otherwise); }
+    std::uint64_t limit() const { return number("limit", unlimited); }
+    double share() const { return share_of_limit(number("used"), limit()); }
 };
-
-std::string amount_of(const Json& cell, const char* name, Resource resource) {
-    const auto value = cell.value(name, Json());
-    return value.is_number_unsigned() ? format_amount(resource, value.get<std::uint64_t>()) : "max";
-}
 
 std::vector<Cell> cells_of(const Json& guard, const Options& options) {
     std::vector<Cell> cells;
@@ -69,7 +61,7 @@ void print_tenants(const Json& guard, const Options& options) {
     const auto cells = cells_of(guard, options);
     for (const auto& cell : cells)
         table.add({printable(cell.tenant), printable(cell.device), std::string(info(cell.resource).name),
-                   amount_of(*cell.figures, "used", cell.resource), amount_of(*cell.figures, "limit", cell.resource),
+                   format_amount(cell.resource, cell.number("used")), format_amount(cell.resource, cell.limit()),
                    std::to_string(cell.number("refused"))});
     if (!cells.empty()) table.print(standard_output());
 }
