@@ -13,6 +13,7 @@ from signals import bare_signals  # noqa: E402
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PRODUCT = ("policy", "shm", "provider", "tools")
 LONGEST = 400  # lines of a file; tests may be longer
+LONGEST_NEWS = 60  # lines of the newest section of CHANGELOG.md
 
 # Each room and the rooms that its files may include, besides itself. A file is in the longest room that its path begins
 # with. Dependencies point one way: policy <- shm <- provider, tools.
@@ -46,8 +47,8 @@ SOURCES = (".c", ".cpp", ".h", ".hpp")
 GENERATED = (".skel.h", "recipes.hpp")
 
 
-def product_files():
-    for top in PRODUCT:
+def product_files(tops=PRODUCT):
+    for top in tops:
         for directory, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(names):
                 yield os.path.relpath(os.path.join(directory, name), ROOT)
@@ -162,6 +163,23 @@ def metrics():
             yield f"{path} asks for {name}, which there is not"
 
 
+def version():
+    """meson.build alone names the version; CHANGELOG.md's newest section is the version's or unreleased, and is short."""
+    found = re.search(r"^  version: '([\d.]+)',$", "\n".join(lines_of("meson.build")), re.M)[1]
+    newest = re.search(r"^## \[(.*?)\](.*?)^## ", "\n".join(lines_of("CHANGELOG.md")), re.M | re.S)
+    if newest[1] not in ("Unreleased", found):
+        yield f"CHANGELOG.md begins with {newest[1]}, meson.build has {found}"
+    if newest[2].count("\n") > LONGEST_NEWS:
+        yield f"CHANGELOG.md's newest section has more than {LONGEST_NEWS} lines; what changed in detail is in the next one"
+    for path in ("README.md", "CONTRIBUTING.md", *product_files((*PRODUCT, "rdma-core.d", "docs", "debian"))):
+        for number, line in enumerate(() if path.endswith(".png") else lines_of(path), 1):
+            if re.search(rf"(?<![\d.]){re.escape(found)}(?![\d.])", line):
+                yield f"{path}:{number} repeats the version of meson.build"
+    for path in sorted(os.listdir(os.path.join(ROOT, "rdma-core.d/man"))):
+        if path.endswith(".in") and '"rdmaquota @version@"' not in lines_of(f"rdma-core.d/man/{path}")[0]:
+            yield f"rdma-core.d/man/{path} has no version in its first line"
+
+
 def map_of_the_source():
     """docs/source-map.md has each folder of sources among its rooms, and names no file or folder that is not there."""
     text = "\n".join(lines_of("docs/source-map.md"))
@@ -186,6 +204,7 @@ def main():
         ("docs/recipes.md shows each recipe as it is installed", recipes),
         ("YAML, TOML and JSON in docs/ can be applied", lambda: wrong_blocks(ROOT)),
         ("docs/source-map.md is the map of the source", map_of_the_source),
+        ("the version stands in meson.build alone, and CHANGELOG.md's newest section is short", version),
         ("what scripts and tests call is installed by tools/setup.sh", lambda: foreign_programs(ROOT)),
         ("tests signal nothing but processes that they have", lambda: bare_signals(ROOT)),
     )

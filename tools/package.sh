@@ -10,8 +10,8 @@
 # DIR (default: build/packages, a directory for each release in it) gets the .deb files, those with debug symbols
 # (-dbgsym), the source package and the .changes file. The version is meson.build's, the changelog is CHANGELOG.md's,
 # the date is that of the commit: two builds of a commit are the same, byte for byte. While the newest section of
-# CHANGELOG.md is [Unreleased], the version is 0.2.0~gitTIME, say, with the commit's time: newer than earlier commits'
-# packages, and older than 0.2.0.
+# CHANGELOG.md is [Unreleased], the version is VERSION~gitTIME, with the commit's time: newer than earlier commits'
+# packages, and older than VERSION.
 #
 # RDMAQUOTA_COMPILER_CACHE=yes: what an earlier build of a RELEASE has compiled is not compiled again (ccache, in its root).
 set -eu
@@ -47,8 +47,8 @@ suffix() {
 changelog() {
     echo "rdmaquota ($version$(suffix "$1")) $1; urgency=medium"
     echo
-    # Each item in one line, and then in lines as long as lintian wants them.
-    sed -n '/^## /,$p' "$repo/CHANGELOG.md" | sed '1d; /^## /,$d' | awk '
+    # Without Markdown; each item in one line, and then in lines as long as lintian wants them.
+    sed -n '/^## /,$p' "$repo/CHANGELOG.md" | sed -E '1d; /^## /,$d; s/[*][*]//g; s/\[[^]]*\]\(([^)]*)\)/\1/g' | awk '
         /^### / { flush(); print "  [ " substr($0, 5) " ]" }
         /^- / { flush(); item = substr($0, 3) }
         /^  / { item = item substr($0, 2) }
