@@ -188,12 +188,14 @@ def alerts():
     check("Prometheus scrapes the sidecar", eventually(scraped), open("prometheus.log").read())
     # An increase needs a sample from before it.
     eventually(lambda: any(float(series["value"][1]) >= 3 for series in ask("query", query="count_over_time(up[5m])")["data"]["result"]))
-    run(f"{programs}/verbs_objects", "rc=1")
-    run(f"{programs}/raw_uverbs", "ioctl", "10")
+    for _ in range(15):
+        run(f"{programs}/verbs_objects", "rc=1")
+    for _ in range(5):
+        run(f"{programs}/raw_uverbs", "ioctl", "10")
     denied = eventually(lambda: fires("RdmaquotaDenials", tenant="default", device="rxe0", resource="qp"))
-    check("a denial fires an alert that says who was denied what",
-          denied and denied[0]["annotations"]["summary"] == "default was denied qp on rxe0", ask("alerts"))
-    check("a refusal of the guard does", eventually(lambda: fires("RdmaquotaGuardRefused", tenant="default", resource="pd")), ask("alerts"))
+    check("many denials fire an alert that says who is denied what",
+          denied and denied[0]["annotations"]["summary"] == "default is denied qp on rxe0 again and again", ask("alerts"))
+    check("many refusals of the guard do", eventually(lambda: fires("RdmaquotaGuardRefused", tenant="default", resource="pd")), ask("alerts"))
     near = eventually(lambda: fires("RdmaquotaNearLimit", tenant="default", device="rxe0", resource="qp"))
     check("and a limit that is nearly reached", near and "100% of its qp on rxe0" in near[0]["annotations"]["summary"], ask("alerts"))
     check("and what a device refused before", fires("RdmaquotaDeviceRefuses", tenant="default", device="mlx5_0"), ask("alerts"))

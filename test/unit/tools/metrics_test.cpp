@@ -44,7 +44,7 @@ TEST_CASE("metrics have tenant, device and resource, and no limit where there is
     input.version = "1.2";
     input.start_s = 1700000000;
     input.tenants.push_back(
-        {"default", {{"rxe0", {{Resource::qp, 3, 10, 4}, {Resource::cq, 1, unlimited, 1}}}}, 2, 1});
+        {"default", {{"rxe0", {{Resource::qp, 3, 10, 4, 20}, {Resource::cq, 1, unlimited, 1}}}}, 2, 1});
     input.events["tightened"] = 2;
     input.backstop["rxe0"] = {1, 7};
     input.devices[{"rxe0", Resource::qp}] = {3, 4096};
@@ -53,6 +53,7 @@ TEST_CASE("metrics have tenant, device and resource, and no limit where there is
     CHECK(has_line(text, "process_start_time_seconds 1700000000"));
     CHECK(has_line(text, R"(rdmaquota_usage{tenant="default",device="rxe0",resource="qp"} 3)"));
     CHECK(has_line(text, R"(rdmaquota_limit{tenant="default",device="rxe0",resource="qp"} 10)"));
+    CHECK(has_line(text, R"(rdmaquota_configured_limit{tenant="default",device="rxe0",resource="qp"} 20)"));
     CHECK(has_line(text, R"(rdmaquota_room{tenant="default",device="rxe0",resource="qp"} 7)"));
     CHECK(has_line(text, R"(rdmaquota_peak{tenant="default",device="rxe0",resource="qp"} 4)"));
     CHECK(has_line(text, R"(rdmaquota_processes{tenant="default"} 2)"));

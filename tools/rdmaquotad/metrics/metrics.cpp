@@ -29,7 +29,9 @@ void views(Exposition& out, const MetricsInput& input, std::string_view name, st
 void usage_and_limits(Exposition& out, const MetricsInput& input) {
     views(out, input, "rdmaquota_usage", "What all processes of the tenant use together, objects or bytes.",
           [](const ResourceView& view) { return view.usage; });
-    views(out, input, "rdmaquota_limit", "The limit that holds at present; no sample where there is none.",
+    views(out, input, "rdmaquota_configured_limit", "The limit of the policy, or of set; no sample where there is none.",
+          [](const ResourceView& view) { return where(view.configured != unlimited, view.configured); });
+    views(out, input, "rdmaquota_limit", "The limit in force, by a share or a rule as well; no sample where there is none.",
           [](const ResourceView& view) { return where(view.limit != unlimited, view.limit); });
     views(out, input, "rdmaquota_room", "What the tenant may still create; no sample where nothing limits it.",
           [](const ResourceView& view) { return where(view.room() != unlimited, view.room()); });
