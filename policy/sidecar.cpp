@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include <arpa/inet.h>
+
 #include <fmt/core.h>
 
 namespace rdmaquota {
@@ -24,6 +26,15 @@ std::string_view name(GuardMode mode) noexcept {
 std::string_view name(WebAccess access) noexcept { return access == WebAccess::all ? "all" : "token"; }
 
 std::string_view name(CapacityOf of) noexcept { return capacities[static_cast<std::size_t>(of)]; }
+
+AddressKind address_kind(const std::string& text) noexcept {
+    in_addr four{};
+    in6_addr six{};
+    if (::inet_pton(AF_INET, text.c_str(), &four) == 1)
+        return ntohl(four.s_addr) >> 24 == IN_LOOPBACKNET ? AddressKind::loopback : AddressKind::other;
+    if (::inet_pton(AF_INET6, text.c_str(), &six) != 1) return AddressKind::none;
+    return IN6_IS_ADDR_LOOPBACK(&six) ? AddressKind::loopback : AddressKind::other;
+}
 
 Result<Scope> parse_scope(std::string_view text) {
     for (const auto scope : {Scope::process, Scope::tenant})

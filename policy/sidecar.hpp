@@ -56,9 +56,27 @@ enum class WebAccess : std::uint8_t {
     all,    // everyone who reaches the loopback address
 };
 
+// Who reaches the metrics, and what they say besides. Paths are absolute; an empty one: there is none.
+struct MetricsAccess {
+    std::string address = "127.0.0.1";  // IPv4 or IPv6, where the sidecar listens
+    std::string certificate, key;       // PEM files; with them the metrics are served by TLS only
+    std::string token;                  // a file with the bearer token that a client must send
+    std::string client_ca;              // a PEM file: a client needs a certificate of one of these authorities
+    bool pods = false, jobs = false;    // usage by pod and namespace, by job
+
+    bool has_tls() const noexcept { return !certificate.empty(); }
+    bool asks_for_proof() const noexcept { return !token.empty() || !client_ca.empty(); }
+    bool operator==(const MetricsAccess&) const = default;
+};
+
+// Of text such as "127.0.0.1" or "::1"; none where it is not an address.
+enum class AddressKind : std::uint8_t { none, loopback, other };
+AddressKind address_kind(const std::string& text) noexcept;
+
 struct Sidecar {
-    std::uint32_t metrics_port = 0;  // on the loopback address; 0: no metrics over HTTP
-    std::uint32_t web_port = 0;      // the same of the web page
+    std::uint32_t metrics_port = 0;  // 0: no metrics over HTTP
+    std::uint32_t web_port = 0;      // on the loopback address; 0: no web page
+    MetricsAccess metrics = {};
     WebAccess web = WebAccess::token;
     GuardMode guard = GuardMode::off;
     std::string backstop;            // of tenant.default: the cgroup whose rdma.max follows its limits; empty: none

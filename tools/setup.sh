@@ -10,12 +10,13 @@ packages=(
     # build once what several trees have in common
     ccache
     # build, of the sidecar
-    bpftool clang libbpf-dev libjs-chart.js libmicrohttpd-dev libnl-3-dev libsystemd-dev
+    bpftool clang libbpf-dev libgnutls28-dev libjs-chart.js libmicrohttpd-dev libnl-3-dev libsystemd-dev
     # build, of the plugin for Slurm
     libslurm-dev
     # tests
     catch2 chromium-headless-shell libclang-rt-14-dev spin tcc python3 python3-yaml
     # the programs that are tested, and the guest in which they run
+    curl openssl
     ibverbs-utils ibverbs-providers rdmacm-utils perftest qperf python3-pyverbs rdma-core iproute2
     qemu-system-x86 busybox-static kmod cpio debootstrap dpkg-dev make systemd util-linux xz-utils zstd
     # the RPM packages, and their test

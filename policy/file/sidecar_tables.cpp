@@ -1,5 +1,6 @@
 #include "policy/file/sidecar_tables.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace rdmaquota {
@@ -122,6 +123,59 @@ void read_word(TableReader& reader, const toml::node& node, const Word (&words)[
 constexpr GuardMode guard_modes[] = {GuardMode::off, GuardMode::watch, GuardMode::deny};
 constexpr WebAccess web_accesses[] = {WebAccess::token, WebAccess::all};
 
+void read_path(TableReader& reader, const toml::key& key, const toml::node& node, std::string& into) {
+    const auto* text = node.as_string();
+    const auto control = [](unsigned char c) { return c < ' '; };
+    if (text == nullptr || !text->get().starts_with('/') || text->get().size() > longest_path_bytes ||
+        std::any_of(text->get().begin(), text->get().end(), control))
+        return reader.fail(node, fmt::format("{} is the absolute path of a file, of at most {} bytes", key.str(), longest_path_bytes));
+    into = text->get();
+}
+
+void read_address(TableReader& reader, const toml::node& node, std::string& into) {
+    const auto* text = node.as_string();
+    if (text == nullptr || address_kind(text->get()) == AddressKind::none)
+        return reader.fail(node, "metrics_address is an IPv4 or IPv6 address of this node, or \"0.0.0.0\" or \"::\" for all of them");
+    into = text->get();
+}
+
+void read_labels(TableReader& reader, const toml::node& node, MetricsAccess& into) {
+    const auto* list = node.as_array();
+    const auto fail = [&](const toml::node& at) { reader.fail(at, "metrics_labels is a list of \"pod\" and \"job\""); };
+    if (list == nullptr) return fail(node);
+    for (const auto& entry : *list) {
+        const auto* word = entry.as_string();
+        if (word != nullptr && word->get() == "pod")
+            into.pods = true;
+        else if (word != nullptr && word->get() == "job")
+            into.jobs = true;
+        else
+            return fail(entry);
+    }
+}
+
+// What is served to other machines is encrypted, and served to whom the administrator chose.
+void check_metrics(TableReader& reader, const toml::node& node, const MetricsAccess& metrics) {
+    if (metrics.certificate.empty() != metrics.key.empty())
+        return reader.fail(node, "metrics_certificate and metrics_key belong together; name both");
+    if (metrics.asks_for_proof() && !metrics.has_tls())
+        return reader.fail(node, "metrics_token and metrics_client_ca need TLS; name metrics_certificate and metrics_key, too");
+    if (address_kind(metrics.address) != AddressKind::loopback && !metrics.asks_for_proof())
+        reader.fail(node, fmt::format("metrics_address = \"{}\" is reached from other machines, which needs metrics_certificate and "
+                                      "metrics_key, and metrics_token or metrics_client_ca", metrics.address));
+}
+
+bool read_metrics(TableReader& reader, const toml::key& key, const toml::node& node, Sidecar& into) {
+    if (key == "metrics_port") return reader.whole(key, node, 0, 65535, into.metrics_port), true;
+    if (key == "metrics_address") return read_address(reader, node, into.metrics.address), true;
+    if (key == "metrics_certificate") return read_path(reader, key, node, into.metrics.certificate), true;
+    if (key == "metrics_key") return read_path(reader, key, node, into.metrics.key), true;
+    if (key == "metrics_token") return read_path(reader, key, node, into.metrics.token), true;
+    if (key == "metrics_client_ca") return read_path(reader, key, node, into.metrics.client_ca), true;
+    if (key == "metrics_labels") return read_labels(reader, node, into.metrics), true;
+    return false;
+}
+
 void check_ports(TableReader& reader, const toml::node& node, const Sidecar& sidecar) {
     if (sidecar.web_port != 0 && sidecar.web_port == sidecar.metrics_port)
         reader.fail(node, "metrics_port and web_port must differ");
@@ -130,12 +184,14 @@ void check_ports(TableReader& reader, const toml::node& node, const Sidecar& sid
 }  // namespace
 
 void read_sidecar(TableReader& reader, const toml::key& key, const toml::node& node, Sidecar& into) {
-    static constexpr std::array<std::string_view, 4> known{"guard", "metrics_port", "web", "web_port"};
+    static constexpr std::array<std::string_view, 10> known{"guard",         "metrics_address", "metrics_certificate", "metrics_client_ca",
+                                                            "metrics_key",   "metrics_labels",  "metrics_port",        "metrics_token",
+                                                            "web",           "web_port"};
     const auto* table = reader.as_table(key, node);
     if (table == nullptr) return;
     for (const auto& [entry, value] : *table)
-        if (entry == "metrics_port")
-            reader.whole(entry, value, 0, 65535, into.metrics_port);
+        if (read_metrics(reader, entry, value, into))
+            continue;
         else if (entry == "web_port")
             reader.whole(entry, value, 0, 65535, into.web_port);
         else if (entry == "guard")
@@ -145,6 +201,7 @@ void read_sidecar(TableReader& reader, const toml::key& key, const toml::node& n
         else
             reader.unknown("key in [sidecar]", entry, known);
     check_ports(reader, node, into);
+    check_metrics(reader, node, into.metrics);
 }
 
 }  // namespace rdmaquota

@@ -73,6 +73,33 @@ Result<void> compile_sidecar(const Policy& policy, CompiledSidecar& into) {
     return {};
 }
 
+namespace {
+
+constexpr std::string MetricsAccess::* metrics_texts[] = {&MetricsAccess::address, &MetricsAccess::certificate, &MetricsAccess::key,
+                                                          &MetricsAccess::token, &MetricsAccess::client_ca};
+
+}  // namespace
+
+std::string compile_metrics(const MetricsAccess& metrics) {
+    std::string text;
+    if (metrics == MetricsAccess{}) return text;
+    for (const auto part : metrics_texts) text.append(metrics.*part).push_back('\0');
+    return text.append(metrics.pods ? "p" : "").append(metrics.jobs ? "j" : "");
+}
+
+MetricsAccess decompile_metrics(std::string_view text) {
+    MetricsAccess metrics;
+    if (text.empty()) return metrics;
+    for (const auto part : metrics_texts) {
+        const auto end = std::min(text.find('\0'), text.size());
+        metrics.*part = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    metrics.pods = text.find('p') != text.npos;
+    metrics.jobs = text.find('j') != text.npos;
+    return metrics;
+}
+
 void decompile_sidecar(const CompiledSidecar& compiled, Policy& policy) {
     policy.sidecar.metrics_port = compiled.metrics_port;
     if (compiled.guard <= static_cast<std::uint8_t>(GuardMode::deny))

@@ -9,6 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "policy/policy.hpp"
@@ -47,5 +49,9 @@ Result<void> compile_sidecar(const Policy& policy, CompiledSidecar& into);
 
 // Fills `sidecar` and `dynamic` of the policy. Leaves out rules whose words this version does not know.
 void decompile_sidecar(const CompiledSidecar& compiled, Policy& policy);
+
+// Its parts in the order of MetricsAccess, each of which ends with a NUL, in the policy's text. Empty for the defaults.
+std::string compile_metrics(const MetricsAccess& metrics);
+MetricsAccess decompile_metrics(std::string_view text);
 
 }  // namespace rdmaquota

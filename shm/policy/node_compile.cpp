@@ -202,6 +202,7 @@ void Compiler::fill_header(const Policy& policy) {
     header_.log_target = static_cast<std::uint32_t>(policy.log_target);
     header_.grant_wait_plus_1 = policy.grant_wait_ms + std::uint64_t{1};
     header_.log_file = add_text(policy.log_file);
+    header_.metrics = add_text(compile_metrics(policy.sidecar.metrics));
 }
 
 template <class Record>

@@ -98,6 +98,7 @@ Policy NodePolicy::decompile() const {
     std::erase_if(policy.tenants, [](const TenantPolicy& tenant) { return !check_name(tenant); });
     policy.tenant(default_tenant);  // there always is one
     decompile_sidecar(image_->sidecar(), policy);
+    policy.sidecar.metrics = decompile_metrics(image_->text(image_->header().metrics));
     return policy;
 }
 

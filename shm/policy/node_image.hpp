@@ -48,9 +48,10 @@ struct NodeHeader {
     std::uint32_t log_target;
     TextSpan log_file;
     std::uint64_t grant_wait_plus_1;  // as in LimitsHeader
-    std::uint64_t reserved[3];
+    TextSpan metrics;  // as compile_metrics() writes it; no text: the defaults
+    std::uint64_t reserved[2];
 };
-static_assert(sizeof(NodeHeader) == 104);
+static_assert(sizeof(NodeHeader) == 104 && offsetof(NodeHeader, metrics) == 80);
 
 struct CompiledTenant {
     // Bits of `flags`.

@@ -87,7 +87,7 @@ bool is_sound(const NodePolicy::Image& image) noexcept {
         return match.tenant < tenants.size() && is_pattern(match.cgroup) && is_pattern(match.unit) &&
                inside(match.user_name) && inside(match.group_name) && inside(match.members);
     };
-    return inside(image.header().log_file) && std::all_of(tenants.begin(), tenants.end(), tenant_is_sound) &&
+    return inside(image.header().log_file) && inside(image.header().metrics) && std::all_of(tenants.begin(), tenants.end(), tenant_is_sound) &&
            std::all_of(image.matches().begin(), image.matches().end(), match_is_sound);
 }
 

@@ -152,6 +152,26 @@ def capacity():
         program.end()
 
 
+def in_cgroup(group, *command):
+    os.makedirs(f"/sys/fs/cgroup{group}")
+    return Program("sh", "-c", 'echo $$ > "$1"; shift; exec "$@"', "sh", f"/sys/fs/cgroup{group}/cgroup.procs", *command)
+
+
+def workloads():
+    os.makedirs("/var/log/pods/blue-team_worker-0_1b2c-3d")
+    pod = in_cgroup("/kubepods.slice/kubepods-pod1b2c_3d.slice/cri-containerd-9f.scope", f"{programs}/verbs_objects", "mw=2", "wait")
+    job = in_cgroup("/system.slice/slurmstepd.scope/job_7/step_0", f"{programs}/verbs_objects", "mw=4", "wait")
+
+    def used(**labels):
+        return sample("rdmaquota_workload_usage", tenant="default", device="rxe0", resource="mw", **labels)
+    check("usage by pod, with the name that kubelet's directory has", eventually(lambda: used(namespace="blue-team", pod="worker-0") == 2), scrape())
+    check("and by job", eventually(lambda: used(job_id="7", pod="") == 4), scrape())
+    check("none is left out", sample("rdmaquota_workload_usage_left_out") == 0, scrape())
+    for program in (pod, job):
+        program.end()
+    check("and none is left of what has ended", eventually(lambda: used() is None), scrape())
+
+
 def start_prometheus():
     with open(f"{examples}/prometheus/rdmaquota.rules.yml") as file:
         rules = re.sub(r"\n +for: \d+m", "", file.read())
@@ -190,7 +210,6 @@ def alerts():
     eventually(lambda: any(float(series["value"][1]) >= 3 for series in ask("query", query="count_over_time(up[5m])")["data"]["result"]))
     for _ in range(15):
         run(f"{programs}/verbs_objects", "rc=1")
-    for _ in range(5):
         run(f"{programs}/raw_uverbs", "ioctl", "10")
     denied = eventually(lambda: fires("RdmaquotaDenials", tenant="default", device="rxe0", resource="qp"))
     check("many denials fire an alert that says who is denied what",
@@ -230,7 +249,7 @@ def dashboard():
 
 
 with open("policy.toml", "w") as file:
-    file.write(f'version = 1\n[sidecar]\nguard = "deny"\nmetrics_port = {PORT}\n'
+    file.write(f'version = 1\n[sidecar]\nguard = "deny"\nmetrics_port = {PORT}\nmetrics_labels = ["pod", "job"]\n'
                '[tenant.default."*"]\npd = 5\nqp = 3\nmr_bytes = "1MiB"\n')
 run("rdmaquota", "reload", "policy.toml")
 sidecar = subprocess.Popen(["rdmaquotad"], stderr=open("sidecar.log", "wb"))
@@ -240,6 +259,7 @@ own_figures()
 holder = denials()
 churn()
 around()
+workloads()
 capacity()
 server = start_prometheus()
 alerts()

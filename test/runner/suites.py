@@ -81,6 +81,7 @@ def command(name):
         "persist": ["bash", f"{INTEGRATION}/persist_test.sh", BUILD],
         "policy": ["bash", f"{INTEGRATION}/policy_test.sh", BUILD],
         "service": [PYTHON, f"{INTEGRATION}/service_test.py", BUILD],
+        "scrape": [PYTHON, f"{INTEGRATION}/scrape_test.py", BUILD],
         "service_hostile": [PYTHON, f"{INTEGRATION}/service_hostile_test.py", BUILD],
         "web": [PYTHON, f"{INTEGRATION}/web_test.py", BUILD],
         "web_axe": ["bash", f"{INTEGRATION}/web_axe.sh", BUILD],

@@ -40,6 +40,10 @@ std::string device_of(const Json& event) {
     return device != event.end() && device->is_string() ? device->get<std::string>() : std::string();
 }
 
+void say(const Result<void>& done) {
+    if (!done) log(Priority::error, done.error());
+}
+
 void say_once(std::string& said, const Result<void>& done) {
     const auto error = done ? std::string() : done.error();
     if (std::exchange(said, error) != error && !error.empty()) log(Priority::error, error);
@@ -183,20 +187,26 @@ void Daemon::new_policy() {
     dynamic_.start(policy.dynamic);
     asked_ = policy.sidecar;
     web_page_.set_access(asked_.web);
-    listen(metrics_, asked_.metrics_port);
-    if (web_.has_to_listen(static_cast<std::uint16_t>(asked_.web_port))) listen_for_browsers();
+    listen_for_metrics();
+    listen_for_browsers();
     guard_.set_mode(policy.sidecar.guard);
     kernel_.new_policy(::access(guard_off_path(node_.directory()).c_str(), F_OK) == 0 ? without_guard() : policy.sidecar);
     if (!node_.writable()) log(Priority::warning, "limits can be watched but not changed: not run as root");
 }
 
-void Daemon::listen(LoopbackServer& server, std::uint32_t port) {
-    if (const auto listening = server.listen(static_cast<std::uint16_t>(port)); !listening)
-        log(Priority::error, listening.error());
+// Serves nothing where a file cannot be used: never without the protection that the policy asks for.
+void Daemon::listen_for_metrics() {
+    auto listener = metrics_listener(asked_);
+    if (!listener) log(Priority::error, fmt::format("no metrics: {}; then run: rdmaquota reload", listener.error()));
+    say(metrics_.listen(listener ? std::move(*listener) : Listener{}));
 }
 
 void Daemon::listen_for_browsers() {
-    listen(web_, asked_.web_port);
+    Listener page;
+    page.port = static_cast<std::uint16_t>(asked_.web_port);
+    page.kept = true;
+    if (!web_.has_to_listen(page)) return;
+    say(web_.listen(std::move(page)));
     web_page_.sessions().begin(node_.directory() + "/web-sessions.json", web_.kept());
 }
 
@@ -323,6 +333,7 @@ Json Daemon::status(const Answers::Sees& sees) const {
                   {"moved_shares", grants_.moves()},
                   {"debts", grants_.debts().size()},
                   {"metrics_port", asked_.metrics_port},
+                  {"metrics_address", asked_.metrics.address},
                   {"metrics_served", metrics_.listening()},
                   {"web_port", asked_.web_port},
                   {"web_served", web_.listening()}}},

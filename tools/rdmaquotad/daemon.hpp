@@ -17,6 +17,7 @@
 #include "tools/rdmaquotad/grants/grants.hpp"
 #include "tools/rdmaquotad/guard/guard.hpp"
 #include "tools/rdmaquotad/history/history_keeper.hpp"
+#include "tools/rdmaquotad/metrics/metrics_listener.hpp"
 #include "tools/rdmaquotad/metrics/metrics_page.hpp"
 #include "tools/rdmaquotad/metrics/node_metrics.hpp"
 #include "tools/rdmaquotad/serve/answers.hpp"
@@ -54,7 +55,7 @@ private:
     Result<void> divide();
     void update_status();
     void follow_devices();
-    void listen(LoopbackServer& server, std::uint32_t port);
+    void listen_for_metrics();
     void listen_for_browsers();
     Result<Json> web_address(const Peer& peer, bool renewed);
     Json status(const Answers::Sees& sees) const;
@@ -91,7 +92,7 @@ private:
     WebPage web_page_;
     NodeMetrics node_metrics_;
     MetricsPage metrics_page_;
-    LoopbackServer metrics_, web_;
+    HttpServer metrics_, web_;
     Loop::Source tick_;
     Loop::Source relay_, shares_, askers_;
     Loop::Source signals_[2];

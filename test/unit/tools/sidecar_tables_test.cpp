@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <fmt/core.h>
+
 #include "policy/file/policy_file.hpp"
 #include "shm/policy/node_policy.hpp"
 #include "test/unit/temporary_directory.hpp"
@@ -26,6 +28,12 @@ const std::string whole = R"(
 [sidecar]
 guard = "watch"
 metrics_port = 9837
+metrics_address = "::"
+metrics_certificate = "/etc/m.crt"
+metrics_key = "/etc/m.key"
+metrics_token = "/etc/m.token"
+metrics_client_ca = "/etc/ca.crt"
+metrics_labels = ["pod", "job"]
 web_port = 9838
 web = "all"
 
@@ -52,6 +60,8 @@ TEST_CASE("dynamic rules are read, with their defaults") {
     const auto policy = parse(whole);
     REQUIRE(policy);
     CHECK(policy->sidecar.metrics_port == 9837);
+    const MetricsAccess metrics{"::", "/etc/m.crt", "/etc/m.key", "/etc/m.token", "/etc/ca.crt", true, true};
+    CHECK(policy->sidecar.metrics == metrics);
     CHECK(policy->sidecar.guard == GuardMode::watch);
     CHECK(policy->sidecar.web_port == 9838);
     CHECK(policy->sidecar.web == WebAccess::all);
@@ -93,6 +103,26 @@ TEST_CASE("wrong rules are refused with their place") {
     CHECK(error_of("[sidecar]\nweb = \"root\"\n").find(R"("token" or "all")") != std::string::npos);
     CHECK(error_of("[sidecar]\nweb_port = 1\nmetrics_port = 1\n").find("must differ") != std::string::npos);
     CHECK(error_of("[sidecar]\nport = 1\n").find("metrics_port") != std::string::npos);
+}
+
+TEST_CASE("metrics for other machines need TLS, and a token or certificates of clients") {
+    const std::string tls = "metrics_certificate = \"/c\"\nmetrics_key = \"/k\"\n", token = "metrics_token = \"/t\"\n";
+    for (const auto* loopback : {"127.0.0.1", "127.1.2.3", "::1"})
+        CHECK(error_of(fmt::format("[sidecar]\nmetrics_address = \"{}\"\n", loopback)) == "");
+    for (const auto* address : {"0.0.0.0", "::", "10.0.0.5", "::ffff:127.0.0.1"}) {
+        const auto at = fmt::format("[sidecar]\nmetrics_address = \"{}\"\n", address);
+        const auto refused = fmt::format("policy.toml:2:1: metrics_address = \"{}\" is reached from other machines, which needs "
+                                         "metrics_certificate and metrics_key, and metrics_token or metrics_client_ca", address);
+        CHECK(error_of(at) == refused);
+        CHECK(error_of(at + tls) == refused);
+        CHECK(error_of(at + tls + token) == "");
+        CHECK(error_of(at + tls + "metrics_client_ca = \"/a\"\n") == "");
+    }
+    CHECK(error_of("[sidecar]\n" + token).find("need TLS") != std::string::npos);
+    CHECK(error_of("[sidecar]\nmetrics_key = \"/k\"\n").find("name both") != std::string::npos);
+    CHECK(error_of("[sidecar]\nmetrics_key = \"k\"\n").find("absolute path") != std::string::npos);
+    CHECK(error_of("[sidecar]\nmetrics_address = \"localhost\"\n").find("IPv4 or IPv6 address") != std::string::npos);
+    CHECK(error_of("[sidecar]\nmetrics_labels = [\"user\"]\n").find(R"(a list of "pod" and "job")") != std::string::npos);
 }
 
 TEST_CASE("the compiled policy has all of the sidecar's part") {

@@ -20,6 +20,7 @@
 #include "tools/common/tenants/container.hpp"
 #include "tools/common/guard/guard_off.hpp"
 #include "tools/common/tenants/ledger_mount.hpp"
+#include "tools/common/limits/metrics_files.hpp"
 #include "tools/common/limits/named_devices.hpp"
 #include "tools/common/tenants/names.hpp"
 #include "tools/common/limits/node_checks.hpp"
@@ -199,6 +200,10 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
         auto missing = fmt::format("backstop names the cgroup {}, which does not exist", printable(group));
         if (when == When::now) return Error{fmt::format("{}: {}; make it first, or take backstop out", file, missing)};
         policy->warnings.push_back(missing + " yet");
+    }
+    if (const auto usable = check_metrics_files(policy->sidecar.metrics); !usable) {
+        if (when == When::now) return Error{fmt::format("{}: {}", file, usable.error())};
+        policy->warnings.push_back(usable.error());
     }
     for (auto& warning : warnings_of_node(*policy)) policy->warnings.push_back(std::move(warning));
     resolve_overrides(*policy, name_lookup());

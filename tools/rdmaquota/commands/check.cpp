@@ -15,6 +15,7 @@
 #include "tools/common/tenants/template_tenants.hpp"
 #include "tools/common/tenants/match_text.hpp"
 #include "tools/common/tenants/names.hpp"
+#include "tools/common/limits/metrics_files.hpp"
 #include "tools/common/limits/node_checks.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/text/terminal.hpp"
@@ -87,6 +88,15 @@ std::string rule_holder(std::size_t number, const DynamicRule& rule) {
     return head + (rule.tenant == "*" ? "each process" : "each process of " + tenant);
 }
 
+std::string metrics_words(const Sidecar& sidecar) {
+    const auto& metrics = sidecar.metrics;
+    const bool six = metrics.address.find(':') != metrics.address.npos;
+    return fmt::format("{}://{}{}{}:{}/metrics{}{}{}{}", metrics.has_tls() ? "https" : "http", six ? "[" : "", metrics.address, six ? "]" : "",
+                       sidecar.metrics_port, metrics.token.empty() ? "" : ", with a token",
+                       metrics.client_ca.empty() ? "" : ", with a client's certificate", metrics.pods ? ", by pod" : "",
+                       metrics.jobs ? ", by job" : "");
+}
+
 void add_sidecar(Table& table, const Policy& policy) {
     if (!policy.sidecar.backstop.empty())
         table.add({"  backstop", "", "rdma.max of the cgroup " + printable(policy.sidecar.backstop)});
@@ -95,7 +105,7 @@ void add_sidecar(Table& table, const Policy& policy) {
                    rule_words(policy.dynamic[i])});
     if (policy.sidecar.guard != GuardMode::off) table.add({"  guard", "", std::string(name(policy.sidecar.guard))});
     if (policy.sidecar.metrics_port != 0)
-        table.add({"  metrics", "", fmt::format("http://127.0.0.1:{}/metrics", policy.sidecar.metrics_port)});
+        table.add({"  metrics", "", metrics_words(policy.sidecar)});
     if (policy.sidecar.web_port != 0)
         table.add({"  web", "", fmt::format("http://127.0.0.1:{}/, {}", policy.sidecar.web_port, name(policy.sidecar.web))});
 }
@@ -176,6 +186,7 @@ int check(const Options& options) {
     for (const auto& warning : warnings_of_node(*policy)) warn("warning: " + warning);
     if (const auto group = missing_backstop(*policy); !group.empty())
         warn(fmt::format("warning: backstop names the cgroup {}, which does not exist on this node", printable(group)));
+    if (const auto usable = check_metrics_files(policy->sidecar.metrics); !usable) warn("warning: " + usable.error());
     if (denies_with(*policy, EAGAIN))
         warn("remark: deny_errno = \"EAGAIN\": registrations of memory are denied with EDQUOT, since programs try them again "
              "for as long as they get EAGAIN");

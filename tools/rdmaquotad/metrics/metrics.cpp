@@ -144,6 +144,16 @@ void of_guard(Exposition& out, const GuardMetrics& guard) {
     single(out, guard.killed);
 }
 
+// A label without text is as good as none to Prometheus.
+void of_workloads(Exposition& out, const WorkloadMetrics& workloads) {
+    out.gauge("rdmaquota_workload_usage", "What the processes of a pod or a job use.");
+    for (const auto& [cell, usage] : workloads.usage)
+        out.sample({{"tenant", cell.tenant}, {"namespace", cell.name_space}, {"pod", cell.pod}, {"job_id", cell.job},
+                    {"device", cell.device}, {"resource", cell.resource}}, usage);
+    out.gauge("rdmaquota_workload_usage_left_out", "Usages of pods and jobs without a sample, since there are too many.");
+    single(out, workloads.left_out);
+}
+
 void of_sidecar(Exposition& out, const MetricsInput& input) {
     out.gauge("rdmaquota_build_info", "The sidecar's version; the value is 1.");
     out.sample({{"version", input.version}}, 1);
@@ -172,6 +182,7 @@ std::string metrics_text(const MetricsInput& input) {
     denials(out, input);
     around(out, input);
     of_guard(out, input.guard);
+    if (input.workloads) of_workloads(out, *input.workloads);
     of_sidecar(out, input);
     return out.text();
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "tools/rdmaquotad/dynamic/device_capacity.hpp"
 #include "tools/rdmaquotad/kernel/backstop.hpp"
 #include "tools/rdmaquotad/metrics/denial_counts.hpp"
+#include "tools/rdmaquotad/metrics/workloads.hpp"
 
 namespace rdmaquota {
 
@@ -36,6 +38,11 @@ struct GuardMetrics {
     Cells usage, refused;
 };
 
+struct WorkloadMetrics {
+    std::map<WorkloadCell, std::uint64_t> usage;
+    std::size_t left_out = 0;
+};
+
 struct MetricsInput {
     std::string version;
     std::uint64_t start_s = 0;  // of the sidecar, since 1970
@@ -49,6 +56,7 @@ struct MetricsInput {
     std::map<std::string, HcaCounts> backstop;    // what the kernel denied in the default tenant's cgroup; by device
     std::size_t clients = 0;
     GuardMetrics guard;
+    std::optional<WorkloadMetrics> workloads;  // where the policy asks for them
 };
 
 std::string metrics_text(const MetricsInput& input);

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "tools/rdmaquotad/serve/loopback_server.hpp"
+#include "tools/rdmaquotad/serve/http_server.hpp"
 
 namespace rdmaquota {
 

@@ -6,9 +6,12 @@
 #include <set>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "tools/common/config.hpp"
 #include "tools/common/devices.hpp"
 #include "tools/common/views/json.hpp"
+#include "tools/rdmaquotad/loop/log.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -117,6 +120,26 @@ void NodeMetrics::add_tenants(MetricsInput& input) {
     for (auto& tenant : input.tenants) keep_known(tenant.devices, devices);
 }
 
+// Covers tenants without series of their own, too.
+void NodeMetrics::add_workloads(MetricsInput& input) {
+    const auto& asked = sources_.node.decompiled().sidecar.metrics;
+    if (!asked.pods && !asked.jobs) return;
+    const auto tenants = shown(sources_.node);
+    const auto views = sources_.views.of(tenants);
+    const auto devices = machine_devices();
+    Workloads workloads(asked, pods_);
+    for (std::size_t i = 0; i < tenants.size(); ++i) {
+        if (!tenants[i]->has_ledger()) continue;
+        auto view = *views[i];
+        for (auto& process : view.processes) keep_known(process.devices, devices);
+        workloads.add(label(tenants[i]->key()), view);
+    }
+    if (workloads.left_out() != 0 && !said_left_out_)
+        log(Priority::warning, fmt::format("metrics: more than {} usages of pods and jobs; the others are left out", Workloads::most));
+    said_left_out_ = workloads.left_out() != 0;
+    input.workloads = {workloads.usage(), workloads.left_out()};
+}
+
 void NodeMetrics::add_up() {
     for (const auto& [tenant, counts] : denials_.all())
         for (const auto& [what, count] : counts) denied_.add(tenant, label(tenant), what, count);
@@ -180,6 +203,7 @@ std::string NodeMetrics::text() {
     forget_gone();
     input.denials = denied_.all();
     add_around(input);
+    add_workloads(input);
     add_guard(input.guard);
     input.devices = sources_.capacity.all();
     input.events = sources_.events.counts();

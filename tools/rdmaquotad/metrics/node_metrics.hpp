@@ -45,6 +45,7 @@ private:
     void add_tenants(MetricsInput& input);
     void add_up();
     void forget_gone();
+    void add_workloads(MetricsInput& input);
     void add_around(MetricsInput& input) const;
     void add_guard(GuardMetrics& metrics) const;
     const std::string& label(const std::string& tenant) const;
@@ -54,6 +55,8 @@ private:
     std::uint64_t start_s_;
     DenialCounts denials_;
     Cells found_;  // bypasses, with names of tenants
+    PodNames pods_;
+    bool said_left_out_ = false;
     Labels labels_, labels_before_;
     LabelSums<DenialCounts::What> denied_;
     LabelSums<Place> bypasses_, created_, destroyed_, refused_;

@@ -14,7 +14,7 @@
 
 #include "policy/sidecar.hpp"
 #include "tools/rdmaquotad/history/history.hpp"
-#include "tools/rdmaquotad/serve/loopback_server.hpp"
+#include "tools/rdmaquotad/serve/http_server.hpp"
 #include "tools/rdmaquotad/web/web_sessions.hpp"
 
 namespace rdmaquota {

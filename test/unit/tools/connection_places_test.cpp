@@ -1,4 +1,4 @@
-#include "tools/rdmaquotad/serve/loopback_places.hpp"
+#include "tools/rdmaquotad/serve/connection_places.hpp"
 
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr LoopbackPlaces::Clock::time_point start{};
+constexpr ConnectionPlaces::Clock::time_point start{};
 
 std::uint16_t port_of(int fd) {
     sockaddr_in address{};
@@ -26,28 +26,29 @@ std::uint16_t port_of(int fd) {
 }  // namespace
 
 TEST_CASE("no user but root takes more than a quarter of the places") {
-    LoopbackPlaces places;
-    for (int fd = 0; fd < static_cast<int>(LoopbackPlaces::of_user); ++fd) {
-        REQUIRE(places.may_begin(1000));
-        places.begin(fd, 1000, start);
+    ConnectionPlaces places;
+    for (int fd = 0; fd < static_cast<int>(ConnectionPlaces::of_user); ++fd) {
+        REQUIRE(places.may_begin({1000}));
+        places.begin(fd, {1000}, start);
     }
-    CHECK(!places.may_begin(1000));
-    CHECK(places.may_begin(1001));
-    CHECK(places.may_begin(std::nullopt));
+    CHECK(!places.may_begin({1000}));
+    CHECK(places.may_begin({1001}));
+    CHECK(places.may_begin({}));
     places.end(0);
-    CHECK(places.may_begin(1000));
-    for (int fd = 100; fd < 132; ++fd) places.begin(fd, 0, start);
-    CHECK(places.may_begin(0));
+    CHECK(places.may_begin({1000}));
+    CHECK(places.may_begin({{}, "10.0.0.1"}));
+    for (int fd = 100; fd < 132; ++fd) places.begin(fd, {0}, start);
+    CHECK(places.may_begin({0}));
 }
 
 TEST_CASE("where all places are taken, the oldest connection of the user who has most is dropped") {
-    LoopbackPlaces places;
-    for (int fd = 0; fd < static_cast<int>(LoopbackPlaces::all); ++fd) {
+    ConnectionPlaces places;
+    for (int fd = 0; fd < static_cast<int>(ConnectionPlaces::all); ++fd) {
         const uid_t user = fd % 4 == 0 && fd > 40 ? 1001 : fd < 16 ? 1000 : 1002 + static_cast<uid_t>(fd) % 8;
-        CHECK(!places.begin(fd, user, start + std::chrono::seconds(100 - fd)));
+        CHECK(!places.begin(fd, {user}, start + std::chrono::seconds(100 - fd)));
     }
-    CHECK(places.begin(1000, 2000, start + 200s) == std::optional(15));  // that of 1000 which began first
-    CHECK(places.connections().size() == LoopbackPlaces::all);
+    CHECK(places.begin(1000, {2000}, start + 200s) == std::optional(15));  // that of 1000 which began first
+    CHECK(places.connections().size() == ConnectionPlaces::all);
     CHECK(places.connections().contains(1000));
     CHECK(!places.connections().contains(15));
 }

@@ -1,7 +1,8 @@
-#include "tools/rdmaquotad/serve/loopback_places.hpp"
+#include "tools/rdmaquotad/serve/connection_places.hpp"
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <linux/inet_diag.h>
@@ -56,20 +57,20 @@ std::optional<uid_t> loopback_peer(std::uint32_t address, std::uint16_t peer_por
     return answer.message.idiag_uid;
 }
 
-std::optional<int> LoopbackPlaces::begin(int fd, User user, Clock::time_point now) {
-    connections_[fd] = {user, now};
+std::optional<int> ConnectionPlaces::begin(int fd, User user, Clock::time_point now) {
+    connections_[fd] = {std::move(user), now};
     if (connections_.size() <= all) return std::nullopt;
     const auto dropped = oldest_of_greediest();
     if (dropped) connections_.erase(*dropped);
     return dropped;
 }
 
-std::size_t LoopbackPlaces::count(User user) const {
+std::size_t ConnectionPlaces::count(const User& user) const {
     return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(),
                                                   [&](const auto& entry) { return entry.second.user == user; }));
 }
 
-std::optional<int> LoopbackPlaces::oldest_of_greediest() const {
+std::optional<int> ConnectionPlaces::oldest_of_greediest() const {
     std::map<User, std::size_t> counts;
     for (const auto& [fd, connection] : connections_) ++counts[connection.user];
     const auto rank = [&](const auto& entry) { return std::tuple(counts.at(entry.second.user), -entry.second.began.time_since_epoch()); };

@@ -1,0 +1,101 @@
+#include "tools/rdmaquotad/metrics/workloads.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "tools/common/text/directory_names.hpp"
+
+namespace rdmaquota {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto names_are_good_for = 10s;
+
+// Takes the first part off a path: "b/c" is left of "/a/b/c".
+std::string_view take_part(std::string_view& path) {
+    if (path.starts_with('/')) path.remove_prefix(1);
+    const auto part = path.substr(0, path.find('/'));
+    path.remove_prefix(part.size());
+    return part;
+}
+
+std::optional<std::string> uid_in(std::string_view part) {
+    const bool slice = part.ends_with(".slice");
+    if (slice) part.remove_suffix(6);
+    const auto at = slice ? part.rfind("-pod") : part.starts_with("pod") ? 0 : part.npos;
+    if (at == part.npos) return std::nullopt;
+    std::string uid(part.substr(at + (slice ? 4 : 3)));
+    if (slice) std::replace(uid.begin(), uid.end(), '_', '-');
+    return uid.empty() ? std::nullopt : std::optional(uid);
+}
+
+}  // namespace
+
+std::optional<std::string> pod_uid(std::string_view cgroup) {
+    if (!cgroup.starts_with("/kubepods") && !cgroup.starts_with("/kubelet")) return std::nullopt;
+    while (!cgroup.empty())
+        if (auto uid = uid_in(take_part(cgroup))) return uid;
+    return std::nullopt;
+}
+
+std::optional<std::string> job_id(std::string_view cgroup) {
+    if (take_part(cgroup) != "system.slice" || !take_part(cgroup).ends_with("slurmstepd.scope")) return std::nullopt;
+    auto job = take_part(cgroup);
+    if (!job.starts_with("job_")) return std::nullopt;
+    job.remove_prefix(4);
+    const bool number = !job.empty() && std::all_of(job.begin(), job.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    return number ? std::optional(std::string(job)) : std::nullopt;
+}
+
+PodNames::Name PodNames::of(const std::string& uid) {
+    const auto found = names_.find(uid);
+    if (found != names_.end()) return found->second;
+    const auto now = std::chrono::steady_clock::now();
+    if (looked_ != decltype(looked_){} && now - looked_ < names_are_good_for) return {{}, uid};
+    looked_ = now;
+    look();
+    const auto again = names_.find(uid);
+    return again == names_.end() ? Name{{}, uid} : again->second;
+}
+
+// Neither a namespace nor a pod's name has an underscore.
+void PodNames::look() {
+    names_.clear();
+    for (const auto& entry : directory_names(directory_)) {
+        const auto first = entry.find('_'), last = entry.rfind('_');
+        if (first == entry.npos || first == last) continue;
+        names_[entry.substr(last + 1)] = {entry.substr(0, first), entry.substr(first + 1, last - first - 1)};
+    }
+}
+
+bool Workloads::find(WorkloadCell& cell, std::string_view cgroup) const {
+    if (asked_.pods)
+        if (const auto uid = pod_uid(cgroup)) {
+            auto name = pods_.of(*uid);
+            cell.name_space = std::move(name.name_space);
+            cell.pod = std::move(name.pod);
+            return true;
+        }
+    if (!asked_.jobs) return false;
+    cell.job = job_id(cgroup).value_or("");
+    return !cell.job.empty();
+}
+
+void Workloads::add(const std::string& tenant, const TenantView& view) {
+    WorkloadCell cell{tenant, {}, {}, {}, {}, {}};
+    for (const auto& process : view.processes) {
+        if (!find(cell, process.cgroup)) continue;
+        for (const auto& device : process.devices)
+            for (const auto& resource : device.resources) {
+                cell.device = device.name;
+                cell.resource = info(resource.resource).name;
+                const bool fits = usage_.size() < most || usage_.contains(cell);
+                if (fits) usage_[cell] += resource.usage;
+                else ++left_out_;
+            }
+        cell.name_space.clear(), cell.pod.clear(), cell.job.clear();
+    }
+}
+
+}  // namespace rdmaquota
