@@ -1,12 +1,11 @@
-// policy.mjs PAGE: asks the ValidatingAdmissionPolicy of docs/kubernetes.md about requests, as an API server does: which rules
+// policy.mjs FILE: asks the ValidatingAdmissionPolicy of admission.yaml about requests, as an API server does: which rules
 // see a request, then its variables, then its validations until one is false. The CEL is evaluated by cel-js, not by the
 // library of Kubernetes. Prints 'ok - NAME' or 'not ok - NAME'; the last line is 'N passed, N failed'.
 import {readFileSync} from 'node:fs';
 import {Environment} from '@marcbachmann/cel-js';
 import YAML from 'yaml';
 
-const yaml = readFileSync(process.argv[2], 'utf8').matchAll(/^```yaml\n(.*?)^```$/gms);
-const documents = [...yaml].flatMap(block => YAML.parseAllDocuments(block[1]).map(one => one.toJS()));
+const documents = YAML.parseAllDocuments(readFileSync(process.argv[2], 'utf8')).map(one => one.toJS());
 const policy = documents.find(one => one.kind === 'ValidatingAdmissionPolicy').spec;
 const cel = new Environment({unlistedVariablesAreDyn: true});
 

@@ -102,6 +102,7 @@ def command(name):
         "packages": ["bash", f"{test}/packages/run.sh"],
         "rpm": ["bash", f"{test}/packages/rpm.sh"],
         "kubernetes": ["bash", f"{test}/kubernetes/run.sh"],
+        "kubernetes_node": ["bash", f"{test}/kubernetes/node_test.sh", BUILD],
         "vm": ["bash", f"{test}/vm/selftest.sh"],
     }
     return commands.get(name) or in_kernel(name)
