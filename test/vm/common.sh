@@ -27,7 +27,7 @@ npm_packages() {
     lock npm
     if [ ! -d "$kept" ]; then
         rm -rf "$partial" && mkdir "$partial"
-        npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$partial" "$@" > /dev/null || skip "npm cannot fetch $*"
+        npm install --silent --no-audit --no-fund --ignore-scripts --legacy-peer-deps --prefix "$partial" "$@" > /dev/null || skip "npm cannot fetch $*"
         mv -T "$partial" "$kept"
     fi
     echo "$kept"
