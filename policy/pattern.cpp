@@ -182,6 +182,11 @@ std::string problem_of_captures(std::string_view pattern) {
 constexpr std::string_view slice = ".slice";
 constexpr std::array<std::string_view, 6> unit_types{".service", ".scope", slice, ".socket", ".mount", ".swap"};
 
+bool is_unit(std::string_view name) noexcept {
+    return std::any_of(unit_types.begin(), unit_types.end(),
+                       [name](std::string_view type) { return name.size() > type.size() && name.ends_with(type); });
+}
+
 }  // namespace
 
 Result<void> check_cgroup_pattern(std::string_view pattern) {
@@ -202,10 +207,7 @@ Result<void> check_unit_pattern(std::string_view pattern) {
     if (const auto problem = problem_of_text(pattern); !problem.empty()) return wrong(problem);
     if (pattern.find_first_of("/{}") != pattern.npos)
         return wrong("a unit's name has no '/' and no braces; for a path, write cgroup");
-    const auto typed = std::any_of(unit_types.begin(), unit_types.end(), [pattern](std::string_view type) {
-        return pattern.size() > type.size() && pattern.ends_with(type);
-    });
-    if (typed || pattern.ends_with('*')) return {};
+    if (is_unit(pattern) || pattern.ends_with('*')) return {};
     return wrong("it must end in .service, .scope, .slice or another type of unit, or in *");
 }
 
@@ -251,6 +253,12 @@ bool unit_matches(std::string_view pattern, std::string_view path) noexcept {
         if (!is_slice) return false;
     }
     return false;
+}
+
+std::string_view unit_of(std::string_view path) noexcept {
+    auto element = take_element(path);
+    while (element.ends_with(slice)) element = take_element(path);
+    return is_unit(element) ? element : std::string_view();
 }
 
 bool reaches_into_users(std::string_view cgroup_pattern) noexcept {

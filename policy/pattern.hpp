@@ -43,6 +43,9 @@ bool cgroup_matches(std::string_view pattern, std::string_view path, Captures& c
 // ".slice" is tried with each of these slices, any other one with the unit.
 bool unit_matches(std::string_view pattern, std::string_view path) noexcept;
 
+// That unit, such as "nfsd.service"; empty where the path begins with none.
+std::string_view unit_of(std::string_view path) noexcept;
+
 // Whether a pattern can match cgroups that ordinary users make, below a user's manager ("user@1000.service"), and so
 // lets them choose. A pattern that has a user's whole slice ("/user.slice", "/") leaves no choice.
 bool reaches_into_users(std::string_view cgroup_pattern) noexcept;

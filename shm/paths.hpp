@@ -24,6 +24,13 @@
 namespace rdmaquota {
 
 inline constexpr const char* system_directory = RDMAQUOTA_RUNTIME_DIR;
+// The node's quota directory again, for programs whose mounts hide the first place or show it read-only: who can use
+// RDMA sees /dev/infiniband (tools/common/tenants/ledger_mount.hpp).
+inline constexpr const char* second_directory = "/dev/infiniband/rdmaquota";
+
+inline bool is_node_directory(std::string_view directory) noexcept {
+    return directory == system_directory || directory == second_directory;
+}
 
 inline std::string node_policy_path(const std::string& directory) {
     return fmt::format("{}/policy-{}", directory, layout_version);

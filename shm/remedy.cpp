@@ -27,8 +27,8 @@ std::string_view row_of(std::string_view device, const Denial& denial) noexcept 
 std::uint64_t needed(const Denial& denial) noexcept { return std::min(denial.used + denial.requested, max_amount); }
 
 std::string command(const Circumstances& found, std::string_view what) {
-    return found.directory == system_directory ? text("rdmaquota {}", what)
-                                               : text("rdmaquota --dir {} {}", found.directory, what);
+    return is_node_directory(found.directory) ? text("rdmaquota {}", what)
+                                              : text("rdmaquota --dir {} {}", found.directory, what);
 }
 
 std::string setting(const Denial& denial, std::uint64_t amount) {

@@ -14,7 +14,7 @@ packages=(
     # build, of the plugin for Slurm
     libslurm-dev
     # tests
-    catch2 chromium-headless-shell libclang-rt-14-dev spin tcc python3 python3-yaml
+    catch2 chromium-headless-shell libclang-rt-14-dev spin tcc python3 python3-yaml apparmor bubblewrap
     # the programs that are tested, and the guest in which they run
     curl openssl
     ibverbs-utils ibverbs-providers rdmacm-utils perftest qperf python3-pyverbs rdma-core iproute2

@@ -10,8 +10,10 @@
 #include <array>
 #include <cstddef>
 #include <mutex>
+#include <vector>
 
 #include "provider/charging/account.hpp"
+#include "provider/host/environment.hpp"
 
 namespace rdmaquota::provider {
 
@@ -23,9 +25,10 @@ struct Accounts {
     int deny_errno = 0;   // of that policy
 };
 
-// Accounts for a new context; call `leave_accounts` when it closes. When the last context of an account closes, its owner
-// slot is freed. Says once why an account cannot be used. Thread-safe; throws only std::bad_alloc.
-Accounts join_accounts();
+// Accounts for a new context; call `leave_accounts` when it closes. When the last context of an account closes, its
+// owner slot is freed. Says once why an account cannot be used. Where this process's mounts hide a quota directory, or
+// show its ledger read-only, the second place of the directory counts. Thread-safe; throws only std::bad_alloc.
+Accounts join_accounts(const std::vector<QuotaDirectory>& directories = quota_directories());
 void leave_accounts(const Accounts& accounts) noexcept;
 
 // Taken around fork, so that a child never finds it locked by a thread that it does not have

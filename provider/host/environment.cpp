@@ -19,6 +19,8 @@ const std::string& starting_directory() {
     return *directory;
 }
 
+bool may_exist(const char* directory) noexcept { return access(directory, F_OK) == 0 || errno != ENOENT; }
+
 std::string own_directory() {
     const char* own = secure_getenv("RDMAQUOTA_DIR");
     if (!own || !*own || *own == '/') return own ? own : "";
@@ -33,13 +35,13 @@ const Tightening& environment() {
     return *tightening;
 }
 
-std::vector<std::string> quota_directories() {
-    std::vector<std::string> result;
+std::vector<QuotaDirectory> quota_directories() {
+    std::vector<QuotaDirectory> result;
     const auto own = own_directory();
-    const bool has_own = !own.empty() && own != system_directory;
     // Where nothing was ever set up, as in a container's image that has the provider, there is nothing to tell programs.
-    if (access(system_directory, F_OK) == 0 || errno != ENOENT) result.emplace_back(system_directory);
-    if (has_own) result.emplace_back(own);
+    if (may_exist(system_directory) || access(node_policy_path(second_directory).c_str(), F_OK) == 0)
+        result.push_back({system_directory, second_directory});
+    if (!own.empty() && !is_node_directory(own)) result.push_back({own});
     return result;
 }
 

@@ -39,8 +39,8 @@ void follow(log::Target target, bool of_node) {
 }
 
 void read_first_policy() {
-    for (const auto& directory : quota_directories())
-        for (const auto& here : {directory, here_path(directory)})
+    for (const auto& [directory, second] : quota_directories())
+        for (const auto& here : {directory, here_path(directory), here_path(second ? second : directory)})
             if (const auto limits = LimitsSegment::open(limits_path(here)))
                 return follow_log_settings(directory, *limits);
     follow(tightened({}), false);
@@ -49,7 +49,7 @@ void read_first_policy() {
 }  // namespace
 
 void follow_log_settings(const std::string& directory, const LimitsSegment& policy) {
-    follow(tightened({policy.log_level(), policy.log_target(), policy.log_file()}), directory == system_directory);
+    follow(tightened({policy.log_level(), policy.log_target(), policy.log_file()}), is_node_directory(directory));
 }
 
 bool says(LogLevel level) noexcept {

@@ -454,6 +454,7 @@ is "no permission: the program works" "$out" "rc: 2 of 2"
 has "and the line names the file" "$log" "cannot open the ledger $default_ledger/ledger: Permission denied"
 rm -rf $default_ledger
 rdmaquota reload policy.toml > /dev/null
+umount -l /dev/infiniband/rdmaquota
 mount -t tmpfs none /run/rdmaquota
 run "$objects" rc=2
 is "no quota directory: the program works" "$out" "rc: 2 of 2"

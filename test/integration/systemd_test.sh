@@ -177,7 +177,7 @@ succeeds "the guard is taken out" rdmaquota guard off
 is "as a whole" "$(find /sys/fs/bpf/rdmaquota -mindepth 1 2> /dev/null)" ""
 succeeds "what Meson installed is removed" ninja -C "$1" uninstall
 ldconfig
-umount -ql /run/rdmaquota/tenants/*/here/ledgers /run/rdmaquota
+umount -ql /dev/infiniband/rdmaquota /run/rdmaquota/tenants/*/here/ledgers /run/rdmaquota
 succeeds "policy and ledgers are removed" rm -r /etc/rdmaquota /run/rdmaquota
 systemctl daemon-reload
 is "nothing is left" "$(diff <(echo "$files_before") <(installed_files))" ""

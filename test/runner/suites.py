@@ -93,6 +93,7 @@ def command(name):
         "demo": ["bash", f"{INTEGRATION}/demo_test.sh"],
         "metrics": [*helper, "metrics", BUILD],
         "systemd": in_guest("--systemd", "--", "bash", f"{INTEGRATION}/systemd_test.sh", BUILD),
+        "hardened": in_guest("--systemd", "--install", "--", "bash", f"{INTEGRATION}/hardened_test.sh", BUILD),
         "guard_no_lsm": in_guest("--argument", "lsm=lockdown,capability,yama", "--install", "--", "bash",
                                  f"{INTEGRATION}/guard_smoke_test.sh", BUILD),
         "trixie": [*helper, "root", BUILD, "trixie", "34"],

@@ -230,3 +230,11 @@ TEST_CASE("patterns that let users choose") {
         CHECK_FALSE(reaches_into_users(pattern));
     }
 }
+
+TEST_CASE("the unit of a path") {
+    CHECK(unit_of("/system.slice/nfsd.service") == "nfsd.service");
+    CHECK(unit_of("/a.slice/a-b.slice/db@1.service/inner.service") == "db@1.service");
+    CHECK(unit_of("/user.slice/user-0.slice/session-3.scope") == "session-3.scope");
+    for (const auto* path : {"", "/", "/system.slice", "/slurm/nfsd.service", "/.service"})
+        CHECK(unit_of(path).empty());
+}

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -173,6 +175,60 @@ TEST_CASE_METHOD(Node, "where a ledger is missing, its tenant's policy may deny 
     CHECK(accounts.denied);
     CHECK(accounts.deny_errno == ENOMEM);
     leave_accounts(accounts);
+}
+
+TEST_CASE_METHOD(Node, "a directory that is hidden is used at its second place") {
+    const auto second = directory.path();
+    const TemporaryDirectory empty;
+    for (const auto& hidden : {empty.path(), empty / "missing"}) {
+        const auto accounts = join_accounts({{hidden, second.c_str()}});
+        REQUIRE(accounts.count == 1);
+        CHECK(accounts.account[0]->here() == here("default"));
+        CHECK(accounts.account[0]->directory() == second);
+        leave_accounts(accounts);
+    }
+    const auto nowhere = empty / "nowhere";
+    CHECK(join_accounts({{empty.path(), nowhere.c_str()}}).count == 0);
+}
+
+TEST_CASE_METHOD(Node, "a directory whose ledger is read-only is used at its second place, or may deny") {
+    if (geteuid() != 0) return;  // mounts
+    TenantLimits limits;
+    limits.on_unavailable = Unavailable::deny;
+    REQUIRE(LimitsWriter::publish(limits_path(here("default")), limits));
+    const TemporaryDirectory shown;
+    ChildProcess child([&] {
+        const auto* place = shown.path().c_str();
+        if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+            mount(directory.path().c_str(), place, nullptr, MS_BIND, nullptr) != 0 ||
+            mount(nullptr, place, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) != 0)
+            _exit(1);
+        const auto held = join_accounts({{shown.path(), directory.path().c_str()}});
+        if (held.count != 1 || held.denied || held.account[0]->here() != here("default")) _exit(2);
+        const TemporaryDirectory empty;
+        const auto denied = join_accounts({{shown.path(), empty.path().c_str()}});
+        _exit(denied.count == 0 && denied.denied ? 0 : 3);
+    });
+    CHECK(child.wait() == 0);
+}
+
+TEST_CASE_METHOD(Node, "a directory that is seen is used at its first place only") {
+    const Node second;
+    setenv("RDMAQUOTA_DIR", directory.path().c_str(), 1);
+    const std::vector<QuotaDirectory> both{{directory.path(), second.directory.path().c_str()}};
+    const auto accounts = join_accounts(both);
+    REQUIRE(accounts.count == 1);
+    CHECK(accounts.account[0]->here() == here("default"));
+    CHECK(second.owners("default") == 0);
+    leave_accounts(accounts);
+
+    TenantLimits limits;
+    limits.on_unavailable = Unavailable::deny;
+    REQUIRE(LimitsWriter::publish(limits_path(here("default")), limits));
+    std::filesystem::resize_file(data_path(ledger_path(here("default"))), 0);
+    const auto unusable = join_accounts(both);
+    CHECK(unusable.count == 0);
+    CHECK(unusable.denied);
 }
 
 TEST_CASE_METHOD(Node, "a tenant's slot is shared, and freed once") {

@@ -103,6 +103,7 @@ TEST_CASE_METHOD(Detecting, "a process without a slot is reported at the second 
     REQUIRE(reports.size() == 1);
     CHECK(reports[0].kind == BypassReport::Kind::bypass);
     CHECK(reports[0].difference.pid == own_pid);
+    CHECK_FALSE(reports[0].difference.has_slot);
     CHECK(resources_of(reports[0]) == std::vector<std::string>{"hca_object", "hca_handle", "pd"});
     CHECK(detector.bypasses().size() == 1);
     uses.clear();
@@ -310,6 +311,7 @@ TEST_CASE_METHOD(InTwoTenants, "what a process has in several tenants is added u
     const auto reports = look(20);
     REQUIRE(reports.size() == 1);
     CHECK(resources_of(reports[0]) == std::vector<std::string>{"pd"});
+    CHECK(reports[0].difference.has_slot);
     CHECK(reports[0].difference.amounts[0].ledger == 5);
 }
 

@@ -12,13 +12,14 @@
 
 #include "shm/paths.hpp"
 #include "test/processes.hpp"
+#include "test/unit/temporary_directory.hpp"
+#include "test/waiting.hpp"
 #include "tools/common/process/probe.hpp"
 #include "tools/common/tenants/tenants.hpp"
 #include "tools/rdmaquota/doctor/containers.hpp"
 #include "tools/rdmaquota/doctor/elf_file.hpp"
 #include "tools/rdmaquota/doctor/guard.hpp"
-#include "test/unit/temporary_directory.hpp"
-#include "test/waiting.hpp"
+#include "tools/rdmaquota/doctor/hardened.hpp"
 #include "tools/rdmaquota/doctor/heap_scan.hpp"
 #include "tools/rdmaquota/doctor/slurm.hpp"
 #include "tools/rdmaquota/doctor/units.hpp"
@@ -263,4 +264,31 @@ TEST_CASE("doctor says which unit will not run after the next boot") {
     CHECK(found() == "ok boot; ");
     file("usr/lib/systemd/system/rdmaquotad.service");
     CHECK(found() == "ok boot; warning sidecar; ");
+}
+
+TEST_CASE("doctor prints a drop-in for a service, quoted for a shell") {
+    CHECK(drop_in_for("db\\x2d1.service") ==
+          "mkdir -p '/etc/systemd/system/db\\x2d1.service.d' && printf '[Service]\\nBindPaths=-/run/rdmaquota\\n' > "
+          "'/etc/systemd/system/db\\x2d1.service.d/rdmaquota.conf' && systemctl daemon-reload && systemctl restart "
+          "'db\\x2d1.service'");
+    for (const auto* unit : {"session-1.scope", "user@1000.service", "it's.service", ""})
+        CHECK(drop_in_for(unit).empty());
+}
+
+TEST_CASE("doctor tells of an enforcing SELinux") {
+    namespace fs = std::filesystem;
+    const TemporaryDirectory root;
+    const auto found = [&] {
+        Findings findings;
+        examine_hardening(findings, system_directory, root.path());
+        return findings;
+    };
+    fs::create_directories(root / "sys/fs/selinux");
+    std::ofstream(root / "sys/fs/selinux/enforce") << "0";
+    CHECK(found().empty());
+    std::ofstream(root / "sys/fs/selinux/enforce") << "1";
+    const auto findings = found();
+    REQUIRE(findings.size() == 1);
+    CHECK(findings[0].level == Level::warning);
+    CHECK_THAT(findings[0].text, Catch::Contains("ausearch -m avc") && Catch::Contains("docs/hardened.md"));
 }

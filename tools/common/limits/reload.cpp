@@ -209,6 +209,9 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     resolve_overrides(*policy, name_lookup());
     keep_transient(directory, *policy);
     keep_bindings(directory, *policy);
+    if (directory == system_directory)
+        if (auto mounted = mount_second(directory, second_directory); !mounted)
+            policy->warnings.push_back(mounted.error());
     ::unlink(guard_off_path(directory).c_str());
     const auto aside = publish_policy(*lock, directory, *policy);
     if (!aside) return Error{aside.error()};

@@ -14,6 +14,7 @@
 #include <fmt/core.h>
 
 #include "shm/same_file.hpp"
+#include "tools/common/tenants/mount_copy.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -80,6 +81,13 @@ Result<void> mount_tmpfs(const std::string& path, const char* options) {
                              std::strerror(error))};
 }
 
+int mount_again(const std::string& directory, const std::string& second) {
+    if (!is_mount_point(directory) || same_file(directory, second)) return 0;
+    while (is_mount_point(second))  // of a directory that was removed and created again
+        if (const int error = detach(second); error != 0) return error;
+    return mount_copy(directory, second);
+}
+
 }  // namespace
 
 bool is_mount_point(const std::string& path) {
@@ -96,6 +104,14 @@ Result<void> mount_node(const std::string& directory) {
         if (auto mounted = mount_tmpfs(directory, node_bounds); !mounted) return mounted;
     if (is_mount_point(directory)) share(directory);
     return {};
+}
+
+Result<void> mount_second(const std::string& directory, const std::string& second) {
+    const int error = among_node_mounts(directory, [&] { return mount_again(directory, second); });
+    if (error == 0 || error == EPERM) return {};
+    return Error{fmt::format(
+        "cannot mount {} at {}: {}{}; until then the programs of hardened units are not held to their limits",
+        directory, second, std::strerror(error), error == ENOSYS ? " before Linux 5.12" : "")};
 }
 
 void unmount_ledgers(const std::string& path) noexcept {

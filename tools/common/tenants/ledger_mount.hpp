@@ -19,6 +19,11 @@ Result<void> mount_ledgers(const std::string& path);
 // The same for a node's directory, as long as it is empty.
 Result<void> mount_node(const std::string& directory);
 
+// Mounts a node's directory, which is a mount point, at `second` too, for programs whose mounts hide the first place or
+// show it read-only. Replaces what is mounted there of a directory that was removed meanwhile. Does nothing where this
+// process may not mount. The error says what then does not hold.
+Result<void> mount_second(const std::string& directory, const std::string& second);
+
 // Whether something is mounted at `path`.
 bool is_mount_point(const std::string& path);
 

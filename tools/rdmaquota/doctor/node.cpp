@@ -13,26 +13,27 @@
 
 #include <fmt/core.h>
 
+#include "policy/file/policy_file.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
 #include "shm/policy/limits_segment.hpp"
 #include "shm/policy/node_policy.hpp"
-#include "policy/file/policy_file.hpp"
 #include "tools/common/config.hpp"
-#include "tools/common/tenants/container_specification.hpp"
 #include "tools/common/devices.hpp"
-#include "tools/common/text/directory_names.hpp"
-#include "tools/rdmaquota/doctor/guard.hpp"
-#include "tools/rdmaquota/doctor/elf_file.hpp"
-#include "tools/common/text/file_text.hpp"
-#include "tools/rdmaquota/doctor/findings.hpp"
 #include "tools/common/limits/node_checks.hpp"
-#include "tools/common/process/probe.hpp"
 #include "tools/common/limits/reload.hpp"
+#include "tools/common/process/probe.hpp"
+#include "tools/common/tenants/container_specification.hpp"
+#include "tools/common/tenants/tenants.hpp"
+#include "tools/common/text/directory_names.hpp"
+#include "tools/common/text/file_text.hpp"
 #include "tools/rdmaquota/doctor/containers.hpp"
+#include "tools/rdmaquota/doctor/elf_file.hpp"
+#include "tools/rdmaquota/doctor/findings.hpp"
+#include "tools/rdmaquota/doctor/guard.hpp"
+#include "tools/rdmaquota/doctor/hardened.hpp"
 #include "tools/rdmaquota/doctor/slurm.hpp"
 #include "tools/rdmaquota/doctor/units.hpp"
-#include "tools/common/tenants/tenants.hpp"
 #include "tools/rdmaquota/doctor/verbs_memory.hpp"
 
 namespace rdmaquota {
@@ -352,6 +353,7 @@ Findings examine_node(const std::string& directory) {
     examine_kernel(findings);
     examine_guard(findings, directory);
     examine_units(findings, directory);
+    examine_hardening(findings, directory);
     examine_containers(findings, [&](const std::string& tenant) -> Result<Json> {
         if (TenantPlace{tenant, here_path(directory, tenant)}.is_hidden()) return Json();
         return container_specification(tenant, directory);

@@ -18,13 +18,14 @@
 
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
-#include "tools/common/devices.hpp"
-#include "tools/common/text/directory_names.hpp"
-#include "tools/common/tenants/tenants.hpp"
 #include "tools/common/config.hpp"
+#include "tools/common/devices.hpp"
+#include "tools/common/tenants/tenants.hpp"
+#include "tools/common/text/directory_names.hpp"
+#include "tools/common/views/json.hpp"
 #include "tools/rdmaquota/doctor/elf_file.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
-#include "tools/common/views/json.hpp"
+#include "tools/rdmaquota/doctor/hardened.hpp"
 #include "tools/rdmaquota/doctor/verbs_memory.hpp"
 
 namespace rdmaquota {
@@ -207,9 +208,10 @@ void examine_accounts(Findings& findings, int pid, const std::string& directory,
     bool counted = false;
     for (const auto& place : tenant_places(directory))
         counted |= examine_ledger(findings, pid, ledger_path(place.here), devices);
-    if (!counted)
-        findings.push_back({Level::problem, "owner slot",
-                            fmt::format("none in the ledgers of {}: nothing of this process is counted", directory)});
+    if (counted) return;
+    findings.push_back({Level::problem, "owner slot",
+                        fmt::format("none in the ledgers of {}: nothing of this process is counted", directory)});
+    examine_reach(findings, pid, directory);
 }
 
 }  // namespace

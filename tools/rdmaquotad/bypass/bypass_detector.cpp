@@ -56,6 +56,7 @@ void BypassDetector::add_look(Watched& watched, const GroupCounts& counts, const
     watched.difference.pid = counts.pid;
     watched.difference.comm = counts.comm;
     watched.difference.tenant = counts.tenant;
+    watched.difference.has_slot = !slotless;
     watched.kernel = counts.kernel;
     watched.ledger = counts.ledger;
     add_amounts(watched, counts, observation);

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "policy/pattern.hpp"
 #include "policy/printable.hpp"
 #include "shm/paths.hpp"
 #include "tools/common/devices.hpp"
@@ -21,11 +22,15 @@ constexpr int rest_for_each = 4;  // times as long as the look took, where that 
 constexpr auto time_for_ledgers = std::chrono::milliseconds(50);  // of one look
 
 std::string words(const Difference& difference) {
-    std::string text = fmt::format("pid {} ({}) on {}", difference.pid,
-                                   difference.comm.empty() ? "ended" : difference.comm, difference.device);
+    const auto unit = unit_of(difference.cgroup);
+    std::string text =
+        fmt::format("pid {} ({}) on {}{}{}", difference.pid, difference.comm.empty() ? "ended" : difference.comm,
+                    difference.device, unit.empty() ? "" : " in unit ", unit);
     for (const auto& [resource, kernel, ledger] : difference.amounts)
         text += fmt::format(", {}: {} in the kernel, {} charged", info(resource).name, format_amount(resource, kernel),
                             format_amount(resource, ledger));
+    if (!difference.has_slot)
+        text += fmt::format("; nothing of it is counted: 'rdmaquota doctor --pid {}' says why", difference.pid);
     return text;
 }
 
@@ -59,12 +64,10 @@ Json to_json(const Difference& difference, const std::string& tenant) {
     Json resources = Json::object();
     for (const auto& [resource, kernel, ledger] : difference.amounts)
         resources[std::string(info(resource).name)] = {{"kernel", kernel}, {"ledger", ledger}};
-    return Json{{"pid", difference.pid},
-                {"comm", difference.comm},
-                {"tenant", tenant},
-                {"device", difference.device},
-                {"cgroup", difference.cgroup},
-                {"resources", std::move(resources)}};
+    return Json{
+        {"pid", difference.pid},          {"comm", difference.comm},          {"tenant", tenant},
+        {"device", difference.device},    {"cgroup", difference.cgroup},      {"unit", unit_of(difference.cgroup)},
+        {"counted", difference.has_slot}, {"resources", std::move(resources)}};
 }
 
 Json to_json(const HcaCounts& counts) { return Json{{"hca_handle", counts.handle}, {"hca_object", counts.object}}; }

@@ -17,6 +17,8 @@ struct Difference {
     std::string device;
     std::string tenant;  // its key
     std::string cgroup;  // its path; empty when it is not known
+    bool has_slot =
+        true;  // false: nothing of it is counted, because it goes around the library or cannot write the ledger
     struct Amount {
         Resource resource;
         std::uint64_t kernel, ledger;

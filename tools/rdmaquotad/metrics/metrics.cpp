@@ -123,6 +123,10 @@ void around(Exposition& out, const MetricsInput& input) {
     cells(out, with_zeros(input, input.bypassers));
     out.counter("rdmaquota_bypasses_total", "How often a process was found to have more of it in the kernel than it was charged for.");
     cells(out, with_zeros(input, input.bypasses));
+    out.gauge("rdmaquota_uncounted_processes",
+              "Processes that have the device open at present and are not charged at all.");
+    for (const auto& [cell, count] : input.uncounted)
+        out.sample({{"tenant", cell.tenant}, {"device", cell.device}, {"program", cell.resource}}, count);
     out.counter("rdmaquota_backstop_denials_total", "What the kernel itself denied in the tenant's cgroup (rdma.events).");
     for (const auto& [device, counts] : input.backstop)
         for (const auto& [resource, count] :

@@ -1,6 +1,6 @@
-// The node's figures as Prometheus has them; docs/prometheus.md describes each. Never a label for a process. The first 200
-// tenants have series of their own, those that people named before those of templates; the others are summed up under
-// their template's name, without limits and peaks.
+// The node's figures as Prometheus has them; docs/prometheus.md describes each. Never a label for a process, but for
+// the names of 16 that are not counted. The first 200 tenants have series of their own, those that people named before
+// those of templates; the others are summed up under their template's name, without limits and peaks.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +50,7 @@ struct MetricsInput {
     std::map<std::string, DenialCounts::OfTenant> denials;  // by label
     Cells bypassers;            // processes at present
     Cells bypasses;             // how often one was found
+    Cells uncounted;            // processes without a slot; `resource` is their unit's or program's name
     Cells created, destroyed;  // objects
     std::map<DeviceCapacity::Place, DeviceCapacity::Figure> devices;
     std::map<std::string, std::uint64_t> events;  // of the sidecar, by kind, since it started

@@ -8,6 +8,8 @@
 
 #include <fmt/core.h>
 
+#include "policy/pattern.hpp"
+#include "policy/printable.hpp"
 #include "tools/common/config.hpp"
 #include "tools/common/devices.hpp"
 #include "tools/common/views/json.hpp"
@@ -64,6 +66,13 @@ void add_to_sum(Tenant& tenant, TenantMetrics& sum) {
     add(tenant.ledger().figures(), sum.devices);
     sum.processes += tenant.ledger().figures().processes;
     sum.changed_limits += count_changed(tenant.held());
+}
+
+constexpr std::size_t most_programs = 16;  // a user may call programs as it likes
+
+std::string program_name(const Difference& bypass) {
+    const auto unit = unit_of(bypass.cgroup);
+    return printable(unit.empty() ? std::string_view(bypass.comm) : unit);
 }
 
 std::string resource_name(std::size_t r) { return std::string(resource_table[r].name); }
@@ -176,9 +185,16 @@ Cells NodeMetrics::cells(const LabelSums<Place>& sums) {
 }
 
 void NodeMetrics::add_around(MetricsInput& input) const {
-    for (const auto& bypass : sources_.kernel.bypasses())
+    std::set<std::string> programs;
+    for (const auto& bypass : sources_.kernel.bypasses()) {
         for (const auto& amount : bypass.amounts)
             ++input.bypassers[{label(bypass.tenant), bypass.device, std::string(info(amount.resource).name)}];
+        if (bypass.has_slot) continue;
+        auto program = program_name(bypass);
+        if (programs.size() >= most_programs && !programs.contains(program)) program = "other";
+        programs.insert(program);
+        ++input.uncounted[{label(bypass.tenant), bypass.device, program}];
+    }
     input.bypasses = cells(bypasses_);
     input.created = cells(created_);
     input.destroyed = cells(destroyed_);
