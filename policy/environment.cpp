@@ -18,14 +18,16 @@ public:
         std::string_view rest = text(variable);
         while (!rest.empty()) {
             const auto comma = std::min(rest.find(','), rest.size());
-            const auto parsed = parse_device_setting(rest.substr(0, comma));
+            const auto parsed = parse_device_settings(rest.substr(0, comma));
             if (!parsed)
                 warn(variable, parsed.error());
             else if (parsed->device == any_device || parsed->device == total_device || is_selector(parsed->device))
                 warn(variable, fmt::format("name a device such as mlx5_0 instead of '{}', or none for all", parsed->device));
+            else if (is_percentage(parsed->settings.front().limit))
+                warn(variable, fmt::format("'{}' is a percentage, which only the policy can have; write an amount",
+                                           printable(rest.substr(0, comma))));
             else
-                lower(parsed->device.empty() ? row : row_for(devices, parsed->device), parsed->setting.resource,
-                      parsed->setting.limit);
+                lower(parsed->device.empty() ? row : row_for(devices, parsed->device), parsed->settings.front());
             rest.remove_prefix(std::min(comma + 1, rest.size()));
         }
     }
@@ -38,7 +40,7 @@ public:
         const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), count);
         if (status != std::errc{} || end != value.data() + value.size() || count > max_amount / factor)
             return warn(variable, fmt::format("'{}' is no number in range", printable(value)));
-        lower(row, resource, count * factor);
+        lower(row, {resource, count * factor});
     }
 
     bool enabled(const char* variable) const {
@@ -73,9 +75,9 @@ private:
         return value ? value : "";
     }
 
-    static void lower(LimitRow& row, Resource resource, std::uint64_t limit) {
-        auto& entry = row[index(resource)];
-        entry = entry == unset ? limit : std::min(entry, limit);
+    static void lower(LimitRow& row, const Setting& setting) {
+        auto& entry = row[index(setting.resource)];
+        entry = entry == unset ? setting.limit : std::min(entry, setting.limit);
     }
 
     void warn(const char* variable, const std::string& why) {

@@ -72,10 +72,37 @@ std::optional<Decimal> read_decimal(std::string_view text) {
     return number;
 }
 
+Result<std::uint64_t> parse_percentage(Resource resource, std::string_view text) {
+    const auto number = read_decimal(text);
+    const auto tenths = number && number->scale <= 10
+                            ? std::min(number->whole, most_tenths) * 10 + number->fraction * 10 / number->scale
+                            : 0;
+    if (tenths == 0 || tenths > most_tenths || number->length + 1 != text.size())
+        return Error{fmt::format("'{}' is not a percentage for {}: write a number above 0 and up to 100, with one decimal at most, "
+                                 "such as 25% or 12.5%", printable(text), info(resource).name)};
+    if (has_capacity(resource)) return percentage(tenths);
+    std::string possible;
+    for (const auto& row : resource_table)
+        if (has_capacity(row.id)) possible += fmt::format("{}{}", possible.empty() ? "" : ", ", row.name);
+    return Error{fmt::format("{} cannot be limited in percent, since no device reports how many it has; write an amount, or limit "
+                             "one of {}", info(resource).name, possible)};
+}
+
+std::string percent_text(std::uint64_t limit) {
+    const auto tenths = tenths_of(limit);
+    return std::to_string(tenths / 10) + (tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10)) + "%";
+}
+
 }  // namespace
+
+std::uint64_t amount_of(std::uint64_t percentage, std::uint64_t capacity) noexcept {
+    if (capacity == 0) return unlimited;
+    return std::max<std::uint64_t>(1, std::min(capacity, max_amount) * tenths_of(percentage) / most_tenths);
+}
 
 Result<std::uint64_t> parse_limit(Resource resource, std::string_view text) {
     if (text == "max") return unlimited;
+    if (text.ends_with('%')) return parse_percentage(resource, text);
     const auto number = read_decimal(text);
     if (!number) return bad_limit(resource, text);
     auto suffix = text.substr(number->length);
@@ -105,6 +132,7 @@ Result<Setting> parse_setting(std::string_view text) {
 // In whole numbers, since formatting a floating-point number takes 2 KiB of stack, which a denied program may not have.
 std::string format_amount(Resource resource, std::uint64_t amount) {
     if (amount == unlimited) return "max";
+    if (is_percentage(amount)) return percent_text(amount);
     if (info(resource).unit == Unit::count || amount < kibi) return std::to_string(amount);
     static constexpr std::array units{"KiB", "MiB", "GiB", "TiB"};
     std::size_t unit = 0;
@@ -117,8 +145,14 @@ std::string format_amount(Resource resource, std::uint64_t amount) {
     return std::to_string(tenths / 10) + decimal + " " + units[unit];
 }
 
+std::string format_amount(Resource resource, std::uint64_t amount, std::uint64_t written) {
+    if (!is_percentage(written)) return format_amount(resource, amount);
+    return amount == unlimited ? percent_text(written) : format_amount(resource, amount) + " (" + percent_text(written) + ")";
+}
+
 std::string format_limit(Resource resource, std::uint64_t limit) {
     if (limit == unlimited) return "max";
+    if (is_percentage(limit)) return percent_text(limit);
     if (info(resource).unit == Unit::bytes && limit != 0)
         for (const auto* suffix : {"Ti", "Gi", "Mi", "Ki"})
             if (const auto factor = *factor_of(suffix); limit % factor == 0)

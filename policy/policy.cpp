@@ -74,28 +74,79 @@ bool valid_device(std::string_view name) noexcept {
     return device != total_device && valid_name(device) && valid_port(name.substr(slash + 1));
 }
 
-Result<void> check_limitable(std::string_view device, Resource resource) {
-    if (!is_port(device) || resource == Resource::qp) return {};
-    return Error{
-        fmt::format("{0} is no resource of a port: at '{1}' only qp can be limited; write {0} for the device "
-                    "'{2}'",
-                    info(resource).name, device, device.substr(0, device.find('/')))};
+Result<void> check_limitable(std::string_view device, Resource resource, std::uint64_t limit) {
+    if (is_port(device) && resource != Resource::qp)
+        return Error{
+            fmt::format("{0} is no resource of a port: at '{1}' only qp can be limited; write {0} for the device "
+                        "'{2}'",
+                        info(resource).name, device, device.substr(0, device.find('/')))};
+    if (device == total_device && is_percentage(limit) && resource != Resource::mr_bytes)
+        return Error{fmt::format("{0} cannot be limited in percent for the sum over devices; write an amount, or the percentage for "
+                                 "a device or \"*\"", info(resource).name)};
+    return {};
 }
 
-Result<DeviceSetting> parse_device_setting(std::string_view text) {
-    const auto colon = text.substr(0, text.find('=')).rfind(':');
-    DeviceSetting result;
-    if (colon != text.npos) {
-        result.device = text.substr(0, colon);
-        if (!valid_device(result.device)) return Error{fmt::format("'{}' is no device name", printable(result.device))};
-        text.remove_prefix(colon + 1);
+std::vector<Resource> resources_with_capacity(std::string_view device) {
+    std::vector<Resource> resources;
+    for (const auto& row : resource_table)
+        if (has_capacity(row.id) && check_limitable(device, row.id, percentage(1))) resources.push_back(row.id);
+    return resources;
+}
+
+Result<std::vector<Setting>> parse_settings(std::string_view device, std::string_view text) {
+    std::vector<Setting> settings;
+    if (const auto value = text.substr(std::min(text.find('=') + 1, text.size())); text.starts_with("all=")) {
+        if (!value.ends_with('%'))
+            return Error{fmt::format("'{}' is not a limit for all resources: write a percentage, such as all=25%", printable(value))};
+        for (const auto resource : resources_with_capacity(device)) {
+            const auto limit = parse_limit(resource, value);
+            if (!limit) return Error{limit.error()};
+            settings.push_back({resource, *limit});
+        }
+        return settings;
     }
     const auto setting = parse_setting(text);
     if (!setting) return Error{setting.error()};
-    if (const auto limitable = check_limitable(result.device, setting->resource); !limitable)
+    if (const auto limitable = check_limitable(device, setting->resource, setting->limit); !limitable)
         return Error{limitable.error()};
-    result.setting = *setting;
-    return result;
+    return std::vector{*setting};
+}
+
+// Takes "DEVICE:" off `text`; empty where no device is named.
+static Result<std::string> take_device(std::string_view& text) {
+    const auto colon = text.substr(0, text.find('=')).rfind(':');
+    if (colon == text.npos) return std::string();
+    const auto device = std::string(text.substr(0, colon));
+    if (!valid_device(device)) return Error{fmt::format("'{}' is no device name", printable(device))};
+    text.remove_prefix(colon + 1);
+    return device;
+}
+
+Result<DeviceSettings> parse_device_settings(std::string_view text) {
+    const auto device = take_device(text);
+    if (!device) return Error{device.error()};
+    auto settings = parse_settings(*device, text);
+    if (!settings) return Error{settings.error()};
+    return DeviceSettings{*device, std::move(*settings)};
+}
+
+Result<void> add_settings(LimitRow& row, std::string_view device, std::string_view text) {
+    const auto settings = parse_settings(device, text);
+    if (!settings) return Error{settings.error()};
+    const bool all = text.starts_with(all_resources);
+    for (const auto& [resource, limit] : *settings)
+        if (!all || row[index(resource)] == unset) row[index(resource)] = limit;
+    return {};
+}
+
+Result<void> add_limits(ScopeLimits& scope, const std::vector<std::string>& texts) {
+    for (std::string_view text : texts) {
+        auto device = take_device(text);
+        if (!device) return Error{device.error()};
+        if (device->empty()) device = std::string(any_device);
+        if (auto added = add_settings(row_for(scope, *device), *device, text); !added) return added;
+    }
+    return {};
 }
 
 LimitRow& row_for(ScopeLimits& scope, std::string_view device) {

@@ -58,16 +58,23 @@ struct BoundDevice {
     std::uint32_t uverbs;  // number of its uverbs device
 };
 
-// Whether `resource` can be limited on `device`: QPs are bound to ports, nothing else is. The error says where to
-// write the limit instead.
-Result<void> check_limitable(std::string_view device, Resource resource);
+// Whether `resource` can be limited on `device`, to that limit: QPs are bound to ports, nothing else is, and of the sum over devices
+// there are no percentages but of memory. The error says where to write the limit instead.
+Result<void> check_limitable(std::string_view device, Resource resource, std::uint64_t limit = unlimited);
 
-// "RES=N", or "DEVICE:RES=N" with a valid device; `device` is empty where none is named.
-struct DeviceSetting {
+// "all": the resources that can be limited in percent on `device`.
+inline constexpr std::string_view all_resources = "all";
+std::vector<Resource> resources_with_capacity(std::string_view device);
+
+// "RES=N", or "all=P%" for each of those, to be limited on `device`.
+Result<std::vector<Setting>> parse_settings(std::string_view device, std::string_view text);
+
+// The same, or "DEVICE:RES=N" with a valid device; `device` is empty where none is named.
+struct DeviceSettings {
     std::string device;
-    Setting setting;
+    std::vector<Setting> settings;
 };
-Result<DeviceSetting> parse_device_setting(std::string_view text);
+Result<DeviceSettings> parse_device_settings(std::string_view text);
 
 using LimitRow = std::array<std::uint64_t, resource_count>;
 constexpr LimitRow unset_row() noexcept {
@@ -87,6 +94,11 @@ using LimitsByScope = std::array<ScopeLimits, scope_count>;  // by index(Scope)
 
 // The row of `device`, appended when there is none yet.
 LimitRow& row_for(ScopeLimits& scope, std::string_view device);
+
+// Adds what `parse_settings` reads. "all" gives way to what a resource's own text says, before or after it.
+Result<void> add_settings(LimitRow& row, std::string_view device, std::string_view text);
+// The same for "qp=10" and "mlx5_0:cq=5"; those that name no device are for each.
+Result<void> add_limits(ScopeLimits& scope, const std::vector<std::string>& texts);
 
 // The row of `device`, or nullptr.
 const LimitRow* find_row(const ScopeLimits& scope, std::string_view device) noexcept;

@@ -44,7 +44,8 @@ std::string cell_name(std::string_view device, Resource resource) {
 void lower_named_devices(Resource resource, std::uint64_t asked, ScopeLimits& limits) {
     for (auto& [device, row] : limits) {
         auto& limit = row[index(resource)];
-        if (device != total_device && !is_port(device) && limit != unset) limit = std::min(limit, asked);
+        if (device != total_device && !is_port(device) && limit != unset && are_comparable(limit, asked))
+            limit = std::min(limit, asked);
     }
 }
 
@@ -73,13 +74,13 @@ Result<std::vector<DeviceSetting>> parse_job_request(std::string_view text) {
     std::set<std::string> devices;
     for (std::size_t begin = 0; begin <= text.size();) {
         const auto end = std::min(text.find(',', begin), text.size());
-        auto setting = parse_device_setting(text.substr(begin, end - begin));
-        if (!setting) return Error{setting.error()};
-        if (setting->device.empty()) setting->device = std::string(any_device);
-        devices.insert(setting->device);
+        const auto parsed = parse_device_settings(text.substr(begin, end - begin));
+        if (!parsed) return Error{parsed.error()};
+        const auto device = parsed->device.empty() ? std::string(any_device) : parsed->device;
+        devices.insert(device);
         if (devices.size() > most_requested_devices)
             return Error{fmt::format("more than {} devices", most_requested_devices)};
-        request.push_back(std::move(*setting));
+        for (const auto& setting : parsed->settings) request.push_back({device, setting});
         begin = end + 1;
     }
     return request;
@@ -90,7 +91,7 @@ std::vector<std::string> apply_job_request(const std::vector<DeviceSetting>& req
     const auto policys = limits;
     for (const auto& [device, setting] : request) {
         const auto allowed = value_for(policys, device, setting.resource);
-        const bool too_much = allowed != unset && setting.limit > allowed;
+        const bool too_much = allowed != unset && (setting.limit > allowed || !are_comparable(setting.limit, allowed));
         if (too_much)
             remarks.push_back(fmt::format(
                 "{} cannot be {}: the policy of this node gives a job {}", cell_name(device, setting.resource),

@@ -34,9 +34,14 @@ ScopeLimits limits_of(const SlurmPolicy& policy, const SlurmJob& job);
 // "qp=100,mr_bytes=10GiB,mlx5_0:cq=5", what --rdma takes. The error says which part is wrong. Each device takes a place of a
 // tenant's limits, of which there are 66 (shm/policy/limits_image.hpp).
 inline constexpr std::size_t most_requested_devices = 16;
+struct DeviceSetting {
+    std::string device;
+    Setting setting;
+};
 Result<std::vector<DeviceSetting>> parse_job_request(std::string_view text);
 
-// Lowers `limits`, which the policy gives, to what was asked for, and never raises one above that. Of a device that is named
+// Lowers `limits`, which the policy gives, to what was asked for, and never raises one above that. An amount that is asked for where
+// the policy gives a percentage, or the reverse, has no effect: which is less depends on the device. Of a device that is named
 // after "*", what is asked for it counts. Returns a sentence for each part that is not as it was asked.
 std::vector<std::string> apply_job_request(const std::vector<DeviceSetting>& request, ScopeLimits& limits);
 

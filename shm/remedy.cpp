@@ -124,7 +124,7 @@ void read_origin(const LimitsSegment& limits, std::string_view device, const Den
     found.set_for = row;
     found.of_file = load(origin->file);
     if (found.of_file == unset && any != nullptr) found.of_file = load(any->configured);
-    if (found.of_file == unset) found.of_file = unlimited;
+    found.of_file = found.of_file == unset ? unlimited : limits.amount(found.of_file, device, denial.resource);
 }
 
 }  // namespace

@@ -160,6 +160,16 @@ void remove_value(Document& document, const toml::table* table, const LimitChang
     if (whole) erase_entry(document, *table, info(change.key.resource).name);
 }
 
+// What a resource has that its table does not name, by all = "25%".
+std::uint64_t limit_by_all(const std::string& text, const std::string& file, const LimitChange& change) {
+    const auto root = parse_toml(text, file);
+    const auto* table = root && change.part == LimitPart::limit ? find_table(*root, change.key) : nullptr;
+    const auto* all = table == nullptr ? nullptr : table->get_as<std::string>(all_resources);
+    const auto limit = all == nullptr || !has_capacity(change.key.resource) ? Result<std::uint64_t>(Error{})
+                                                                            : parse_limit(change.key.resource, all->get());
+    return limit ? *limit : unset;
+}
+
 Result<std::string> edit_once(const std::string& text, const std::string& file, const LimitChange& change) {
     const auto root = parse_toml(text, file);
     if (!root) return Error{root.error()};
@@ -258,10 +268,14 @@ Result<std::string> edit_policy(const std::string& text, const std::string& file
     for (const auto& change : changes) {
         if (const auto possible = check_possible(file, change); !possible) return Error{possible.error()};
         if (change.limit == unset && !is_in_file(*expected, change)) continue;
-        row_for(scope_of(*expected, change.key, change.part), change.key.device)[index(change.key.resource)] =
-            change.limit;
+        auto& cell = row_for(scope_of(*expected, change.key, change.part), change.key.device)[index(change.key.resource)];
+        const auto by_all = change.limit == unset ? limit_by_all(edited, file, change) : unset;
+        cell = change.limit == unset ? by_all : change.limit;
         const auto next = edit_once(edited, file, change);
         if (!next || !parse_toml(next.value(), file)) return by_hand(file, *expected, change);
+        if (by_all != unset && *next == edited)
+            return Error{fmt::format("{}: {} limits {} by all = \"{}\" only; set another limit, or change that line by hand", file,
+                                     header_of(change.key), info(change.key.resource).name, format_limit(change.key.resource, by_all))};
         edited = next.value();
         // Our own output is checked too, so that a broken or altered policy is never returned.
         const auto again = parse_policy(edited, file);

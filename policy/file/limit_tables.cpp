@@ -29,7 +29,18 @@ void LimitTables::device(const toml::key& device, const toml::node& node, ScopeL
         return reader_.fail(device, fmt::format("unknown key '{0}': [{1}] has tables of limits by device only, such as "
                                                 "[{1}.\"*\"]",
                                                 device.str(), header_));
-    for (const auto& [key, value] : *table) limit(device.str(), key, value, into);
+    for (const auto& [key, value] : *table)
+        if (key == all_resources) all(device.str(), *table, value, into);
+        else limit(device.str(), key, value, into);
+}
+
+// all = "25%": what the table does not name itself.
+void LimitTables::all(std::string_view device, const toml::table& table, const toml::node& node, ScopeLimits& into) {
+    const auto* text = node.as_string();
+    if (text == nullptr || !text->get().ends_with('%'))
+        return reader_.fail(node, "all takes a percentage, such as \"25%\"; write amounts, guarantees and soft limits for each resource");
+    for (const auto resource : resources_with_capacity(device))
+        if (!table.contains(info(resource).name)) reader_.amount(resource, node, row_for(into, device)[index(resource)]);
 }
 
 bool LimitTables::looks_like_tenant(std::string_view device, const toml::key& key, const toml::node& node) const {
@@ -47,7 +58,12 @@ void LimitTables::limit(std::string_view device, const toml::key& key, const tom
     if (const auto limitable = check_limitable(device, *resource); !limitable)
         return reader_.fail(key, limitable.error());
     if (const auto* table = node.as_table()) return parts(device, *resource, *table, into);
-    reader_.amount(*resource, node, row_for(into, device)[index(*resource)]);
+    amount(device, *resource, node, row_for(into, device)[index(*resource)]);
+}
+
+void LimitTables::amount(std::string_view device, Resource resource, const toml::node& node, std::uint64_t& into) {
+    reader_.amount(resource, node, into);
+    if (const auto limitable = check_limitable(device, resource, into); !limitable) reader_.fail(node, limitable.error());
 }
 
 // { limit = 400, guarantee = 100, soft = 300 }
@@ -59,16 +75,16 @@ void LimitTables::parts(std::string_view device, Resource resource, const toml::
 void LimitTables::part(std::string_view device, Resource resource, const toml::key& key, const toml::node& node,
                        ScopeLimits& into) {
     static constexpr std::array<std::string_view, 3> known{"limit", "guarantee", "soft"};
-    if (key == "limit") return reader_.amount(resource, node, row_for(into, device)[index(resource)]);
+    if (key == "limit") return amount(device, resource, node, row_for(into, device)[index(resource)]);
     if (key != "guarantee" && key != "soft") return reader_.unknown("value", key, known);
     const bool soft = key == "soft";
     if (soft && device == total_device)
         return reader_.fail(key, "there is no soft limit for the sum over devices; write it for a device or \"*\"");
     auto* to = soft ? parts_.softs : parts_.guarantees;
     if (to == nullptr) return reader_.fail(key, std::string(soft ? parts_.no_soft : parts_.no_guarantee));
-    auto& amount = row_for(*to, device)[index(resource)];
-    reader_.amount(resource, node, amount);
-    if (!soft && amount == unlimited) reader_.fail(node, "a guarantee must be an amount; \"max\" cannot be reserved");
+    auto& value = row_for(*to, device)[index(resource)];
+    amount(device, resource, node, value);
+    if (!soft && value == unlimited) reader_.fail(node, "a guarantee must be an amount; \"max\" cannot be reserved");
 }
 
 // A limit that another file says may be another one, so only what stands together is compared.
@@ -80,7 +96,8 @@ void LimitTables::check_order(std::string_view device, Resource resource, const 
     const auto check = [&](std::string_view part, const ScopeLimits* of) {
         const auto* row = of == nullptr ? nullptr : find_row(*of, device);
         if (row == nullptr || !table.contains(part) || (*row)[index(resource)] == unset) return;
-        if ((*row)[index(resource)] > limit && limit != unset)
+        const auto value = (*row)[index(resource)];
+        if (limit != unset && are_comparable(value, limit) && value > limit)
             reader_.fail(*table.get(part), fmt::format("the {} is above the limit; it can never be reached", part == "soft" ? "soft limit" : part));
     };
     check("guarantee", parts_.guarantees);

@@ -40,6 +40,8 @@ public:
 private:
     bool looks_like_tenant(std::string_view device, const toml::key& key, const toml::node& node) const;
     void limit(std::string_view device, const toml::key& key, const toml::node& node, ScopeLimits& into);
+    void all(std::string_view device, const toml::table& table, const toml::node& node, ScopeLimits& into);
+    void amount(std::string_view device, Resource resource, const toml::node& node, std::uint64_t& into);
     void parts(std::string_view device, Resource resource, const toml::table& table, ScopeLimits& into);
     void part(std::string_view device, Resource resource, const toml::key& key, const toml::node& node,
               ScopeLimits& into);

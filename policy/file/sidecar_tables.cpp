@@ -58,9 +58,14 @@ private:
         rule_.limit = *limit_;
         if (const auto* node = table_.get("of")) capacity(*node);
         if (const auto* node = table_.get("floor"))
-            reader_.amount(rule_.limit, *node, rule_.floor);
+            amount(rule_.limit, *node, rule_.floor);
         else
             reader_.fail(table_, "the rule has no floor; write floor = N, below which it takes no limit");
+    }
+
+    void amount(Resource resource, const toml::node& node, std::uint64_t& into) {
+        reader_.amount(resource, node, into);
+        if (is_percentage(into)) reader_.fail(node, "a rule takes amounts; only limits, guarantees and soft limits can be percentages");
     }
 
     void capacity(const toml::node& node) {
@@ -73,7 +78,7 @@ private:
                 return;
             }
         rule_.of = CapacityOf::amount;
-        reader_.amount(rule_.watch, node, rule_.capacity);
+        amount(rule_.watch, node, rule_.capacity);
         if (rule_.capacity == 0 || rule_.capacity == unlimited)
             reader_.fail(node, "of must be \"limit\", \"node\", \"device\", or an amount greater than 0");
     }

@@ -70,7 +70,7 @@ private:
             const auto limit = node               ? value_for(policy_.node, at.device, at.resource)
                                : named != nullptr ? limit_of(*named, at)
                                                   : unset;
-            if (limit != unset && limit < amount)
+            if (limit != unset && are_comparable(limit, amount) && limit < amount)
                 return Bound{node ? "[node]" : fmt::format("tenant '{}'", named->name), limit};
             if (node) return std::nullopt;
         }
@@ -111,30 +111,32 @@ private:
     // Where one of the two stands in another table, such as that of "*".
     void check_own_guarantee(const TenantPolicy& tenant, At at) {
         const auto own = value_for(tenant.guarantees, at.device, at.resource), limit = limit_of(tenant, at);
-        if (own == unset || limit == unset || own <= limit) return;
+        if (own == unset || limit == unset || own <= limit || !are_comparable(own, limit)) return;
         if (!names(tenant.guarantees, at) && !names(tenant.limits[index(Scope::tenant)], at)) return;
         warn(tenant.name, fmt::format("tenant '{}' is guaranteed {} {} on {}, more than its limit of {}", tenant.name,
                                       format_amount(at.resource, own), info(at.resource).name, at.device,
                                       format_amount(at.resource, limit)));
     }
 
-    // Its own, or what the tenants below it are guaranteed together.
-    std::uint64_t guarantee_of(std::string_view tenant, At at) const {
+    // Its own, or what the tenants below it are guaranteed together: amounts, or percentages.
+    std::uint64_t guarantee_of(std::string_view tenant, At at, bool percent) const {
         const auto* own = policy_.find(tenant);
         const auto value = own == nullptr ? unset : value_for(own->guarantees, at.device, at.resource);
-        return std::max(value == unset ? 0 : value, guaranteed_below(tenant, at));
+        const auto counted = value == unset || is_percentage(value) != percent ? 0 : percent ? tenths_of(value) : value;
+        return std::max(counted, guaranteed_below(tenant, at, percent));
     }
 
-    std::uint64_t guaranteed_below(std::string_view parent, At at) const {
+    std::uint64_t guaranteed_below(std::string_view parent, At at, bool percent) const {
         std::uint64_t sum = 0;
         for (const auto& tenant : policy_.tenants)
-            if (parent_of(tenant.name) == parent) sum += guarantee_of(tenant.name, at);
+            if (parent_of(tenant.name) == parent) sum += guarantee_of(tenant.name, at, percent);
         return sum;
     }
 
     void check_guarantees(std::string_view parent, std::uint64_t limit, At at) {
         if (limit == unset || limit == unlimited) return;
-        const auto sum = guaranteed_below(parent, at);
+        const bool percent = is_percentage(limit);
+        const auto below = guaranteed_below(parent, at, percent), sum = percent ? percentage(below) : below;
         if (sum <= limit) return;
         const bool node = parent == node_tenant;
         warn(parent, fmt::format("{} may use {} {} on {}, less than the {} that are guaranteed to the tenants below it",

@@ -95,6 +95,7 @@ void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexce
         kept->note_device(*context);
         Context::add(context, kept);
         install(verbs_context, *kept);
+        kept->begin_reports(*context);
         record.release();
     } catch (...) {  // no memory
     }

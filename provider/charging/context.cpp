@@ -33,7 +33,7 @@ void Context::for_each_charged(DevicePort& port, AccountMask charged, Act act) {
 }
 
 Context::Context(std::string device, std::string uverbs)
-    : process_(this_process()), accounts_(join_accounts()), device_(std::move(device), std::move(uverbs), accounts_) {
+    : process_(this_process()), accounts_(join_accounts()), device_(std::move(device), std::move(uverbs), accounts_, report_) {
     report_opening(device_, accounts_);
     if (device_.deny_errno() == 0) return;
     accounts_.denied = true;
@@ -161,7 +161,7 @@ void Context::apply_soft_limits(std::size_t i, DevicePort& port, const Amounts& 
     auto& account = *accounts_.account[i];
     const auto& policy = account.policy();
     for (std::size_t n = 0; n < amounts.count; ++n) {
-        const SoftLimit soft{policy.soft(port.key(), amounts.resource[n]), limits[n].tenant, policy.grace_s()};
+        const SoftLimit soft{port.soft_limit(policy, amounts.resource[n]), limits[n].tenant, policy.grace_s()};
         limits[n].tenant =
             limit_now(account.ledger(), port.index(i), amounts.resource[n], amounts.amount[n], soft);
     }
@@ -270,7 +270,8 @@ DevicePort* Context::find_port(unsigned number) noexcept {
 DevicePort* Context::port(unsigned number) noexcept {
     if (DevicePort* known = find_port(number)) return known;
     try {
-        auto* fresh = new BoundPort{{port_of(device_.name(), number), port_of(device_.identity(), number), accounts_}, number, ports_.load()};
+        auto* fresh = new BoundPort{{port_of(device_.name(), number), port_of(device_.identity(), number), accounts_, report_},
+                                    number, ports_.load()};
         while (!ports_.compare_exchange_weak(fresh->next, fresh)) {
         }
         return &fresh->port;

@@ -46,6 +46,12 @@ public:
     // fails whatever is asked of them later with EIO (ib_uverbs_free_hw_resources in the kernel's uverbs_main.c).
     void note_device(const ibv_context& verbs) noexcept;  // as it is when the context was opened
 
+    // Limits may be percentages of what the device reports, which can be asked from now on: its real ops are set.
+    void begin_reports(ibv_context& verbs) noexcept {
+        report_.set_device(&verbs, real(Op::query_device_ex));
+        device_.forget_limits();
+    }
+
     // --- closing. What the kernel still has of a closed context stays charged until its open file is gone.
     void watch_file(const ibv_context& verbs) noexcept;          // before the real provider closes it
     static void end(std::unique_ptr<Context> context) noexcept;  // after
@@ -160,6 +166,7 @@ private:
 
     ProcessId process_;  // that opened it; a forked child has only a copy
     Accounts accounts_;
+    DeviceReport report_;
     DevicePort device_;
     std::atomic<BoundPort*> ports_ = nullptr;  // those that a QP was bound to
     Receipts receipts_;

@@ -182,12 +182,8 @@ void Context::note_device(const ibv_context& verbs) noexcept { device_node_ = sy
 // file is closed, its answer says.
 bool Context::is_removed(ibv_context& verbs) const noexcept {
     if (device_node_ == 0 || process_ != this_process() || sysfs_node(verbs) == device_node_) return false;
-    const auto query = reinterpret_cast<int (*)(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex*, std::size_t)>(
-        real(Op::query_device_ex));
     const std::unique_ptr<ibv_device_attr_ex> attr(new (std::nothrow) ibv_device_attr_ex());
-    if (!query || !attr) return false;
-    const int status = query(&verbs, nullptr, attr.get(), sizeof *attr);
-    return status == EIO || (status < 0 && errno == EIO);
+    return attr && report_.query(*attr) == EIO;
 }
 
 void Context::end(std::unique_ptr<Context> context) noexcept {

@@ -6,8 +6,8 @@
 
 namespace rdmaquota::provider {
 
-DevicePort::DevicePort(std::string name, std::string identity, const Accounts& accounts)
-    : name_(std::move(name)), identity_(std::move(identity)), uverbs_(uverbs_number(identity_)) {
+DevicePort::DevicePort(std::string name, std::string identity, const Accounts& accounts, DeviceReport& report)
+    : name_(std::move(name)), identity_(std::move(identity)), uverbs_(uverbs_number(identity_)), report_(report) {
     const BusErrorsAllowed allowed;
     for (std::size_t i = 0; i < accounts.count; ++i) {
         auto& ledger = accounts.account[i]->ledger();

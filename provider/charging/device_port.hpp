@@ -13,7 +13,8 @@ namespace rdmaquota::provider {
 class DevicePort {
 public:
     // Enters it in the ledgers; `identity` as in Ledger::device_index. Warns where there is no room. Throws only std::bad_alloc.
-    DevicePort(std::string name, std::string identity, const Accounts& accounts);
+    // `report` is the device's, and outlives this.
+    DevicePort(std::string name, std::string identity, const Accounts& accounts, DeviceReport& report);
     DevicePort(const DevicePort&) = delete;
 
     const std::string& name() const noexcept { return name_; }
@@ -29,12 +30,23 @@ public:
     const LimitCache& limit_cache(std::size_t i) const noexcept { return limits_[i]; }
     // The limits of account `i`, whose policy is `policy`; one entry per amount.
     void limits(const LimitsSegment& policy, std::size_t i, const Amounts& amounts, Limits* limits) noexcept {
-        limits_[i].read(policy, key(), amounts, limits);
+        limits_[i].read(policy, key(), report_, amounts, limits);
+    }
+
+    // As limit_cache has it where it is less than the hard limit.
+    std::uint64_t soft_limit(const LimitsSegment& policy, Resource resource) noexcept {
+        const auto soft = policy.as_written(LimitPart::soft, Scope::tenant, key(), resource);
+        return soft == unset ? unlimited : report_.amount(policy, soft, key(), resource);
+    }
+    // They are read anew at the next charge.
+    void forget_limits() noexcept {
+        for (auto& limits : limits_) limits.forget();
     }
 
 private:
     std::string name_, identity_;
     std::uint32_t uverbs_;
+    DeviceReport& report_;
     int deny_errno_ = 0;
     std::uint32_t index_[Accounts::capacity] = {};
     bool usable_[Accounts::capacity] = {};

@@ -10,14 +10,20 @@ namespace {
 // The rows of policy and environment that apply to one device or port; null where there is none. Neither "*" nor sums
 // over devices include ports.
 struct Rows {
+    const LimitsSegment& policy;
+    DeviceKey device;
+    DeviceReport& report;
     const LimitsRow* own;
     const LimitsRow* any;
     const LimitsRow* total;
     const LimitRow* own_tightening;
     const LimitRow* total_tightening;
 
-    Rows(const LimitsSegment& policy, Scope scope, DeviceKey device) noexcept
-        : own(policy.row(scope, device)),
+    Rows(const LimitsSegment& segment, Scope scope, DeviceKey key, DeviceReport& reported) noexcept
+        : policy(segment),
+          device(key),
+          report(reported),
+          own(policy.row(scope, device)),
           any(is_port(device.name) ? nullptr : policy.row(scope, any_device)),
           total(is_port(device.name) ? nullptr : policy.row(scope, total_device)),
           own_tightening(
@@ -35,13 +41,14 @@ std::uint64_t tightened(std::uint64_t limit, const LimitRow* row, Resource resou
 
 // The device's own row takes precedence over "*".
 std::uint64_t of_device(const Rows& rows, Resource resource) noexcept {
-    const auto limit = load_limit(rows.own, resource);
-    return tightened(or_unlimited(limit != unset ? limit : load_limit(rows.any, resource)), rows.own_tightening,
-                     resource);
+    auto limit = load_limit(rows.own, resource);
+    if (limit == unset) limit = load_limit(rows.any, resource);
+    return tightened(or_unlimited(rows.report.amount(rows.policy, limit, rows.device, resource)), rows.own_tightening, resource);
 }
 
 std::uint64_t of_total(const Rows& rows, Resource resource) noexcept {
-    return tightened(or_unlimited(load_limit(rows.total, resource)), rows.total_tightening, resource);
+    const auto limit = load_limit(rows.total, resource);
+    return tightened(or_unlimited(rows.report.amount(rows.policy, limit, total_device, resource)), rows.total_tightening, resource);
 }
 
 Limits limits_of(const Rows& process, const Rows& tenant, Resource resource) noexcept {
@@ -52,16 +59,22 @@ Limits limits_of(const Rows& process, const Rows& tenant, Resource resource) noe
 }  // namespace
 
 bool LimitCache::named(const LimitsSegment& policy, DeviceKey device) noexcept {
-    const Rows process(policy, Scope::process, device);
-    const Rows tenant(policy, Scope::tenant, device);
-    return process.own || tenant.own || process.own_tightening || tenant.own_tightening;
+    for (const auto scope : {Scope::process, Scope::tenant}) {
+        const auto& tightening = scope == Scope::process ? environment().process_devices : environment().tenant_devices;
+        if (policy.row(scope, device) != nullptr || find_row(tightening, device.name) != nullptr) return true;
+    }
+    return false;
 }
 
-void LimitCache::read(const LimitsSegment& policy, DeviceKey device, const Amounts& amounts,
+void LimitCache::read(const LimitsSegment& policy, DeviceKey device, DeviceReport& report, const Amounts& amounts,
                       Limits* limits) noexcept {
     View now{};
     const bool known = view(now) && now.word == &policy.generation_word();
-    if (!(known && now.holds()) && !refresh(policy, device)) return resolve(policy, device, amounts, limits);
+    if (!(known && now.holds()) && !refresh(policy, device, report)) {
+        const Rows process(policy, Scope::process, device, report), tenant(policy, Scope::tenant, device, report);
+        for (std::size_t i = 0; i < amounts.count; ++i) limits[i] = limits_of(process, tenant, amounts.resource[i]);
+        return;
+    }
     for (std::size_t i = 0; i < amounts.count; ++i) {
         const auto& of = cell(amounts.resource[i]);
         limits[i] = {of.process, of.process_total, hard_[index(amounts.resource[i])], of.tenant_total};
@@ -69,21 +82,21 @@ void LimitCache::read(const LimitsSegment& policy, DeviceKey device, const Amoun
 }
 
 // The generation is read before the rows, so that the next call sees a change in between.
-bool LimitCache::refresh(const LimitsSegment& policy, DeviceKey device) noexcept {
+bool LimitCache::refresh(const LimitsSegment& policy, DeviceKey device, DeviceReport& report) noexcept {
     const auto self = this_process();
     auto other = refreshing_.load();
     if (other == self || !refreshing_.compare_exchange_strong(other, self)) return false;
     const auto generation = policy.generation();
     const bool counts = policy.mode() != Mode::off && !policy.superseded();
-    const Rows process(policy, Scope::process, device);
-    const Rows tenant(policy, Scope::tenant, device);
+    const Rows process(policy, Scope::process, device, report), tenant(policy, Scope::tenant, device, report);
     generation_ = not_known;
     for (const auto& row : resource_table) {
         const auto limits = limits_of(process, tenant, row.id);
+        const auto soft = policy.as_written(LimitPart::soft, Scope::tenant, device, row.id);
         auto& of = cells_[index(row.id)];
         of.process = limits.process;
         of.process_total = limits.process_total;
-        of.tenant = std::min(limits.tenant, policy.soft(device, row.id));
+        of.tenant = std::min(limits.tenant, or_unlimited(report.amount(policy, soft, device, row.id)));
         hard_[index(row.id)] = limits.tenant;
         of.tenant_total = limits.tenant_total;
     }
@@ -91,13 +104,6 @@ bool LimitCache::refresh(const LimitsSegment& policy, DeviceKey device) noexcept
     if (counts) generation_ = generation;
     refreshing_ = ProcessId{};
     return true;
-}
-
-void LimitCache::resolve(const LimitsSegment& policy, DeviceKey device, const Amounts& amounts,
-                         Limits* limits) noexcept {
-    const Rows process(policy, Scope::process, device);
-    const Rows tenant(policy, Scope::tenant, device);
-    for (std::size_t i = 0; i < amounts.count; ++i) limits[i] = limits_of(process, tenant, amounts.resource[i]);
 }
 
 }  // namespace rdmaquota::provider

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "provider/charging/device_report.hpp"
 #include "provider/host/process.hpp"
 #include "shm/atomic.hpp"
 #include "shm/ledger/ledger.hpp"
@@ -41,16 +42,17 @@ public:
     const Cell& cell(Resource resource) const noexcept { return cells_[index(resource)]; }
 
     // The limits as of now, without soft ones, one entry per amount; `policy` is the account's current one.
-    void read(const LimitsSegment& policy, DeviceKey device, const Amounts& amounts, Limits* limits) noexcept;
+    void read(const LimitsSegment& policy, DeviceKey device, DeviceReport& report, const Amounts& amounts,
+              Limits* limits) noexcept;
+
+    void forget() noexcept { generation_ = not_known; }
 
     // Whether the policy or the environment names this device or port.
     static bool named(const LimitsSegment& policy, DeviceKey device) noexcept;
 
 private:
     // False while another thread is doing so.
-    bool refresh(const LimitsSegment& policy, DeviceKey device) noexcept;
-    static void resolve(const LimitsSegment& policy, DeviceKey device, const Amounts& amounts,
-                        Limits* limits) noexcept;
+    bool refresh(const LimitsSegment& policy, DeviceKey device, DeviceReport& report) noexcept;
 
     static constexpr std::uint64_t not_known = LimitsSegment::lost_generation;
     std::atomic<const std::uint64_t*> word_{&not_known};

@@ -12,6 +12,7 @@
 
 #include <fmt/core.h>
 
+#include "policy/node_memory.hpp"
 #include "policy/printable.hpp"
 #include "shm/atomic.hpp"
 #include "shm/layout_version.hpp"
@@ -201,9 +202,26 @@ std::uint64_t LimitsImage::configured(Scope scope, std::string_view device, Reso
     for (const auto name : {device, any_device}) {
         const auto row = name == device || under_any ? find(scope, name) : std::nullopt;
         if (row && origins_[*row].of[index(resource)].configured != unset)
-            return origins_[*row].of[index(resource)].configured;
+            return amount(origins_[*row].of[index(resource)].configured, device, resource);
     }
     return unlimited;
+}
+
+std::uint64_t LimitsImage::amount(std::uint64_t limit, std::string_view device, Resource resource) const {
+    if (!is_percentage(limit)) return limit;
+    if (resource == Resource::mr_bytes) return amount_of(limit, node_memory());
+    const auto row = find(capacity_scope, device.substr(0, device.find('/')));
+    const auto capacity = row ? rows_[*row].effective[index(resource)] : unset;
+    return amount_of(limit, capacity == unset ? 0 : capacity);
+}
+
+void LimitsImage::keep_capacities(const LimitsSegment& before) {
+    for (const auto& device : before.devices(capacity_scope)) {
+        add_row(capacity_scope, device);
+        for (const auto& resource : resource_table)
+            rows_.back().effective[index(resource.id)] = origins_.back().of[index(resource.id)].configured =
+                load_limit(before.row(capacity_scope, device), resource.id);
+    }
 }
 
 Settled settle(std::uint64_t own, std::uint64_t configured, std::uint64_t granted) noexcept {

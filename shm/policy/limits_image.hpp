@@ -40,6 +40,8 @@ public:
 
     // What would be in force without any reason, as LimitsSegment::configured.
     std::uint64_t configured(Scope scope, std::string_view device, Resource resource) const;
+    // Knows what devices have, as a file from before does.
+    void keep_capacities(const LimitsSegment& before);
     // Gives the tenant a share, or several; an error when there is no room for its device.
     Result<void> grant(const ScopeLimits& amounts);
     Result<void> grant(std::string_view device, Resource resource, std::uint64_t amount);
@@ -51,6 +53,7 @@ public:
 
 private:
     Result<void> add_scope(Scope scope, const ScopeLimits& own, const ScopeLimits& for_everyone);
+    std::uint64_t amount(std::uint64_t limit, std::string_view device, Resource resource) const;
     std::optional<std::size_t> find(Scope scope, std::string_view device) const;
     void fill_last(const LimitRow* own, const LimitRow* for_everyone);
     void bind(std::span<const BoundDevice> bound);

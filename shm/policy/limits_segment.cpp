@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "policy/node_memory.hpp"
 #include "shm/layout_version.hpp"
 
 namespace rdmaquota {
@@ -33,7 +34,7 @@ Result<void> check(const std::string& path, int fd, LimitsHeader& header) {
         return no_limits(path, fmt::format("its layout version is {}, this rdmaquota needs {}", header.layout_version,
                                            layout_version));
     const auto wanted = limits_bytes(header.row_count, LimitsSegment::Parts::all);
-    if (header.row_count > scope_count * most_limit_rows || static_cast<std::size_t>(status.st_size) != wanted)
+    if (header.row_count > (scope_count + 1) * most_limit_rows || static_cast<std::size_t>(status.st_size) != wanted)
         return no_limits(path, fmt::format("it has {} bytes instead of {}", status.st_size, wanted));
     return {};
 }
@@ -159,10 +160,38 @@ std::set<std::string> LimitsSegment::selectors() const {
 
 std::uint64_t LimitsSegment::limit(Scope scope, DeviceKey device, Resource resource) const noexcept {
     const auto own = load_limit(row(scope, device), resource);
-    if (own != unset) return own;
+    if (own != unset) return amount(own, device, resource);
     if (is_port(device.name) || device.name == total_device) return unlimited;
     const auto any = load_limit(row(scope, any_device), resource);
-    return any != unset ? any : unlimited;
+    return any != unset ? amount(any, device, resource) : unlimited;
+}
+
+std::uint64_t LimitsSegment::capacity(DeviceKey device, Resource resource) const noexcept {
+    if (resource == Resource::mr_bytes) return node_memory();
+    const auto known = load_limit(row(capacity_scope, device.name.substr(0, std::min(device.name.find('/'), device.name.find(second_of_name)))), resource);
+    return known == unset ? 0 : known;
+}
+
+std::uint64_t LimitsSegment::as_written(LimitPart part, Scope scope, DeviceKey device, Resource resource) const noexcept {
+    const auto word = [&](const LimitsRow* found) {
+        if (found == nullptr) return unset;
+        if (part == LimitPart::soft) return load(found->soft[index(resource)]);
+        const auto& from = origins()[found - rows()].of[index(resource)];
+        return part == LimitPart::guarantee ? load(from.guarantee) : load(from.configured);
+    };
+    if (part != LimitPart::soft && !all_) return unset;
+    const auto own = word(row(scope, device));
+    return own != unset || is_port(device.name) || device.name == total_device ? own : word(row(scope, any_device));
+}
+
+bool LimitsSegment::has_percentages() const noexcept {
+    for (std::size_t i = 0; i < row_count_; ++i)
+        for (std::size_t r = 0; rows()[i].scope < scope_count && r < resource_count; ++r) {
+            const auto& from = origins()[i].of[r];
+            for (const auto word : {load(from.configured), load(from.guarantee), load(rows()[i].soft[r])})
+                if (is_percentage(word)) return true;
+        }
+    return false;
 }
 
 Reason LimitsSegment::reason(Scope scope, DeviceKey device, Resource resource) const noexcept {
@@ -181,15 +210,14 @@ const Origin* LimitsSegment::origin(Scope scope, DeviceKey device, Resource reso
     return found ? &origins()[found - rows()].of[index(resource)] : nullptr;
 }
 
-// Of the tenant as a whole, by the row of the device, else by "*".
+// An unknown part of a device is not reserved.
 std::uint64_t LimitsSegment::guarantee(DeviceKey device, Resource resource) const noexcept {
-    const auto of = [&](DeviceKey name) {
-        const auto* found = origin(Scope::tenant, name, resource);
-        return found ? load(found->guarantee) : unset;
-    };
-    auto amount = of(device);
-    if (amount == unset && !is_port(device.name) && device.name != total_device) amount = of(any_device);
-    return amount == unset ? 0 : amount;
+    return known_guarantee(as_written(LimitPart::guarantee, Scope::tenant, device, resource), device, resource);
+}
+
+std::uint64_t LimitsSegment::known_guarantee(std::uint64_t written, DeviceKey device, Resource resource) const noexcept {
+    const auto reserved = amount(written, device, resource);
+    return written == unset || reserved == unlimited ? 0 : reserved;
 }
 
 std::uint64_t LimitsSegment::earmarked(DeviceKey device, Resource resource) const noexcept {
@@ -218,21 +246,18 @@ std::array<LimitsSegment::ShareFigures, resource_count> LimitsSegment::share_fig
     for (const auto& resource : resource_table) {
         const auto r = index(resource.id);
         const auto limit = either(r, &Origin::configured), guarantee = either(r, &Origin::guarantee);
-        all[r] = {limit == unset ? unlimited : limit, guarantee == unset ? 0 : guarantee,
+        all[r] = {limit == unset ? unlimited : amount(limit, device, resource.id), known_guarantee(guarantee, device, resource.id),
                   value(own, r, &Origin::granted), own == nullptr ? 0 : earmarked_in(origins()[own - rows()].of[r])};
         const auto* holds = alone || load_limit(own, resource.id) != unset ? own : any;
         if (load_reason(holds, resource.id) == Reason::rule)
-            all[r].limit = std::min(all[r].limit, load_limit(holds, resource.id));
+            all[r].limit = std::min(all[r].limit, amount(load_limit(holds, resource.id), device, resource.id));
     }
     return all;
 }
 
 std::uint64_t LimitsSegment::soft(DeviceKey device, Resource resource) const noexcept {
-    const auto of = [&](const LimitsRow* row) { return row == nullptr ? unset : load(row->soft[index(resource)]); };
-    if (device.name == total_device) return unlimited;
-    auto amount = of(row(Scope::tenant, device));
-    if (amount == unset && !is_port(device.name)) amount = of(row(Scope::tenant, any_device));
-    return amount == unset ? unlimited : amount;
+    const auto written = device.name == total_device ? unset : as_written(LimitPart::soft, Scope::tenant, device, resource);
+    return written == unset ? unlimited : amount(written, device, resource);
 }
 
 std::uint32_t LimitsSegment::grant_wait_ms() const noexcept {
@@ -241,14 +266,8 @@ std::uint32_t LimitsSegment::grant_wait_ms() const noexcept {
 }
 
 std::uint64_t LimitsSegment::configured(Scope scope, DeviceKey device, Resource resource) const noexcept {
-    const auto of = [&](DeviceKey name) {
-        const auto* found = origin(scope, name, resource);
-        return found ? load(found->configured) : unset;
-    };
-    const auto own = of(device);
-    if (own != unset) return own;
-    const auto any = is_port(device.name) || device.name == total_device ? unset : of(any_device);
-    return any != unset ? any : unlimited;
+    const auto written = as_written(LimitPart::limit, scope, device, resource);
+    return written == unset ? unlimited : amount(written, device, resource);
 }
 
 }  // namespace rdmaquota

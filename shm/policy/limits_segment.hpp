@@ -8,6 +8,8 @@
 // the policy file or from `rdmaquota set`. What is *effective* holds now: the same, unless the tenant's share of what is
 // above it in the tree is less, or a dynamic rule makes it another one meanwhile. So what is
 // configured is never forgotten, and a denial can say why a limit holds.
+// A limit in percent (policy/limit.hpp) stays one in these words. Rows of the scope `capacity_scope` have what each device has, as
+// far as somebody has asked it; by them `limit` and the others below resolve percentages.
 // `generation` goes up after each change: readers look at it at every charge, so that a change is live at once, and at
 // nothing else meanwhile. All words are single atomics.
 // Where a change needs another row or another header, a new file with another `id` is renamed over the old one, whose
@@ -37,6 +39,9 @@ inline constexpr std::uint64_t limits_magic = 0x314d494c'51414d52;  // "RMAQLIM1
 inline constexpr std::size_t resource_slots = 24;  // room for resources in every row, 3 cache lines
 static_assert(resource_count <= resource_slots);
 inline constexpr std::size_t most_limit_rows = 66;  // of a scope: 64 devices and ports, "*" and "total"
+
+// Of rows that say what a device has: `effective` and `configured`, by resource. Not a scope of limits.
+inline constexpr auto capacity_scope = static_cast<Scope>(scope_count);
 
 struct LimitsHeader {
     std::uint64_t magic;
@@ -163,6 +168,19 @@ public:
     std::vector<std::string> devices(Scope scope) const;  // of all rows, in their order; selectors by what they select
     std::set<std::string> selectors() const;
 
+    // What there is of a resource with has_capacity on `device`, a device or port of one, or in the node's memory; 0: not known.
+    std::uint64_t capacity(DeviceKey device, Resource resource) const noexcept;
+    // What a limit of these rows is on `device`: itself, or the amount that a percentage stands for; `unlimited` while the device's
+    // capacity is not known.
+    std::uint64_t amount(std::uint64_t limit, DeviceKey device, Resource resource) const noexcept {
+        return is_percentage(limit) ? amount_of(limit, capacity(device, resource)) : limit;
+    }
+    // What is configured for `device` as it was written, which may be a percentage: by its own row, else by "*"; `unset` where neither
+    // says anything. Needs Parts::all unless `part` is soft.
+    std::uint64_t as_written(LimitPart part, Scope scope, DeviceKey device, Resource resource) const noexcept;
+    // Whether some limit is a percentage. Needs Parts::all.
+    bool has_percentages() const noexcept;
+
     // The limit that holds for `device`: its own row's, else that of the row "*" unless `device` is a port or "total",
     // else unlimited.
     std::uint64_t limit(Scope scope, DeviceKey device, Resource resource) const noexcept;
@@ -192,6 +210,7 @@ private:
     explicit LimitsSegment(Mapping mapping, bool all) noexcept : mapping_(std::move(mapping)), all_(all) {}
     const LimitsRow* rows() const noexcept { return reinterpret_cast<const LimitsRow*>(&header() + 1); }
     const OriginRow* origins() const noexcept;
+    std::uint64_t known_guarantee(std::uint64_t written, DeviceKey device, Resource resource) const noexcept;
     std::uint32_t row_count() const noexcept { return row_count_; }
 
     Mapping mapping_;

@@ -109,6 +109,7 @@ Result<void> LimitsWriter::publish(const std::string& path, const TenantLimits& 
     auto image = LimitsImage::compile(limits);
     if (!image) return Error{image.error()};
     if (of_template != nullptr) image->take_rows(of_template->header(), of_template->rows(), of_template->origins());
+    else if (before) image->keep_capacities(*before);
     if (!before)
         if (auto granted = image->grant(limits.first_grants); !granted) return granted;
     if (before) {
@@ -173,7 +174,7 @@ void LimitsWriter::lower_held(std::size_t row, Resource resource, std::uint64_t 
         const bool stands_for = any && !alone && load(origin(i, resource).configured) == rdmaquota::unset;
         const auto reason = load_reason(&held, resource);
         if (held.scope != rows()[row].scope || reason == Reason::configured || (i != row && !stands_for)) continue;
-        auto now = limit;
+        auto now = limits_.amount(limit, device, resource);
         if (limit == rdmaquota::unset) now = any || alone ? unlimited : limits_.configured(scope, any_device, resource);
         auto& effective = held.effective[index(resource)];
         const auto before = limits_.configured(scope, device, resource);
@@ -277,6 +278,21 @@ void LimitsWriter::bind(std::span<const BoundDevice> bound) noexcept {
     bool any = false;
     for (std::uint32_t i = 0; i < limits_.row_count(); ++i) any |= bind_row(rows()[i], bound);
     if (any) changed();
+}
+
+Result<void> LimitsWriter::set_capacity(std::string_view device, const LimitRow& capacity) {
+    const auto row = row_to_write(capacity_scope, device);
+    if (!row) return Error{row.error()};
+    for (const auto& resource : resource_table) {
+        const auto r = index(resource.id);
+        if (load_limit(&rows()[*row], resource.id) == capacity[r]) continue;
+        store(rows()[*row].effective[r], capacity[r]);
+        store(origin(*row, resource.id).configured, capacity[r]);
+        for (std::size_t i = 0; i < limits_.row_count(); ++i)
+            if (rows()[i].scope < scope_count) settle_row(i, resource.id);
+    }
+    changed();
+    return {};
 }
 
 Result<void> LimitsWriter::earmark(std::span<const Grant> amounts) {

@@ -96,6 +96,8 @@ public:
     Result<void> grant(std::span<const Grant> grants, std::string_view why);
     // The same for what the tenant is to have as others free it.
     Result<void> earmark(std::span<const Grant> amounts);
+    // What a device has of each resource, `unset` where that is not known: percentages are of this.
+    Result<void> set_capacity(std::string_view device, const LimitRow& capacity);
     // Makes programs read their limits again.
     void bump() noexcept { changed(); }
 

@@ -119,6 +119,12 @@ try "$rdmaquota" set rxe0 qps=1
 check "set of an unknown resource" refuses 2 "unknown resource 'qps'"
 try "$rdmaquota" set rxe0 qp=-1
 check "set of a negative limit" refuses 2 "'-1'"
+try "$rdmaquota" set rxe0 qp=120%
+check "set of too high a percentage" refuses 2 "'120%' is not a percentage for qp"
+try "$rdmaquota" set rxe0 flow=1%
+check "set of a percentage of what no device reports" refuses 2 "limit one of qp, mr, mr_bytes, cq"
+try "$rdmaquota" set rxe0 all=10
+check "set of an amount for all resources" refuses 2 "write a percentage, such as all=25%"
 try "$rdmaquota" set 'rxe 0' qp=1
 check "set of an impossible device" refuses 2 "no device name"
 try "$rdmaquota" completion tcsh
@@ -144,6 +150,12 @@ try "$rdmaquota" check "$default_policy"
 check "the default policy is right" says "ok"
 check "the default policy limits nothing" says "no limits"
 
+printf 'version = 1\n[process."*"]\nall = "12.5%%"\nqp = 5\n' >percent.toml
+try "$rdmaquota" check percent.toml
+check "check tells what limits in percent mean" says "qp 5, mr 12.5%, mr_bytes 12.5%, cq 12.5%"
+printf 'version = 1\n[process."*"]\nwq = "25%%"\n' >broken.toml
+try "$rdmaquota" check broken.toml
+check "check of a percentage that is not possible" refuses 1 "broken.toml:3:6: wq cannot be limited in percent, since no device reports"
 printf 'version = 1\n[process."*"]\nqps = 1\n' >broken.toml
 try "$rdmaquota" check broken.toml
 check "check of a broken policy names the place" refuses 1 "broken.toml:3:1: unknown resource 'qps'"

@@ -35,6 +35,17 @@ is "and in force" "$(limit default d3_7 qp limit)" 37
 is "also after reload" "$(limit default d8_8 qp limit)" 88
 is "no temporary file is left" "$(find . -maxdepth 1 -name '.policy.toml.*')" ""
 
+# --- in percent ------------------------------------------------------------------------------------------------------
+
+in_force <<< $'[tenant.default."*"]\nall = "25%"'
+has "a percentage is set and saved" "$(change set d0 mr_bytes=50%)" "d0 mr_bytes: 25% -> 50% (tenant default); "
+has "as it was written" "$(cat policy.toml)" $'[tenant.default."d0"]\nmr_bytes = "50%"'
+is "and shown so" "$(limit default d0 mr_bytes percent)" 50.0
+change set '*' qp=7 > /dev/null
+change unset '*' qp > /dev/null
+is "what is unset is what the file has for all" "$(limit default '*' qp percent)" 25.0
+has "what stands there for all is not removed for one" "$(change unset '*' qp)" 'limits qp by all = "25%" only'
+
 # --- both or neither -------------------------------------------------------------------------------------------------
 
 in_force <<< $'[tenant.default."*"]\nqp = 1000'

@@ -10,6 +10,8 @@
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 
+#include "tools/common/process/probe.hpp"
+
 namespace rdmaquota {
 namespace {
 
@@ -50,6 +52,11 @@ std::string query_device(const std::string& device) {
     if (context == nullptr || !ask(*context, most)) return {};
     return fmt::format("{}qp {} cq {} mr {} pd {} ah {} srq {} mw {}", begins, most.max_qp, most.max_cq, most.max_mr, most.max_pd,
                        most.max_ah, most.max_srq, most.max_mw);
+}
+
+DeviceMaxima device_maxima(const std::string& device) {
+    const Probe probe([&] { return query_device(device); });
+    return parse_maxima(probe.answer());
 }
 
 DeviceMaxima parse_maxima(const std::string& text) {

@@ -15,6 +15,9 @@ using DeviceMaxima = std::array<std::uint64_t, resource_count>;  // 0: not known
 // Loads libibverbs and its providers and opens the device, so call it in a child process. Empty where that fails.
 std::string query_device(const std::string& device);
 
+// Asks a child process; all 0 where that fails.
+DeviceMaxima device_maxima(const std::string& device);
+
 // Parses a text of query_device, which libraries may have written something in front of.
 DeviceMaxima parse_maxima(const std::string& text);
 

@@ -18,7 +18,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 Words resources() {
-    Words words;
+    Words words{fmt::format("{}=", all_resources)};
     for (const auto& row : resource_table) words.push_back(fmt::format("{}=", row.name));
     return words;
 }
@@ -77,7 +77,7 @@ Words names_or(Words resources, const Words& before, const std::string& director
 }
 
 Words resource_words() {
-    Words words;
+    Words words{std::string(all_resources)};
     for (const auto& row : resource_table) words.emplace_back(row.name);
     return words;
 }

@@ -77,6 +77,7 @@ Daemon::Daemon(std::string directory)
       recent_(node_.directory()),
       capacity_(told_by_device),
       capacity_file_(node_.directory()),
+      percentages_(node_, capacity_),
       findings_(node_.directory()),
       web_state_({node_, views_, visibility_, events_, recent_, capacity_, churn_, findings_,
                   [this](const Answers::Sees& sees) { return kernel_.bypasses_json(sees); },
@@ -149,6 +150,7 @@ void Daemon::tick() {
     node_.look({names.begin(), names.end()}, time_for_looks);
     tell_of_ledgers();
     history_.sample();
+    percentages_.resolve(names);
     const NodeUsage usage(node_, kernel_.uses(), [this](Resource kind) { return kernel_.counts(kind); });
     dynamic_.apply(policy_devices(), usage);
     capacity_.look(names, usage);
@@ -279,6 +281,7 @@ bool Daemon::make_tenant(const ProcessSubject& subject) {
 // For a command that changed limits or tenants.
 Result<void> Daemon::divide() {
     refresh();
+    percentages_.resolve(machine_devices());
     guard_.update();
     return grants_.pass_at_once();
 }

@@ -14,6 +14,7 @@
 #include "tools/rdmaquotad/node/unknown_names.hpp"
 #include "tools/rdmaquotad/dynamic/capacity_file.hpp"
 #include "tools/rdmaquotad/dynamic/dynamic_limits.hpp"
+#include "tools/rdmaquotad/dynamic/percentages.hpp"
 #include "tools/rdmaquotad/grants/grants.hpp"
 #include "tools/rdmaquotad/guard/guard.hpp"
 #include "tools/rdmaquotad/history/history_keeper.hpp"
@@ -86,6 +87,7 @@ private:
     RecentEvents recent_;
     DeviceCapacity capacity_;
     CapacityFile capacity_file_;
+    Percentages percentages_;
     ChurnRates churn_;
     DoctorFindings findings_;
     WebState web_state_;

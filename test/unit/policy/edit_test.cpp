@@ -184,3 +184,12 @@ TEST_CASE("persist refuses what a conf.d file says of a tenant, and what makes t
     CHECK(persist_policy(path, {{qp_of("a"), 3}}));
     CHECK(contents(path) == text + "\n[tenant.a.\"*\"]\nqp = 3\n");
 }
+
+TEST_CASE("an edit writes percentages, and leaves all as it is") {
+    const std::string head = "version = 1\n[tenant.t.\"*\"]\nall = \"25%\"\n";
+    CHECK(edited(head, {qp_of("t"), percentage(125)}) == head + "qp = \"12.5%\"\n");
+    CHECK(edited(head + "qp = 4\n", {qp_of("t"), unset}) == head);  // 25% again
+    const auto refused = edit_policy(head, "p.toml", {{qp_of("t"), unset}});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error() == "p.toml: [tenant.t.\"*\"] limits qp by all = \"25%\" only; set another limit, or change that line by hand");
+}

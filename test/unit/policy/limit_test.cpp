@@ -67,3 +67,51 @@ TEST_CASE("device names") {
     CHECK_FALSE(valid_device(std::string(64, 'a')));
     CHECK(valid_device(std::string(63, 'a')));
 }
+
+TEST_CASE("a percentage is read where devices report how many they have, and written as it was") {
+    for (const char* text : {"25%", "0.1%", "12.5%", "100%"}) {
+        const auto limit = parse_limit(Resource::qp, text);
+        INFO(text);
+        REQUIRE(limit);
+        CHECK(is_percentage(*limit));
+        CHECK(format_limit(Resource::qp, *limit) == text);
+        CHECK(format_amount(Resource::mr_bytes, *limit) == text);
+    }
+    CHECK(*parse_limit(Resource::mr_bytes, "25.0%") == percentage(250));
+    for (const char* text : {"%", "0%", "0.0%", "0.05%", "100.1%", "1000000000%", "-1%", "25 %", "25k%", "25%%", "x%", ".5%"})
+        CHECK_FALSE(parse_limit(Resource::qp, text));
+    CHECK(parse_limit(Resource::qp, "120%").error() ==
+          "'120%' is not a percentage for qp: write a number above 0 and up to 100, with one decimal at most, such as 25% or 12.5%");
+    CHECK(parse_limit(Resource::send_wr, "5%").error() ==
+          "send_wr cannot be limited in percent, since no device reports how many it has; write an amount, or limit one of qp, mr, "
+          "mr_bytes, cq, pd, srq, mw, ah");
+    for (const auto limit : {std::uint64_t{0}, max_amount, unset, unlimited}) CHECK_FALSE(is_percentage(limit));
+}
+
+TEST_CASE("a percentage is rounded down, but is never nothing") {
+    CHECK(amount_of(percentage(250), 1000) == 250);
+    CHECK(amount_of(percentage(125), 999) == 124);
+    CHECK(amount_of(percentage(1), 100) == 1);
+    CHECK(amount_of(percentage(1000), max_amount) == max_amount);
+    CHECK(amount_of(percentage(250), 0) == unlimited);  // nobody knows of what
+    CHECK(format_amount(Resource::qp, 250, percentage(250)) == "250 (25%)");
+    CHECK(format_amount(Resource::qp, unlimited, percentage(250)) == "25%");
+    CHECK(format_amount(Resource::qp, 250, 250) == "250");
+}
+
+TEST_CASE("\"all\" gives way to what a resource's own text says") {
+    auto row = unset_row();
+    for (const auto* text : {"qp=10", "all=25%", "cq=20"}) REQUIRE(add_settings(row, "*", text));
+    CHECK(row[index(Resource::qp)] == 10);
+    CHECK(row[index(Resource::cq)] == 20);
+    CHECK(row[index(Resource::mr)] == percentage(250));
+    CHECK(row[index(Resource::mr_bytes)] == percentage(250));
+    CHECK(row[index(Resource::send_wr)] == unset);
+    CHECK_FALSE(add_settings(row, "*", "all=10"));
+    CHECK_FALSE(add_settings(row, "*", "all=120%"));
+    CHECK_FALSE(add_settings(row, "total", "qp=25%"));
+    auto total = unset_row();
+    REQUIRE(add_settings(total, "total", "all=25%"));
+    CHECK(total[index(Resource::mr_bytes)] == percentage(250));
+    CHECK(total[index(Resource::qp)] == unset);
+}

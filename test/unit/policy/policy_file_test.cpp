@@ -228,3 +228,30 @@ TEST_CASE("a port is a device key") {
     const auto policy = good("version = 1\n[tenant.default.\"mlx5_0/1\"]\nqp = 3\n");
     CHECK(limit_in(default_limits(policy), "mlx5_0/1", Resource::qp) == 3);
 }
+
+TEST_CASE("limits in percent are read, and all stands for what the table does not name") {
+    const auto policy = good(R"(
+version = 1
+[tenant.a."*"]
+all = "25%"
+cq = 7
+mr = { limit = "50%", guarantee = "12.5%", soft = 30 }
+)");
+    const auto& tenant = *policy.find("a");
+    const auto& limits = tenant.limits[index(Scope::tenant)];
+    CHECK(limit_in(limits, "*", Resource::qp) == percentage(250));
+    CHECK(limit_in(limits, "*", Resource::mr_bytes) == percentage(250));
+    CHECK(limit_in(limits, "*", Resource::cq) == 7);
+    CHECK(limit_in(limits, "*", Resource::mr) == percentage(500));
+    CHECK(limit_in(limits, "*", Resource::send_wr) == unset);
+    CHECK(limit_in(tenant.guarantees, "*", Resource::mr) == percentage(125));
+    CHECK(limit_in(tenant.softs, "*", Resource::mr) == 30);
+    const auto error_in = [](const std::string& line) { return error_of("version = 1\n[tenant.a.\"*\"]\n" + line + "\n"); };
+    CHECK_THAT(error_in("all = 25"), Catch::StartsWith("p.toml:3:7: all takes a percentage"));
+    CHECK_THAT(error_in("flow = \"1%\""), Catch::StartsWith("p.toml:3:8: flow cannot be limited in percent"));
+    CHECK_THAT(error_in("qp = { limit = \"10%\", guarantee = \"20%\" }"), Catch::Contains("the guarantee is above the limit"));
+    CHECK_THAT(error_of("version = 1\n[node.total]\nqp = \"1%\"\n"), Catch::Contains("cannot be limited in percent for the sum"));
+    CHECK_THAT(error_of("version = 1\n[[dynamic]]\nwatch = \"mr_bytes\"\nlimit = \"mr_bytes\"\nabove = 90\nbelow = 70\n"
+                        "factor = 50\nfloor = \"1%\"\n"),
+               Catch::Contains("a rule takes amounts"));
+}

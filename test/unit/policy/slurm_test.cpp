@@ -179,3 +179,23 @@ TEST_CASE("a job's cgroup is one that slurmd makes, and none that users can make
     CHECK(check_cgroup_pattern(pattern));
     CHECK_FALSE(reaches_into_users(pattern));
 }
+
+TEST_CASE("a job gets a percentage only below one of the policy's, and an amount only below an amount") {
+    SlurmPolicy policy;
+    row_for(policy.job, "*")[index(Resource::qp)] = percentage(250);
+    row_for(policy.job, "*")[index(Resource::cq)] = 100;
+    const auto asked = [&](const char* text) {
+        auto limits = policy.job;
+        const auto request = parse_job_request(text);
+        REQUIRE(request);
+        const auto remarks = apply_job_request(*request, limits);
+        return std::pair(limits.front().limits, remarks);
+    };
+    CHECK(asked("qp=10%").first[index(Resource::qp)] == percentage(100));
+    CHECK(asked("qp=30%").first[index(Resource::qp)] == percentage(250));
+    const auto [row, remarks] = asked("qp=5,cq=1%");
+    CHECK(row[index(Resource::qp)] == percentage(250));
+    CHECK(row[index(Resource::cq)] == 100);
+    CHECK(remarks == std::vector<std::string>{"qp cannot be 5: the policy of this node gives a job 25%",
+                                              "cq cannot be 1%: the policy of this node gives a job 100"});
+}

@@ -19,6 +19,7 @@ struct Caching {
     TemporaryDirectory directory;
     std::string path = directory / "policy";
     LimitCache cache;
+    DeviceReport report;
     LimitCache::View view{};
 
     void publish(Mode mode, std::uint64_t qps) {
@@ -34,7 +35,7 @@ struct Caching {
     }
     std::uint64_t read(const LimitsSegment& policy) {
         Limits limits;
-        cache.read(policy, "rxe0", Amounts{}.add(Resource::qp, 1), &limits);
+        cache.read(policy, "rxe0", report, Amounts{}.add(Resource::qp, 1), &limits);
         return limits.tenant;
     }
 };

@@ -479,3 +479,29 @@ TEST_CASE("the peak is of what was created, not of what a failed creation asked 
     CHECK(context.usage(Resource::cqe) == 0);
     CHECK(peak() == 16);
 }
+
+TEST_CASE("a percentage of a device that nobody asked is of what it reports to the program") {
+    TenantLimits limits;
+    row_for(limits.limits[index(Scope::tenant)], "*")[index(Resource::qp)] = percentage(2);  // of a thousand
+    WrappedContext context(limits);
+    qps_made = 0;
+    (void)context.wrapped(Op::query_device_ex, real_query_device);
+    const auto create = context.wrapped(Op::create_qp, real_create_qp);
+    ibv_pd pd{};
+    pd.context = &context.verbs;
+    ibv_cq cq{};
+    ibv_qp_init_attr attr{};
+    attr.send_cq = attr.recv_cq = &cq;
+    attr.qp_type = IBV_QPT_RC;
+    CHECK(create(&pd, &attr) != nullptr);
+    CHECK(create(&pd, &attr) != nullptr);
+    CHECK(create(&pd, &attr) == nullptr);
+    CHECK(errno == EDQUOT);
+    auto writer = LimitsWriter::open(limits_path(context.directory.path()));
+    REQUIRE(writer);
+    auto capacity = unset_row();
+    capacity[index(Resource::qp)] = 1500;
+    REQUIRE(writer->set_capacity("fake0", capacity));  // what the sidecar knows counts
+    CHECK(create(&pd, &attr) != nullptr);
+    CHECK(create(&pd, &attr) == nullptr);
+}

@@ -43,7 +43,9 @@ struct WrappedContext {
     // The wrapper of `op`, which will call `real`.
     template <class Function>
     Function* wrapped(provider::Op op, Function* real) {
-        provider::Context::find(&verbs)->set_real(op, reinterpret_cast<provider::OpPointer>(real));
+        auto& context = *provider::Context::find(&verbs);
+        context.set_real(op, reinterpret_cast<provider::OpPointer>(real));
+        context.begin_reports(verbs);
         for (const auto wrappers : provider::all_ops())
             for (const auto& wrapper : wrappers)
                 if (wrapper.op == op) return reinterpret_cast<Function*>(wrapper.function);

@@ -409,3 +409,55 @@ TEST_CASE_METHOD(Change, "every change is seen by the generation, and long words
     CHECK(opened->generation() == 5);
     CHECK_FALSE(opened->superseded());
 }
+
+TEST_CASE_METHOD(Fixture, "a percentage is of what the file knows of the device, and follows that") {
+    auto writer = LimitsWriter::open(path);
+    REQUIRE(writer);
+    REQUIRE(writer->set(Scope::tenant, "*", Resource::qp, percentage(250)));
+    const Setting half{Resource::qp, percentage(500)};
+    REQUIRE(writer->set_part(LimitPart::soft, "*", std::span(&half, 1)));
+    REQUIRE(writer->set_part(LimitPart::guarantee, "*", std::span(&half, 1)));
+    const auto limits = [&]() -> const LimitsSegment& { return writer->limits(); };
+    CHECK(limits().has_percentages());
+    CHECK(limits().limit(Scope::tenant, "rxe0", Resource::qp) == unlimited);
+    CHECK(limits().guarantee("rxe0", Resource::qp) == 0);
+    auto capacity = unset_row();
+    capacity[index(Resource::qp)] = 1000;
+    REQUIRE(writer->set_capacity("rxe0", capacity));
+    CHECK(limits().limit(Scope::tenant, "rxe0", Resource::qp) == 250);
+    CHECK(limits().configured(Scope::tenant, "rxe0", Resource::qp) == 250);
+    CHECK(limits().as_written(LimitPart::limit, Scope::tenant, "rxe0", Resource::qp) == percentage(250));
+    CHECK(limits().soft("rxe0", Resource::qp) == 500);
+    CHECK(limits().guarantee("rxe0", Resource::qp) == 500);
+    CHECK(limits().share_figures("rxe0")[index(Resource::qp)].limit == 250);
+    CHECK(limits().limit(Scope::tenant, "rxe1", Resource::qp) == unlimited);  // another device
+    CHECK(limits().devices(Scope::tenant) == std::vector<std::string>{"*"});
+
+    const LimitsWriter::Grant share{"rxe0", Resource::qp, 300};
+    REQUIRE(writer->grant(std::span(&share, 1), ""));
+    CHECK(limits().limit(Scope::tenant, "rxe0", Resource::qp) == 250);
+    const auto generation = limits().generation();
+    capacity[index(Resource::qp)] = 2000;
+    REQUIRE(writer->set_capacity("rxe0", capacity));
+    CHECK(limits().limit(Scope::tenant, "rxe0", Resource::qp) == 300);  // the share is less by now
+    CHECK(limits().reason(Scope::tenant, "rxe0", Resource::qp) == Reason::grant);
+    CHECK(limits().generation() > generation);
+}
+
+TEST_CASE_METHOD(Fixture, "what devices have is kept when limits are published") {
+    auto capacity = unset_row();
+    capacity[index(Resource::qp)] = 1000;
+    {
+        auto writer = LimitsWriter::open(path);
+        REQUIRE(writer);
+        REQUIRE(writer->set_capacity("rxe0", capacity));
+    }
+    TenantLimits limits;
+    row_for(limits.limits[index(Scope::tenant)], "rxe0")[index(Resource::qp)] = percentage(1);
+    REQUIRE(LimitsWriter::publish(path, limits));
+    CHECK(limit("rxe0") == 1);
+    CHECK(limit("rxe0/1") == unlimited);
+    const auto memory = LimitsSegment::open(path)->amount(percentage(500), "total", Resource::mr_bytes);
+    CHECK(memory > 1 << 20);  // half of the node's
+    CHECK(memory < max_amount);
+}

@@ -83,3 +83,24 @@ TEST_CASE_METHOD(Capacities, "what a device turned out to have is kept over a re
         }
     }
 }
+
+TEST_CASE_METHOD(Capacities, "limits follow what a device refused only where the kernel counted half of what it reports") {
+    const auto learned_with = [&](std::uint64_t counted) {
+        DeviceCapacity own{[](const std::string&, Resource) { return std::uint64_t{100}; }};
+        own.add("rxe0", refused(ENOMEM, 70));
+        const Node node(path, [] { return LookSchedule::Clock::now(); });
+        KernelUse use{};
+        use.device = "rxe0";
+        use.live[index(qp)] = counted;
+        own.look({"rxe0"}, NodeUsage(node, {use}, none));
+        return own;
+    };
+    CHECK(learned_with(49).credible("rxe0", qp) == 0);  // a tenant may say so
+    CHECK(found(learned_with(49)) == 70);
+    auto borne_out = learned_with(50);
+    CHECK(borne_out.credible("rxe0", qp) == 70);
+    CapacityFile file(path);
+    REQUIRE(file.save(borne_out));
+    CapacityFile(path).load(capacity);
+    CHECK(capacity.credible("rxe0", qp) == 70);
+}

@@ -54,3 +54,22 @@ TEST_CASE("the guard's figures join the device's, whatever the order of devices"
     CHECK(names == std::vector<std::string>{"rxe1", "rxe0", "rxe7", "total"});
     CHECK(tenant.devices[1].resources.at(0).kernel == 2);
 }
+
+TEST_CASE_METHOD(TenantNode, "a percentage is listed as it is written, and for each device with its amount") {
+    Policy policy;
+    limit(policy.tenant("blue"), percentage(250));
+    publish(policy);
+    auto writer = LimitsWriter::open(limits_path(here_path(path, "blue")));
+    REQUIRE(writer);
+    auto capacity = unset_row();
+    capacity[index(Resource::qp)] = 1000;
+    REQUIRE(writer->set_capacity("rxe0", capacity));
+    const auto limits = limits_of_blue(path);
+    CHECK(view_of_device(limits, "*").limit == unlimited);
+    CHECK(view_of_device(limits, "*").written == percentage(250));
+    CHECK(view_of_device(limits, "rxe0").limit == 250);
+    CHECK(view_of_device(limits, "rxe0").from == "policy");
+    const auto json = limits_json(limits_in_force(limits));
+    CHECK(json[1].value("percent", 0.0) == 25.0);
+    CHECK(json[1].value("limit", 0) == 250);
+}

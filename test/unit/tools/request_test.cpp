@@ -99,3 +99,16 @@ TEST_CASE("only what changes something needs privilege") {
     CHECK_FALSE(needs_privilege(RequestKind::stats));
     CHECK_FALSE(needs_privilege(RequestKind::subscribe));
 }
+
+TEST_CASE("a request may set limits in percent") {
+    const auto request = parse_request(R"({"version":1,"request":"set","device":"*","limits":{"qp":10,"all":"25%"}})");
+    REQUIRE(request);
+    const auto limit = [&](Resource resource) {
+        for (const auto& change : request->changes)
+            if (change.key.resource == resource) return change.limit;
+        return unset;
+    };
+    CHECK(limit(Resource::qp) == 10);
+    CHECK(limit(Resource::cq) == percentage(250));
+    CHECK_FALSE(parse_request(R"({"version":1,"request":"set","device":"*","limits":{"all":10}})"));
+}

@@ -18,6 +18,7 @@
 #include "tools/common/guard/guard_rows.hpp"
 #include "tools/common/guard/guard_turn.hpp"
 #include "tools/common/guard/guard_who.hpp"
+#include "tools/common/limits/percentages.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/common/tenants/limited_tenants.hpp"
 
@@ -99,7 +100,9 @@ u64 directory_mark(const std::string& directory) {
 }
 
 void tell_guard(const std::string& directory) {
-    if (!ask_sidecar(directory, Json{{"request", "grant"}}, std::chrono::seconds(1))) (void)lead_kept_guard(directory);
+    if (ask_sidecar(directory, Json{{"request", "grant"}}, std::chrono::seconds(1))) return;
+    (void)resolve_percentages(directory);
+    (void)lead_kept_guard(directory);
 }
 
 Result<void> lead_kept_guard(const std::string& directory) {

@@ -11,7 +11,8 @@
 
 namespace rdmaquota {
 
-// One change: what was configured before, and is now; and what is in force, when a reason holds another limit.
+// One change: what was configured before, and is now, as it was written; and the amount in force, which is another when a reason
+// holds it, and for a percentage `unlimited` while the device is not known.
 struct LimitDone {
     LimitKey key;
     std::uint64_t before;

@@ -16,9 +16,12 @@ std::string_view source_of(Scope scope, const Origin& origin) {
     return scope == Scope::process && !(own_of(origin) & own_in_file) ? "[process]" : "policy";
 }
 
-// Whether the row of `device` itself has a value, which may be a share or a rule's limit alone.
+// Whether the row of `device` itself has a value, which may be a share or a rule's limit alone; or that of "*" has a percentage, which
+// is another amount for each device.
 bool row_has_value(const LimitsSegment& limits, Scope scope, const std::string& device, Resource resource) {
+    if (device != total_device && is_percentage(limits.as_written(LimitPart::limit, scope, device, resource))) return true;
     const auto* row = limits.row(scope, device);
+    if (row == nullptr) return false;
     const auto& origin = *limits.origin(scope, device, resource);
     return load_limit(row, resource) != unset || load(origin.configured) != unset ||
            load(row->soft[index(resource)]) != unset || load(origin.guarantee) != unset;
@@ -29,10 +32,11 @@ LimitView view_of(const LimitsSegment& limits, Scope scope, const std::string& d
     LimitView view{scope, device, resource};
     view.limit = limits.limit(scope, device, resource);
     view.configured = limits.configured(scope, device, resource);
+    view.written = limits.as_written(LimitPart::limit, scope, device, resource);
     view.reason = limits.reason(scope, device, resource);
     const auto* origin = limits.origin(scope, device, resource);
-    if (view.reason != Reason::configured) view.why = fixed_text(origin->why);
-    const bool inherits = load(origin->configured) == unset && !is_port(device) && device != total_device;
+    if (view.reason != Reason::configured && origin != nullptr) view.why = fixed_text(origin->why);
+    const bool inherits = (origin == nullptr || load(origin->configured) == unset) && !is_port(device) && device != total_device;
     if (const auto* any = limits.origin(scope, any_device, resource); inherits && any != nullptr) origin = any;
     view.from = source_of(scope, *origin);
     if (scope == Scope::process) return view;
@@ -42,7 +46,7 @@ LimitView view_of(const LimitsSegment& limits, Scope scope, const std::string& d
 }
 
 bool says_something(const LimitView& view) {
-    return view.limit != unlimited || view.configured != unlimited || view.soft != unlimited || view.guarantee != 0;
+    return view.limit != unlimited || view.configured != unlimited || is_percentage(view.written) || view.soft != unlimited || view.guarantee != 0;
 }
 
 // Not what is usual.
@@ -62,7 +66,9 @@ std::vector<LimitView> limits_in_force(const LimitsSegment& limits) {
     std::vector<LimitView> views;
     for (const auto scope : {Scope::tenant, Scope::process}) {
         auto devices = limits.devices(scope);
+        for (auto& device : limits.devices(capacity_scope)) devices.push_back(std::move(device));
         std::sort(devices.begin(), devices.end());
+        devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
         for (const auto& device : devices)
             for (const auto& row : resource_table)
                 if (row_has_value(limits, scope, device, row.id))
@@ -78,14 +84,15 @@ void print_limits(const Terminal& terminal, const std::vector<LimitView>& limits
                 {Align::left, Align::left, Align::left, Align::right, Align::left, Align::left});
     for (const auto& view : limits)
         table.add({view.scope == Scope::process ? "each process" : "the tenant", printable(view.device),
-                   std::string(info(view.resource).name), format_amount(view.resource, view.limit),
+                   std::string(info(view.resource).name),
+                   format_amount(view.resource, view.limit, view.reason == Reason::configured ? view.written : unset),
                    std::string(view.from), notes_on(view)});
     table.print(terminal);
 }
 
 Json limits_json(const std::vector<LimitView>& limits) {
     Json list = Json::array();
-    for (const auto& view : limits)
+    for (const auto& view : limits) {
         list.push_back({{"scope", name(view.scope)},
                         {"device", view.device},
                         {"resource", info(view.resource).name},
@@ -96,6 +103,8 @@ Json limits_json(const std::vector<LimitView>& limits) {
                         {"from", view.from},
                         {"reason", view.reason == Reason::configured ? Json(nullptr) : Json(name(view.reason))},
                         {"why", view.why.empty() ? Json(nullptr) : Json(view.why)}});
+        add_percent(list.back(), view.written);
+    }
     return list;
 }
 

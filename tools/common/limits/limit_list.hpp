@@ -17,6 +17,7 @@ struct LimitView {
     Resource resource;
     std::uint64_t limit = unlimited;  // what holds now; as all here, `unlimited` for none
     std::uint64_t configured = unlimited;
+    std::uint64_t written = unset;  // what is configured, which may be a percentage; `unset` where nothing is
     std::uint64_t soft = unlimited;
     std::uint64_t guarantee = 0;
     Reason reason = Reason::configured;

@@ -26,14 +26,14 @@ Result<LimitsWriter> open_for_change(const std::string& here) {
 }
 
 std::uint64_t value_of(const LimitsSegment& limits, const LimitKey& key, LimitPart part) {
-    if (part == LimitPart::soft) return limits.soft(key.device, key.resource);
-    if (part == LimitPart::guarantee) return limits.guarantee(key.device, key.resource);
-    return limits.configured(key.scope, key.device, key.resource);
+    const auto written = limits.as_written(part, key.scope, key.device, key.resource);
+    return written != unset ? written : part == LimitPart::guarantee ? 0 : unlimited;
 }
 
 void fill_after(std::vector<LimitDone>& done, const LimitsSegment& limits) {
     for (auto& [key, before, after, in_force, reason, part] : done) {
-        after = in_force = value_of(limits, key, part);
+        after = value_of(limits, key, part);
+        in_force = limits.amount(after, key.device, key.resource);
         if (part != LimitPart::limit) continue;
         in_force = limits.limit(key.scope, key.device, key.resource);
         reason = limits.reason(key.scope, key.device, key.resource);

@@ -65,9 +65,10 @@ Result<void> check_named_device(const std::string& directory, PolicyChange::Kind
 
 Result<void> check_amount(const LimitChange& change, const LimitsSegment& limits) {
     const auto& [tenant, scope, device, resource] = change.key;
+    const auto amount = limits.amount(change.limit, device, resource);
     if (change.part == LimitPart::limit) {
         const auto guarantee = scope == Scope::tenant ? limits.guarantee(device, resource) : 0;
-        if (change.limit == unset || change.limit >= guarantee) return {};
+        if (change.limit == unset || amount >= guarantee) return {};
         return Error{fmt::format("a limit of {0} {1} is below the guarantee of {2} of tenant {3} on {4}; lower the guarantee first: "
                                  "rdmaquota set {3} '{4}' {1}={5} --guarantee",
                                  format_amount(resource, change.limit), info(resource).name, format_amount(resource, guarantee),
@@ -76,7 +77,7 @@ Result<void> check_amount(const LimitChange& change, const LimitsSegment& limits
     if (change.part == LimitPart::guarantee && change.limit == unlimited)
         return Error{"a guarantee must be an amount, not max"};
     const auto limit = limits.configured(scope, device, resource);
-    if (change.limit == unlimited || change.limit <= limit) return {};
+    if (amount == unlimited || amount <= limit) return {};
     return Error{fmt::format("a {} of {} {} is above the limit of {} of tenant {} on {} and can never be reached; raise the "
                              "limit first",
                              change.part == LimitPart::soft ? "soft limit" : "guarantee",

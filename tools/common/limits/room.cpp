@@ -17,6 +17,11 @@ const ResourceView* find_view(const TenantView& tenant, std::string_view device,
     return nullptr;
 }
 
+std::uint64_t written_in_force(const LimitsSegment& limits, Scope scope, std::string_view device, Resource resource) {
+    const bool in_force = limits.reason(scope, device, resource) == Reason::configured;
+    return in_force ? limits.as_written(LimitPart::limit, scope, device, resource) : unset;
+}
+
 // The tenant's limit: the soft one when its grace period is over.
 std::optional<Bound> tenant_bound(const TenantView& tenant, const LimitsSegment& limits, const std::string& device,
                                   Resource resource) {
@@ -27,10 +32,12 @@ std::optional<Bound> tenant_bound(const TenantView& tenant, const LimitsSegment&
                 device == total_device,
                 false,
                 view == nullptr ? 0 : view->usage,
-                limits.limit(Scope::tenant, device, resource)};
+                limits.limit(Scope::tenant, device, resource),
+                written_in_force(limits, Scope::tenant, device, resource)};
     if (view != nullptr && view->above_soft() && view->grace_left_s() == 0 && view->soft < bound.limit) {
         bound.soft = true;
         bound.limit = view->soft;
+        bound.written = unset;
     }
     return bound.limit == unlimited ? std::nullopt : std::optional(bound);
 }
@@ -40,7 +47,8 @@ std::optional<Bound> process_bound(const ProcessView* process, const LimitsSegme
     const auto limit = limits.limit(Scope::process, device, resource);
     if (limit == unlimited) return std::nullopt;
     const auto used = process == nullptr ? 0 : usage_of(process->devices, device, resource);
-    return Bound{device, resource, Scope::process, device == total_device, false, used, limit};
+    return Bound{device, resource, Scope::process, device == total_device, false, used, limit,
+                 written_in_force(limits, Scope::process, device, resource)};
 }
 
 const ProcessView* find_process(const TenantView& tenant, int pid) {

@@ -19,6 +19,7 @@ struct Bound {
     bool total = false;  // a sum over devices
     bool soft = false;   // a soft limit whose grace period is over
     std::uint64_t usage = 0, limit = 0;
+    std::uint64_t written = unset;  // the limit that is configured, where that is in force; it may be a percentage
 
     std::uint64_t room() const noexcept { return limit - std::min(limit, usage); }
 };

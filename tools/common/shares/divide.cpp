@@ -8,6 +8,7 @@
 #include "tools/common/control_client.hpp"
 #include "tools/common/devices.hpp"
 #include "tools/common/guard/kept_guard.hpp"
+#include "tools/common/limits/percentages.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/common/tenants/limited_tenants.hpp"
 #include "tools/common/tenants/tenants.hpp"
@@ -34,6 +35,7 @@ Result<void> divide_by_weight(const std::string& directory, ShareMover& mover, s
 
 Result<Divided> divide_grants(const std::string& directory, std::chrono::milliseconds patience) {
     if (ask_sidecar(directory, Json{{"request", "grant"}})) return Divided::by_sidecar;
+    if (auto resolved = resolve_percentages(directory); !resolved) return Error{resolved.error()};
     ShareMover mover;
     if (const auto divided = divide_by_weight(directory, mover, patience); !divided) return Error{divided.error()};
     return Divided::here;

@@ -6,7 +6,14 @@ template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace rdmaquota {
 
-Json limit_json(std::uint64_t limit) { return limit == unlimited ? Json(nullptr) : Json(limit); }
+Json limit_json(std::uint64_t limit) {
+    if (is_percentage(limit)) return Json(format_limit(Resource::qp, limit));
+    return limit == unlimited ? Json(nullptr) : Json(limit);
+}
+
+void add_percent(Json& entry, std::uint64_t written) {
+    if (is_percentage(written)) entry["percent"] = static_cast<double>(tenths_of(written)) / 10;
+}
 
 std::string text_member(const Json& object, const char* member) {
     const auto found = object.find(member);

@@ -13,7 +13,10 @@ extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace rdmaquota {
 
-Json limit_json(std::uint64_t limit);  // null when unlimited
+Json limit_json(std::uint64_t limit);  // null when unlimited; "25%" for a percentage
+
+// Adds "percent":25.0 where a limit is written as a percentage.
+void add_percent(Json& entry, std::uint64_t written);
 
 // A member of an object that may come from a file or another version: where it is missing or of another type, "" or `otherwise`.
 std::string text_member(const Json& object, const char* member);

@@ -22,7 +22,7 @@ DeviceView read_device(const std::string& name, const Reading& read) {
     DeviceView view{name, {}};
     for (const auto& row : resource_table) {
         const auto resource = read(row.id);
-        if (resource.usage != 0 || resource.limit != unlimited || resource.peak.value_or(0) != 0)
+        if (resource.usage != 0 || resource.limit != unlimited || resource.peak.value_or(0) != 0 || is_percentage(resource.written))
             view.resources.push_back(resource);
     }
     return view;
@@ -56,7 +56,8 @@ ResourceView tenant_view(const LimitsSegment& policy, const std::string& device,
             .guarantee = policy.guarantee(device, resource),
             .soft = policy.soft(device, resource),
             .grace_s = policy.grace_s(),
-            .earmarked = policy.earmarked(device, resource)};
+            .earmarked = policy.earmarked(device, resource),
+            .written = policy.as_written(LimitPart::limit, Scope::tenant, device, resource)};
 }
 
 std::uint64_t since_in(const Ledger& ledger, std::uint32_t device, Resource resource) {

@@ -30,6 +30,7 @@ struct ResourceView {
     std::optional<std::uint64_t> kernel = {};  // the guard's count, where it has one
     std::uint64_t refused = 0;                 // creations, by the guard
     std::uint64_t earmarked = 0;               // what it asked for and is to have as others free it
+    std::uint64_t written = unset;             // what is configured, as it was written: it may be a percentage
 
     bool above_soft() const noexcept { return usage > soft; }
     // What is left of the grace period, in seconds, while above the soft limit.

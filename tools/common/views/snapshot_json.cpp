@@ -15,6 +15,7 @@ Json to_json(const std::vector<DeviceView>& devices, bool with_peak) {
             if (!with_peak) continue;
             entry["peak"] = view.peak ? Json(*view.peak) : Json(nullptr);
             entry["configured"] = limit_json(view.configured);
+            add_percent(entry, view.written);
             entry["guarantee"] = view.guarantee;
             entry["soft"] = limit_json(view.soft);
             entry["room"] = limit_json(view.room());

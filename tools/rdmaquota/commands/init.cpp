@@ -16,11 +16,11 @@
 #include "policy/write_all.hpp"
 #include "tools/common/devices.hpp"
 #include "tools/common/events/event_text.hpp"
-#include "tools/common/node_memory.hpp"
+#include "policy/node_memory.hpp"
 #include "tools/common/open_file.hpp"
 #include "tools/common/tenants/read_tenants.hpp"
 #include "tools/rdmaquota/command.hpp"
-#include "tools/rdmaquota/explain/device_maxima.hpp"
+#include "tools/common/device_query.hpp"
 #include "tools/rdmaquota/propose/recipe.hpp"
 
 namespace rdmaquota {

@@ -34,16 +34,6 @@ struct Options {
     std::vector<std::string> program;
 };
 
-Result<void> add_limits(ScopeLimits& scope, const std::vector<std::string>& settings) {
-    for (const auto& text : settings) {
-        const auto parsed = parse_device_setting(text);
-        if (!parsed) return Error{parsed.error()};
-        row_for(scope, parsed->device.empty() ? any_device : parsed->device)[index(parsed->setting.resource)] =
-            parsed->setting.limit;
-    }
-    return {};
-}
-
 Result<TenantLimits> limits_of(const Options& options) {
     TenantLimits limits;
     if (const auto added = add_limits(limits.limits[index(Scope::process)], options.process_limits); !added) return Error{added.error()};

@@ -58,20 +58,20 @@ Result<std::vector<LimitChange>> read_changes(const Options& options) {
     auto key = read_key(names, options);
     if (!key) return Error{key.error()};
     std::vector<LimitChange> changes;
-    for (auto word = settings; word != options.words.end(); ++word) {
-        const auto setting = parse_setting(*word);
-        if (!setting) return Error{setting.error()};
-        if (auto limitable = check_limitable(key->device, setting->resource); !limitable)
-            return Error{limitable.error()};
-        key->resource = setting->resource;
-        changes.push_back({*key, setting->limit, part_of(options)});
-    }
+    auto limits = unset_row();
+    for (auto word = settings; word != options.words.end(); ++word)
+        if (auto added = add_settings(limits, key->device, *word); !added) return Error{added.error()};
+    for (const auto& row : resource_table)
+        if (const auto limit = limits[index(row.id)]; limit != unset) {
+            key->resource = row.id;
+            changes.push_back({*key, limit, part_of(options)});
+        }
     return changes;
 }
 
 Result<std::vector<LimitKey>> read_keys(const Options& options) {
-    const auto resource = std::find_if(options.words.begin(), options.words.end(),
-                                       [](const std::string& word) { return find_resource(word).has_value(); });
+    const auto is_resource = [](const std::string& word) { return word == all_resources || find_resource(word); };
+    const auto resource = std::find_if(options.words.begin(), options.words.end(), is_resource);
     if (resource == options.words.end())
         return Error{"no resource is given; write the limit's resource without a value, for example rxe0 qp"};
     const Words names(options.words.begin(), resource);
@@ -81,10 +81,12 @@ Result<std::vector<LimitKey>> read_keys(const Options& options) {
     if (!key) return Error{key.error()};
     std::vector<LimitKey> keys;
     for (auto word = resource; word != options.words.end(); ++word) {
+        if (!is_resource(*word)) return Error{fmt::format("'{}' is no resource; choose of {}", *word, resource_names())};
         const auto found = find_resource(*word);
-        if (!found) return Error{fmt::format("'{}' is no resource; choose of {}", *word, resource_names())};
-        key->resource = *found;
-        keys.push_back(*key);
+        for (const auto one : found ? std::vector{*found} : resources_with_capacity(key->device)) {
+            key->resource = one;
+            keys.push_back(*key);
+        }
     }
     return keys;
 }
@@ -112,6 +114,8 @@ void warn_of_unknown_device(const std::string& device, const Session& session) {
 }
 
 std::string held_words(const LimitDone& done) {
+    const bool known = is_percentage(done.after) && done.in_force != unlimited;
+    if (known && done.reason == Reason::configured) return fmt::format("; {} in force", format_amount(done.key.resource, done.in_force));
     if (done.reason == Reason::configured || done.in_force == done.after) return {};
     const auto why = done.reason == Reason::rule ? "a dynamic rule holds it"
                      : done.reason == Reason::grant ? "its share of what the tenants above it may use"

@@ -92,7 +92,7 @@ void print_devices(const Terminal& terminal, const TenantView& tenant) {
             const bool limited = terminal.is_terminal && view.limit != unlimited;
             table.add({printable(device.name), std::string(info(view.resource).name),
                        usage_words(view), view.kernel ? format_amount(view.resource, *view.kernel) : "",
-                       format_amount(view.resource, view.limit),
+                       format_amount(view.resource, view.limit, view.reason == Reason::configured ? view.written : unset),
                        view.peak ? format_amount(view.resource, *view.peak) : "-",
                        limited ? bar(terminal, view.usage, view.limit) : "", notes_on(view)});
         }

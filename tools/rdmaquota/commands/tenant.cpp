@@ -29,16 +29,6 @@ struct Options {
     std::vector<std::string> members, limits, process_limits;
 };
 
-Result<void> add_limits(ScopeLimits& scope, const std::vector<std::string>& settings) {
-    for (const auto& text : settings) {
-        const auto parsed = parse_device_setting(text);
-        if (!parsed) return Error{parsed.error()};
-        row_for(scope, parsed->device.empty() ? any_device : parsed->device)[index(parsed->setting.resource)] =
-            parsed->setting.limit;
-    }
-    return {};
-}
-
 // A user with a cgroup is its member; alone, a match.
 Result<void> add_match(const Options& options, TenantPolicy& tenant) {
     Match match{options.cgroup.empty() ? options.user : "", options.group, options.cgroup, "", options.members};

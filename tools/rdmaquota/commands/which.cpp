@@ -83,14 +83,14 @@ void print_rooms(const std::vector<Bound>& rooms) {
     for (const auto& bound : rooms)
         table.add({printable(bound.device), std::string(info(bound.resource).name),
                    format_amount(bound.resource, bound.room()), format_amount(bound.resource, bound.usage),
-                   format_amount(bound.resource, bound.limit), whose(bound)});
+                   format_amount(bound.resource, bound.limit, bound.written), whose(bound)});
     fmt::print("\n");
     table.print(standard_output());
 }
 
 Json rooms_json(const std::vector<Bound>& bounds, const char* room) {
     Json list = Json::array();
-    for (const auto& bound : bounds)
+    for (const auto& bound : bounds) {
         list.push_back({{"device", bound.device},
                         {"resource", info(bound.resource).name},
                         {"scope", name(bound.scope)},
@@ -98,6 +98,8 @@ Json rooms_json(const std::vector<Bound>& bounds, const char* room) {
                         {"usage", bound.usage},
                         {"limit", bound.limit},
                         {room, bound.room()}});
+        add_percent(list.back(), bound.written);
+    }
     return list;
 }
 

@@ -7,7 +7,7 @@
 #include "tools/common/control_client.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/common/tenants/read_tenants.hpp"
-#include "tools/rdmaquota/explain/device_maxima.hpp"
+#include "tools/common/device_query.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -42,7 +42,7 @@ void add_status(const Json& status, const std::string& device, Resource resource
 }
 
 DeviceFigures device_figures(const std::string& directory, const std::string& device, Resource resource) {
-    DeviceFigures figures{device_maximum(device, resource), in_ledgers(directory, device, resource), 0};
+    DeviceFigures figures{device_maxima(device)[index(resource)], in_ledgers(directory, device, resource), 0};
     if (const auto status = ask_sidecar(directory, Json{{"request", "status"}}, std::chrono::milliseconds(500)))
         add_status(*status, device, resource, figures);
     return figures;

@@ -1,5 +1,6 @@
 #include "tools/rdmaquotad/dynamic/capacity.hpp"
 
+#include <sys/stat.h>
 
 #include <chrono>
 #include <cstdint>
@@ -7,7 +8,7 @@
 #include <optional>
 
 #include "tools/common/device_query.hpp"
-#include "tools/common/node_memory.hpp"
+#include "policy/node_memory.hpp"
 #include "tools/rdmaquotad/loop/question.hpp"
 
 namespace rdmaquota {
@@ -17,7 +18,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds first_wait{1000};  // the daemon waits for an answer once
 constexpr std::chrono::seconds patience{20};           // for a device that does not answer
-constexpr std::chrono::seconds ask_again{60};          // one that did not, or could not be asked
+constexpr std::chrono::seconds ask_again{10};          // one that did not, or could not be asked
+
+// The inode of the device's directory in sysfs; 0 where there is none. A device that is registered again has another one.
+ino_t device_node(const std::string& device) {
+    struct stat status {};
+    return ::stat(("/sys/class/infiniband/" + device).c_str(), &status) == 0 ? status.st_ino : 0;
+}
 
 // What one device tells. All 0 as long as it has not.
 class AskedDevice {
@@ -27,6 +34,10 @@ public:
         look(wait);
     }
     const DeviceMaxima& of() {
+        if (const auto node = device_node(device_); node != node_ && node != 0) {  // another device of this name
+            node_ = node;
+            ask_now();
+        }
         if (question_) look(std::chrono::milliseconds(0));
         else if (!known_ && Clock::now() - asked_ > ask_again) ask_now();
         return maxima_;
@@ -47,6 +58,7 @@ private:
     }
 
     std::string device_;
+    ino_t node_ = device_node(device_);
     DeviceMaxima maxima_{};
     bool known_ = false;
     Clock::time_point asked_;

@@ -4,13 +4,14 @@
 #include <string>
 
 #include "policy/result.hpp"
+#include "tools/common/limits/percentages.hpp"
 #include "tools/rdmaquotad/dynamic/device_capacity.hpp"
 
 namespace rdmaquota {
 
 class CapacityFile {
 public:
-    explicit CapacityFile(const std::string& directory) : path_(directory + "/capacity.json") {}
+    explicit CapacityFile(const std::string& directory) : path_(capacity_path(directory)) {}
 
     // Does nothing where there is no such file, or one that cannot be used.
     void load(DeviceCapacity& capacity);

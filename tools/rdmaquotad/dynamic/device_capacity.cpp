@@ -18,14 +18,16 @@ void DeviceCapacity::add(const std::string& device, const Event& event) {
 }
 
 void DeviceCapacity::learn(const NodeUsage& usage) {
-    for (auto& [place, amount] : learned_) amount = std::max(amount, usage.of_node(place.first, place.second));
+    for (auto& [place, learned] : learned_) learned.found = std::max(learned.found, usage.of_node(place.first, place.second));
     for (const auto& [place, in_use] : std::exchange(refused_, {})) {
         const auto found = std::max(in_use, usage.of_node(place.first, place.second));
-        if (found != 0 && learned_.size() < most) learned_[place] = found;
+        const auto told = told_(place.first, place.second);
+        const bool credible = told != 0 && usage.counted(place.first, place.second) >= told / 2;
+        if (found != 0 && learned_.size() < most) learned_[place] = {found, credible};
     }
     std::erase_if(learned_, [this](const auto& entry) {
         const auto told = told_(entry.first.first, entry.first.second);
-        return told != 0 && entry.second >= told;
+        return told != 0 && entry.second.found >= told;
     });
 }
 
@@ -40,7 +42,7 @@ std::map<DeviceCapacity::Place, DeviceCapacity::Figure> DeviceCapacity::all() co
     std::map<Place, Figure> all;
     for (const auto& [place, in_use] : in_use_) {
         const auto found = learned_.find(place);
-        const Figure figure{in_use, found != learned_.end() ? found->second : told_(place.first, place.second)};
+        const Figure figure{in_use, found != learned_.end() ? found->second.found : told_(place.first, place.second)};
         if (figure.in_use != 0 || figure.capacity != 0) all[place] = figure;
     }
     return all;
@@ -48,12 +50,18 @@ std::map<DeviceCapacity::Place, DeviceCapacity::Figure> DeviceCapacity::all() co
 
 Json DeviceCapacity::learned() const {
     Json list = Json::array();
-    for (const auto& [place, amount] : learned_)
+    for (const auto& [place, learned] : learned_)
         list.push_back({{"device", place.first},
                         {"resource", info(place.second).name},
                         {"told", told_(place.first, place.second)},
-                        {"found", amount}});
+                        {"found", learned.found},
+                        {"credible", learned.credible}});
     return list;
+}
+
+std::uint64_t DeviceCapacity::credible(const std::string& device, Resource resource) const {
+    const auto learned = learned_.find({device, resource});
+    return learned != learned_.end() && learned->second.credible ? learned->second.found : 0;
 }
 
 void DeviceCapacity::restore(const Json& learned) try {
@@ -61,7 +69,7 @@ void DeviceCapacity::restore(const Json& learned) try {
         const auto resource = find_resource(one.at("resource").get<std::string>());
         const auto found = one.at("found").get<std::uint64_t>();
         if (resource && found != 0 && learned_.size() < most)
-            learned_[{one.at("device").get<std::string>(), *resource}] = found;
+            learned_[{one.at("device").get<std::string>(), *resource}] = {found, one.value("credible", false)};
     }
 } catch (const Json::exception&) {
 }

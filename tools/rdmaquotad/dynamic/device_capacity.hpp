@@ -1,7 +1,7 @@
 // How many objects a device can have: what its attributes tell, or less where it has refused one with less in use.
 //
-// That it refused is the word of a tenant's ledger, so the figures are for people, and nothing is decided by them. One
-// thread.
+// That it refused is the word of a tenant's ledger, so the figures are for people. Limits in percent follow one only where the kernel
+// itself counted at least half of what the device reports, so that a tenant that lies can at most halve them. One thread.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,10 @@ public:
     void look(const std::vector<std::string>& devices, const NodeUsage& usage);
 
     using Place = std::pair<std::string, Resource>;  // device
-    // What was found out so far: an array of objects with device, resource, `told` by the device (0: nothing) and `found`.
+    // What limits may follow: what was found, where the kernel's count bears it out; else 0.
+    std::uint64_t credible(const std::string& device, Resource resource) const;
+    // What was found out so far: an array of objects with device, resource, `told` by the device (0: nothing), `found`, and whether that
+    // is `credible`.
     Json learned() const;
     // Takes over what an earlier daemon's `learned` said; leaves out what is not of that form.
     void restore(const Json& learned);
@@ -48,7 +51,11 @@ private:
 
     Told told_;
     std::map<Place, std::uint64_t> refused_;  // since the last look, with what was in use by the event
-    std::map<Place, std::uint64_t> learned_;
+    struct Learned {
+        std::uint64_t found = 0;
+        bool credible = false;
+    };
+    std::map<Place, Learned> learned_;
     std::map<Place, std::uint64_t> in_use_;
 };
 

@@ -28,6 +28,8 @@ public:
     // What the tenant's limits may follow: the node's use by the kernel's figures, or what the tenant's own ledger says where that
     // is higher and the kernel may not know all.
     std::uint64_t of_node_for(const Tenant& tenant, const std::string& device, Resource resource) const;
+    // By the kernel's figures alone.
+    std::uint64_t counted(const std::string& device, Resource resource) const { return sums(device).kernel[index(resource)]; }
     // The tenant's own ledger; the kernel's figure where that is higher and no other tenant has a ledger.
     std::uint64_t of_tenant(const Tenant& tenant, const std::string& device, Resource resource) const;
 

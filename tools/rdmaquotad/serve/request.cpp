@@ -55,16 +55,14 @@ Result<void> read_history(const Json& json, Request& request) {
 }
 
 // A limit is a number, null for none, or a string as on the command line.
-Result<Setting> read_setting(const std::string& resource, const Json& value) {
-    const auto known = find_resource(resource);
-    if (!known) return wrong(fmt::format("there is no resource '{}'", printable(resource)));
-    if (value.is_null()) return Setting{*known, unlimited};
-    if (!value.is_number_unsigned() && !value.is_string())
+Result<void> add_setting(const std::string& resource, const Json& value, std::string_view device, LimitRow& row) {
+    if (resource != all_resources && !find_resource(resource))
+        return wrong(fmt::format("there is no resource '{}'", printable(resource)));
+    if (!value.is_number_unsigned() && !value.is_string() && !value.is_null())
         return wrong(
             fmt::format("the limit of {} must be a whole number, a string such as \"4GiB\", or null", resource));
-    const auto limit = parse_limit(*known, value.is_string() ? value.get<std::string>() : value.dump());
-    if (!limit) return Error{limit.error()};
-    return Setting{*known, *limit};
+    const auto limit = value.is_null() ? "max" : value.is_string() ? value.get<std::string>() : value.dump();
+    return add_settings(row, device, fmt::format("{}={}", resource, limit));
 }
 
 // What the limits of `set` and `unset` have in common; the resource is still to be filled in.
@@ -82,24 +80,18 @@ Result<LimitKey> read_key(const Json& json, RequestKind kind) {
     return key;
 }
 
-Result<void> add_change(Request& request, const LimitKey& key, const Setting& setting) {
-    if (auto limitable = check_limitable(key.device, setting.resource); !limitable) return limitable;
-    request.changes.push_back({key, setting.limit});
-    request.changes.back().key.resource = setting.resource;
-    return {};
-}
-
 Result<void> read_set(const Json& json, Request& request) {
     const auto key = read_key(json, request.kind);
     if (!key) return Error{key.error()};
     const auto limits = json.find("limits");
     if (limits == json.end() || !limits->is_object() || limits->empty())
         return wrong("\"set\" needs \"limits\", an object such as {\"qp\":10}");
-    for (const auto& [resource, value] : limits->items()) {
-        const auto setting = read_setting(resource, value);
-        if (!setting) return Error{setting.error()};
-        if (auto added = add_change(request, *key, *setting); !added) return added;
-    }
+    auto row = unset_row();
+    for (const auto& [resource, value] : limits->items())
+        if (auto added = add_setting(resource, value, key->device, row); !added) return added;
+    for (const auto& resource : resource_table)
+        if (const auto limit = row[index(resource.id)]; limit != unset)
+            request.changes.push_back({{key->tenant, key->scope, key->device, resource.id}, limit});
     return {};
 }
 
@@ -113,7 +105,8 @@ Result<void> read_unset(const Json& json, Request& request) {
         const auto* word = resource.get_ptr<const std::string*>();
         const auto known = word == nullptr ? std::nullopt : find_resource(*word);
         if (!known) return wrong(fmt::format("there is no resource {}", printable(dump(resource))));
-        if (auto added = add_change(request, *key, {*known, unset}); !added) return added;
+        if (auto limitable = check_limitable(key->device, *known); !limitable) return limitable;
+        request.changes.push_back({{key->tenant, key->scope, key->device, *known}, unset});
     }
     return {};
 }
