@@ -12,7 +12,7 @@
 
 #include "tools/common/config.hpp"
 #include "tools/common/devices.hpp"
-#include "tools/common/node_memory.hpp"
+#include "policy/node_memory.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/common/views/snapshot_json.hpp"
 #include "tools/rdmaquotad/web/state_text.hpp"
