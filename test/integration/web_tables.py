@@ -43,7 +43,8 @@ def sorted_by_keyboard(check, page, crowd):
     check("by the keyboard, another column sorts them", moved is not None and page.value(HEADS) == {"Used": "descending"}, rows[:5])
     check("which the address says", page.value("location.hash") == "#/tenants?sort-tenants=-used", page.value("location.hash"))
     button(page, "Used")
-    check("once more, and it is the other way round", page.value(ROWS)[0] == TENANTS[0] and page.value(HEADS) == {"Used": "ascending"},
+    least = page.wait(f"{ROWS}[0] === {TENANTS[0]!r} && {ROWS}.includes({TENANTS[9]!r})")  # once it has looked at these, too
+    check("once more, and it is the other way round", least is not None and page.value(HEADS) == {"Used": "ascending"},
           (page.value(ROWS)[:5], page.value(HEADS)))
     updated(page)
     check("the focus stays where it was", page.value("document.activeElement.textContent") == "Used", page.value("document.activeElement.outerHTML"))
