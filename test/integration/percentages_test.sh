@@ -84,5 +84,7 @@ eventually "the guard follows a percentage that is set" prints "pd: $((max_pd * 
 is "the guard follows a percentage that is set" "$(holds_twice)" "pd: $((max_pd * 2 / 1000)) of"
 rdmaquota tenant add job --limit all=0.1% > /dev/null
 is "a transient tenant has one" "$(cell job limit) $(cell job percent)" "$share 0.1"
+rdmaquota tenant remove job > /dev/null
 stop_sidecar
+rdmaquota guard off > /dev/null
 finish
