@@ -27,6 +27,7 @@ Result<void> read_token(const std::string& path, std::string& into) {
 Result<Listener> metrics_listener(const Sidecar& sidecar) {
     const auto& metrics = sidecar.metrics;
     Listener listener;
+    listener.kept = metrics.address == listener.address;  // nobody else gets the port meanwhile
     listener.address = metrics.address;
     listener.port = static_cast<std::uint16_t>(sidecar.metrics_port);
     if (listener.port == 0) return listener;

@@ -159,7 +159,7 @@ Result<void> HttpServer::listen(Listener listener) {
     stop();
     timer_ = {};
     listener_ = std::move(listener);
-    inherited_ = listener_->kept ? take_kept_socket(what_, port()) : -1;
+    inherited_ = take_kept_socket(what_, listener_->kept ? port() : std::uint16_t{0});
     kept_ = inherited_ >= 0;
     if (port() == 0) return {};
     timer_ = loop_.every(1s, [this] { tick(); }, Urgency::last);
