@@ -54,8 +54,11 @@ const UverbsDevices& UverbsDevices::now() {
 std::string UverbsDevices::name(std::string_view identity, std::string_view last_name) const {
     const auto [device, port] = split_port(identity);
     const auto found = names_.find(device);
-    if (found == names_.end()) return std::string(last_name.empty() ? identity : last_name);
-    return found->second + std::string(port);
+    if (found != names_.end()) return found->second + std::string(port);
+    const auto last = split_port(last_name).first;
+    const bool is_taken = std::any_of(names_.begin(), names_.end(), [&](const auto& other) { return other.second == last; });
+    if (is_taken) return std::string(last) + second_of_name + std::string(identity);
+    return std::string(last_name.empty() ? identity : last_name);
 }
 
 std::vector<std::string> UverbsDevices::identities() const {
@@ -82,6 +85,10 @@ std::vector<std::string> policy_devices() {
     auto names = machine_devices();
     std::erase_if(names, [](const std::string& name) { return name.find(second_of_name) != name.npos; });
     return names;
+}
+
+bool is_replaced(const std::string& name) {
+    return name.find(second_of_name) != name.npos && !is_device_of(machine_devices(), name);
 }
 
 bool is_device_of(const std::vector<std::string>& devices, const std::string& name) {

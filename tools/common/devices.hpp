@@ -25,7 +25,8 @@ public:
     static const UverbsDevices& now();
 
     // The name at present of a device or port. Of two devices with one name, in two network namespaces, the second one's is
-    // "mlx5_0@uverbs3". For a device that is gone: `last_name`, or the identity where that is empty.
+    // "mlx5_0@uverbs3". For a device that is gone: `last_name`, or the identity where that is empty; "mlx5_0@uverbs3" where another
+    // device has that name now.
     std::string name(std::string_view identity, std::string_view last_name = {}) const;
     std::vector<std::string> identities() const;  // sorted
     std::vector<std::string> names() const;
@@ -44,6 +45,9 @@ std::vector<std::string> policy_devices();
 // Whether it is one of `devices`, sorted, or a port of one, or "total". Members may write any name of a device into their ledger.
 // Without any RDMA device, all that are named count.
 bool is_device_of(const std::vector<std::string>& devices, const std::string& name);
+
+// Whether this is the name of a device that is gone, whose own name another device has now.
+bool is_replaced(const std::string& name);
 
 // Index and present name of each device of a Ledger or LedgerCopy.
 using DeviceNames = std::vector<std::pair<std::uint32_t, std::string>>;

@@ -36,6 +36,15 @@ TEST_CASE("a device that is gone has its last name") {
     CHECK(devices.name("total") == "total");
 }
 
+TEST_CASE("a device that is gone is told apart from the one that has its name now") {
+    const TemporaryDirectory directory;
+    add(directory, "uverbs0", "rxe0");
+    const auto devices = UverbsDevices::read(directory.path());
+    CHECK(devices.name("uverbs1", "rxe0") == "rxe0@uverbs1");
+    CHECK(devices.name("uverbs1/2", "rxe0/2") == "rxe0@uverbs1/2");
+    CHECK(devices.name("uverbs1", "rxe1") == "rxe1");
+}
+
 TEST_CASE("of two devices with one name the second is told apart") {
     const TemporaryDirectory directory;
     add(directory, "uverbs10", "rxe0");

@@ -77,7 +77,11 @@ std::vector<DeviceView> read_tenant(const Source& ledger, const LimitsSegment& p
     };
     std::vector<DeviceView> views;
     std::uint64_t sums[resource_count] = {};
-    for (const auto& [number, name] : devices)
+    const auto is_unused = [&](std::uint32_t at) {
+        return std::all_of(resource_table.begin(), resource_table.end(), [&](const auto& row) { return ledger.tenant_usage(at, row.id) == 0; });
+    };
+    for (const auto& [number, name] : devices) {
+        if (is_replaced(name) && is_unused(number)) continue;
         keep(views, read_device(name, [&, at = number, &device = name](Resource r) {
                  const auto usage = ledger.tenant_usage(at, r);
                  if (!is_port(device)) sums[index(r)] += usage;
@@ -85,6 +89,7 @@ std::vector<DeviceView> read_tenant(const Source& ledger, const LimitsSegment& p
                  if (read.above_soft()) read.soft_since = since_in(ledger, at, r);
                  return read;
              }));
+    }
     for (const auto& name : unused_devices(devices, policy))
         keep(views, read_device(name, [&](Resource r) {
                  return view(name, r, 0, 0);
