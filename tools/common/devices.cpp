@@ -87,10 +87,6 @@ std::vector<std::string> policy_devices() {
     return names;
 }
 
-bool is_replaced(const std::string& name) {
-    return name.find(second_of_name) != name.npos && !is_device_of(machine_devices(), name);
-}
-
 bool is_device_of(const std::vector<std::string>& devices, const std::string& name) {
     if (devices.empty() || name == total_device || std::binary_search(devices.begin(), devices.end(), name))
         return true;

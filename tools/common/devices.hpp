@@ -46,9 +46,6 @@ std::vector<std::string> policy_devices();
 // Without any RDMA device, all that are named count.
 bool is_device_of(const std::vector<std::string>& devices, const std::string& name);
 
-// Whether this is the name of a device that is gone, whose own name another device has now.
-bool is_replaced(const std::string& name);
-
 // Index and present name of each device of a Ledger or LedgerCopy.
 using DeviceNames = std::vector<std::pair<std::uint32_t, std::string>>;
 template <class Source>

@@ -77,11 +77,12 @@ std::vector<DeviceView> read_tenant(const Source& ledger, const LimitsSegment& p
     };
     std::vector<DeviceView> views;
     std::uint64_t sums[resource_count] = {};
+    const auto machine = machine_devices();
     const auto is_unused = [&](std::uint32_t at) {
         return std::all_of(resource_table.begin(), resource_table.end(), [&](const auto& row) { return ledger.tenant_usage(at, row.id) == 0; });
     };
     for (const auto& [number, name] : devices) {
-        if (is_replaced(name) && is_unused(number)) continue;
+        if (!is_device_of(machine, name) && is_unused(number)) continue;  // it is gone
         keep(views, read_device(name, [&, at = number, &device = name](Resource r) {
                  const auto usage = ledger.tenant_usage(at, r);
                  if (!is_port(device)) sums[index(r)] += usage;
