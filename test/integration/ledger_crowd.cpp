@@ -26,6 +26,7 @@
 #include "policy/limit.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
+#include "test/uverbs_identity.hpp"
 
 namespace {
 
@@ -84,7 +85,7 @@ Event denial_of(std::uint32_t device, const Setting& setting, Reason reason) {
 
 void apply(const std::string& what, const std::string& key, const std::string& name, const Setting& setting) {
     auto& ledger = ledger_of(key);
-    const auto device = ledger.device_index(name);
+    const auto device = ledger.device_index(uverbs_identity_of(name), name);
     if (!device) give_up("no room for the device");
     Amounts amounts;
     amounts.add(setting.resource, setting.limit);

@@ -16,6 +16,7 @@
 #include "policy/limit.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
+#include "test/uverbs_identity.hpp"
 
 namespace {
 
@@ -64,7 +65,7 @@ int main(int argc, char** argv) {
     const auto self = identity_of_self();
     auto owner = ledger->claim(self);
     if (!owner) give_up(owner.error());
-    const auto device = ledger->device_index(argv[1]);
+    const auto device = ledger->device_index(uverbs_identity_of(argv[1]), argv[1]);
     if (!device) give_up("no room for the device");
     std::pair<std::uint64_t, Setting> denial{};
     for (int i = 2; i < argc; ++i) {

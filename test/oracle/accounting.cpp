@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "kernel.hpp"
 #include "phases.hpp"
 #include "shm/paths.hpp"
+#include "test/uverbs_identity.hpp"
 #include "test/waiting.hpp"
 
 namespace oracle {
@@ -60,14 +60,6 @@ void Accounting::compare(const std::string& what, std::int64_t seen, std::int64_
         text += fmt::format("{}{} is {} and should be {}", text.empty() ? "" : ", ", what, seen, expected);
 }
 
-// A device that is gone keeps its entry, and may have had the same name.
-static std::string name_now(const std::string& identity) {
-    std::ifstream file("/sys/class/infiniband_verbs/" + identity + "/ibdev");
-    std::string name;
-    file >> name;
-    return name;
-}
-
 // The file of a closed device may be open until a sidecar that begins has listed all files: the kernel ends it when that call
 // returns. A process finds out at its next opening (docs/not-covered.md).
 void Accounting::open_again(std::uint32_t number, const Tally& expected) const {
@@ -85,7 +77,7 @@ std::string Accounting::disagreement(const Tally& expected) {
     std::string text;
     std::optional<std::uint32_t> number;
     for (const auto& [i, identity, name] : ledger_.devices())
-        if (name == device_ && name_now(identity) == name) number = i;
+        if (identity == uverbs_identity_of(device_)) number = i;
     if (number) open_again(*number, expected);
     for (const auto& row : rdmaquota::resource_table) {
         const auto used = number ? ledger_.tenant_usage(*number, row.id) : 0;
