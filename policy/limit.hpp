@@ -69,7 +69,7 @@ Result<Setting> parse_setting(std::string_view text);
 // "12", "4 GiB", "max", "25%"; for people.
 std::string format_amount(Resource resource, std::uint64_t amount);
 
-// The same for an amount that `written` stands for: "250 (25%)"; "25%" while it is not known.
+// Formats an amount with the percentage that was written for it: "250 (25%)"; "25%" while the amount is not known.
 std::string format_amount(Resource resource, std::uint64_t amount, std::uint64_t written);
 
 // "12", "4GiB" (exact, so that parse_limit gives the same number back), "max", "25%"; for files and

@@ -13,14 +13,6 @@ namespace {
 
 constexpr std::string_view any_elements = "**";
 
-// Removes the first element of an absolute path and the slash before it; empty at the end.
-std::string_view take_element(std::string_view& path) noexcept {
-    path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
-    const auto element = path.substr(0, path.find('/'));
-    path.remove_prefix(element.size());
-    return element;
-}
-
 // '*' or "{NAME}" in an element, and how much of the text it has now.
 struct Wildcard {
     std::size_t behind = 0;  // where the pattern goes on
@@ -253,6 +245,13 @@ bool unit_matches(std::string_view pattern, std::string_view path) noexcept {
         if (!is_slice) return false;
     }
     return false;
+}
+
+std::string_view take_element(std::string_view& path) noexcept {
+    path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
+    const auto element = path.substr(0, path.find('/'));
+    path.remove_prefix(element.size());
+    return element;
 }
 
 std::string_view unit_of(std::string_view path) noexcept {

@@ -43,7 +43,10 @@ bool cgroup_matches(std::string_view pattern, std::string_view path, Captures& c
 // ".slice" is tried with each of these slices, any other one with the unit.
 bool unit_matches(std::string_view pattern, std::string_view path) noexcept;
 
-// That unit, such as "nfsd.service"; empty where the path begins with none.
+// Removes the first element of an absolute path and the slash before it; empty at the end.
+std::string_view take_element(std::string_view& path) noexcept;
+
+// The unit that a path begins with, below its slices, such as "nfsd.service"; empty where there is none.
 std::string_view unit_of(std::string_view path) noexcept;
 
 // Whether a pattern can match cgroups that ordinary users make, below a user's manager ("user@1000.service"), and so

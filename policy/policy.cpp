@@ -79,7 +79,7 @@ Result<void> check_limitable(std::string_view device, Resource resource, std::ui
         return Error{
             fmt::format("{0} is no resource of a port: at '{1}' only qp can be limited; write {0} for the device "
                         "'{2}'",
-                        info(resource).name, device, device.substr(0, device.find('/')))};
+                        info(resource).name, device, without_port(device))};
     if (device == total_device && is_percentage(limit) && resource != Resource::mr_bytes)
         return Error{fmt::format("{0} cannot be limited in percent for the sum over devices; write an amount, or the percentage for "
                                  "a device or \"*\"", info(resource).name)};
@@ -164,7 +164,7 @@ const LimitRow* find_row(const ScopeLimits& scope, std::string_view device) noex
 std::uint64_t value_for(const ScopeLimits& scope, std::string_view device, Resource resource) noexcept {
     const auto* own = find_row(scope, device);
     if (own != nullptr && (*own)[index(resource)] != unset) return (*own)[index(resource)];
-    const auto* any = is_port(device) || device == total_device ? nullptr : find_row(scope, any_device);
+    const auto* any = stands_alone(device) ? nullptr : find_row(scope, any_device);
     return any == nullptr ? unset : (*any)[index(resource)];
 }
 

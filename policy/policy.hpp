@@ -43,6 +43,11 @@ bool valid_device(std::string_view name) noexcept;
 
 // Whether a valid device name is a port's. "*" and "total" do not include ports.
 constexpr bool is_port(std::string_view device) noexcept { return device.find('/') != device.npos; }
+// "mlx5_0" and "/1" of "mlx5_0/1"; a device is without a port part.
+constexpr std::string_view without_port(std::string_view device) noexcept { return device.substr(0, device.find('/')); }
+constexpr std::string_view port_part(std::string_view device) noexcept { return device.substr(without_port(device).size()); }
+// Whether the limits of "*" do not hold for it.
+constexpr bool stands_alone(std::string_view device) noexcept { return is_port(device) || device == total_device; }
 
 // Two devices in two network namespaces can have one name. The second one is shown as "mlx5_0@uverbs3", and has the limits of "mlx5_0".
 inline constexpr char second_of_name = '@';
@@ -69,7 +74,7 @@ std::vector<Resource> resources_with_capacity(std::string_view device);
 // "RES=N", or "all=P%" for each of those, to be limited on `device`.
 Result<std::vector<Setting>> parse_settings(std::string_view device, std::string_view text);
 
-// The same, or "DEVICE:RES=N" with a valid device; `device` is empty where none is named.
+// Reads "RES=N" or "DEVICE:RES=N" with a valid device; `device` is empty where the text names none.
 struct DeviceSettings {
     std::string device;
     std::vector<Setting> settings;
@@ -97,7 +102,7 @@ LimitRow& row_for(ScopeLimits& scope, std::string_view device);
 
 // Adds what `parse_settings` reads. "all" gives way to what a resource's own text says, before or after it.
 Result<void> add_settings(LimitRow& row, std::string_view device, std::string_view text);
-// The same for "qp=10" and "mlx5_0:cq=5"; those that name no device are for each.
+// Adds limits such as "qp=10" and "mlx5_0:cq=5"; a limit without a device is for each device.
 Result<void> add_limits(ScopeLimits& scope, const std::vector<std::string>& texts);
 
 // The row of `device`, or nullptr.

@@ -56,7 +56,7 @@ enum class WebAccess : std::uint8_t {
     all,    // everyone who reaches the loopback address
 };
 
-// Who reaches the metrics, and what they say besides. Paths are absolute; an empty one: there is none.
+// Where the sidecar serves metrics, which clients it admits, and which series it adds. Paths are absolute; empty: not configured.
 struct MetricsAccess {
     std::string address = "127.0.0.1";  // IPv4 or IPv6, where the sidecar listens
     std::string certificate, key;       // PEM files; with them the metrics are served by TLS only

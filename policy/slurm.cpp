@@ -44,7 +44,7 @@ std::string cell_name(std::string_view device, Resource resource) {
 void lower_named_devices(Resource resource, std::uint64_t asked, ScopeLimits& limits) {
     for (auto& [device, row] : limits) {
         auto& limit = row[index(resource)];
-        if (device != total_device && !is_port(device) && limit != unset && are_comparable(limit, asked))
+        if (!stands_alone(device) && limit != unset && are_comparable(limit, asked))
             limit = std::min(limit, asked);
     }
 }

@@ -118,7 +118,7 @@ void read_origin(const LimitsSegment& limits, std::string_view device, const Den
     if (origin == nullptr) return;
     if (found.reason != Reason::configured) found.why.assign(origin->why, strnlen(origin->why, sizeof origin->why));
     if (!(load(origin->own) & own_by_set) || found.reason != Reason::configured) return;
-    const auto* any = row == any_device || row == total_device || is_port(row)
+    const auto* any = row == any_device || stands_alone(row)
                           ? nullptr
                           : limits.origin(denial.scope, any_device, denial.resource);
     found.set_for = row;

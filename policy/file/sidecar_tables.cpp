@@ -48,7 +48,7 @@ private:
 
     void device(const toml::node& node) {
         const auto* text = node.as_string();
-        if (text == nullptr || !valid_device(text->get()) || text->get() == total_device || is_port(text->get()) || is_selector(text->get()))
+        if (text == nullptr || !valid_device(text->get()) || stands_alone(text->get()) || is_selector(text->get()))
             return reader_.fail(node, "the device of a rule is a name such as \"mlx5_0\", or \"*\" for each device");
         rule_.device = text->get();
     }

@@ -22,21 +22,16 @@ int DeviceReport::query(ibv_device_attr_ex& attr) const noexcept {
     return status < 0 ? errno : status;
 }
 
-// By two threads at once the same is written twice.
+// Two threads at once write the same twice. The number of QPs says that all the others are there.
 void DeviceReport::ask() noexcept {
     const NoCancellation guard;
     const KeepErrno keep;
-    const std::unique_ptr<ibv_device_attr_ex> all(new (std::nothrow) ibv_device_attr_ex());
-    if (!all || query(*all) != 0) return;
-    const auto& attr = all->orig_attr;
-    const auto note = [&](Resource resource, int most) { most_[index(resource)] = most > 0 ? static_cast<std::uint64_t>(most) : 0; };
-    note(Resource::cq, attr.max_cq);
-    note(Resource::mr, attr.max_mr);
-    note(Resource::pd, attr.max_pd);
-    note(Resource::mw, attr.max_mw);
-    note(Resource::ah, attr.max_ah);
-    note(Resource::srq, attr.max_srq);
-    note(Resource::qp, attr.max_qp);
+    const std::unique_ptr<ibv_device_attr_ex> attr(new (std::nothrow) ibv_device_attr_ex());
+    if (!attr || query(*attr) != 0) return;
+    for (const auto& [resource, member] : device_maxima) {
+        const int most = attr->orig_attr.*member;
+        most_[index(resource)] = most > 0 ? static_cast<std::uint64_t>(most) : 0;
+    }
 }
 
 }  // namespace rdmaquota::provider

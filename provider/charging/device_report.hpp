@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include <infiniband/verbs.h>
 
@@ -12,6 +13,13 @@
 #include "shm/policy/limits_segment.hpp"
 
 namespace rdmaquota::provider {
+
+// Where a device reports how many it can have. QPs come last: see DeviceReport::ask.
+inline constexpr std::pair<Resource, int ibv_device_attr::*> device_maxima[] = {
+    {Resource::cq, &ibv_device_attr::max_cq}, {Resource::mr, &ibv_device_attr::max_mr},   {Resource::pd, &ibv_device_attr::max_pd},
+    {Resource::mw, &ibv_device_attr::max_mw}, {Resource::ah, &ibv_device_attr::max_ah},   {Resource::srq, &ibv_device_attr::max_srq},
+    {Resource::qp, &ibv_device_attr::max_qp},
+};
 
 class DeviceReport {
 public:

@@ -11,13 +11,7 @@ void lower(Attribute& attribute, std::uint64_t bound) noexcept {
 
 // Maximal numbers become what the process has and may still have, maximal sizes what one more object may ask for.
 void clamp(Context& context, ibv_device_attr& attr) {
-    lower(attr.max_qp, context.most(Resource::qp));
-    lower(attr.max_cq, context.most(Resource::cq));
-    lower(attr.max_mr, context.most(Resource::mr));
-    lower(attr.max_pd, context.most(Resource::pd));
-    lower(attr.max_mw, context.most(Resource::mw));
-    lower(attr.max_ah, context.most(Resource::ah));
-    lower(attr.max_srq, context.most(Resource::srq));
+    for (const auto& [resource, member] : device_maxima) lower(attr.*member, context.most(resource));
     lower(attr.max_qp_wr, std::min(context.largest(Resource::send_wr), context.largest(Resource::recv_wr)));
     lower(attr.max_cqe, context.largest(Resource::cqe));
     lower(attr.max_srq_wr, context.largest(Resource::srq_wr));

@@ -65,9 +65,6 @@ struct LedgerHeader {
 };
 static_assert(sizeof(LedgerHeader) == 4096);
 
-struct DeviceName {
-    char text[device_name_bytes];
-};
 struct DeviceIdentity {
     char text[56];
 };
@@ -77,7 +74,7 @@ struct DeviceIdentity {
 // device up then writes the identity, always the same bytes, and the name that the device has at that time.
 struct DeviceEntry {
     std::uint64_t key;
-    DeviceName name;
+    DeviceText name;
     DeviceIdentity identity;
 };
 static_assert(sizeof(DeviceEntry) == 128);

@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "policy/fixed_text.hpp"
 #include "shm/ledger/ledger_file.hpp"
 #include "shm/paths.hpp"
 
@@ -17,11 +18,6 @@ namespace rdmaquota {
 namespace {
 
 constexpr std::uint32_t slots_at_once = 64;  // no fewer are left out
-
-template <std::size_t N>
-std::string text_of(const char (&field)[N]) {
-    return {field, strnlen(field, N)};
-}
 
 // Copies `count` of T from `offset` within the ledger's data. What lies behind the end of the file reads as zeroes.
 template <class T>
@@ -141,7 +137,7 @@ std::vector<LedgerDevice> LedgerCopy::devices() const {
     std::vector<LedgerDevice> result;
     for (std::uint32_t i = 0; i < devices_used_; ++i) {
         const auto& entry = head_->devices[i];
-        result.push_back({i, text_of(entry.identity.text), text_of(entry.name.text)});
+        result.push_back({i, std::string(fixed_text(entry.identity.text)), std::string(fixed_text(entry.name.text))});
     }
     return result;
 }
@@ -151,7 +147,7 @@ std::vector<OwnerView> LedgerCopy::owners() const {
     for (std::uint32_t i = 0; i < slots_used_; ++i) {
         if (!live(i)) continue;
         const auto& owner = slots_[i].owner;
-        result.push_back({i, {owner.pid, owner.uid, owner.start_time, text_of(owner.comm)},
+        result.push_back({i, {owner.pid, owner.uid, owner.start_time, std::string(fixed_text(owner.comm))},
                           (slots_[i].ops & ops_in_flight_mask) != 0});
     }
     return result;

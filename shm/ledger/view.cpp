@@ -2,27 +2,19 @@
 #include <algorithm>
 #include <cstring>
 
+#include "policy/fixed_text.hpp"
 #include "shm/atomic.hpp"
 #include "shm/ledger/ledger.hpp"
 
 namespace rdmaquota {
-namespace {
-
-template <std::size_t N>
-std::string text_of(const char (&field)[N]) {
-    return {field, strnlen(field, N)};
-}
-
-}  // namespace
-
 std::vector<LedgerDevice> Ledger::devices() const {
     std::vector<LedgerDevice> result;
     for (std::uint32_t i = 0; i < devices_used(); ++i) {
-        DeviceName name;
+        DeviceText name;
         DeviceIdentity identity;
         look(name, data_->devices[i].name);
         look(identity, data_->devices[i].identity);
-        result.push_back({i, text_of(identity.text), text_of(name.text)});
+        result.push_back({i, std::string(fixed_text(identity.text)), std::string(fixed_text(name.text))});
     }
     return result;
 }
@@ -34,7 +26,7 @@ std::vector<OwnerView> Ledger::owners() const {
         const auto& slot = data_->slots[i];
         SlotOwner owner;
         look(owner, slot.owner);
-        result.push_back({i, {owner.pid, owner.uid, owner.start_time, text_of(owner.comm)},
+        result.push_back({i, {owner.pid, owner.uid, owner.start_time, std::string(fixed_text(owner.comm))},
                           (load(slot.ops) & ops_in_flight_mask) != 0});
     }
     return result;

@@ -12,7 +12,6 @@
 
 #include <fmt/core.h>
 
-#include "policy/node_memory.hpp"
 #include "policy/printable.hpp"
 #include "shm/atomic.hpp"
 #include "shm/layout_version.hpp"
@@ -198,7 +197,7 @@ std::optional<std::size_t> LimitsImage::find(Scope scope, std::string_view devic
 }
 
 std::uint64_t LimitsImage::configured(Scope scope, std::string_view device, Resource resource) const {
-    const bool under_any = !is_port(device) && device != total_device;
+    const bool under_any = !stands_alone(device);
     for (const auto name : {device, any_device}) {
         const auto row = name == device || under_any ? find(scope, name) : std::nullopt;
         if (row && origins_[*row].of[index(resource)].configured != unset)
@@ -208,11 +207,7 @@ std::uint64_t LimitsImage::configured(Scope scope, std::string_view device, Reso
 }
 
 std::uint64_t LimitsImage::amount(std::uint64_t limit, std::string_view device, Resource resource) const {
-    if (!is_percentage(limit)) return limit;
-    if (resource == Resource::mr_bytes) return amount_of(limit, node_memory());
-    const auto row = find(capacity_scope, device.substr(0, device.find('/')));
-    const auto capacity = row ? rows_[*row].effective[index(resource)] : unset;
-    return amount_of(limit, capacity == unset ? 0 : capacity);
+    return is_percentage(limit) ? amount_of(limit, find_capacity(rows_.data(), rows_.size(), device, resource)) : limit;
 }
 
 void LimitsImage::keep_capacities(const LimitsSegment& before) {

@@ -11,7 +11,7 @@ LimitsWriter::Cell LimitsWriter::cell(Scope scope, std::string_view device, Reso
     const auto* row = limits_.row(scope, device);
     if (row == nullptr) return cell;
     cell.soft = load(row->soft[index(resource)]);
-    const auto& from = *limits_.origin(scope, device, resource);
+    const auto& from = limits_.origins_of(*row).of[index(resource)];
     cell.configured = load(from.configured);
     cell.file = load(from.file);
     cell.own = load(from.own);
@@ -55,12 +55,13 @@ Result<void> LimitsWriter::rebase(Scope scope, std::string_view device, LimitPar
 }
 
 void LimitsWriter::rebase_everyone(const LimitsSegment& everyone) noexcept {
-    for (const auto& device : limits_.devices(Scope::process))
+    limits_.for_each_row(Scope::process, [&](const std::string& device, const LimitsRow&, const OriginRow& origins) {
         for (const auto& resource : resource_table) {
-            auto& from = const_cast<Origin&>(*limits_.origin(Scope::process, device, resource.id));
+            auto& from = const_cast<Origin&>(origins.of[index(resource.id)]);
             const auto* by_file = everyone.origin(Scope::process, device, resource.id);
             if (own_of(from) == 0) store(from.file, by_file == nullptr ? rdmaquota::unset : load(by_file->file));
         }
+    });
 }
 
 Result<void> LimitsWriter::drop(std::span<const std::string> devices) {
@@ -73,7 +74,7 @@ bool is_configured(const LimitsSegment& limits, Scope scope, std::string_view de
     const auto* row = limits.row(scope, device);
     if (row == nullptr) return false;
     return std::any_of(resource_table.begin(), resource_table.end(), [&](const auto& resource) {
-        const auto& from = *limits.origin(scope, device, resource.id);
+        const auto& from = limits.origins_of(*row).of[index(resource.id)];
         const auto reason = load_reason(row, resource.id);
         return load(from.configured) != unset || load(from.file) != unset || load(from.guarantee) != unset ||
                load(from.guarantee_file) != unset || load(from.soft_file) != unset ||
@@ -88,13 +89,11 @@ namespace {
 LimitsByScope limits_by(const LimitsSegment& limits, std::uint64_t Origin::*which, std::uint32_t own) {
     LimitsByScope all;
     for (const auto scope : {Scope::process, Scope::tenant})
-        for (const auto& device : limits.devices(scope)) {
+        limits.for_each_row(scope, [&](const std::string& device, const LimitsRow&, const OriginRow& origins) {
             auto& row = row_for(all[index(scope)], device);
-            for (const auto& resource : resource_table)
-                if (const auto& from = *limits.origin(scope, device, resource.id);
-                    (own_of(from) & own) != 0 || scope == Scope::tenant)
-                    row[index(resource.id)] = load(from.*which);
-        }
+            for (std::size_t r = 0; r < resource_count; ++r)
+                if ((own_of(origins.of[r]) & own) != 0 || scope == Scope::tenant) row[r] = load(origins.of[r].*which);
+        });
     return all;
 }
 
@@ -104,12 +103,14 @@ LimitsByScope configured_limits(const LimitsSegment& limits) { return limits_by(
 LimitsByScope limits_in_file(const LimitsSegment& limits) { return limits_by(limits, &Origin::file, own_in_file); }
 
 bool has_own_limits(const LimitsSegment& limits) noexcept {
+    bool any = false;
     for (const auto scope : {Scope::process, Scope::tenant})
-        for (const auto& device : limits.devices(scope))
-            for (const auto& resource : resource_table)
+        limits.for_each_row(scope, [&](const std::string&, const LimitsRow&, const OriginRow& origins) {
+            for (std::size_t r = 0; r < resource_count; ++r)
                 for (const auto part : {LimitPart::limit, LimitPart::guarantee, LimitPart::soft})
-                    if ((own_of(*limits.origin(scope, device, resource.id), part) & own_alone) != 0) return true;
-    return false;
+                    any |= (own_of(origins.of[r], part) & own_alone) != 0;
+        });
+    return any;
 }
 
 }  // namespace rdmaquota

@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "policy/fixed_text.hpp"
 #include "policy/node_memory.hpp"
 #include "shm/layout_version.hpp"
 
@@ -18,11 +19,6 @@ namespace {
 
 Error no_limits(const std::string& path, const std::string& why) {
     return {fmt::format("cannot use the limits {}: {}; run 'rdmaquota reload' as root to write them", path, why)};
-}
-
-template <std::size_t N>
-std::string text_of(const char (&field)[N]) {
-    return {field, strnlen(field, N)};
 }
 
 Result<void> check(const std::string& path, int fd, LimitsHeader& header) {
@@ -47,7 +43,7 @@ std::uint64_t earmarked_in(const Origin& origin) noexcept {
 }  // namespace
 
 std::string_view device_of(const LimitsRow& row) noexcept {
-    return {row.device, strnlen(row.device, sizeof row.device)};
+    return fixed_text(row.device);
 }
 
 std::uint64_t load_limit(const LimitsRow* row, Resource resource) noexcept {
@@ -100,29 +96,27 @@ LogTarget LimitsSegment::log_target() const noexcept {
     return static_cast<LogTarget>(std::min(load(header().log_target), static_cast<std::uint32_t>(LogTarget::file)));
 }
 
-std::string LimitsSegment::log_file() const { return text_of(header().log_file); }
+std::string LimitsSegment::log_file() const { return std::string(fixed_text(header().log_file)); }
 
-std::string LimitsSegment::tenant() const { return text_of(header().tenant); }
+std::string LimitsSegment::tenant() const { return std::string(fixed_text(header().tenant)); }
 
 namespace {
 
 // Whether a row of this name holds for the device; see second_of_name.
 bool names(std::string_view row, std::string_view device) noexcept {
     const auto at = device.find(second_of_name);
-    if (at == device.npos) return row == device;
+    if (row == device || at == device.npos) return row == device;
     const auto port = device.substr(std::min(device.find('/', at), device.size()));
     return row.size() == at + port.size() && row.starts_with(device.substr(0, at)) && row.ends_with(port);
 }
 
-std::string_view port_of(std::string_view device) noexcept { return device.substr(std::min(device.find('/'), device.size())); }
-
 bool selects(const LimitsRow& row, const DeviceKey& device) noexcept {
     const auto bound = load(row.uverbs_plus_1);
     if (bound == 0) return false;
-    if (device.uverbs != no_uverbs) return bound == device.uverbs + 1 && port_of(device_of(row)) == port_of(device.name);
+    if (device.uverbs != no_uverbs) return bound == device.uverbs + 1 && port_part(device_of(row)) == port_part(device.name);
     DeviceText name;
     look(name, row.bound_name);
-    return names({name.text, strnlen(name.text, sizeof name.text)}, device.name);
+    return names(fixed_text(name.text), device.name);
 }
 
 }  // namespace
@@ -131,7 +125,7 @@ std::string present_name_of(const LimitsRow& row) {
     if (load(row.uverbs_plus_1) == 0) return std::string(device_of(row));
     DeviceText name;
     look(name, row.bound_name);
-    return text_of(name.text);
+    return std::string(fixed_text(name.text));
 }
 
 const LimitsRow* find_row(const LimitsRow* rows, std::size_t count, Scope scope, DeviceKey device) noexcept {
@@ -142,6 +136,13 @@ const LimitsRow* find_row(const LimitsRow* rows, std::size_t count, Scope scope,
     };
     const auto* exact = find([&](const LimitsRow& row) { return names(device_of(row), device.name); });
     return exact != nullptr ? exact : find([&](const LimitsRow& row) { return selects(row, device); });
+}
+
+std::uint64_t find_capacity(const LimitsRow* rows, std::size_t count, DeviceKey device, Resource resource) noexcept {
+    if (resource == Resource::mr_bytes) return node_memory();
+    const auto name = without_port(device.name);
+    const auto known = load_limit(find_row(rows, count, capacity_scope, name.substr(0, name.find(second_of_name))), resource);
+    return known == unset ? 0 : known;
 }
 
 std::vector<std::string> LimitsSegment::devices(Scope scope) const {
@@ -161,15 +162,9 @@ std::set<std::string> LimitsSegment::selectors() const {
 std::uint64_t LimitsSegment::limit(Scope scope, DeviceKey device, Resource resource) const noexcept {
     const auto own = load_limit(row(scope, device), resource);
     if (own != unset) return amount(own, device, resource);
-    if (is_port(device.name) || device.name == total_device) return unlimited;
+    if (stands_alone(device.name)) return unlimited;
     const auto any = load_limit(row(scope, any_device), resource);
     return any != unset ? amount(any, device, resource) : unlimited;
-}
-
-std::uint64_t LimitsSegment::capacity(DeviceKey device, Resource resource) const noexcept {
-    if (resource == Resource::mr_bytes) return node_memory();
-    const auto known = load_limit(row(capacity_scope, device.name.substr(0, std::min(device.name.find('/'), device.name.find(second_of_name)))), resource);
-    return known == unset ? 0 : known;
 }
 
 std::uint64_t LimitsSegment::as_written(LimitPart part, Scope scope, DeviceKey device, Resource resource) const noexcept {
@@ -181,7 +176,7 @@ std::uint64_t LimitsSegment::as_written(LimitPart part, Scope scope, DeviceKey d
     };
     if (part != LimitPart::soft && !all_) return unset;
     const auto own = word(row(scope, device));
-    return own != unset || is_port(device.name) || device.name == total_device ? own : word(row(scope, any_device));
+    return own != unset || stands_alone(device.name) ? own : word(row(scope, any_device));
 }
 
 bool LimitsSegment::has_percentages() const noexcept {
@@ -196,7 +191,7 @@ bool LimitsSegment::has_percentages() const noexcept {
 
 Reason LimitsSegment::reason(Scope scope, DeviceKey device, Resource resource) const noexcept {
     const auto* own = row(scope, device);
-    if (is_port(device.name) || device.name == total_device || load_limit(own, resource) != unset)
+    if (stands_alone(device.name) || load_limit(own, resource) != unset)
         return load_reason(own, resource);
     return load_reason(row(scope, any_device), resource);
 }
@@ -232,7 +227,7 @@ std::uint64_t LimitsSegment::granted(DeviceKey device, Resource resource) const 
 
 std::array<LimitsSegment::ShareFigures, resource_count> LimitsSegment::share_figures(
     DeviceKey device) const noexcept {
-    const bool alone = is_port(device.name) || device.name == total_device;  // "*" does not stand for it
+    const bool alone = stands_alone(device.name);  // "*" does not stand for it
     const auto* own = all_ ? row(Scope::tenant, device) : nullptr;
     const auto* any = all_ && !alone ? row(Scope::tenant, any_device) : nullptr;
     const auto value = [&](const LimitsRow* of, std::size_t r, auto Origin::*which) {

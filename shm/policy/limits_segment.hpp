@@ -8,8 +8,8 @@
 // the policy file or from `rdmaquota set`. What is *effective* holds now: the same, unless the tenant's share of what is
 // above it in the tree is less, or a dynamic rule makes it another one meanwhile. So what is
 // configured is never forgotten, and a denial can say why a limit holds.
-// A limit in percent (policy/limit.hpp) stays one in these words. Rows of the scope `capacity_scope` have what each device has, as
-// far as somebody has asked it; by them `limit` and the others below resolve percentages.
+// A limit in percent (policy/limit.hpp) stays one in these words. Rows of the scope `capacity_scope` have the capacity of each
+// device that a command or the sidecar has asked; by them `limit` and the others below resolve percentages.
 // `generation` goes up after each change: readers look at it at every charge, so that a change is live at once, and at
 // nothing else meanwhile. All words are single atomics.
 // Where a change needs another row or another header, a new file with another `id` is renamed over the old one, whose
@@ -124,6 +124,8 @@ struct OriginRow {
 };
 
 const LimitsRow* find_row(const LimitsRow* rows, std::size_t count, Scope scope, DeviceKey device) noexcept;
+// As LimitsSegment::capacity.
+std::uint64_t find_capacity(const LimitsRow* rows, std::size_t count, DeviceKey device, Resource resource) noexcept;
 
 // A file of limits, mapped for reading. Move-only; unmaps when destroyed.
 class LimitsSegment {
@@ -166,10 +168,20 @@ public:
     // The row of exactly this name, else that of a selector that selects the device, or nullptr. Valid while the segment is mapped.
     const LimitsRow* row(Scope scope, DeviceKey device) const noexcept { return find_row(rows(), row_count_, scope, device); }
     std::vector<std::string> devices(Scope scope) const;  // of all rows, in their order; selectors by what they select
+    // Of a row of this segment. Needs Parts::all, as the next.
+    const OriginRow& origins_of(const LimitsRow& row) const noexcept { return origins()[&row - rows()]; }
+    // Calls `visit` with the device, the row and the origins of each of `devices`, but for one that has just been renamed.
+    template <class Visit>
+    void for_each_row(Scope scope, Visit visit) const {
+        for (const auto& device : devices(scope))
+            if (const auto* found = row(scope, device)) visit(device, *found, origins_of(*found));
+    }
     std::set<std::string> selectors() const;
 
     // What there is of a resource with has_capacity on `device`, a device or port of one, or in the node's memory; 0: not known.
-    std::uint64_t capacity(DeviceKey device, Resource resource) const noexcept;
+    std::uint64_t capacity(DeviceKey device, Resource resource) const noexcept {
+        return find_capacity(rows(), row_count_, device, resource);
+    }
     // What a limit of these rows is on `device`: itself, or the amount that a percentage stands for; `unlimited` while the device's
     // capacity is not known.
     std::uint64_t amount(std::uint64_t limit, DeviceKey device, Resource resource) const noexcept {

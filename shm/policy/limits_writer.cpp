@@ -14,6 +14,7 @@
 
 #include <fmt/core.h>
 
+#include "policy/fixed_text.hpp"
 #include "policy/printable.hpp"
 #include "policy/write_all.hpp"
 #include "shm/atomic.hpp"
@@ -170,7 +171,7 @@ void LimitsWriter::lower_held(std::size_t row, Resource resource, std::uint64_t 
     for (std::size_t i = 0; i < limits_.row_count(); ++i) {
         auto& held = rows()[i];
         const auto device = device_of(held);
-        const bool alone = is_port(device) || device == total_device;  // "*" does not stand for it
+        const bool alone = stands_alone(device);  // "*" does not stand for it
         const bool stands_for = any && !alone && load(origin(i, resource).configured) == rdmaquota::unset;
         const auto reason = load_reason(&held, resource);
         if (held.scope != rows()[row].scope || reason == Reason::configured || (i != row && !stands_for)) continue;
@@ -361,15 +362,15 @@ std::size_t count_changed(const std::vector<LimitsWriter::Held>& held) noexcept 
 std::vector<LimitsWriter::Held> held_limits(const LimitsSegment& limits) {
     std::vector<LimitsWriter::Held> held;
     for (const auto scope : {Scope::process, Scope::tenant})
-        for (const auto& device : limits.devices(scope))
+        limits.for_each_row(scope, [&](const std::string& device, const LimitsRow& found, const OriginRow& origins) {
             for (const auto& row : resource_table) {
-                const auto reason = load_reason(limits.row(scope, device), row.id);
+                const auto reason = load_reason(&found, row.id);
                 if (reason == Reason::configured) continue;
-                const auto& from = *limits.origin(scope, device, row.id);
+                const auto& from = origins.of[index(row.id)];
                 held.push_back({scope, device, row.id, reason, limits.limit(scope, device, row.id),
-                                limits.configured(scope, device, row.id),
-                                std::string(from.why, strnlen(from.why, sizeof from.why)), load(from.since_s)});
+                                limits.configured(scope, device, row.id), std::string(fixed_text(from.why)), load(from.since_s)});
             }
+        });
     return held;
 }
 

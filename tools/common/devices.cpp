@@ -3,29 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <set>
 
 #include "policy/policy.hpp"
 #include "tools/common/text/directory_names.hpp"
+#include "tools/common/text/file_text.hpp"
 
 namespace rdmaquota {
-namespace {
-
-// A device and what follows from its port's slash on.
-std::pair<std::string_view, std::string_view> split_port(std::string_view device) {
-    const auto slash = std::min(device.find('/'), device.size());
-    return {device.substr(0, slash), device.substr(slash)};
-}
-
-std::string first_line(const std::string& path) {
-    std::ifstream file(path);
-    std::string line;
-    std::getline(file, line);
-    return line;
-}
-
-}  // namespace
 
 UverbsDevices UverbsDevices::read(const std::string& directory) {
     UverbsDevices devices;
@@ -52,10 +36,9 @@ const UverbsDevices& UverbsDevices::now() {
 }
 
 std::string UverbsDevices::name(std::string_view identity, std::string_view last_name) const {
-    const auto [device, port] = split_port(identity);
-    const auto found = names_.find(device);
-    if (found != names_.end()) return found->second + std::string(port);
-    const auto last = split_port(last_name).first;
+    const auto found = names_.find(without_port(identity));
+    if (found != names_.end()) return found->second + std::string(port_part(identity));
+    const auto last = without_port(last_name);
     const bool is_taken = std::any_of(names_.begin(), names_.end(), [&](const auto& other) { return other.second == last; });
     if (is_taken) return std::string(last) + second_of_name + std::string(identity);
     return std::string(last_name.empty() ? identity : last_name);

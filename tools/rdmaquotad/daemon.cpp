@@ -145,14 +145,14 @@ void Daemon::tick() {
     refresh();
     if (!node_.usable()) return;
     follow_devices();
-    const auto names = machine_devices();
+    const auto names = machine_devices(), in_policy = policy_devices();
     node_.check(time_for_checks);
     node_.look({names.begin(), names.end()}, time_for_looks);
     tell_of_ledgers();
     history_.sample();
     percentages_.resolve(names);
     const NodeUsage usage(node_, kernel_.uses(), [this](Resource kind) { return kernel_.counts(kind); });
-    dynamic_.apply(policy_devices(), usage);
+    dynamic_.apply(in_policy, usage);
     capacity_.look(names, usage);
     if (const auto saved = capacity_file_.save(capacity_); !saved) log(Priority::warning, saved.error());
     churn_.add(ChurnRates::Clock::now(), kernel_.churn());
@@ -160,7 +160,7 @@ void Daemon::tick() {
     guard_.update();
     if (guard_.was_turned_off())
         if (const auto done = guard_off(); !done) log(Priority::error, done.error());
-    grants_.pass(policy_devices());
+    grants_.pass(in_policy);
     look_after_tenants();
     update_status();
 }

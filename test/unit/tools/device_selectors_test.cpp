@@ -85,6 +85,19 @@ TEST_CASE("a selector's limits hold for the device that it selects, by number al
     CHECK(qps({"mlx5_0", 3}) == 9);
 }
 
+TEST_CASE("the second of two devices with one name is found by a selector, too") {
+    const TemporaryDirectory directory;
+    TenantLimits wanted;
+    row_for(wanted.limits[index(Scope::tenant)], "netdev:eth0")[index(Resource::qp)] = 2;
+    wanted.bound = {{"netdev:eth0", "rxe0@uverbs1", 1}};
+    REQUIRE(LimitsWriter::publish(directory / "limits", wanted));
+    const auto limits = LimitsSegment::open(directory / "limits", LimitsSegment::Parts::all);
+    REQUIRE(limits);
+    CHECK(limits->limit(Scope::tenant, "rxe0@uverbs1", Resource::qp) == 2);
+    CHECK(limits->limit(Scope::tenant, "rxe0", Resource::qp) == unlimited);
+    CHECK(configured_limits(*limits)[index(Scope::tenant)].front().device == "rxe0@uverbs1");
+}
+
 TEST_CASE("what is set by name is set in the selector's row") {
     const TemporaryDirectory directory;
     TenantLimits wanted;

@@ -12,7 +12,7 @@
 #include "tools/common/events/event_kinds.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/common/text/terminal.hpp"
-#include "tools/common/text/fixed_text.hpp"
+#include "policy/fixed_text.hpp"
 
 namespace rdmaquota {
 namespace {

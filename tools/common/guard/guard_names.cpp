@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "tools/common/guard/bpf_map.hpp"
-#include "tools/common/text/fixed_text.hpp"
+#include "policy/fixed_text.hpp"
 
 namespace rdmaquota {
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "shm/paths.hpp"
@@ -11,16 +10,10 @@
 #include "tools/common/devices.hpp"
 #include "tools/common/limits/named_devices.hpp"
 #include "tools/common/text/directory_names.hpp"
+#include "tools/common/text/file_text.hpp"
 
 namespace rdmaquota {
 namespace {
-
-std::string first_line(const std::string& path) {
-    std::ifstream file(path);
-    std::string line;
-    std::getline(file, line);
-    return line;
-}
 
 // The digits of a GUID, in lower case: "0250:F6FF:FE00:0001" and "0250f6fffe000001" are the same.
 std::string guid_digits(std::string_view text) {
@@ -84,25 +77,26 @@ void for_each_table(TenantLimits& limits, Visit visit) {
     for (auto* table : {&limits.guarantees, &limits.softs, &limits.own_softs, &limits.for_everyone, &limits.first_grants}) visit(*table);
 }
 
+std::optional<BoundDevice> select_among(const UverbsDevices& devices, std::string_view selector, const std::string& sys) {
+    for (const auto& identity : devices.identities()) {
+        const auto uverbs = sys + "/class/infiniband_verbs/" + identity;
+        if (!selects(without_port(selector), sys + "/class/infiniband/" + first_line(uverbs + "/ibdev"), uverbs)) continue;
+        return BoundDevice{std::string(selector), devices.name(identity) + std::string(port_part(selector)), uverbs_number(identity)};
+    }
+    return std::nullopt;
+}
+
 std::vector<BoundDevice> select_all(const std::set<std::string>& selectors) {
     std::vector<BoundDevice> bound;
     for (const auto& selector : selectors)
-        if (auto device = select_device(selector)) bound.push_back(std::move(*device));
+        if (auto device = select_among(UverbsDevices::now(), selector, "/sys")) bound.push_back(std::move(*device));
     return bound;
 }
 
 }  // namespace
 
 std::optional<BoundDevice> select_device(std::string_view selector, const std::string& sys) {
-    const auto port = selector.substr(std::min(selector.find('/'), selector.size()));
-    const auto device = selector.substr(0, selector.size() - port.size());
-    const auto devices = UverbsDevices::read(sys + "/class/infiniband_verbs");
-    for (const auto& identity : devices.identities()) {
-        const auto uverbs = sys + "/class/infiniband_verbs/" + identity, name = first_line(uverbs + "/ibdev");
-        if (!selects(device, sys + "/class/infiniband/" + name, uverbs)) continue;
-        return BoundDevice{std::string(selector), devices.name(identity) + std::string(port), uverbs_number(identity)};
-    }
-    return std::nullopt;
+    return select_among(UverbsDevices::read(sys + "/class/infiniband_verbs"), selector, sys);
 }
 
 void bind_devices(TenantLimits& limits) {

@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include "tools/common/views/json.hpp"
-#include "tools/common/text/fixed_text.hpp"
+#include "policy/fixed_text.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -22,7 +22,7 @@ bool row_has_value(const LimitsSegment& limits, Scope scope, const std::string& 
     if (device != total_device && is_percentage(limits.as_written(LimitPart::limit, scope, device, resource))) return true;
     const auto* row = limits.row(scope, device);
     if (row == nullptr) return false;
-    const auto& origin = *limits.origin(scope, device, resource);
+    const auto& origin = limits.origins_of(*row).of[index(resource)];
     return load_limit(row, resource) != unset || load(origin.configured) != unset ||
            load(row->soft[index(resource)]) != unset || load(origin.guarantee) != unset;
 }
@@ -36,9 +36,9 @@ LimitView view_of(const LimitsSegment& limits, Scope scope, const std::string& d
     view.reason = limits.reason(scope, device, resource);
     const auto* origin = limits.origin(scope, device, resource);
     if (view.reason != Reason::configured && origin != nullptr) view.why = fixed_text(origin->why);
-    const bool inherits = (origin == nullptr || load(origin->configured) == unset) && !is_port(device) && device != total_device;
+    const bool inherits = (origin == nullptr || load(origin->configured) == unset) && !stands_alone(device);
     if (const auto* any = limits.origin(scope, any_device, resource); inherits && any != nullptr) origin = any;
-    view.from = source_of(scope, *origin);
+    if (origin != nullptr) view.from = source_of(scope, *origin);
     if (scope == Scope::process) return view;
     view.soft = limits.soft(device, resource);
     view.guarantee = limits.guarantee(device, resource);

@@ -59,7 +59,7 @@ Result<void> drop_unnamed_devices(const std::string& directory) {
     if (unnamed.empty()) return {};
     const auto known = known_devices(directory);
     std::erase_if(unnamed, [&](const std::string& device) {
-        return std::binary_search(known.begin(), known.end(), device.substr(0, device.find('/')));
+        return std::binary_search(known.begin(), known.end(), without_port(device));
     });
     if (unnamed.empty()) return {};
     for (const auto& place : places) {

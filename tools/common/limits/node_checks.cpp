@@ -80,7 +80,7 @@ void add_device_warnings(const Policy& policy, std::vector<std::string>& warning
     if (here.empty()) return;
     std::set<std::string> missing;
     for (const auto& name : devices_of(policy)) {
-        auto device = name.substr(0, name.find('/'));
+        auto device = std::string(without_port(name));
         if (is_selector(device))
             if (auto selected = select_device(device)) device = selected->name;
         if (device != any_device && device != total_device && !std::binary_search(here.begin(), here.end(), device))
@@ -116,12 +116,11 @@ std::string missing_backstop(const Policy& policy) {
 }
 
 std::string missing_port(const std::string& device) {
-    const auto slash = device.find('/');
-    if (slash == device.npos) return {};
-    const auto of = "/sys/class/infiniband/" + device.substr(0, slash);
-    if (!exists(of) || exists(of + "/ports" + device.substr(slash))) return {};
-    return fmt::format("device {} has no port {}", printable(device.substr(0, slash)),
-                       printable(device.substr(slash + 1)));
+    if (!is_port(device)) return {};
+    const auto name = std::string(without_port(device)), port = std::string(port_part(device));
+    const auto path = "/sys/class/infiniband/" + name;
+    if (!exists(path) || exists(path + "/ports" + port)) return {};
+    return fmt::format("device {} has no port {}", printable(name), printable(port.substr(1)));
 }
 
 }  // namespace rdmaquota

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "shm/paths.hpp"
 #include "shm/policy/limits_writer.hpp"
@@ -46,6 +47,14 @@ LimitRow known_capacity(const DeviceMaxima& maxima) {
     return row;
 }
 
+CapacityOfDevice asked_once(CapacityOfDevice ask) {
+    return [ask = std::move(ask), known = std::map<std::string, LimitRow>()](const std::string& device) mutable {
+        const auto [found, is_new] = known.try_emplace(device);
+        if (is_new) found->second = ask(device);
+        return found->second;
+    };
+}
+
 Result<bool> resolve_percentages(const LimitsSegment& limits, const std::string& path, const std::vector<std::string>& devices,
                                  const CapacityOfDevice& capacity, std::chrono::milliseconds patience) {
     if (!limits.has_percentages()) return false;
@@ -62,12 +71,11 @@ Result<bool> resolve_percentages(const LimitsSegment& limits, const std::string&
 }
 
 Result<void> resolve_percentages(const std::string& directory) {
-    std::map<std::string, LimitRow> asked;
-    const auto capacity = [&](const std::string& device) {
-        const auto [found, is_new] = asked.try_emplace(device);
-        if (is_new) lower_to_learned(directory, device, found->second = known_capacity(device_maxima(device)));
-        return found->second;
-    };
+    const auto capacity = asked_once([&](const std::string& device) {
+        auto row = known_capacity(device_maxima(device));
+        lower_to_learned(directory, device, row);
+        return row;
+    });
     const auto devices = machine_devices();
     for (const auto& place : tenant_places(directory)) {
         const auto path = limits_path(place.here);

@@ -17,6 +17,8 @@ namespace rdmaquota {
 // What a device has of each resource with a capacity of its own; `unset` where that is not known.
 using CapacityOfDevice = std::function<LimitRow(const std::string& device)>;
 LimitRow known_capacity(const DeviceMaxima& maxima);
+// Asks `ask` once for each device.
+CapacityOfDevice asked_once(CapacityOfDevice ask);
 
 // Where the sidecar keeps what it learned of devices that have less than they report.
 inline std::string capacity_path(const std::string& directory) { return directory + "/capacity.json"; }
@@ -27,7 +29,8 @@ Result<bool> resolve_percentages(const LimitsSegment& limits, const std::string&
                                  const CapacityOfDevice& capacity,
                                  std::chrono::milliseconds patience = PolicyLock::default_patience);
 
-// The same for all files of a quota directory, by what the devices of this machine report, or the sidecar learned before it ended.
+// Resolves the percentages in all files of a quota directory, by what the devices of this machine report, or less where the sidecar
+// learned that before it ended.
 Result<void> resolve_percentages(const std::string& directory);
 
 }  // namespace rdmaquota

@@ -54,7 +54,7 @@ Result<void> check_part(const std::string& directory, const LimitKey& key, Limit
 Result<void> check_named_device(const std::string& directory, PolicyChange::Kind kind,
                                 const std::vector<LimitChange>& changes, const LimitsSegment& limits) {
     const auto& key = changes.front().key;
-    if (key.device == any_device || key.device == total_device || is_port(key.device)) return {};
+    if (key.device == any_device || stands_alone(key.device)) return {};
     if (is_own_directory(directory) || limits.row(key.scope, key.device) != nullptr) return {};
     if (!find_tenant(directory, key.device)) return {};
     const auto known = known_devices(directory);

@@ -92,15 +92,15 @@ Result<Policy> running_policy(const std::string& directory) {
 namespace {
 
 void fill_parts(const LimitsSegment& limits, TenantPolicy& tenant, bool in_file) {
-    for (const auto& device : limits.devices(Scope::tenant))
-        for (const auto& row : resource_table) {
-            const auto r = index(row.id);
-            const auto& from = *limits.origin(Scope::tenant, device, row.id);
+    limits.for_each_row(Scope::tenant, [&](const std::string& device, const LimitsRow& row, const OriginRow& origins) {
+        for (std::size_t r = 0; r < resource_count; ++r) {
+            const auto& from = origins.of[r];
             const auto guarantee = load(in_file ? from.guarantee_file : from.guarantee);
             if (guarantee != unset) row_for(tenant.guarantees, device)[r] = guarantee;
-            const auto soft = in_file ? load(from.soft_file) : limits.row(Scope::tenant, device)->soft[r];
+            const auto soft = in_file ? load(from.soft_file) : row.soft[r];
             if (soft != unset) row_for(tenant.softs, device)[r] = soft;
         }
+    });
 }
 
 }  // namespace

@@ -24,6 +24,13 @@ std::string file_text(const std::string& path) {
     return text.str();
 }
 
+std::string first_line(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
 Error cannot_write(const std::string& path) {
     return {fmt::format("cannot write {}: {}{}", path, std::strerror(errno), ::geteuid() == 0 ? "" : "; run as root")};
 }

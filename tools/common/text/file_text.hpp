@@ -14,6 +14,9 @@ namespace rdmaquota {
 // /proc/PID does with its process. Throws only std::bad_alloc.
 std::string file_text(const std::string& path);
 
+// Its first line, without the end of the line; empty likewise. Of the one value in a file of sysfs.
+std::string first_line(const std::string& path);
+
 // Replaces a file in one step, by one with these rights.
 Result<void> replace_file(const std::string& path, std::string_view text, mode_t rights = 0644);
 

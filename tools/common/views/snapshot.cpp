@@ -32,9 +32,8 @@ void keep(std::vector<DeviceView>& views, DeviceView view) {
     if (!view.resources.empty()) views.push_back(std::move(view));
 }
 
-// Devices without usage that the machine has or the policy names.
-std::vector<std::string> unused_devices(const std::vector<Device>& used, const LimitsSegment& policy) {
-    auto names = machine_devices();
+// Devices without usage among those of the machine, `names`, or that the policy names.
+std::vector<std::string> unused_devices(const std::vector<Device>& used, std::vector<std::string> names, const LimitsSegment& policy) {
     for (auto& device : policy.devices(Scope::tenant)) names.push_back(std::move(device));
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -91,7 +90,7 @@ std::vector<DeviceView> read_tenant(const Source& ledger, const LimitsSegment& p
                  return read;
              }));
     }
-    for (const auto& name : unused_devices(devices, policy))
+    for (const auto& name : unused_devices(devices, machine, policy))
         keep(views, read_device(name, [&](Resource r) {
                  return view(name, r, 0, 0);
              }));

@@ -106,7 +106,7 @@ void warn_of_unknown_device(const std::string& device, const Session& session) {
     if (const auto missing = missing_port(device); !missing.empty())
         return warn(fmt::format("warning: {}; the limit holds for nothing", missing));
     const auto known = known_devices(session.directory);
-    if (std::find(known.begin(), known.end(), device.substr(0, device.find('/'))) != known.end()) return;
+    if (std::find(known.begin(), known.end(), without_port(device)) != known.end()) return;
     std::string names;
     for (const auto& name : known) names += (names.empty() ? "" : ", ") + name;
     warn(fmt::format("warning: no device '{}' is known here{}{}; the limit waits for it", device,

@@ -17,8 +17,7 @@ struct Difference {
     std::string device;
     std::string tenant;  // its key
     std::string cgroup;  // its path; empty when it is not known
-    bool has_slot =
-        true;  // false: nothing of it is counted, because it goes around the library or cannot write the ledger
+    bool has_slot = true;  // false: nothing of it is counted, since it goes around the library or cannot write the ledger
     struct Amount {
         Resource resource;
         std::uint64_t kernel, ledger;

@@ -1,6 +1,5 @@
 #include "tools/rdmaquotad/dynamic/percentages.hpp"
 
-#include <map>
 #include <utility>
 
 #include "shm/paths.hpp"
@@ -26,12 +25,7 @@ LimitRow Percentages::capacity_of(const std::string& device) const {
 
 void Percentages::resolve(const std::vector<std::string>& devices) {
     if (!node_.writable()) return;
-    std::map<std::string, LimitRow> known;
-    const auto capacity = [&](const std::string& device) {
-        const auto [found, is_new] = known.try_emplace(device);
-        if (is_new) found->second = capacity_of(device);
-        return found->second;
-    };
+    const auto capacity = asked_once([this](const std::string& device) { return capacity_of(device); });
     std::string error;
     for (auto& [key, tenant] : node_.tenants()) {
         if (tenant.limits() == nullptr) continue;

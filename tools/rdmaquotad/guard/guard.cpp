@@ -23,7 +23,7 @@
 #include "tools/common/guard/kept_guard.hpp"
 #include "tools/common/guard/kernel_word.hpp"
 #include "tools/common/open_file.hpp"
-#include "tools/common/text/fixed_text.hpp"
+#include "policy/fixed_text.hpp"
 #include "tools/rdmaquotad/bypass/process_info.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/rdmaquotad/loop/log.hpp"

@@ -35,8 +35,8 @@ void HistoryKeeper::sample() {
         for (const auto& row : resource_table)
             history_.add({tenant, on.device, row.id}, now, on.usage[index(row.id)], on.peak[index(row.id)]);
     };
-    for (const auto& on : node_figures()) add(std::string(node_tenant), on);  // first: there is room for these
     const auto devices = machine_devices();
+    for (const auto& on : node_figures(devices)) add(std::string(node_tenant), on);  // first: there is room for these
     for (const auto* tenant : node_.with_ledger())
         for (const auto& on : tenant->ledger().figures().devices)
             if (is_device_of(devices, on.device)) add(tenant->name(), on);
@@ -44,9 +44,8 @@ void HistoryKeeper::sample() {
 }
 
 // Its peaks are its usage: when each tenant had its own is not known.
-std::vector<DeviceFigures> HistoryKeeper::node_figures() const {
+std::vector<DeviceFigures> HistoryKeeper::node_figures(const std::vector<std::string>& devices) const {
     std::map<std::string, DeviceFigures> node;
-    const auto devices = machine_devices();
     for (const auto* tenant : node_.with_ledger())
         for (const auto& on : tenant->ledger().figures().devices) {
             if (!is_device_of(devices, on.device)) continue;

@@ -32,7 +32,7 @@ public:
     Text last_hour(const HistoryText::Sees& sees) const;
 
 private:
-    std::vector<DeviceFigures> node_figures() const;
+    std::vector<DeviceFigures> node_figures(const std::vector<std::string>& devices) const;
 
     const Node& node_;
     History history_;

@@ -1,22 +1,16 @@
 #include "tools/rdmaquotad/kernel/kernel_preemption.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 #include <string>
 
 #include <sys/utsname.h>
 
+#include "tools/common/text/file_text.hpp"
+
 namespace rdmaquota {
 namespace {
-
-std::string first_line(const char* path) {
-    std::ifstream file(path);
-    std::string line;
-    std::getline(file, line);
-    return line;
-}
 
 bool has_word(std::string_view text, std::string_view word) {
     std::istringstream words{std::string(text)};

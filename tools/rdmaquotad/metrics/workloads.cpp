@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "policy/pattern.hpp"
 #include "tools/common/text/directory_names.hpp"
 
 namespace rdmaquota {
@@ -11,14 +12,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto names_are_good_for = 10s;
-
-// Takes the first part off a path: "b/c" is left of "/a/b/c".
-std::string_view take_part(std::string_view& path) {
-    if (path.starts_with('/')) path.remove_prefix(1);
-    const auto part = path.substr(0, path.find('/'));
-    path.remove_prefix(part.size());
-    return part;
-}
 
 std::optional<std::string> uid_in(std::string_view part) {
     const bool slice = part.ends_with(".slice");
@@ -35,13 +28,13 @@ std::optional<std::string> uid_in(std::string_view part) {
 std::optional<std::string> pod_uid(std::string_view cgroup) {
     if (!cgroup.starts_with("/kubepods") && !cgroup.starts_with("/kubelet")) return std::nullopt;
     while (!cgroup.empty())
-        if (auto uid = uid_in(take_part(cgroup))) return uid;
+        if (auto uid = uid_in(take_element(cgroup))) return uid;
     return std::nullopt;
 }
 
 std::optional<std::string> job_id(std::string_view cgroup) {
-    if (take_part(cgroup) != "system.slice" || !take_part(cgroup).ends_with("slurmstepd.scope")) return std::nullopt;
-    auto job = take_part(cgroup);
+    if (take_element(cgroup) != "system.slice" || !take_element(cgroup).ends_with("slurmstepd.scope")) return std::nullopt;
+    auto job = take_element(cgroup);
     if (!job.starts_with("job_")) return std::nullopt;
     job.remove_prefix(4);
     const bool number = !job.empty() && std::all_of(job.begin(), job.end(), [](unsigned char c) { return std::isdigit(c) != 0; });

@@ -10,14 +10,12 @@ namespace {
 
 constexpr unsigned passes_before = 4;  // a gate that is in use differs now and then
 
-std::string without_port(const std::string& name) { return name.substr(0, name.find('/')); }
-
 }  // namespace
 
 void GateCorrector::compare(const LedgerCopy& copy, const std::set<std::string>& devices) {
     const auto before = std::exchange(loose_, {});
     for (const auto& [device, name] : devices_of(copy)) {
-        if (!devices.contains(without_port(name))) continue;
+        if (!devices.contains(std::string(without_port(name)))) continue;
         for (const auto& row : resource_table) {
             if (copy.gate(device, row.id) == copy.tenant_usage(device, row.id)) continue;
             const auto cell = device * resource_count + index(row.id);

@@ -1,4 +1,4 @@
-// Who may see the web page: a token for each user that asked for one over the control socket. A file keeps them for the next sidecar.
+// Tokens for the web page, one for each user that asked for one over the control socket. A file keeps them for the next sidecar.
 //
 // Loopback has ports of many users, and a browser sends its cookies to all of them. Hence a cookie goes with requests
 // below one path only, which is a secret that the page keeps for its own origin.
