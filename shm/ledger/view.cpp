@@ -19,15 +19,20 @@ std::vector<LedgerDevice> Ledger::devices() const {
     return result;
 }
 
+std::vector<SlotOwner> Ledger::last_owners() const {
+    std::vector<SlotOwner> result(slots_used());
+    for (std::size_t i = 0; i < result.size(); ++i) look(result[i], data_->slots[i].owner);
+    return result;
+}
+
 std::vector<OwnerView> Ledger::owners() const {
     std::vector<OwnerView> result;
-    for (std::uint32_t i = 0; i < slots_used(); ++i) {
+    const auto all = last_owners();
+    for (std::uint32_t i = 0; i < all.size(); ++i) {
         if (load(data_->states[i]) != SlotState::live) continue;
-        const auto& slot = data_->slots[i];
-        SlotOwner owner;
-        look(owner, slot.owner);
+        const auto& owner = all[i];
         result.push_back({i, {owner.pid, owner.uid, owner.start_time, std::string(fixed_text(owner.comm))},
-                          (load(slot.ops) & ops_in_flight_mask) != 0});
+                          (load(data_->slots[i].ops) & ops_in_flight_mask) != 0});
     }
     return result;
 }

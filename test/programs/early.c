@@ -5,7 +5,10 @@
  *   open=LIBRARY            dlopen it
  *   close                   dlclose what was opened last
  *   symbol=NAME[@VERSION]   look it up in what was opened last (dlsym, dlvsym); print the file that it lies in
- *   qps=N                   on the first device, create N QPs, print how many and why no more
+ *   verbs=LIBRARY           the libibverbs whose functions are called from here on, instead of the loader's libibverbs.so.1
+ *   apart=LIBRARY           likewise, in a namespace of its own (dlmopen)
+ *   device=NAME             the device for what follows, instead of the first
+ *   qps=N                   on the device, create N QPs, print how many and why no more
  *   wait                    print "waiting" and read a line of standard input
  *
  * The exit status is 0 when every step could be taken (a QP that is refused is an answer), else 1.
@@ -21,6 +24,7 @@
 static void *opened[16];
 static int open_count;
 static void *verbs;
+static const char *device;
 
 static void fail(const char *what)
 {
@@ -37,6 +41,13 @@ static void open_library(const char *name)
 	if (!handle)
 		fail(name);
 	opened[open_count++] = handle;
+}
+
+static void choose_verbs(const char *name, Lmid_t space)
+{
+	verbs = dlmopen(space, name, RTLD_NOW);
+	if (!verbs)
+		fail(name);
 }
 
 static void find_symbol(char *name)
@@ -74,8 +85,11 @@ static void *call(const char *name)
 static struct ibv_context *open_device(void)
 {
 	struct ibv_device **list = ((struct ibv_device **(*)(int *))call("ibv_get_device_list"))(NULL);
-	struct ibv_context *context = list && *list ? VERB(ibv_open_device)(*list) : NULL;
+	struct ibv_context *context;
 
+	while (device && list && *list && strcmp((*list)->name, device) != 0)
+		++list;
+	context = list && *list ? VERB(ibv_open_device)(*list) : NULL;
 	if (!context)
 		fail("ibv_open_device");
 	return context;
@@ -119,6 +133,12 @@ int main(int argc, char **argv)
 			*value++ = '\0';
 		if (value && strcmp(argv[i], "open") == 0)
 			open_library(value);
+		else if (value && strcmp(argv[i], "verbs") == 0)
+			choose_verbs(value, LM_ID_BASE);
+		else if (value && strcmp(argv[i], "apart") == 0)
+			choose_verbs(value, LM_ID_NEWLM);
+		else if (value && strcmp(argv[i], "device") == 0)
+			device = value;
 		else if (value && strcmp(argv[i], "symbol") == 0)
 			find_symbol(value);
 		else if (value && strcmp(argv[i], "qps") == 0)

@@ -17,7 +17,7 @@
 #include "tools/common/process/probe.hpp"
 #include "tools/common/tenants/tenants.hpp"
 #include "tools/rdmaquota/doctor/containers.hpp"
-#include "tools/rdmaquota/doctor/elf_file.hpp"
+#include "tools/common/process/elf_file.hpp"
 #include "tools/rdmaquota/doctor/guard.hpp"
 #include "tools/rdmaquota/doctor/hardened.hpp"
 #include "tools/rdmaquota/doctor/heap_scan.hpp"

@@ -1,14 +1,18 @@
 #include "tools/rdmaquota/commands/child.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <iterator>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -17,7 +21,7 @@ namespace {
 
 constexpr int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
-// Blocks the signals that we forward, to take them with sigwaitinfo. restore() gives the child what we inherited.
+// Blocks the signals that we forward, to read them from a descriptor. restore() gives the child what we inherited.
 class Signals {
 public:
     Signals() {
@@ -29,20 +33,26 @@ public:
         struct sigaction standard {};
         standard.sa_handler = SIG_DFL;
         ::sigaction(SIGCHLD, &standard, &inherited_child_);
+        descriptor_ = ::signalfd(-1, &waited_, SFD_CLOEXEC | SFD_NONBLOCK);
     }
+    Signals(const Signals&) = delete;
+    ~Signals() { ::close(descriptor_); }
 
     void restore() const {
         ::sigaction(SIGCHLD, &inherited_child_, nullptr);
         ::sigprocmask(SIG_SETMASK, &inherited_, nullptr);
     }
 
-    siginfo_t wait() const {
-        siginfo_t info{};
-        while (::sigwaitinfo(&waited_, &info) < 0 && errno == EINTR) continue;
-        return info;
+    int descriptor() const { return descriptor_; }
+
+    // The next signal; none where none has come.
+    std::optional<signalfd_siginfo> next() const {
+        signalfd_siginfo info{};
+        return ::read(descriptor_, &info, sizeof info) == sizeof info ? std::optional(info) : std::nullopt;
     }
 
 private:
+    int descriptor_ = -1;
     sigset_t waited_;
     sigset_t inherited_;
     struct sigaction inherited_child_ {};
@@ -82,17 +92,21 @@ bool collect(pid_t child, ChildEnd& end) {
     return found;
 }
 
-void wait_for(pid_t child, const Signals& signals, ChildEnd& end) {
+void wait_for(pid_t child, const Signals& signals, const Watch& watch, ChildEnd& end) {
+    int pause_ms = -1;
     while (!collect(child, end)) {
-        const auto info = signals.wait();
+        pollfd events[] = {{signals.descriptor(), POLLIN, 0}, {watch.descriptor, POLLIN, 0}};
+        const int ready = ::poll(events, std::size(events), pause_ms);
+        if (ready == 0 || (ready > 0 && events[1].revents != 0)) pause_ms = watch.look();
         // The kernel has already sent the terminal's signals to the whole foreground group.
-        if (info.si_signo != SIGCHLD && info.si_code != SI_KERNEL) ::kill(child, info.si_signo);
+        while (const auto signal = signals.next())
+            if (signal->ssi_signo != SIGCHLD && signal->ssi_code != SI_KERNEL) ::kill(child, static_cast<int>(signal->ssi_signo));
     }
 }
 
 }  // namespace
 
-Result<ChildEnd> run_child(const std::vector<std::string>& program) {
+Result<ChildEnd> run_child(const std::vector<std::string>& program, const Watch& watch) {
     const auto failed = [](const char* what) {
         return Error{fmt::format("cannot {}: {}", what, std::strerror(errno))};
     };
@@ -111,7 +125,7 @@ Result<ChildEnd> run_child(const std::vector<std::string>& program) {
     ChildEnd end;
     end.exec_error = exec_error_from(report[0]);
     ::close(report[0]);
-    wait_for(child, signals, end);
+    wait_for(child, signals, watch, end);
     return end;
 }
 

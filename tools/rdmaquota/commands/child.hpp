@@ -1,6 +1,7 @@
 // Runs a program as if it had been started directly: its terminal, its signals, its exit status.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,14 @@ struct ChildEnd {
     bool descendants_live = false;  // it left processes in the background
 };
 
+// What is done while the program runs.
+struct Watch {
+    int descriptor;             // readable when there is something to look at; -1: never
+    std::function<int()> look;  // returns after how many milliseconds to call it again at the latest; -1: when there is something
+};
+
 // Searches PATH, and returns when the program has ended. Call it before starting any thread.
-Result<ChildEnd> run_child(const std::vector<std::string>& program);
+Result<ChildEnd> run_child(const std::vector<std::string>& program, const Watch& watch = {-1, nullptr});
 
 // Ends this process by `signal`, so that the shell sees what it would have seen without us.
 [[noreturn]] void die_by(int signal);

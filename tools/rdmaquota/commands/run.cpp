@@ -16,6 +16,7 @@
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/config.hpp"
 #include "tools/rdmaquota/commands/private_directory.hpp"
+#include "tools/rdmaquota/commands/unheld.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -59,14 +60,16 @@ bool has_provider(const fs::path& base) {
                        [&](const std::string& name) { return name.starts_with(base.filename().string() + "-rdmav"); });
 }
 
-// The name by which libibverbs loads the provider when no .driver file tells it to: it appends
-// "-rdmavNN.so". This binary is in build/tools/rdmaquota or in the installation's bin directory.
+// The name by which libibverbs loads the provider without a .driver file: it appends "-rdmavNN.so". On a node that has an
+// installation it is the installed one, which libibverbs then loads once, by both names. This binary is in build/tools/rdmaquota or
+// in the installation's bin directory.
 Result<std::string> provider_name() {
     std::error_code error;
     const auto self = fs::read_symlink("/proc/self/exe", error);
     const auto built = (self.parent_path() / "../../provider/librdmaquota").lexically_normal();
     const auto installed = fs::path(config::provider_dir) / "librdmaquota";
-    for (const auto& candidate : {built, installed}) {
+    const bool registered = fs::exists(fs::path(config::driver_dir) / "rdmaquota.driver");
+    for (const auto& candidate : {registered ? installed : built, registered ? built : installed}) {
         if (!has_provider(candidate)) continue;
         if (candidate.string().find_first_of(":;") == std::string::npos) return candidate.string();
         return Error{fmt::format("libibverbs cannot load {}: its path has a ':' or ';'", candidate.string())};
@@ -75,9 +78,9 @@ Result<std::string> provider_name() {
                              built.string(), installed.string())};
 }
 
+// A libibverbs of another prefix does not read the node's .driver files, so that the provider is always named in the environment.
 Result<void> set_environment(const std::string& directory) {
     ::setenv("RDMAQUOTA_DIR", directory.c_str(), 1);
-    if (fs::exists(fs::path(config::driver_dir) / "rdmaquota.driver")) return {};
     const auto provider = provider_name();
     if (!provider) return Error{provider.error()};
     // libibverbs ignores IBV_DRIVERS when RDMAV_DRIVERS is set.
@@ -98,6 +101,15 @@ void clean_up(const std::string& directory, bool descendants_live) {
     warn(fmt::format("processes of this run live on under its limits; remove {} when they have ended", directory));
 }
 
+// True when a program of the run was not held; says which.
+bool tell_unheld(UnheldProcesses& unheld) {
+    const auto lines = unheld.conclude();
+    for (const auto& line : lines)
+        warn(line + ", which did not load the provider: the limits of this run did not hold for it; 'rdmaquota doctor --pid' says why "
+                    "while it runs");
+    return !lines.empty();
+}
+
 int run(const Options& options) {
     if (options.program.empty())
         return wrong_usage("no program is given; write it after --, see 'rdmaquota run --help'");
@@ -109,12 +121,14 @@ int run(const Options& options) {
         remove_private_directory(*directory);
         return failed(set.error());
     }
-    const auto end = run_child(options.program);
+    UnheldProcesses unheld(*directory);
+    const auto end = run_child(options.program, {unheld.descriptor(), [&unheld] { return unheld.look(); }});
+    const bool all_held = !tell_unheld(unheld);
     clean_up(*directory, end && end->descendants_live);
     if (!end) return failed(end.error());
     if (end->exec_error != 0) return tell_start_failure(options.program.front(), end->exec_error);
     if (end->signal != 0) die_by(end->signal);
-    return end->status;
+    return end->status == status_done && !all_held ? status_failed : end->status;
 }
 
 }  // namespace

@@ -1,15 +1,7 @@
 // What the doctor examines in a process, which may be hostile.
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,50 +12,17 @@
 #include "shm/paths.hpp"
 #include "tools/common/config.hpp"
 #include "tools/common/devices.hpp"
+#include "tools/common/process/elf_file.hpp"
+#include "tools/common/process/open_devices.hpp"
 #include "tools/common/tenants/tenants.hpp"
 #include "tools/common/text/directory_names.hpp"
 #include "tools/common/views/json.hpp"
-#include "tools/rdmaquota/doctor/elf_file.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
 #include "tools/rdmaquota/doctor/hardened.hpp"
 #include "tools/rdmaquota/doctor/verbs_memory.hpp"
 
 namespace rdmaquota {
 namespace {
-
-namespace fs = std::filesystem;
-
-struct OpenDevice {
-    int descriptor;
-    std::string node;  // uverbs0
-    std::string name;  // mlx5_0
-};
-
-// Goes by the device number, since the node may have another path in the process's mount namespace.
-std::optional<OpenDevice> open_device(const fs::path& link) {
-    struct stat status {};
-    if (::stat(link.c_str(), &status) != 0 || !S_ISCHR(status.st_mode)) return std::nullopt;
-    std::error_code error;
-    const auto device =
-        fs::canonical(fmt::format("/sys/dev/char/{}:{}", major(status.st_rdev), minor(status.st_rdev)), error);
-    if (error || device.parent_path().filename() != "infiniband_verbs") return std::nullopt;
-    OpenDevice found{0, device.filename().string(), ""};
-    const auto number = link.filename().string();
-    std::from_chars(number.data(), number.data() + number.size(), found.descriptor);
-    std::ifstream(device / "ibdev") >> found.name;
-    return found;
-}
-
-Result<std::vector<OpenDevice>> open_devices(int pid) {
-    std::vector<OpenDevice> found;
-    int error = 0;
-    const auto descriptors = fmt::format("/proc/{}/fd", pid);
-    for (const auto& name : directory_names(descriptors, error))
-        if (auto device = open_device(fs::path(descriptors) / name)) found.push_back(std::move(*device));
-    if (error != 0) return Error{fmt::format("cannot look into process {}: {}", pid, std::strerror(error))};
-    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.descriptor < b.descriptor; });
-    return found;
-}
 
 void examine_descriptor(Findings& findings, const OpenDevice& device, const std::vector<OpenContext>& contexts) {
     const auto subject = fmt::format("descriptor {} ({})", device.descriptor, device.name);

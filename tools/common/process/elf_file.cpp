@@ -1,4 +1,4 @@
-#include "tools/rdmaquota/doctor/elf_file.hpp"
+#include "tools/common/process/elf_file.hpp"
 
 #include <elf.h>
 #include <fcntl.h>
