@@ -96,6 +96,33 @@ build_real MLX5_2.0
 run rdmaquota doctor
 has "doctor tells of a node that the shadow lacks" "$out" "lacks the version node MLX5_2.0"
 rm "$real_dir/libmlx5.so.1"
+build_real MLX5_OFED
+echo 'int upgraded(void); int main(void) { return upgraded(); }' |
+    gcc -x c - -x none "$real_dir/libmlx5.so.1" -o vendors
+run ./vendors
+is "a program that asks for the node of MLNX_OFED's libmlx5 runs" "$status" 42
+is "through the shadow, too" "$(ldd ./vendors | awk '$1 == "libmlx5.so.1" { print $3 }')" "$shadow"
+
+# What the packages register, in place of Meson's lines: the shadow steps aside for a node that it does not know.
+cp $conf kept
+: > $conf
+mkdir -p "$real_dir/rdmaquota/shadows"
+cp "$shadow" "$real_dir/rdmaquota/shadows"
+sed "s|@LIBRARIES@|$real_dir|" "$here/../../debian/adopt.in" > adopt
+run sh adopt
+is "the packages' shadow is there for nodes that it knows" "$(readlink "$real_dir/rdmaquota/shadow/libmlx5.so.1")" ../shadows/libmlx5.so.1
+rm "$real_dir/libmlx5.so.1"
+build_real MLX5_STRANGE
+run sh adopt
+has "for another it steps aside, and says so" "$log" "libmlx5.so.1 has the version node MLX5_STRANGE, which this version does not know"
+echo 'int upgraded(void); int main(void) { return upgraded(); }' |
+    gcc -x c - -x none "$real_dir/libmlx5.so.1" -o strange
+run ./strange
+is "so that a program that asks for it runs" "$status" 42
+rm -r "$real_dir/rdmaquota"
+cp kept $conf
+ldconfig
+rm "$real_dir/libmlx5.so.1"
 run "$programs/verbs_objects_mlx5" -d mlx5_0 rc=1
 is "a program that is linked to a missing library does not start" "$status" 127
 has "and says which" "$log" "$real_dir/libmlx5.so.1: cannot open shared object file"
