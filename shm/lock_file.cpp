@@ -1,12 +1,15 @@
 #include "shm/lock_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <fmt/core.h>
@@ -30,6 +33,29 @@ bool set_lock(int fd, struct flock request) noexcept {
         status = fcntl(fd, F_OFD_SETLK, &request);
     } while (status != 0 && errno == EINTR);
     return status == 0;
+}
+
+std::string own_maps() {
+    std::string text;
+    const int fd = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    for (ssize_t got = 1; fd >= 0 && got > 0;) {
+        const auto before = text.size();
+        text.resize(before + 16384);
+        got = ::read(fd, text.data() + before, text.size() - before);
+        text.resize(before + (got > 0 ? static_cast<std::size_t>(got) : 0));
+    }
+    if (fd >= 0) ::close(fd);
+    return text;
+}
+
+// Where a line of such a text says that this part of the file is mapped; 0 where it is of another. A line is "begin-end rights offset
+// major:minor inode path".
+std::uintptr_t mapped_at(const char* line, const struct stat& file, std::uint64_t offset) noexcept {
+    unsigned long begin = 0, at = 0, inode = 0;
+    unsigned major_number = 0, minor_number = 0;
+    if (std::sscanf(line, "%lx-%*x %*s %lx %x:%x %lu", &begin, &at, &major_number, &minor_number, &inode) != 5) return 0;
+    const bool same = at == offset && inode == file.st_ino && makedev(major_number, minor_number) == file.st_dev;
+    return same ? begin : 0;
 }
 
 }  // namespace
@@ -72,6 +98,19 @@ void LockFile::unlock(std::uint32_t slot) const noexcept { set_lock(fd_, range(F
 void* LockFile::hold(std::uint32_t slot) const noexcept {
     void* hold = mmap(nullptr, hold_bytes, PROT_NONE, MAP_SHARED, fd_, static_cast<off_t>(hold_stride) * slot);
     return hold == MAP_FAILED ? nullptr : hold;
+}
+
+void* LockFile::hold_again(std::uint32_t slot) const {
+    struct stat file {};
+    if (fstat(fd_, &file) != 0) return nullptr;
+    const auto maps = own_maps();
+    for (std::size_t line = 0; line < maps.size(); line = std::min(maps.find('\n', line), maps.size() - 1) + 1)
+        if (const auto old = mapped_at(maps.c_str() + line, file, hold_stride * slot)) {
+            // With an old size of 0 a shared mapping is mapped once more (mremap(2)).
+            void* again = mremap(reinterpret_cast<void*>(old), 0, hold_bytes, MREMAP_MAYMOVE);
+            return again == MAP_FAILED ? nullptr : again;
+        }
+    return nullptr;
 }
 
 void LockFile::let_go(void* hold) noexcept {

@@ -48,6 +48,10 @@ public:
     void* hold(std::uint32_t slot) const noexcept;
     static void let_go(void* hold) noexcept;
 
+    // Another mapping of what this process has mapped for the slot already; nullptr where it has not, or cannot tell. The lock lives
+    // until both are ended. Throws only std::bad_alloc.
+    void* hold_again(std::uint32_t slot) const;
+
 private:
     explicit LockFile(int fd) noexcept : fd_(fd) {}
     int fd_ = -1;

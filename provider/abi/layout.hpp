@@ -21,7 +21,7 @@ enum class OpClass : std::uint8_t { charge_, uncharge_, resize_, import_, observ
 
 struct OpInfo {
     std::string_view name;
-    unsigned since;  // rdma-core release
+    double since;  // rdma-core release; 58.5: between 58 and 59
     OpClass kind;
 };
 
@@ -32,21 +32,25 @@ inline constexpr std::array op_table{
 };
 inline constexpr std::size_t op_count = op_table.size();
 
-// Releases with the same PABI number may differ: ops were added within 34 and 59. The number of ops, which the probe
-// counts, tells them apart.
+// Releases with the same PABI number may differ: ops were added within 34 and 59. Vendors ship states between two releases, too
+// (in rdma-core's history, after commits c2ba4c10b, d2391095e and 850459721). The number of ops, which the probe counts, tells them
+// apart.
 struct Layout {
     unsigned pabi;           // as in the symbol version IBVERBS_PRIVATE_<pabi>
-    unsigned release;        // the first rdma-core release with this layout
+    double release;          // the first rdma-core release with these ops
     std::size_t ops;         // number of private ops
     std::size_t front_words;  // pointers that struct verbs_context has gained at its front since 34
 };
 
-inline constexpr std::array<Layout, 8> layouts{{
+inline constexpr std::array<Layout, 11> layouts{{
     {34, 34, 73, 0},
     {34, 35, 75, 0},
     {34, 36, 76, 0},  // 36 – 56
     {57, 57, 76, 0},
+    {57, 58.5, 78, 2},
+    {57, 59, 79, 3},
     {59, 59, 79, 3},
+    {59, 61.5, 80, 3},
     {59, 62, 81, 4},
     {64, 64, 83, 6},
     {65, 65, 93, 6},

@@ -1,5 +1,6 @@
 #include "provider/abi/libibverbs.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -120,21 +121,20 @@ std::size_t count_anywhere(const Dummy& private_part) {
     return count;
 }
 
-bool loaded_pabi(void* library, unsigned& pabi, Libibverbs::SetOps& set_ops) {
-    for (const auto& layout : layouts) {
-        const auto version = fmt::format("IBVERBS_PRIVATE_{}", layout.pabi);
-        if (void* symbol = dlvsym(library, "verbs_set_ops", version.c_str())) {
-            pabi = layout.pabi;
-            set_ops = reinterpret_cast<Libibverbs::SetOps>(symbol);
-            return true;
-        }
-    }
-    return false;
+bool is_known(unsigned pabi) noexcept {
+    return std::any_of(layouts.begin(), layouts.end(), [pabi](const Layout& layout) { return layout.pabi == pabi; });
 }
 
 }  // namespace
 
-Result<Layout> Libibverbs::probe(unsigned pabi, SetOps set_ops) {
+Libibverbs::SetOps Libibverbs::set_ops_of(void* handle, unsigned pabi) {
+    const auto version = fmt::format("IBVERBS_PRIVATE_{}", pabi);
+    return reinterpret_cast<SetOps>(dlvsym(handle, "verbs_set_ops", version.c_str()));
+}
+
+Result<Libibverbs> Libibverbs::probe(unsigned pabi, SetOps set_ops) {
+    if (!set_ops || !is_known(pabi))
+        return Error{fmt::format("private ABI {} is unknown to this version of rdmaquota; update rdmaquota", pabi)};
     const auto dummies = std::make_unique<Probe>();
     auto& [private_part, context, ops] = *dummies;
     // Every word of the dummy is the pointer to the private part, wherever the library expects it.
@@ -152,7 +152,7 @@ Result<Layout> Libibverbs::probe(unsigned pabi, SetOps set_ops) {
                 return bad_probe(pabi, fmt::format("op {} is elsewhere",
                                                    op_table[static_cast<std::size_t>(mirror.op)].name));
         }
-        return layout;
+        return Libibverbs(layout, set_ops);
     }
     return bad_probe(pabi, fmt::format("it has {} ops", count));
 }
@@ -160,18 +160,6 @@ Result<Layout> Libibverbs::probe(unsigned pabi, SetOps set_ops) {
 Libibverbs::Libibverbs(Layout layout, SetOps set_ops) noexcept : layout_(layout), set_ops_(set_ops), base_(nullptr) {
     Dl_info own{};
     if (dladdr(reinterpret_cast<void*>(set_ops), &own)) base_ = own.dli_fbase;
-}
-
-Result<Libibverbs> Libibverbs::find() {
-    void* library = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (!library) return Error{"no libibverbs.so.1 is loaded in this process"};
-    unsigned pabi = 0;
-    SetOps set_ops = nullptr;
-    if (!loaded_pabi(library, pabi, set_ops))
-        return Error{"the private ABI of this libibverbs is unknown to this version of rdmaquota; update rdmaquota"};
-    auto layout = probe(pabi, set_ops);
-    if (!layout) return Error{layout.error()};
-    return Libibverbs(layout.value(), set_ops);
 }
 
 ibv_context* Libibverbs::public_context(void* verbs_context_start) const noexcept {

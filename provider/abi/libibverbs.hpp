@@ -1,4 +1,4 @@
-// The private interface of the libibverbs in this process.
+// The private interface of a libibverbs in this process.
 //
 // No package ships the interface's header, and it differs by release. So it is written down as data
 // (provider/abi/layout.hpp), and a probe on a dummy context checks the data before any real context is touched.
@@ -25,15 +25,19 @@ using OpPointer = void (*)();
 
 class Libibverbs {
 public:
-    // Finds the loaded libibverbs, its PABI and verbs_set_ops, and probes the layout. Errors: not loaded, unknown PABI,
-    // unknown number of ops, an op at another offset than the data says.
-    static Result<Libibverbs> find();
-
-    // The probe on any function that behaves like verbs_set_ops; for tests.
     using SetOps = void (*)(void* context, const void* ops);
-    static Result<Layout> probe(unsigned pabi, SetOps set_ops);
+
+    // The verbs_set_ops that `handle` (of dlopen) or a library that it needs defines for this PABI; null where none does. That of a
+    // driver is its own libibverbs'.
+    static SetOps set_ops_of(void* handle, unsigned pabi);
+
+    // Probes the layout of the copy to which this verbs_set_ops belongs. Errors: an unknown PABI, an unknown number of ops, an op at
+    // another offset than the data says.
+    static Result<Libibverbs> probe(unsigned pabi, SetOps set_ops);
 
     const Layout& layout() const noexcept { return layout_; }
+
+    bool has(SetOps set_ops) const noexcept { return set_ops_ == set_ops; }
 
     // The public context at the end of what alloc_context returned; nullptr when the size is not that of this layout.
     ibv_context* public_context(void* verbs_context) const noexcept;

@@ -1,5 +1,5 @@
 // Every private op of every known release of rdma-core, in the order of `struct verbs_context_ops` (sorted by name),
-// with the release that brought it and its class here:
+// with the release that brought it (58.5: it came before others that are new in 59) and its class here:
 //
 //   charge   creates an object; wrapped, charged before the real call
 //   uncharge destroys one; wrapped, uncharged after the real call
@@ -25,7 +25,7 @@
     X(advise_mr, 34, pass) \
     X(alloc_buf, 64, pass) \
     X(alloc_dm, 34, charge) \
-    X(alloc_dmah, 59, charge) \
+    X(alloc_dmah, 58.5, charge) \
     X(alloc_mw, 34, charge) \
     X(alloc_null_mr, 34, charge) \
     X(alloc_parent_domain, 34, charge) \
@@ -50,7 +50,7 @@
     X(create_srq, 34, charge) \
     X(create_srq_ex, 34, charge) \
     X(create_wq, 34, charge) \
-    X(dealloc_dmah, 59, uncharge) \
+    X(dealloc_dmah, 58.5, uncharge) \
     X(dealloc_mw, 34, uncharge) \
     X(dealloc_pd, 34, uncharge) \
     X(dealloc_td, 34, pass) \
@@ -94,7 +94,7 @@
     X(query_device_ex, 34, observe) \
     X(query_ece, 34, pass) \
     X(query_port, 34, pass) \
-    X(query_port_speed, 62, pass) \
+    X(query_port_speed, 61.5, pass) \
     X(query_qp, 34, pass) \
     X(query_qp_data_in_order, 36, pass) \
     X(query_rt_values, 34, pass) \

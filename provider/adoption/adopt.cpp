@@ -1,12 +1,16 @@
 #include "provider/adoption/adopt.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -15,6 +19,8 @@
 
 #include "provider/adoption/device_table.hpp"
 #include "provider/adoption/drivers.hpp"
+#include "provider/adoption/stubs.hpp"
+#include "provider/adoption/verbs_objects.hpp"
 #include "provider/charging/refusal.hpp"
 #include "provider/dv/dv.hpp"
 #include "provider/host/arena.hpp"
@@ -27,13 +33,28 @@ namespace {
 struct Adopted {
     const DeviceOps* table;
     ContextFunctions real;
+    const Libibverbs* library;  // the provider's own
+    std::uintptr_t base;        // of the provider
 };
 
-// Written by the constructor only, before any table points here.
-constexpr std::size_t most_providers = 64;
+// An entry is written by a constructor, so by one thread at a time, before its table points here; it is never changed then.
+constexpr std::size_t most_providers = 128;
 std::array<Adopted, most_providers> adopted;
-std::size_t adopted_count = 0;
-std::optional<Libibverbs> library;
+std::atomic<std::size_t> adopted_count = 0;
+
+struct Copy {
+    VerbsObject object;
+    std::optional<Libibverbs> library;
+    bool configured = false;  // its providers were loaded
+};
+using Copies = std::array<std::optional<Copy>, 16>;
+
+// The copies of libibverbs in this namespace, those too whose layout is not known. Changed by constructors only, and never destroyed:
+// other threads may still run when the process exits.
+Copies& known_copies() {
+    static auto* const copies = new Copies;
+    return *copies;
+}
 
 const Adopted* find_adopted(const ibv_device* device) noexcept {
     const void* ops = reinterpret_cast<const VerbsDevice*>(device)->ops;
@@ -44,21 +65,21 @@ const Adopted* find_adopted(const ibv_device* device) noexcept {
 
 // An op that costs something, of a provider that lacks it, stays as it is: programs probe for it by its errno, which a
 // denial must not hide.
-bool is_lacking(Op op, OpPointer real) noexcept {
+bool is_lacking(const Libibverbs& library, Op op, OpPointer real) noexcept {
     const auto kind = op_table[static_cast<std::size_t>(op)].kind;
-    return (kind == OpClass::charge_ || kind == OpClass::resize_) && library->stands_in(real);
+    return (kind == OpClass::charge_ || kind == OpClass::resize_) && library.stands_in(real);
 }
 
-void install(void* verbs_context, Context& record) noexcept {
+void install(const Libibverbs& library, void* verbs_context, Context& record) noexcept {
     OpPointer ops[op_count] = {};
     for (const auto wrappers : all_ops())
         for (const auto& [op, function] : wrappers) {
-            if (!present(library->layout(), op)) continue;
-            const auto real = library->op(verbs_context, op);
+            if (!present(library.layout(), op)) continue;
+            const auto real = library.op(verbs_context, op);
             record.set_real(op, real);
-            if (!is_lacking(op, real)) ops[static_cast<std::size_t>(op)] = function;
+            if (!is_lacking(library, op, real)) ops[static_cast<std::size_t>(op)] = function;
         }
-    library->set_ops(verbs_context, ops);
+    library.set_ops(verbs_context, ops);
 }
 
 std::unique_ptr<Context> make_record(const ibv_device* device) noexcept {
@@ -74,16 +95,19 @@ void report_adoption() noexcept try {
     static std::atomic<bool> said = false;
     if (!says(LogLevel::debug) || said.exchange(true)) return;
     std::string names;
-    for (std::size_t i = 0; i < adopted_count; ++i) names += fmt::format("{}{}", i == 0 ? "" : ", ", adopted[i].table->name);
-    say(LogLevel::debug, fmt::format("providers that are limited here: {}; libibverbs has {} ops (private ABI {})", names,
-                                     library->layout().ops, library->layout().pabi));
+    for (std::size_t i = 0; i < adopted_count; ++i) {
+        const auto& [table, real, library, base] = adopted[i];
+        names += fmt::format("{}{} (private ABI {}, {} ops)", i == 0 ? "" : ", ", table->name, library->layout().pabi,
+                             library->layout().ops);
+    }
+    say(LogLevel::debug, fmt::format("providers that are limited here: {}", names));
 } catch (...) {  // no memory: without a word
 }
 
 // Puts our ops into a fresh context of a real provider. When that cannot be done, says so and leaves the context as the
 // real provider made it.
-void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexcept {
-    auto* context = library->public_context(verbs_context);
+void* adopt_context(const Libibverbs& library, void* verbs_context, std::unique_ptr<Context> record) noexcept {
+    auto* context = library.public_context(verbs_context);
     if (!context) {
         say(LogLevel::error,
             "a device context does not have the layout that this libibverbs expects: it is not limited");
@@ -94,7 +118,7 @@ void* adopt_context(void* verbs_context, std::unique_ptr<Context> record) noexce
         auto* kept = record.get();
         kept->note_device(*context);
         Context::add(context, kept);
-        install(verbs_context, *kept);
+        install(library, verbs_context, *kept);
         kept->begin_reports(*context);
         record.release();
     } catch (...) {  // no memory
@@ -121,6 +145,7 @@ void* open_device(const Adopted& adopted_as, ibv_device* device, int cmd_fd, voi
 void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) {
     const NoCancellation guard;
     const auto* adopted_as = find_adopted(device);
+    unload_stubs();
     Context::end_closed();
     auto record = make_record(device);
     const auto charged = record ? record->charge(Kind::handle, 0) : std::nullopt;
@@ -135,7 +160,7 @@ void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) {
     void* verbs_context = open_device(*adopted_as, device, cmd_fd, private_data, *record);
     const KeepErrno keep;
     if (!verbs_context) return record.reset(), nullptr;
-    return adopt_context(verbs_context, std::move(record));
+    return adopt_context(*adopted_as->library, verbs_context, std::move(record));
 }
 
 // An imported context shares the kernel's handle with the one that was charged for it.
@@ -145,41 +170,111 @@ void* import_context(ibv_device* device, int cmd_fd) {
     void* verbs_context = adopted_as ? adopted_as->real.import_context(device, cmd_fd) : nullptr;
     if (!verbs_context) return nullptr;
     const KeepErrno keep;
-    if (auto record = make_record(device)) return adopt_context(verbs_context, std::move(record));
+    if (auto record = make_record(device)) return adopt_context(*adopted_as->library, verbs_context, std::move(record));
     return verbs_context;
 }
 
-Result<void> adopt(MemoryFile& memory, void* handle) {
-    if (adopted_count == adopted.size()) return Error{fmt::format("there are more than {} providers", most_providers)};
-    auto found = find_device_ops(handle);
-    if (!found) return Error{found.error()};
-    adopted[adopted_count++] = {found->table, {found->table->alloc_context, found->table->import_context}};
-    auto replaced = replace_context_functions(memory, *found, {alloc_context, import_context});
+// --- the copies of libibverbs -------------------------------------------------------------------------
+
+// The handle is kept: what we point to must stay loaded.
+Libibverbs::SetOps set_ops_of(const VerbsObject& object) {
+    void* handle = dlopen(object.path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    return handle ? Libibverbs::set_ops_of(handle, object.pabi) : nullptr;
+}
+
+void add_copy(const VerbsObject& object) {
+    auto& copies = known_copies();
+    const auto is_known = [&](const auto& copy) { return !copy || copy->object.base == object.base; };
+    const auto place = std::find_if(copies.begin(), copies.end(), is_known);
+    if (place == copies.end() || *place) return;
+    *place = Copy{object, std::nullopt};
+    auto probed = Libibverbs::probe(object.pabi, set_ops_of(object));
+    if (probed)
+        (*place)->library = *probed;
+    else
+        say(LogLevel::error, fmt::format("{}: {}; what programs open by it is not limited", object.path, probed.error()));
+}
+
+const Libibverbs* library_of(void* driver) {
+    const auto& copies = known_copies();
+    const bool alone = copies[0] && !copies[1];
+    for (const auto& copy : copies)
+        if (copy && copy->library &&
+            (alone || copy->library->has(Libibverbs::set_ops_of(driver, copy->object.pabi))))
+            return &*copy->library;
+    return nullptr;
+}
+
+// --- the providers --------------------------------------------------------------------------------------
+
+struct NamedDriver {
+    std::string name;
+    Driver driver;
+};
+
+// Loads what each copy is configured to have. A provider may need another libibverbs, which is a copy too then.
+std::vector<NamedDriver> load_configured(bool all) {
+    std::vector<NamedDriver> drivers;
+    for (bool more = true; more;) {
+        more = false;
+        for (const auto& object : verbs_objects())
+            if (object.is_library) add_copy(object);
+        for (auto& copy : known_copies()) {
+            if (!all || !copy || !copy->library || std::exchange(copy->configured, true)) continue;
+            const auto directories = directories_of(copy->object);
+            for (const auto& name : driver_names(directories.configuration)) {
+                const auto driver = load_driver(name, copy->object.pabi, directories.providers);
+                if (driver.handle) drivers.push_back({name, driver});
+            }
+            more = true;
+        }
+    }
+    return drivers;
+}
+
+bool is_adopted(std::uintptr_t base) noexcept {
+    for (std::size_t i = 0; i < adopted_count; ++i)
+        if (adopted[i].base == base) return true;
+    return false;
+}
+
+Result<void> adopt(MemoryFile& memory, const FoundOps& found, const Driver& driver) {
+    const auto count = adopted_count.load();
+    const auto* library = library_of(driver.handle);
+    if (count == adopted.size()) return Error{fmt::format("there are more than {} providers", most_providers)};
+    if (!library) return Error{"its libibverbs is not known"};
+    adopted[count] = {found.table, {found.table->alloc_context, found.table->import_context}, library, found.base};
+    adopted_count = count + 1;
+    auto replaced = replace_context_functions(memory, found, {alloc_context, import_context});
     if (!replaced) --adopted_count;
     return replaced;
 }
 
-// Of the provider that has just been adopted.
-Result<void> adopt_own_calls(const Driver& driver) {
-    const std::string_view name = adopted[adopted_count - 1].table->name;
-    return name == "mlx5" ? adopt_mlx5dv(driver.handle, driver.fresh ? Callers::none : Callers::any) : Result<void>();
+void adopt_named(MemoryFile& memory, const std::string& name, const Driver& driver) {
+    const auto found = find_device_ops(driver.handle);
+    const auto done = found ? adopt(memory, *found, driver) : Result<void>(Error{found.error()});
+    if (!done) return say(LogLevel::info, fmt::format("provider {} is left alone and not limited: {}", name, done.error()));
+    if (std::string_view(found->table->name) != "mlx5") return;
+    if (const auto own = adopt_mlx5dv(driver.handle, driver.fresh ? Callers::none : Callers::any); !own)
+        say(LogLevel::info, fmt::format("objects made by provider {}'s own calls are not limited: {}", name, own.error()));
 }
 
-void adopt_all() {
-    auto found = Libibverbs::find();
-    if (!found) return say(LogLevel::error, found.error() + "; nothing is limited in this process");
-    library = *found;
+// Providers that were not loaded by their name in a configuration: the program is linked to them, or loaded them itself. Something
+// else that needs the private interface, as pyverbs does, has no device table.
+void adopt_unnamed(MemoryFile& memory, const VerbsObject& object) {
+    if (object.is_library || is_adopted(object.base)) return;
+    void* handle = dlopen(object.path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (handle && find_device_ops(handle)) return adopt_named(memory, object.path, {handle, false});
+    if (handle) dlclose(handle);
+}
+
+void adopt_all(bool configured) {
+    const auto drivers = load_configured(configured);
+    if (!known_copies()[0]) return;
     MemoryFile memory;
-    const auto directories = provider_directories(libibverbs_directory());
-    for (const auto& name : driver_names()) {
-        const auto driver = load_driver(name, library->layout().pabi, directories);
-        if (!driver.handle) continue;
-        if (const auto done = adopt(memory, driver.handle); !done)
-            say(LogLevel::info, fmt::format("provider {} is left alone and not limited: {}", name, done.error()));
-        else if (const auto own = adopt_own_calls(driver); !own)
-            say(LogLevel::info,
-                fmt::format("objects made by provider {}'s own calls are not limited: {}", name, own.error()));
-    }
+    for (const auto& [name, driver] : drivers)
+        if (!is_adopted(load_address(driver.handle))) adopt_named(memory, name, driver);
+    for (const auto& object : verbs_objects()) adopt_unnamed(memory, object);
 }
 
 // A forked child must not find our locks held by a thread that it does not have. All that these touch is in static storage or in
@@ -195,12 +290,16 @@ void after_fork() {
 
 }  // namespace
 
-void adopt_providers() noexcept {
-    try {
-        pthread_atfork(before_fork, after_fork, after_fork);
-        adopt_all();
-    } catch (...) {  // no memory: the providers stay as they are
-    }
+void adopt_loaded() noexcept try {
+    pthread_atfork(before_fork, after_fork, after_fork);
+    adopt_all(false);
+} catch (...) {  // no memory: the providers stay as they are
+}
+
+void adopt_configured(void* stub) noexcept try {
+    note_stub(stub);
+    adopt_all(true);
+} catch (...) {  // no memory: the providers stay as they are
 }
 
 }  // namespace rdmaquota::provider

@@ -62,6 +62,11 @@ std::vector<DeviceOps*> candidates(const Image& image, const Ranges& ranges) {
 
 }  // namespace
 
+std::uintptr_t load_address(void* handle) noexcept {
+    link_map* object = nullptr;
+    return dlinfo(handle, RTLD_DI_LINKMAP, &object) == 0 && object ? object->l_addr : 0;
+}
+
 Result<FoundOps> find_device_ops(void* handle) {
     link_map* object = nullptr;
     if (dlinfo(handle, RTLD_DI_LINKMAP, &object) != 0 || !object) return Error{"the loader does not say where it is"};
@@ -72,7 +77,7 @@ Result<FoundOps> find_device_ops(void* handle) {
     if (found.size() != 1)
         return Error{fmt::format("{} structures in {} look like its device table, not one", found.size(),
                                  object->l_name)};
-    return FoundOps{found.front(), image};
+    return FoundOps{found.front(), image, object->l_addr};
 }
 
 Result<void> replace_context_functions(MemoryFile& memory, const FoundOps& found, ContextFunctions functions) {

@@ -35,7 +35,11 @@ static_assert(sizeof(DeviceOps) == 72);
 struct FoundOps {
     DeviceOps* table;
     Image image;  // of the provider
+    std::uintptr_t base;
 };
+
+// Where the object behind a dlopen handle is loaded; 0 where the loader does not say.
+std::uintptr_t load_address(void* handle) noexcept;
 
 // `handle` is a dlopen handle. Exactly one structure must fit: a name that is an identifier, every
 // pointer inside the same shared object, functions in its code. Errors say how many fitted.

@@ -12,8 +12,6 @@
 
 #include <fmt/core.h>
 
-#include "shm/same_file.hpp"
-
 namespace rdmaquota::provider {
 namespace {
 
@@ -98,10 +96,10 @@ Driver open_library(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string> driver_names() {
+std::vector<std::string> driver_names(const std::string& configuration) {
     std::vector<std::string> names;
     add_from_environment(names);
-    DIR* directory = opendir(RDMAQUOTA_DRIVER_DIR);
+    DIR* directory = opendir(configuration.c_str());
     if (!directory) return names;
     while (const dirent* entry = readdir(directory))
         if (may_be_regular(*entry)) add_from_file(names, dirfd(directory), entry->d_name);
@@ -109,30 +107,10 @@ std::vector<std::string> driver_names() {
     return names;
 }
 
-std::string libibverbs_directory() {
-    void* handle = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (!handle) return {};
-    const link_map* map = nullptr;
-    std::string path;
-    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name) path = map->l_name;
-    dlclose(handle);
-    const auto end = path.rfind('/');
-    return end == path.npos ? std::string() : path.substr(0, end);
-}
-
-// Of two names for one, the one that libibverbs uses is better: the loader opens and reads a file again when its name is
-// another.
-std::vector<std::string> provider_directories(const std::string& library) {
-    const std::string usual = RDMAQUOTA_PROVIDER_DIR, beside = library + "/libibverbs";
-    return library.empty() || same_file(beside, usual) ? std::vector{usual} : std::vector{beside, usual};
-}
-
-Driver load_driver(const std::string& name, unsigned pabi, const std::vector<std::string>& directories) {
+Driver load_driver(const std::string& name, unsigned pabi, const std::string& directory) {
     const auto suffix = fmt::format("-rdmav{}.so", pabi);
     if (name.front() == '/') return open_library(name + suffix);
-    for (const auto& directory : directories)
-        if (const auto driver = open_library(fmt::format("{}/lib{}{}", directory, name, suffix)); driver.handle)
-            return driver;
+    if (const auto driver = open_library(fmt::format("{}/lib{}{}", directory, name, suffix)); driver.handle) return driver;
     return open_library(fmt::format("lib{}{}", name, suffix));
 }
 

@@ -64,6 +64,17 @@ Image image_of(const link_map* object) {
     return std::move(search.image);
 }
 
+const ElfW(Dyn)* dynamic_of(const dl_phdr_info& info) noexcept {
+    for (int i = 0; i < info.dlpi_phnum; ++i)
+        if (info.dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
+    return nullptr;
+}
+
+std::uintptr_t address_of(const dl_phdr_info& info, const ElfW(Dyn)& entry) noexcept {
+    return entry.d_un.d_ptr < info.dlpi_addr ? info.dlpi_addr + entry.d_un.d_ptr : entry.d_un.d_ptr;
+}
+
 Result<void> Writing::write(const Image& image, void* address, std::uintptr_t word) {
     const auto page = page_begin(reinterpret_cast<std::uintptr_t>(address));
     const int before = protection(image, address);
@@ -83,13 +94,12 @@ Writing::~Writing() {
     for (const auto& page : opened_) protect(page.address, page.protection);
 }
 
-MemoryFile::MemoryFile() noexcept : fd_(open("/proc/self/mem", O_WRONLY | O_CLOEXEC)) {}
-
 MemoryFile::~MemoryFile() {
     if (fd_ >= 0) close(fd_);
 }
 
 bool MemoryFile::write(void* address, const void* data, std::size_t size) noexcept {
+    if (fd_ < 0) fd_ = open("/proc/self/mem", O_WRONLY | O_CLOEXEC);
     return fd_ >= 0 && pwrite(fd_, data, size, reinterpret_cast<off_t>(address)) == static_cast<ssize_t>(size);
 }
 

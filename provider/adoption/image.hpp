@@ -38,6 +38,12 @@ Image image_of(const dl_phdr_info& info);
 // `object` is the object's entry in the loader's list. Empty for one that is not loaded.
 Image image_of(const link_map* object);
 
+// The dynamic section of an object; null where it has none. It ends with DT_NULL.
+const ElfW(Dyn)* dynamic_of(const dl_phdr_info& info) noexcept;
+
+// What an entry of it points to. The loader has replaced offsets by addresses, except in sections that it cannot write to.
+std::uintptr_t address_of(const dl_phdr_info& info, const ElfW(Dyn)& entry) noexcept;
+
 // Writes words of images. The pages that it needs are writable while it lives, and then protected as they were.
 class Writing {
 public:
@@ -61,15 +67,15 @@ private:
 // processes are refused it (proc_mem.force_override, setuid).
 class MemoryFile {
 public:
-    MemoryFile() noexcept;
+    MemoryFile() = default;
     MemoryFile(const MemoryFile&) = delete;
     ~MemoryFile();
 
-    // False when nothing was written.
+    // Opens the file at the first call. False when nothing was written.
     bool write(void* address, const void* data, std::size_t size) noexcept;
 
 private:
-    int fd_;
+    int fd_ = -1;
 };
 
 }  // namespace rdmaquota::provider

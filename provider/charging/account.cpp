@@ -25,7 +25,7 @@ Result<Account*> Account::open(const Place& place, LimitsSegment limits) {
             ledger = Ledger::open(path);
     if (!ledger) return Error{ledger.error()};
     const BusErrorsAllowed allowed;
-    auto owner = ledger->claim(identity_of_self());
+    auto owner = ledger->join(identity_of_self());
     if (!owner) return Error{owner.error()};
     if (ledger->lost()) return Error{fmt::format("the ledger {} was cut short just now", path)};
     return new Account(place, std::move(limits), std::move(*ledger), std::move(*owner));

@@ -57,24 +57,15 @@ std::vector<Function> find_functions(void* handle, const Image& image, std::span
 }
 
 // Where an object's dynamic section says its relocations are.
-struct Dynamic {
+struct Relocations {
     const Symbol* symbols = nullptr;
     std::uintptr_t tables[2] = {};  // of data and of function calls
     std::size_t bytes[2] = {};
 };
 
-// The loader has replaced offsets by addresses, except in sections that it cannot write to.
-std::uintptr_t address_of(const dl_phdr_info& info, const ElfW(Dyn)& entry) noexcept {
-    return entry.d_un.d_ptr < info.dlpi_addr ? info.dlpi_addr + entry.d_un.d_ptr : entry.d_un.d_ptr;
-}
-
-Dynamic dynamic_of(const dl_phdr_info& info) noexcept {
-    Dynamic result;
-    const ElfW(Dyn)* entry = nullptr;
-    for (int i = 0; i < info.dlpi_phnum; ++i)
-        if (info.dlpi_phdr[i].p_type == PT_DYNAMIC)
-            entry = reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
-    for (; entry && entry->d_tag != DT_NULL; ++entry) switch (entry->d_tag) {
+Relocations relocations_of(const dl_phdr_info& info) noexcept {
+    Relocations result;
+    for (const auto* entry = dynamic_of(info); entry && entry->d_tag != DT_NULL; ++entry) switch (entry->d_tag) {
             case DT_SYMTAB: result.symbols = reinterpret_cast<const Symbol*>(address_of(info, *entry)); break;
             case DT_RELA: result.tables[0] = address_of(info, *entry); break;
             case DT_RELASZ: result.bytes[0] = entry->d_un.d_val; break;
@@ -88,7 +79,7 @@ Dynamic dynamic_of(const dl_phdr_info& info) noexcept {
 // Calls `visit(slot, symbol)` for each word of the object that the loader fills with a symbol's address.
 template <class Visit>
 void each_slot(const dl_phdr_info& info, Visit visit) {
-    const auto dynamic = dynamic_of(info);
+    const auto dynamic = relocations_of(info);
     for (int i = 0; dynamic.symbols && i < 2; ++i) {
         const auto* relocations = reinterpret_cast<const Relocation*>(dynamic.tables[i]);
         for (std::size_t n = 0; relocations && n < dynamic.bytes[i] / sizeof(Relocation); ++n) {

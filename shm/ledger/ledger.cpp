@@ -195,6 +195,19 @@ Result<Owner> Ledger::claim(const Identity& identity) {
                                    : locks.error())};
 }
 
+// A forked child has its parent's mappings, and a slot that is not its own by its pid. A lock that others hold is not ours by what they
+// write into the slot.
+Result<Owner> Ledger::join(const Identity& identity) {
+    for (std::uint32_t slot = 0; slot < slots_used() && in_place(); ++slot) {
+        const auto& owner = data_->slots[slot].owner;
+        if (load(owner.pid) != identity.pid || load(owner.start_time) != identity.start_time) continue;
+        if (load(data_->states[slot]) != SlotState::live) continue;
+        const auto file = LockFile::open(lock_path(path_, slot));
+        if (void* hold = file ? file->hold_again(slot) : nullptr) return Owner(slot, hold, *data_);
+    }
+    return claim(identity);
+}
+
 bool Ledger::try_claim(std::uint32_t number, const Identity& identity, std::optional<Owner>& owner) noexcept {
     const auto file = LockFile::open(lock_path(path_, number));
     if (!file || !file.value().try_reap(number)) return false;

@@ -208,6 +208,10 @@ public:
     // Takes a free slot for this process, reaping the dead when the table is full.
     Result<Owner> claim(const Identity& identity);
 
+    // The slot that this process has already, by another copy of this library (dlmopen(3)), else a free one as `claim` takes it: a
+    // process has one slot in a ledger, so that its limits hold for all of it. For the copy's first claim.
+    Result<Owner> join(const Identity& identity);
+
     // Uncharges everything the owner still uses and frees its slot; when a forked child has it too,
     // that happens at the child's end.
     void retire(Owner& owner) noexcept;

@@ -4,6 +4,8 @@
 set -u
 # shellcheck source=test/integration/tap.sh
 . "$(dirname "$0")/tap.sh"
+# shellcheck source=test/integration/prefix.sh
+. "$(dirname "$0")/prefix.sh"
 objects=$1/test/programs/verbs_objects
 is "this is libibverbs' private ABI $2" \
     "$(echo /usr/lib/*/libibverbs/librxe-rdmav*.so | sed 's/.*rdmav\(.*\).so/\1/')" "$2"
@@ -13,6 +15,21 @@ drop rc: 2
 uc: 2 of 5, then EDQUOT
 ud: 0 of 1, then EDQUOT"
 has "the denial line" "$(cat /tmp/log)" "rdmaquota: qp on rxe0 denied (EDQUOT): tenant default uses 2 of 2"
+
+# This machine's libibverbs and driver, in a prefix, beside the release's: two private ABIs in one process where that is another.
+make_prefix "$1/other_verbs" /sp
+other=$prefix_libraries/libibverbs.so.1
+# Of two libraries of one name the loader would give both drivers the first.
+for file in "$other" "$prefix_libraries"/libibverbs/librxe-*; do retext "$file" libibverbs.so.1 libibverb-o.so1; done
+own=$(dirname "$(find /usr/lib -name librdmaquota.so)")
+cp "$own/librdmaquota-rdmav34.so" "$prefix_libraries/libibverbs"
+ln -s "$own/librdmaquota.so" "$prefix_libraries/libibverbs"
+echo 'driver rdmaquota' > /sp/libibverbs.d/rdmaquota.driver
+early=$1/test/programs/early
+is "the release's libibverbs, then another" "$("$early" device=rxe0 qps=1 "verbs=$other" qps=4 2> /tmp/log)" "1 of 1 QPs
+1 of 4 QPs, then EDQUOT"
+is "another, then the release's" "$("$early" device=rxe0 "verbs=$other" qps=1 verbs=libibverbs.so.1 qps=4 2> /tmp/log)" "1 of 1 QPs
+1 of 4 QPs, then EDQUOT"
 
 # libmlx5 of that release, on the simulated mlx5_0
 out=$("$objects" -d mlx5_0 rc=5 drop=rc cq=2 mr=2 srq=2 ah=2 dm=2 2> /tmp/log)

@@ -34,7 +34,7 @@ is "with nothing to complain of" "$(grep -i -E 'warn|error|cannot|not found' /tm
 is "files are as they were packed" "$(dpkg --verify rdmaquota librdmaquota-provider rdmaquotad rdmaquota-slurm)" ""
 is "libibverbs is told of the provider" "$(cat $driver)" "driver rdmaquota"
 abi=$(echo "$libraries"/libibverbs/librxe-rdmav*.so | sed 's/.*rdmav\(.*\).so/\1/')
-is "of its private ABI" "$(readlink -e "$libraries/libibverbs/librdmaquota-rdmav$abi.so")" "$libraries/libibverbs/librdmaquota.so"
+succeeds "of its private ABI" test -f "$libraries/libibverbs/librdmaquota-rdmav$abi.so"
 is "the loader gives programs the shadow of libmlx5" "$(loaded libmlx5.so.1)" "$libraries/rdmaquota/shadow/libmlx5.so.1"
 is "which needs the real one" "$(ldd "$libraries/rdmaquota/shadow/libmlx5.so.1" | grep -c 'not found')" 0
 is "which is there" "$(readlink -e "$libraries/rdmaquota/real/libmlx5.so.1")" "$(readlink -e "$libraries/libmlx5.so.1")"
@@ -65,7 +65,7 @@ is "and programs get the real libmlx5" "$(readlink -e "$(loaded libmlx5.so.1)")"
 sed -i "s/IBVERBS_PRIVATE_99/IBVERBS_PRIVATE_57/" "$real"
 lacks "one that is known, and was not there before, is taken without a word" "$(changed "$libraries/libibverbs.so.1")" "private ABI"
 is "libibverbs is told of the provider then" "$(cat $driver 2> /dev/null)" "driver rdmaquota"
-is "which has that private ABI" "$(readlink -e "$libraries/libibverbs/librdmaquota-rdmav57.so")" "$libraries/libibverbs/librdmaquota.so"
+succeeds "which has that private ABI" test -f "$libraries/libibverbs/librdmaquota-rdmav57.so"
 sed -i "s/IBVERBS_PRIVATE_57/IBVERBS_PRIVATE_99/" "$real"
 changed "$libraries/libibverbs.so.1" > /dev/null
 is "until one comes that is not" "$(ls $driver 2> /dev/null)" ""

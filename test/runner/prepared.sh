@@ -56,7 +56,12 @@ in_guest() {
 in_root() { # RELEASE PABI
     local root
     root=$("$repo/test/vm/roots.sh" "$1") || return 77
+    local libraries
     printf 'version = 1\n[tenant.default."*"]\nqp = 2\n' > "$build/two_qps.toml"
+    libraries=$(dirname "$(realpath "$(ldconfig -p | awk '$1 == "libibverbs.so.1" { print $NF; exit }')")")
+    mkdir -p "$build/other_verbs/libibverbs"
+    cp -L "$libraries/libibverbs.so.1" "$build/other_verbs"
+    cp -L "$libraries"/libibverbs/librxe-rdmav*.so "$build/other_verbs/libibverbs"
     in_guest --device both --install --root "$root" --env "RDMAQUOTA_POLICY=$build/two_qps.toml" -- \
         bash "$integration/root_test.sh" "$build" "$2"
 }

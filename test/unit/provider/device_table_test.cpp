@@ -67,9 +67,11 @@ TEST_CASE("the context functions are replaced in place, and then no second time"
     const rlimit none{0, files.rlim_max};
     if (!descriptors) setrlimit(RLIMIT_NOFILE, &none);
     MemoryFile memory;
+    const bool written = memory.write(table, &before, 0);
+    const auto replaced = replace_context_functions(memory, found.value(), {ours, our_import});
     setrlimit(RLIMIT_NOFILE, &files);
-    REQUIRE(memory.write(table, &before, 0) == descriptors);
-    REQUIRE(replace_context_functions(memory, found.value(), {ours, our_import}));
+    REQUIRE(written == descriptors);
+    REQUIRE(replaced);
     CHECK(table->alloc_context == static_cast<decltype(before.alloc_context)>(ours));
     CHECK((table->import_context == nullptr) == (before.import_context == nullptr));
     CHECK(table->name == before.name);

@@ -58,6 +58,38 @@ void charge_in_child(const std::string& path, std::uint64_t count) {
 
 }  // namespace
 
+TEST_CASE_METHOD(LedgerFixture, "who joins again has the slot that its process has, until both have left it") {
+    auto ledger = open(), again = open();
+    auto owner = ledger.join(identity_of_self());
+    auto second = again.join(identity_of_self());
+    REQUIRE(owner);
+    REQUIRE(second);
+    CHECK(second->slot() == owner->slot());
+    const auto device = *ledger.device_index("rxe0");
+    Limits limit;
+    limit.process = 2;
+    CHECK_FALSE(ledger.charge(*owner, device, qps(1), &limit));
+    CHECK_FALSE(again.charge(*second, device, qps(1), &limit));
+    CHECK(again.charge(*second, device, qps(1), &limit));
+    ledger.retire(*owner);
+    CHECK(again.owners().size() == 1);
+    CHECK(again.usage(second->slot(), device, Resource::qp) == 2);
+    again.retire(*second);
+    CHECK(again.owners().empty());
+    CHECK(again.gate(device, Resource::qp) == 0);
+}
+
+TEST_CASE_METHOD(LedgerFixture, "a forked child, which has its parent's mappings, joins with a slot of its own") {
+    auto ledger = open();
+    const auto owner = ledger.join(identity_of_self());
+    REQUIRE(owner);
+    ChildProcess child([&] {
+        const auto own = ledger.join(identity_of_self());
+        _exit(own && own->slot() != owner->slot() ? 0 : 1);
+    });
+    CHECK(child.wait() == 0);
+}
+
 TEST_CASE_METHOD(LedgerFixture, "usage of a killed process is back at the next charge") {
     auto ledger = open();
     const auto owner = claim(ledger);

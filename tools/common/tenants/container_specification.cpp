@@ -51,7 +51,7 @@ Json mount(const std::string& host, const std::string& container, std::initializ
     return Json{{"hostPath", host}, {"containerPath", container}, {"options", options}};
 }
 
-// A link for each private ABI, whichever the image's libibverbs has. Single files, since the directory on the node has the
+// The provider, and its stub for each private ABI, whichever the image's libibverbs has. Single files, since the directory on the node has the
 // real providers in it as well. Of the tenant's directory only the ledgers are writable: root in a container is root.
 Result<Json> mounts(const std::string& here) {
     Json list = Json::array();
@@ -63,8 +63,9 @@ Result<Json> mounts(const std::string& here) {
         return {};
     };
     const auto [provider, driver] = files();
-    for (const auto* pabi : config::provider_pabis) {
-        const auto suffix = fmt::format("-rdmav{}.so", pabi);
+    std::vector<std::string> suffixes{".so"};
+    for (const auto* pabi : config::provider_pabis) suffixes.push_back(fmt::format("-rdmav{}.so", pabi));
+    for (const auto& suffix : suffixes) {
         if (auto added = add(provider / ("librdmaquota" + suffix), config::container_provider + suffix); !added)
             return Error{added.error()};
     }
