@@ -88,7 +88,7 @@ END
 try "$rdmaquota" --version
 check "--version" grep -Eq '^rdmaquota [0-9]+\.[0-9]+\.[0-9]+$' out
 
-for command in init suggest run show top set unset which explain tenant slurm cdi events check reload repair guard web doctor completion; do
+for command in init suggest run show top set unset which explain tenant slurm cdi events check reload repair guard web doctor adopt completion; do
     try "$rdmaquota" $command --help
     check "$command --help" says "Usage: rdmaquota $command"
 done
@@ -789,6 +789,14 @@ sed -i '/physics/,$d' tenants.toml
 try "$rdmaquota" reload tenants.toml
 try "$rdmaquota" tenant list
 check "what a policy no longer has goes" test "$(awk 'NR > 1 { print $1 }' out | xargs)" = default
+
+# --- adopt ----------------------------------------------------------------------------------------
+try "$rdmaquota" adopt
+check "adopt of nothing" refuses 2 "adopt needs a PREFIX, or --scan with directories"
+try "$rdmaquota" adopt --remove --scan /opt
+check "adopt of two things" refuses 2 "--scan and --remove exclude each other"
+try "$rdmaquota" adopt /nowhere
+check "adopt of a prefix that does not exist" refuses 1 "/nowhere: No such file or directory"
 
 # --- doctor ---------------------------------------------------------------------------------------
 

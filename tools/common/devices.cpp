@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 
 #include "policy/policy.hpp"
@@ -68,6 +69,18 @@ std::vector<std::string> policy_devices() {
     auto names = machine_devices();
     std::erase_if(names, [](const std::string& name) { return name.find(second_of_name) != name.npos; });
     return names;
+}
+
+bool all_have_public_libraries() {
+    const auto has_one = [](const std::string& device) {
+        std::error_code error;
+        auto driver = std::filesystem::read_symlink("/sys/class/infiniband/" + device + "/device/driver", error).filename().string();
+        if (error) driver = device;
+        const auto libraries = {"efa", "hns", "mana", "mlx4", "mlx5"};
+        return std::any_of(libraries.begin(), libraries.end(), [&](const char* library) { return driver.starts_with(library); });
+    };
+    const auto devices = machine_devices();
+    return !devices.empty() && std::all_of(devices.begin(), devices.end(), has_one);
 }
 
 bool is_device_of(const std::vector<std::string>& devices, const std::string& name) {

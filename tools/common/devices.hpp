@@ -42,6 +42,10 @@ std::vector<std::string> machine_devices();
 // Without the second one of two that have one name: their limits are in one place, and divided by what the first one uses.
 std::vector<std::string> policy_devices();
 
+// Whether the providers of all devices, and there is one, have public libraries, such as libmlx5, that register them where a program
+// loads them: the program's libibverbs reads neither RDMAV_DRIVERS nor a configuration then.
+bool all_have_public_libraries();
+
 // Whether it is one of `devices`, sorted, or a port of one, or "total". Members may write any name of a device into their ledger.
 // Without any RDMA device, all that are named count.
 bool is_device_of(const std::vector<std::string>& devices, const std::string& name);

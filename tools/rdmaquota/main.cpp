@@ -43,6 +43,7 @@ void describe(CommandLine& line, Session& session) {
     add_guard(line, session);
     add_web(line, session);
     add_doctor(line, session);
+    add_adopt(line, session);
     add_completion(line);
 }
 

@@ -14,4 +14,8 @@ std::string pabi_of_file(const std::string& path);
 // this process's mount namespace. The text may be hostile: few files are read.
 std::vector<std::string> verbs_copies(const std::string& maps);
 
+// The first file in such a text that is one by its name; empty where there is none. Reads no file, so that a user cannot make the caller
+// wait.
+std::string named_verbs_copy(const std::string& maps);
+
 }  // namespace rdmaquota

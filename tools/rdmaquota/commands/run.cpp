@@ -15,6 +15,7 @@
 #include "tools/rdmaquota/commands/child.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/config.hpp"
+#include "tools/common/devices.hpp"
 #include "tools/rdmaquota/commands/private_directory.hpp"
 #include "tools/rdmaquota/commands/unheld.hpp"
 
@@ -78,11 +79,21 @@ Result<std::string> provider_name() {
                              built.string(), installed.string())};
 }
 
+// Where a program has registered the providers of all devices, its libibverbs reads neither RDMAV_DRIVERS nor a configuration, and the
+// shadow libraries do not help a program that is linked to a libmlx5 of another prefix. So the loader brings the provider there. It does
+// not elsewhere: programs that were built with AddressSanitizer do not start with a preloaded library.
+void preload(const std::string& provider) {
+    if (!all_have_public_libraries()) return;
+    const char* others = std::getenv("LD_PRELOAD");
+    ::setenv("LD_PRELOAD", fmt::format("{}.so{}{}", provider, others == nullptr ? "" : ":", others == nullptr ? "" : others).c_str(), 1);
+}
+
 // A libibverbs of another prefix does not read the node's .driver files, so that the provider is always named in the environment.
 Result<void> set_environment(const std::string& directory) {
     ::setenv("RDMAQUOTA_DIR", directory.c_str(), 1);
     const auto provider = provider_name();
     if (!provider) return Error{provider.error()};
+    preload(*provider);
     // libibverbs ignores IBV_DRIVERS when RDMAV_DRIVERS is set.
     const char* others = std::getenv("RDMAV_DRIVERS");
     if (others == nullptr) others = std::getenv("IBV_DRIVERS");
@@ -105,8 +116,7 @@ void clean_up(const std::string& directory, bool descendants_live) {
 bool tell_unheld(UnheldProcesses& unheld) {
     const auto lines = unheld.conclude();
     for (const auto& line : lines)
-        warn(line + ", which did not load the provider: the limits of this run did not hold for it; 'rdmaquota doctor --pid' says why "
-                    "while it runs");
+        warn(line + ", which did not load the provider: the limits of this run did not hold for it; see LIMITS in rdmaquota-run(1)");
     return !lines.empty();
 }
 

@@ -79,17 +79,20 @@ void UnheldProcesses::read_claims() {
     }
 }
 
-// A child that was forked shares its parent's slot.
+// The device comes first: a short program may end at any moment. A child that was forked shares its parent's slot.
 void UnheldProcesses::look_at(std::uint32_t pid) {
     const auto directory = fmt::format("/proc/{}", pid);
-    const Process process{pid, start_time_of(directory)};
-    const auto inner = inner_pid(directory);
-    const Process noted{inner != 0 ? inner : pid, process.start};
-    if (judged_.contains(process) || charged_.contains(noted)) return;
+    if (const auto known = settled_.find(pid); known != settled_.end() && known->second == start_time_of(directory)) return;
     const auto devices = open_devices(static_cast<int>(pid));
     if (!devices || devices->empty()) return;
     const auto maps = file_text(directory + "/maps");
-    if (!slots_in_maps(maps, lock_files_).empty()) return;
+    const Process process{pid, start_time_of(directory)};
+    const auto inner = inner_pid(directory);
+    const Process noted{inner != 0 ? inner : pid, process.start};
+    if (charged_.contains(noted) || !slots_in_maps(maps, lock_files_).empty()) {
+        settled_[pid] = process.start;
+        return;
+    }
     auto& suspect = suspects_[process];
     suspect.open = true;
     if (suspect.looks++ == 0) suspect.unseen = unseen_;
@@ -106,7 +109,7 @@ void UnheldProcesses::judge(bool ended) {
         const bool charged = charged_.contains(suspect.noted);
         const bool due = ended || !suspect.open || suspect.looks >= looks_until_judged;
         if (due && !charged && unseen_ == suspect.unseen) unheld_.push_back(suspect.text);
-        if (due) judged_.insert(process);
+        if (due) settled_[process.pid] = process.start;
         entry = due || charged ? suspects_.erase(entry) : std::next(entry);
     }
 }
@@ -119,7 +122,8 @@ int UnheldProcesses::look() {
     if (any) watch_devices();
     read_claims();
     for (auto& [process, suspect] : suspects_) suspect.open = false;
-    for (const auto pid : descendants()) look_at(pid);
+    const auto processes = descendants();
+    for (auto pid = processes.rbegin(); pid != processes.rend(); ++pid) look_at(*pid);
     read_claims();
     judge(false);
     unsigned looks = looks_until_judged;

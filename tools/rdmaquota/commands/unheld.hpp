@@ -64,7 +64,7 @@ private:
     std::uint64_t unseen_ = 0;           // claims of which the owner was overwritten between two looks
     std::set<Process> charged_;          // all that were seen to own a slot, by what they call themselves
     std::map<Process, Suspect> suspects_;
-    std::set<Process> judged_;
+    std::map<std::uint32_t, std::uint64_t> settled_;  // start by pid: those that need no look any more
     std::vector<std::string> unheld_;
 };
 

@@ -70,6 +70,11 @@ std::string too_old_for_guard(const std::string& machine, const std::string& rel
     return fmt::format("the kernel is {}, and it needs {}.{} or newer on {}", release, needed / 100, needed % 100, machine);
 }
 
+bool guard_refuses(const std::string& directory) {
+    const auto answer = ask_sidecar(directory, Json{{"request", "guard"}});
+    return answer ? (*answer)["guard"].value("state", "off") == "deny" : !GuardPins::all().empty();
+}
+
 void examine_guard(Findings& findings, const std::string& directory) {
     const auto policy = NodePolicy::read(node_policy_path(directory));
     if (!policy) return;

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <sstream>
 
 #include <fmt/core.h>
 
@@ -26,14 +25,16 @@
 #include "tools/rdmaquota/doctor/findings.hpp"
 #include "tools/rdmaquota/doctor/guard.hpp"
 #include "tools/common/limits/node_checks.hpp"
-#include "tools/common/limits/reload.hpp"
 #include "tools/common/process/probe.hpp"
+#include "tools/common/process/verbs_copies.hpp"
+#include "tools/common/limits/reload.hpp"
 #include "tools/common/tenants/container_specification.hpp"
 #include "tools/common/tenants/tenants.hpp"
 #include "tools/rdmaquota/doctor/containers.hpp"
 #include "tools/rdmaquota/doctor/hardened.hpp"
 #include "tools/rdmaquota/doctor/slurm.hpp"
 #include "tools/rdmaquota/doctor/units.hpp"
+#include "tools/rdmaquota/doctor/verbs_files.hpp"
 #include "tools/rdmaquota/doctor/verbs_memory.hpp"
 
 namespace rdmaquota {
@@ -72,34 +73,9 @@ std::string loaded_from(const std::string& name) {
 
 // --- libibverbs and the providers --------------------------------------------------------------------
 
-std::string private_abi(const std::string& library) {
-    static constexpr std::string_view prefix = "IBVERBS_PRIVATE_";
-    const auto file = read_elf(library);
-    if (!file) return "";
-    for (const auto& version : file->versions)
-        if (version.starts_with(prefix)) return version.substr(prefix.size());
-    return "";
-}
-
 std::string provider_file(const std::string& name, const std::string& pabi) {
     const auto suffix = fmt::format("-rdmav{}.so", pabi);
     return name.starts_with('/') ? name + suffix : fmt::format("{}/lib{}{}", config::provider_dir, name, suffix);
-}
-
-std::vector<std::string> driver_names() {
-    std::vector<std::string> names;
-    for (const auto& file : directory_names(config::driver_dir)) {
-        std::ifstream stream(fmt::format("{}/{}", config::driver_dir, file));
-        for (std::string line; std::getline(stream, line);) {
-            std::istringstream words(line);
-            std::string directive;
-            std::string name;
-            if (words >> directive >> name && directive == "driver") names.push_back(name);
-        }
-    }
-    std::sort(names.begin(), names.end());
-    names.erase(std::unique(names.begin(), names.end()), names.end());
-    return names;
 }
 
 // The rest of the line that begins with `beginning`, or "".
@@ -178,7 +154,7 @@ bool examine_libibverbs(Findings& findings) {
     const auto library = loaded_from("libibverbs.so.1");
     if (library.empty()) return problem("libibverbs", "the loader finds no libibverbs.so.1: install libibverbs");
     const auto file = resolved(library);
-    const auto pabi = private_abi(file);
+    const auto pabi = pabi_of_file(file);
     if (pabi.empty())
         return problem("libibverbs", file + " has no private ABI that can be named: rdmaquota takes rdma-core's libibverbs");
     findings.push_back({Level::ok, "libibverbs", fmt::format("{}, private ABI {}", file, pabi)});
@@ -187,7 +163,7 @@ bool examine_libibverbs(Findings& findings) {
         return problem("private ABI", fmt::format("{} is missing: this version of rdmaquota does not know private ABI {}, or is "
                                                   "not installed; nothing is limited: install a newer rdmaquota",
                                                   ours, pabi));
-    const auto names = driver_names();
+    const auto names = driver_names(config::driver_dir);
     examine_registration(findings, names);
     examine_providers(findings, names, pabi, ours);
     return true;

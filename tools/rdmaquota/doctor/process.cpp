@@ -19,6 +19,7 @@
 #include "tools/common/views/json.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
 #include "tools/rdmaquota/doctor/hardened.hpp"
+#include "tools/rdmaquota/doctor/verbs_files.hpp"
 #include "tools/rdmaquota/doctor/verbs_memory.hpp"
 
 namespace rdmaquota {
@@ -82,6 +83,23 @@ void examine_libraries(Findings& findings, const ProcessMemory& memory, const In
         else
             findings.push_back({Level::warning, "library", fmt::format("{} is loaded and not adopted; the process has no device open "
                                                                        "through it, and one would not be covered", file)});
+    }
+}
+
+// Copies of libibverbs that the provider is not registered with: what they open is held where the environment names the provider, as
+// `rdmaquota run` does, and where another copy has loaded it.
+void examine_copies(Findings& findings, const ProcessMemory& memory) {
+    std::set<std::string> files;
+    for (const auto& mapping : memory.maps())
+        if (mapping.executable && mapping.file.find("ibverb") != std::string::npos && files.size() < most_libraries)
+            files.insert(mapping.file);
+    for (const auto& path : files) {
+        const auto file = read_verbs_file(path);
+        if (!file || !registered_by(*file).empty()) continue;
+        const auto prefix = prefix_of(*file);
+        findings.push_back({Level::warning, "libibverbs",
+                            prefix.empty() ? path + " cannot be adopted: what it opens may not be covered"
+                                           : fmt::format("{} does not load the provider: run 'rdmaquota adopt {}'", path, prefix)});
     }
 }
 
@@ -184,6 +202,7 @@ Findings examine_process(int pid, const std::string& directory) {
     examine_program(findings, pid);
     const auto in_use = examine_descriptors(findings, *devices, *memory);
     examine_libraries(findings, *memory, in_use);
+    examine_copies(findings, *memory);
     if (in_use.devices.empty())
         findings.push_back({Level::ok, "devices", "it has none open"});
     else

@@ -13,6 +13,8 @@
 #include "shm/paths.hpp"
 #include "tools/common/devices.hpp"
 #include "tools/common/guard/guard_pins.hpp"
+#include "tools/common/process/maps_reader.hpp"
+#include "tools/common/process/verbs_copies.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -267,9 +269,17 @@ std::string BypassMonitor::name_of(const std::string& key) const {
     return tenant != nullptr ? tenant->name() : key;
 }
 
+// Names the libibverbs of a process that goes around us: it may be one that has to be adopted.
 void BypassMonitor::emit(const BypassReport& report) {
-    events_.emit(priority_of(report.kind), kind_of(report.kind),
-                 to_json(report.difference, name_of(report.difference.tenant)), words(report.difference));
+    auto json = to_json(report.difference, name_of(report.difference.tenant));
+    auto text = words(report.difference);
+    const auto directory = report.kind == BypassReport::Kind::bypass ? proc_directory_with_memory(report.difference.pid) : "";
+    const auto maps = directory.empty() ? std::nullopt : read_maps(directory);
+    if (const auto library = maps ? named_verbs_copy(maps->text) : std::string(); !library.empty()) {
+        json["library"] = library;
+        text += ", by " + printable(library);
+    }
+    events_.emit(priority_of(report.kind), kind_of(report.kind), std::move(json), text);
 }
 
 // Makes rdma.max follow the limits of `default`.
