@@ -3,8 +3,10 @@
 #include <array>
 #include <atomic>
 #include <string>
+#include <string_view>
 
 #include <dlfcn.h>
+#include <link.h>
 
 namespace rdmaquota::provider {
 namespace {
@@ -28,7 +30,14 @@ void unload(void* address) {
     }
 }
 
+int is_stub(dl_phdr_info* info, std::size_t, void*) {
+    const std::string_view path = info->dlpi_name;
+    return path.substr(path.rfind('/') + 1).starts_with("librdmaquota-rdmav") ? 1 : 0;
+}
+
 }  // namespace
+
+bool has_stub() noexcept { return dl_iterate_phdr(&is_stub, nullptr) != 0; }
 
 void note_stub(void* address) noexcept {
     for (auto& stub : stubs) {

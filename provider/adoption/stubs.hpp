@@ -6,6 +6,9 @@
 
 namespace rdmaquota::provider {
 
+// Whether one is loaded in the caller's namespace.
+bool has_stub() noexcept;
+
 // `address` lies in a stub whose constructor runs.
 void note_stub(void* address) noexcept;
 

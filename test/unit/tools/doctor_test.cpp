@@ -16,6 +16,7 @@
 #include "test/waiting.hpp"
 #include "tools/common/process/probe.hpp"
 #include "tools/common/tenants/tenants.hpp"
+#include "tools/rdmaquota/doctor/compatibility.hpp"
 #include "tools/rdmaquota/doctor/containers.hpp"
 #include "tools/common/process/elf_file.hpp"
 #include "tools/rdmaquota/doctor/guard.hpp"
@@ -73,6 +74,16 @@ std::filesystem::path sparse_copy(const std::filesystem::path& file, std::uint64
 }
 
 }  // namespace
+
+TEST_CASE("the node's row says what is tested") {
+    CHECK(compatibility("/lib/libibverbs.so.1.14.44.0", "34", "6.1.0-49-amd64") ==
+          "rdma-core 44: tested; kernel 6.1: tested (docs/compatibility.md)");
+    CHECK(compatibility("/lib/libibverbs.so.1.14.48.0", "34", "5.14.0-503.el9") ==
+          "rdma-core 48: expected to work; kernel 5.14: expected to work (docs/compatibility.md)");
+    CHECK(compatibility("/lib/libibverbs.so.1", "59", "4.18.0") ==
+          "this libibverbs: expected to work; kernel 4.18: too old for the guard (docs/compatibility.md)");
+    CHECK(compatibility("/lib/libibverbs.so", "65", "7.2-rc1") == "this libibverbs: expected to work; kernel 7.2: tested (docs/compatibility.md)");
+}
 
 TEST_CASE("of an executable only what is needed is read, however large it is") {
     const auto small = read_elf("/proc/self/exe");

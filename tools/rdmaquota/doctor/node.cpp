@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +31,7 @@
 #include "tools/common/limits/reload.hpp"
 #include "tools/common/tenants/container_specification.hpp"
 #include "tools/common/tenants/tenants.hpp"
+#include "tools/rdmaquota/doctor/compatibility.hpp"
 #include "tools/rdmaquota/doctor/containers.hpp"
 #include "tools/rdmaquota/doctor/hardened.hpp"
 #include "tools/rdmaquota/doctor/slurm.hpp"
@@ -163,6 +165,9 @@ bool examine_libibverbs(Findings& findings) {
         return problem("private ABI", fmt::format("{} is missing: this version of rdmaquota does not know private ABI {}, or is "
                                                   "not installed; nothing is limited: install a newer rdmaquota",
                                                   ours, pabi));
+    utsname kernel{};
+    ::uname(&kernel);
+    findings.push_back({Level::ok, "compatibility", compatibility(file, pabi, kernel.release)});
     const auto names = driver_names(config::driver_dir);
     examine_registration(findings, names);
     examine_providers(findings, names, pabi, ours);
