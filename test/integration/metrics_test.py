@@ -90,6 +90,10 @@ def own_figures():
     told = re.search(r"max_qp:\s+(\d+)", run("ibv_devinfo", "-v", "-d", "rxe0").stdout)
     check("a device's capacity is what its attributes tell",
           eventually(lambda: sample("rdmaquota_device_capacity", device="rxe0", resource="qp") == int(told[1])), scrape())
+    check("no device is missing", "rdmaquota_missing_device{" not in scrape(), scrape())
+    run("rdmaquota", "set", "rxe9", "qp=5")
+    check("one that a limit names is", eventually(lambda: sample("rdmaquota_missing_device", device="rxe9") == 1), scrape())
+    run("rdmaquota", "unset", "rxe9", "qp")
 
 
 def denials():

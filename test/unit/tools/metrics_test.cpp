@@ -47,6 +47,7 @@ TEST_CASE("metrics have tenant, device and resource, and no limit where there is
         {"default", {{"rxe0", {{Resource::qp, 3, 10, 4, 20}, {Resource::cq, 1, unlimited, 1}}}}, 2, 1});
     input.events["tightened"] = 2;
     input.uncounted[{"default", "rxe0", "db.service"}] = 2;
+    input.missing_devices = {"mlx5_9"};
     input.backstop["rxe0"] = {1, 7};
     input.devices[{"rxe0", Resource::qp}] = {3, 4096};
     const auto text = metrics_text(input);
@@ -60,6 +61,7 @@ TEST_CASE("metrics have tenant, device and resource, and no limit where there is
     CHECK(has_line(text, R"(rdmaquota_processes{tenant="default"} 2)"));
     CHECK(has_line(text, R"(rdmaquota_changed_limits{tenant="default"} 1)"));
     CHECK(has_line(text, R"(rdmaquota_sidecar_events_total{kind="tightened"} 2)"));
+    CHECK(has_line(text, R"(rdmaquota_missing_device{device="mlx5_9"} 1)"));
     CHECK(has_line(text, R"(rdmaquota_uncounted_processes{tenant="default",device="rxe0",program="db.service"} 2)"));
     CHECK(has_line(text, R"(rdmaquota_device_usage{device="rxe0",resource="qp"} 3)"));
     CHECK(has_line(text, R"(rdmaquota_device_capacity{device="rxe0",resource="qp"} 4096)"));

@@ -159,6 +159,8 @@ void of_workloads(Exposition& out, const WorkloadMetrics& workloads) {
 }
 
 void of_sidecar(Exposition& out, const MetricsInput& input) {
+    out.gauge("rdmaquota_missing_device", "A device that limits name and the node does not have at present; the value is 1.");
+    for (const auto& device : input.missing_devices) out.sample({{"device", device}}, 1);
     out.gauge("rdmaquota_build_info", "The sidecar's version; the value is 1.");
     out.sample({{"version", input.version}}, 1);
     out.gauge("process_start_time_seconds", "When the sidecar started, in seconds since 1970.");

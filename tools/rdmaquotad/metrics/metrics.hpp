@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,7 @@ struct MetricsInput {
     Cells uncounted;            // processes without a slot; `resource` is their unit's or program's name
     Cells created, destroyed;  // objects
     std::map<DeviceCapacity::Place, DeviceCapacity::Figure> devices;
+    std::set<std::string> missing_devices;  // that limits name and the node lacks
     std::map<std::string, std::uint64_t> events;  // of the sidecar, by kind, since it started
     std::map<std::string, HcaCounts> backstop;    // what the kernel denied in the default tenant's cgroup; by device
     std::size_t clients = 0;

@@ -210,6 +210,21 @@ void NodeMetrics::add_guard(GuardMetrics& metrics) const {
     metrics.refused = cells(refused_);
 }
 
+// Of a node without any device, whose driver is still to come, none.
+std::set<std::string> NodeMetrics::missing_devices() const {
+    constexpr std::size_t most = 64;
+    const auto here = machine_devices();
+    std::set<std::string> missing;
+    if (here.empty()) return missing;
+    for (const auto& [key, tenant] : sources_.node.tenants())
+        for (const auto scope : {Scope::process, Scope::tenant})
+            for (const auto& name : tenant.limits() == nullptr ? std::vector<std::string>() : tenant.limits()->devices(scope))
+                if (const auto device = std::string(without_port(name)); device != any_device && device != total_device &&
+                    missing.size() < most && !std::binary_search(here.begin(), here.end(), device))
+                    missing.insert(device);
+    return missing;
+}
+
 std::string NodeMetrics::text() {
     MetricsInput input;
     input.version = config::version;
@@ -222,6 +237,7 @@ std::string NodeMetrics::text() {
     add_workloads(input);
     add_guard(input.guard);
     input.devices = sources_.capacity.all();
+    input.missing_devices = missing_devices();
     input.events = sources_.events.counts();
     input.backstop = sources_.kernel.denied();
     input.clients = sources_.clients();
