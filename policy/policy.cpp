@@ -213,6 +213,7 @@ TenantLimits limits_of(const Policy& policy, const TenantPolicy& tenant) {
     result.is_override = tenant.is_override;
     result.own_limits = tenant.own_limits;
     result.own_softs = tenant.own_softs;
+    result.hides_devices = tenant.hides_devices;
     auto mode = tenant.mode;
     auto deny_errno = tenant.deny_errno;
     auto grace_s = tenant.grace_s;

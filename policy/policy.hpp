@@ -136,6 +136,7 @@ struct TenantPolicy {
     LimitsByScope limits;
     ScopeLimits guarantees, softs;  // of the tenant as a whole; soft limits not for "total"
     bool transient = false;  // added by `rdmaquota tenant add`; in no file
+    bool hides_devices = false;  // its programs do not list a device on which its limit of hca_handle is 0
     // Named like a tenant of a template, whose values it has where its own table says nothing. See resolve_overrides.
     bool is_override = false;
     LimitsByScope own_limits;  // of an override: what its own table says; its guarantees all are
@@ -184,6 +185,7 @@ struct TenantLimits : Settings {
     bool is_override = false;
     LimitsByScope own_limits;
     ScopeLimits own_softs;
+    bool hides_devices = false;  // as TenantPolicy's
     std::vector<BoundDevice> bound;  // what the selectors among its devices select
 };
 

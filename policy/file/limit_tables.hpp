@@ -11,8 +11,7 @@
 namespace rdmaquota {
 
 // The keys of [tenant.NAME] that are no devices.
-inline constexpr std::array<std::string_view, 6> tenant_keys{"match",  "mode",  "deny_errno",
-                                                             "weight", "grace", "process"};
+inline constexpr std::array<std::string_view, 7> tenant_keys{"match", "mode", "deny_errno", "weight", "grace", "process", "devices"};
 
 class LimitTables {
 public:

@@ -163,6 +163,7 @@ Result<Policy> finish(Merge& merge) {
     if (!merge.policy.log_file.empty() && !merge.target_given)
         return Error{merge.file_location + "the log file would not be used; add target = \"file\""};
     if (const auto tenants = check_tenants(merge.policy, merge.tenants); !tenants) return Error{tenants.error()};
+    if (const auto applied = apply_devices(merge.policy, merge.tenants); !applied) return Error{applied.error()};
     warn_of_tree(merge.policy, merge.tenants);
     return std::move(merge.policy);
 }

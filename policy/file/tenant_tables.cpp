@@ -71,6 +71,7 @@ private:
         if (key == "match") return match(key, node);
         if (key == "mode") return reader_.word(key, node, parse_mode, tenant_.mode.emplace());
         if (key == "deny_errno") return reader_.word(key, node, parse_deny_errno, tenant_.deny_errno.emplace());
+        if (key == "devices") return devices(node);
         if (key == "grace") return reader_.word(key, node, parse_grace, tenant_.grace_s.emplace());
         reader_.whole(key, node, 1, most_weight, tenant_.weight.emplace());
     }
@@ -83,6 +84,18 @@ private:
         auto list = read_matches(reader_, node, tenant_.name, policy_.warnings);
         tenant_.matches = std::move(list.entries);
         locations_.matches = std::move(list.locations);
+    }
+
+    void devices(const toml::node& node) {
+        const auto* list = node.as_array();
+        if (list == nullptr) return reader_.fail(node, "devices is a list, such as [\"mlx5_0\", \"pci:0000:3b:00.0\"]");
+        auto& devices = locations_.devices.emplace();
+        for (const auto& entry : *list) {
+            const auto name = entry.value_or(std::string());
+            if (!valid_device(name) || name == any_device || stands_alone(name))
+                return reader_.fail(entry, "an entry of devices is the name of a device, such as \"mlx5_0\", or a selector of one");
+            devices.push_back(name);
+        }
     }
 
     void process(const toml::key& key, const toml::node& node) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace rdmaquota {
 struct TenantLocations {
     std::string name, process;
     std::vector<std::string> matches;  // of each entry
+    std::optional<std::vector<std::string>> devices;  // what `devices` says; none: nothing
 };
 using LocationsByTenant = std::map<std::string, TenantLocations, std::less<>>;
 
@@ -27,6 +29,10 @@ void read_tenants(TableReader& reader, const toml::key& key, const toml::node& n
 // entries that never decide are warned of. A table without `match` that is named like a tenant of a template inherits the
 // template's values (TenantPolicy::is_override).
 Result<void> check_tenants(Policy& policy, const LocationsByTenant& locations);
+
+// Gives a tenant with `devices`, and those below it without, an hca_handle of 0 on all other devices (TenantPolicy::hides_devices).
+// After check_tenants.
+Result<void> apply_devices(Policy& policy, const LocationsByTenant& locations);
 
 // Warns of limits that can never be reached and guarantees that cannot be kept.
 void warn_of_tree(Policy& policy, const LocationsByTenant& locations);

@@ -17,10 +17,12 @@
 
 #include <fmt/core.h>
 
+#include "policy/fixed_text.hpp"
 #include "provider/adoption/device_table.hpp"
 #include "provider/adoption/drivers.hpp"
 #include "provider/adoption/stubs.hpp"
 #include "provider/adoption/verbs_objects.hpp"
+#include "provider/charging/hidden_devices.hpp"
 #include "provider/charging/refusal.hpp"
 #include "provider/dv/dv.hpp"
 #include "provider/host/arena.hpp"
@@ -32,7 +34,7 @@ namespace {
 
 struct Adopted {
     const DeviceOps* table;
-    ContextFunctions real;
+    DeviceFunctions real;
     const Libibverbs* library;  // the provider's own
     std::uintptr_t base;        // of the provider
 };
@@ -145,7 +147,6 @@ void* open_device(const Adopted& adopted_as, ibv_device* device, int cmd_fd, voi
 void* alloc_context(ibv_device* device, int cmd_fd, void* private_data) {
     const NoCancellation guard;
     const auto* adopted_as = find_adopted(device);
-    unload_stubs();
     Context::end_closed();
     auto record = make_record(device);
     const auto charged = record ? record->charge(Kind::handle, 0) : std::nullopt;
@@ -172,6 +173,14 @@ void* import_context(ibv_device* device, int cmd_fd) {
     const KeepErrno keep;
     if (auto record = make_record(device)) return adopt_context(*adopted_as->library, verbs_context, std::move(record));
     return verbs_context;
+}
+
+bool match_device(SysfsDevice* device) {
+    const KeepErrno keep;
+    const NoCancellation guard;
+    unload_stubs();
+    if (!device->match) return false;
+    return !is_hidden({fixed_text(device->name), uverbs_number(fixed_text(device->uverbs))});
 }
 
 // --- the copies of libibverbs -------------------------------------------------------------------------
@@ -243,9 +252,9 @@ Result<void> adopt(MemoryFile& memory, const FoundOps& found, const Driver& driv
     const auto* library = library_of(driver.handle);
     if (count == adopted.size()) return Error{fmt::format("there are more than {} providers", most_providers)};
     if (!library) return Error{"its libibverbs is not known"};
-    adopted[count] = {found.table, {found.table->alloc_context, found.table->import_context}, library, found.base};
+    adopted[count] = {found.table, {found.table->match_device, found.table->alloc_context, found.table->import_context}, library, found.base};
     adopted_count = count + 1;
-    auto replaced = replace_context_functions(memory, found, {alloc_context, import_context});
+    auto replaced = replace_functions(memory, found, {match_device, alloc_context, import_context});
     if (!replaced) --adopted_count;
     return replaced;
 }
@@ -292,7 +301,7 @@ void after_fork() {
 
 void adopt_loaded() noexcept try {
     pthread_atfork(before_fork, after_fork, after_fork);
-    adopt_all(false);
+    if (!has_stub()) adopt_all(false);
 } catch (...) {  // no memory: the providers stay as they are
 }
 

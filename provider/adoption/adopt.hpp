@@ -2,7 +2,7 @@
 //
 //   libibverbs ── dlopen ──> a stub of this library (stub.c) ──> adopt_configured
 //       └─ for each libibverbs in the process: dlopen each provider that it is configured to have
-//       └─ for each provider in the process: find its device table, replace alloc_context and import_context
+//       └─ for each provider in the process: find its device table, replace match_device, alloc_context and import_context
 //   program ── ibv_open_device ──> our alloc_context
 //       └─ charge hca_handle, call the real one, keep its ops, replace those that create or destroy objects with
 //          verbs_set_ops of the provider's own libibverbs
@@ -15,12 +15,12 @@
 
 namespace rdmaquota::provider {
 
-// Call it once, from the constructor: a shadow library, LD_PRELOAD or a stub has loaded this one. Adopts the providers that are loaded
-// by now; where there is no libibverbs, does nothing.
+// Call it once, from the constructor. Adopts the providers that are loaded by now, if a shadow library or LD_PRELOAD has loaded this
+// library: a stub calls adopt_configured next. Where there is no libibverbs, does nothing.
 void adopt_loaded() noexcept;
 
 // For a stub, which libibverbs has loaded: adopts also the providers that each libibverbs is configured to have. `stub` is an address in
-// the stub. It is unloaded when the next device is opened, so that another libibverbs that asks for the same file runs its
+// the stub. It is unloaded when the next device is listed, so that another libibverbs that asks for the same file runs its
 // constructor again; libibverbs itself never closes what it loads.
 //
 // Both log which providers cannot be adopted, and never throw.

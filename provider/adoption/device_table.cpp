@@ -80,14 +80,16 @@ Result<FoundOps> find_device_ops(void* handle) {
     return FoundOps{found.front(), image, object->l_addr};
 }
 
-Result<void> replace_context_functions(MemoryFile& memory, const FoundOps& found, ContextFunctions functions) {
+Result<void> replace_functions(MemoryFile& memory, const FoundOps& found, DeviceFunctions functions) {
     auto& table = *found.table;
+    if (table.match_device) functions.match_device = table.match_device;
     if (!table.import_context) functions.import_context = nullptr;
-    if (memory.write(&table.alloc_context, &functions, sizeof functions)) return {};
+    if (memory.write(&table.match_device, &functions, sizeof functions)) return {};
     Writing writing;
     const auto write = [&](auto* pointer, auto function) {
         return writing.write(found.image, pointer, reinterpret_cast<std::uintptr_t>(function));
     };
+    if (auto done = write(&table.match_device, functions.match_device); !done) return done;
     if (auto done = write(&table.import_context, functions.import_context); !done) return done;
     return write(&table.alloc_context, functions.alloc_context);
 }

@@ -1,7 +1,7 @@
-// Finding a real provider's `struct verbs_device_ops` and putting our context functions into it.
+// Finding a real provider's `struct verbs_device_ops` and putting our functions into it.
 //
 // libibverbs keeps a pointer to that table in each device, and DV libraries compare it with their
-// own (mlx5dv_is_supported), so the table must stay where it is: its two context functions are
+// own (mlx5dv_is_supported), so the table must stay where it is: three functions are
 // replaced in place. Providers export no symbol for it; it is found by its structure in the
 // provider's own writable segments.
 #pragma once
@@ -18,13 +18,23 @@
 namespace rdmaquota::provider {
 
 // As in libibverbs/driver.h; the same from PABI 34 to 65.
+struct SysfsDevice {
+    void* list[2];
+    void* provider_data;
+    const void* match;  // the entry of match_table that fits; null: none
+    unsigned flags;
+    char uverbs[64];
+    dev_t cdev;
+    char name[64];
+};
+// Without match_device, libibverbs takes a device whose `match` is not null; no provider of rdma-core has one.
 struct DeviceOps {
     const char* name;
     std::uint32_t match_min_abi_version;
     std::uint32_t match_max_abi_version;
     const void* match_table;
     const void* static_providers;
-    bool (*match_device)(void* sysfs_device);
+    bool (*match_device)(SysfsDevice* device);
     void* (*alloc_context)(ibv_device* device, int cmd_fd, void* private_data);  // struct verbs_context*
     void* (*import_context)(ibv_device* device, int cmd_fd);                     // struct verbs_context*
     void* (*alloc_device)(void* sysfs_device);
@@ -45,15 +55,16 @@ std::uintptr_t load_address(void* handle) noexcept;
 // pointer inside the same shared object, functions in its code. Errors say how many fitted.
 Result<FoundOps> find_device_ops(void* handle);
 
-// The two, as they follow each other in the table.
-struct ContextFunctions {
+// Those that are replaced, as they follow each other in the table.
+struct DeviceFunctions {
+    decltype(DeviceOps::match_device) match_device;
     decltype(DeviceOps::alloc_context) alloc_context;
     decltype(DeviceOps::import_context) import_context;
 };
-static_assert(offsetof(DeviceOps, import_context) == offsetof(DeviceOps, alloc_context) + sizeof(void*));
+static_assert(offsetof(DeviceOps, import_context) == offsetof(DeviceOps, match_device) + 2 * sizeof(void*));
 
-// Replaces the two context functions, through `memory` if that can be. `import_context` stays null where the provider
-// has none. While libibverbs loads providers no device is there yet, so that no thread calls them.
-Result<void> replace_context_functions(MemoryFile& memory, const FoundOps& found, ContextFunctions functions);
+// Replaces them, through `memory` if that can be. A provider's own `match_device` stays, and `import_context` stays null where the
+// provider has none. While libibverbs loads providers no device is there yet, so that no thread calls them.
+Result<void> replace_functions(MemoryFile& memory, const FoundOps& found, DeviceFunctions functions);
 
 }  // namespace rdmaquota::provider

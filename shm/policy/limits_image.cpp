@@ -42,6 +42,7 @@ Result<void> fill_header(const TenantLimits& limits, LimitsHeader& header) {
     header.clamp_device_attr = limits.clamp_device_attr ? 1 : 0;
     header.weight = limits.weight;
     header.grace_s = limits.grace_s;
+    header.hides_devices = limits.hides_devices ? 1 : 0;
     header.grant_wait_plus_1 = limits.grant_wait_ms + 1;
     limits.tenant.copy(header.tenant, sizeof header.tenant - 1);
     limits.log_file.copy(header.log_file, sizeof header.log_file - 1);

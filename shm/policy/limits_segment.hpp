@@ -61,7 +61,9 @@ struct LimitsHeader {
     std::uint32_t grant_wait_plus_1;  // ms; 0, as version 0.1 left it, is the default
     char tenant[tenant_name_bytes];  // as it is shown, NUL-terminated
     char log_file[256];
-    std::uint64_t reserved[7];
+    std::uint32_t hides_devices;
+    std::uint32_t reserved_word;
+    std::uint64_t reserved[6];
 };
 static_assert(sizeof(LimitsHeader) == 512);
 
@@ -163,6 +165,8 @@ public:
     LogTarget log_target() const noexcept;
     std::string log_file() const;
     std::string tenant() const;
+    // Whether the tenant's programs do not list a device on which its limit of hca_handle is 0.
+    bool hides_devices() const noexcept { return load(header().hides_devices) != 0; }
     std::uint32_t weight() const noexcept { return header().weight; }
 
     // The row of exactly this name, else that of a selector that selects the device, or nullptr. Valid while the segment is mapped.

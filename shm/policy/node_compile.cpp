@@ -112,7 +112,9 @@ void Compiler::add_tenant(const TenantPolicy& tenant) {
     compiled.flags =
         (tenant.mode ? CompiledTenant::has_mode : 0) | (tenant.deny_errno ? CompiledTenant::has_deny_errno : 0) |
         (tenant.grace_s ? CompiledTenant::has_grace : 0) | (tenant.transient ? CompiledTenant::transient : 0) |
-        (tenant.is_override ? CompiledTenant::is_override : 0);
+        (tenant.is_override ? CompiledTenant::is_override : 0) |
+        (tenant.hides_devices ? CompiledTenant::hides_devices : 0);
+    if (tenant.hides_devices) header_.flags |= NodeHeader::hides_devices;
     compiled.mode = static_cast<std::uint32_t>(tenant.mode.value_or(Mode::enforce));
     compiled.deny_errno = static_cast<std::uint32_t>(tenant.deny_errno.value_or(0));
     compiled.weight = tenant.weight.value_or(default_weight);

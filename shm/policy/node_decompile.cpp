@@ -45,6 +45,7 @@ TenantPolicy decompile_tenant(const NodePolicy::Image& image, const CompiledTena
     tenant.weight = std::clamp(compiled.weight, std::uint32_t{1}, most_weight);
     tenant.transient = has(CompiledTenant::transient);
     tenant.is_override = has(CompiledTenant::is_override);
+    tenant.hides_devices = has(CompiledTenant::hides_devices);
     return tenant;
 }
 

@@ -30,7 +30,7 @@ struct TextSpan {
 
 struct NodeHeader {
     // Bits of `flags`.
-    static constexpr std::uint32_t asks_for_ids = 1, asks_for_cgroup = 2;
+    static constexpr std::uint32_t asks_for_ids = 1, asks_for_cgroup = 2, hides_devices = 4;
 
     std::uint64_t magic;
     std::uint32_t layout_version;
@@ -55,7 +55,8 @@ static_assert(sizeof(NodeHeader) == 104 && offsetof(NodeHeader, metrics) == 80);
 
 struct CompiledTenant {
     // Bits of `flags`.
-    static constexpr std::uint32_t has_mode = 1, has_deny_errno = 2, has_grace = 4, transient = 8, is_override = 16;
+    static constexpr std::uint32_t has_mode = 1, has_deny_errno = 2, has_grace = 4, transient = 8, is_override = 16,
+                                   hides_devices = 32;
 
     TextSpan name;
     std::uint32_t flags;

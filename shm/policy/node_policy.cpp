@@ -168,6 +168,8 @@ std::string NodePolicy::rules() const {
 
 bool NodePolicy::asks_for_ids() const noexcept { return has(image_->header().flags, NodeHeader::asks_for_ids); }
 
+bool NodePolicy::hides_devices() const noexcept { return has(image_->header().flags, NodeHeader::hides_devices); }
+
 bool NodePolicy::asks_for_cgroup() const noexcept { return has(image_->header().flags, NodeHeader::asks_for_cgroup); }
 
 NodePolicy::Verdict NodePolicy::find(const Subject& subject) const {

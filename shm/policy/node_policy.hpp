@@ -50,6 +50,7 @@ public:
     std::string rules() const;
     bool asks_for_ids() const noexcept;     // some match looks at user or group, or leads to a template with {user}
     bool asks_for_cgroup() const noexcept;  // some match looks at cgroup or unit
+    bool hides_devices() const noexcept;    // some tenant's programs do not list all devices
     // The node-wide ones. Values that this version does not know read as the defaults; deny_errno is never 0.
     Settings settings() const;
 

@@ -56,6 +56,15 @@ usage_of() {
 # ledger: all that is in use on $device, as lines of name and amount, with its unit or limit
 ledger() { rdmaquota show | awk -v device="$device" '$1 == device && $3 != "0" { print $2, $3, $4 }'; }
 
+# another_device NAME; its file is then $file
+another_device() {
+    ip link add "link_$1" type dummy && ip link set "link_$1" up
+    rdma link add "$1" type rxe netdev "link_$1"
+    file=/dev/infiniband/$(basename "$(dirname "$(grep -lx "$1" /sys/class/infiniband_verbs/*/ibdev)")")
+    eventually "the device $1 has its file" test -e "$file"
+}
+no_device() { rdma link delete "$1"; ip link delete "link_$1"; }
+
 # knob FILE VALUE COMMAND...: of each command of mlx5sim
 knob() {
     local command

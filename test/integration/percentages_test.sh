@@ -22,14 +22,6 @@ import json, sys
 print(json.load(sys.stdin)["tenants"][0]["devices"].get(sys.argv[1], {}).get("pd", {}).get(sys.argv[2], ""))' "$device" "$2"
 }
 creates() { "$@" 2> /dev/null | grep -o '^pd: [0-9]* of'; }
-# another_device NAME; its file is then $file
-another_device() {
-    ip link add "link_$1" type dummy && ip link set "link_$1" up
-    rdma link add "$1" type rxe netdev "link_$1"
-    file=/dev/infiniband/$(basename "$(dirname "$(grep -lx "$1" /sys/class/infiniband_verbs/*/ibdev)")")
-    eventually "the device $1 has its file" test -e "$file"
-}
-no_device() { rdma link delete "$1"; ip link delete "link_$1"; }
 
 # --- without a daemon
 policy << 'POLICY'

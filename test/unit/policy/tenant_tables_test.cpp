@@ -25,14 +25,18 @@ Match match_of(const std::string& entry, const std::string& name = "t") {
     return policy.find(name)->matches[0];
 }
 
+Policy read(const std::string& path) {
+    auto policy = read_policy(path);
+    INFO((policy ? "" : policy.error()));
+    REQUIRE(policy);
+    return std::move(*policy);
+}
+
 // What read_policy says of one file, its path written as p.toml.
 std::vector<std::string> warnings_of(const std::string& text) {
     const TemporaryDirectory directory;
     const auto path = write(directory, "p.toml", text);
-    const auto policy = read_policy(path);
-    INFO((policy ? "" : policy.error()));
-    REQUIRE(policy);
-    auto warnings = policy->warnings;
+    auto warnings = read(path).warnings;
     for (auto& warning : warnings)
         for (auto at = warning.find(path); at != warning.npos; at = warning.find(path))
             warning.replace(at, path.size(), "p.toml");
@@ -100,6 +104,50 @@ grace = "90s"
     CHECK(policy.find("default")->mode == Mode::off);
     CHECK(policy.find("default")->grace_s == 90);
     CHECK_FALSE(atlas.transient);
+}
+
+TEST_CASE("devices leave no handles of others, in a tenant and in those below it") {
+    const TemporaryDirectory directory;
+    const auto policy = read(write(directory, "p.toml", version + R"(
+[tenant.physics]
+devices = ["mlx5_0", "pci:0000:3b:00.0"]
+"*" = { hca_handle = 8, qp = 4 }
+[tenant."physics/atlas"]
+mlx5_0.hca_handle = 2
+[tenant."physics/cms"]
+devices = []
+[tenant."user/{user}"]
+match = [{ group = "users" }]
+devices = ["mlx5_1"]
+[tenant."user/alice"."*"]
+hca_handle = 3
+[tenant.other]
+)"));
+    const auto handles = [&](const std::string& tenant, const std::string& device) {
+        return limit_in(policy.find(tenant)->limits[index(Scope::tenant)], device, Resource::hca_handle);
+    };
+    CHECK(handles("physics", "*") == 0);
+    CHECK(handles("physics", "mlx5_0") == 8);
+    CHECK(handles("physics", "pci:0000:3b:00.0") == 8);
+    CHECK(limit_in(policy.find("physics")->limits[index(Scope::tenant)], "*", Resource::qp) == 4);
+    CHECK(handles("physics/atlas", "*") == 0);
+    CHECK(handles("physics/atlas", "mlx5_0") == 2);
+    CHECK(handles("physics/atlas", "pci:0000:3b:00.0") == unlimited);
+    CHECK(handles("physics/cms", "*") == 0);
+    CHECK(handles("user/{user}", "mlx5_1") == unlimited);
+    CHECK(handles("user/alice", "*") == 0);
+    CHECK(handles("user/alice", "mlx5_1") == 3);
+    for (const auto& tenant : policy.tenants) CHECK(tenant.hides_devices == (tenant.name != "other" && tenant.name != "default"));
+    CHECK_FALSE(policy.find("physics/cms")->limits[index(Scope::tenant)].size() > 1);
+}
+
+TEST_CASE("what devices cannot be is said") {
+    const auto error = [](const std::string& text) { return file_error_of(version + text); };
+    CHECK_THAT(error("[tenant.a]\ndevices = \"mlx5_0\"\n"), Catch::Contains("devices is a list"));
+    for (const auto* device : {"*", "total", "mlx5_0/1", "no name", ""})
+        CHECK_THAT(error(std::string("[tenant.a]\ndevices = [\"") + device + "\"]\n"), Catch::Contains("3:12: an entry of devices is"));
+    CHECK_THAT(error("[tenant.a]\ndevices = [\"mlx5_0\"]\nmlx5_1.hca_handle = 4\n"),
+               Catch::Contains("tenant 'a' has hca_handle for mlx5_1, which is not among its devices"));
 }
 
 TEST_CASE("a grace has a unit") {

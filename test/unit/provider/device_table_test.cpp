@@ -49,7 +49,7 @@ TEST_CASE("a library that is no provider has none") {
     CHECK_THAT(found.error(), Catch::Contains("0 structures in"));
 }
 
-TEST_CASE("the context functions are replaced in place, and then no second time") {
+TEST_CASE("three functions are replaced in place, and then no second time") {
     void* handle = nullptr;
     for (const auto& path : installed_providers())
         if (path.find("rxe") != std::string::npos) handle = dlopen(path.c_str(), RTLD_NOW);
@@ -59,6 +59,7 @@ TEST_CASE("the context functions are replaced in place, and then no second time"
     auto* table = found.value().table;
     const auto before = *table;
     const auto ours = [](ibv_device*, int, void*) -> void* { return nullptr; };
+    const auto our_match = [](SysfsDevice*) { return true; };
     const auto our_import = [](ibv_device*, int) -> void* { return nullptr; };
     // With no descriptor to be had, the pages are made writable instead.
     const bool descriptors = GENERATE(true, false);
@@ -68,16 +69,17 @@ TEST_CASE("the context functions are replaced in place, and then no second time"
     if (!descriptors) setrlimit(RLIMIT_NOFILE, &none);
     MemoryFile memory;
     const bool written = memory.write(table, &before, 0);
-    const auto replaced = replace_context_functions(memory, found.value(), {ours, our_import});
+    const auto replaced = replace_functions(memory, found.value(), {our_match, ours, our_import});
     setrlimit(RLIMIT_NOFILE, &files);
     REQUIRE(written == descriptors);
     REQUIRE(replaced);
     CHECK(table->alloc_context == static_cast<decltype(before.alloc_context)>(ours));
+    CHECK(table->match_device == static_cast<decltype(before.match_device)>(our_match));
     CHECK((table->import_context == nullptr) == (before.import_context == nullptr));
     CHECK(table->name == before.name);
     CHECK(table->alloc_device == before.alloc_device);
     CHECK_FALSE(find_device_ops(handle));  // what points out of the library is not taken again
-    REQUIRE(replace_context_functions(memory, found.value(), {before.alloc_context, before.import_context}));
+    REQUIRE(memory.write(table, &before, sizeof before));
     CHECK(find_device_ops(handle));
     CHECK(table->alloc_context == before.alloc_context);
 }

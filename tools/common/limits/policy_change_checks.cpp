@@ -67,6 +67,9 @@ Result<void> check_amount(const LimitChange& change, const LimitsSegment& limits
     const auto& [tenant, scope, device, resource] = change.key;
     const auto amount = limits.amount(change.limit, device, resource);
     if (change.part == LimitPart::limit) {
+        if (change.limit != unset && device == any_device && resource == Resource::hca_handle && limits.hides_devices())
+            return Error{fmt::format("tenant {} has devices of its own in the policy, and no handles of others; name one of them instead "
+                                     "of '*'", printable(tenant.empty() ? default_tenant : tenant))};
         const auto guarantee = scope == Scope::tenant ? limits.guarantee(device, resource) : 0;
         if (change.limit == unset || amount >= guarantee) return {};
         return Error{fmt::format("a limit of {0} {1} is below the guarantee of {2} of tenant {3} on {4}; lower the guarantee first: "
