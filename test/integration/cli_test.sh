@@ -325,18 +325,22 @@ check "one with objects does" says "pid $user_pid ledger_user ended without clos
 
 # --- explain --------------------------------------------------------------------------------------
 
+"$rdmaquota" set rxe0 qp=6 > /dev/null
 "$ledger_user" rxe0 qp=6 repeats=3 </dev/null >/dev/null &
 user_pid=$!
 wait $user_pid
 try "$rdmaquota" explain --pid $user_pid
 check "explain tells of a process that has ended" grep -qF "quota: " out
 check "by its events" grep -qF "qp on rxe0: tenant default used 6 of 6, 1 more asked by pid $user_pid (ledger_user), 3 times" out
-check "and what helps" grep -qxF "  to allow it: rdmaquota --dir $work/quota set rxe0 qp=7" out
+check "and what helps" grep -qF "  to allow it: rdmaquota --dir $work/quota unset rxe0 qp" out
 check "and that it has ended" grep -q "has ended" err
 try "$rdmaquota" explain
 check "without a process, of the last denial" grep -qF "by pid $user_pid (ledger_user)" out
 try "$rdmaquota" explain --json
-check "explain --json" json "d['version']==1 and d['causes'][0]['kind']=='quota' and 'set rxe0 qp=7' in d['causes'][0]['helps']"
+check "explain --json" json "d['version']==1 and d['causes'][0]['kind']=='quota' and 'unset rxe0 qp' in d['causes'][0]['helps']"
+"$rdmaquota" set rxe0 qp=1000 > /dev/null
+try "$rdmaquota" explain --pid $user_pid
+check "a limit that was raised meanwhile is no advice" grep -qxF "  the limit is 1000 by now" out
 try "$rdmaquota" explain -- sh -c '"$1" rxe4 pd=2 </dev/null; echo ended' - "$ledger_user"
 check "explain runs a program and says what it was denied" grep -qF "pd on rxe4: tenant default used 2 of 2, 1 more asked by pid" out
 check "after the program's own output" grep -qx ended out
@@ -411,11 +415,15 @@ check "init without a kind and a terminal" refuses 2 "this one looks like"
 try "$rdmaquota" init office
 check "init of no kind" refuses 2 "choose of login"
 try "$rdmaquota" suggest
+check "suggest goes by the limits of now" bash -c "! grep -q qp out"
+"$rdmaquota" set rxe0 qp=80 > /dev/null
+try "$rdmaquota" suggest
 check "suggest is a difference" bash -c "grep -qxF '[tenant.\"default\".\"rxe0\"]' out && grep -q '^-qp = 80$' out && grep -q '^+qp = 160 .*# denied [0-9]* times' out"
 try "$rdmaquota" suggest --commands
 check "or commands" grep -q '^rdmaquota set default rxe0 qp=160 --persist' out
 try "$rdmaquota" suggest --json --since 0s
 check "or JSON" json "'suggestions' in d"
+"$rdmaquota" set rxe0 qp=1000 > /dev/null
 
 # --- events --follow ------------------------------------------------------------------------------
 
@@ -592,7 +600,8 @@ qp = 200
 qp = 10000
 END
 try "$rdmaquota" reload tenants.toml
-check "a policy with tenants" says "tenants.toml is in force"
+check "a policy with tenants" grep -qF "tenants.toml is in force" out
+check "and what it takes back" grep -q "[0-9] limits that were set without --persist are as in the file again: default " err
 try "$rdmaquota" check tenants.toml --as daemon
 check "check --as" prints "user daemon: tenant physics/atlas, match 1 of tenant physics/atlas, user daemon"
 try "$rdmaquota" check tenants.toml --as bin --cgroup /slurm/a/job_1/step_0

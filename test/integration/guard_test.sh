@@ -134,6 +134,7 @@ rdmaquota set total pd=3 --process > /dev/null
 followed
 try "$programs/raw_uverbs" ioctl 10
 is "that of its sum over devices" "$out" "pd: 3 of 10 EDQUOT"
+await "the process has no more room over all devices by the kernel's count"
 rdmaquota unset total pd --process > /dev/null
 rdmaquota set total pd=4 > /dev/null
 followed

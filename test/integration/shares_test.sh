@@ -78,7 +78,7 @@ rdmaquota reload lab.toml > /dev/null
 is "without a sidecar: guarantee, and the rest by weight" "$(limits_of)" "300 300 400"
 run as ann "$objects" rc=350
 has "the share holds" "$out" "rc: 300 of 350, then EDQUOT"
-has "and the denial says why" "$log" " may use, and others use the rest"
+has "and the denial says why" "$log" " may use, and the rest is used by others or reserved for them"
 rdmaquota set lab '*' qp=500 > /dev/null
 is "a lower limit of the parent is divided at once" "$(limits_of)" "175 175 150"
 rdmaquota unset lab '*' qp > /dev/null
@@ -239,7 +239,7 @@ denied() {
     took=$(((${EPOCHREALTIME/./} - begin) / 1000))
     echo "# $1: $took ms in all"
     has "$1: denied" "$out" "rc: 400 of 410, then EDQUOT"
-    has "$1: with the reason" "$log" " may use, and others use the rest"
+    has "$1: with the reason" "$log" " may use, and the rest is used by others or reserved for them"
 }
 # Not before the bound, and long before an answer came.
 waited() { is "$1: after the bound" "$([ "$took" -ge 2000 ] && [ "$took" -lt 200000 ] && echo yes || echo "$took")" yes; }

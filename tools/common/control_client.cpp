@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "policy/printable.hpp"
 #include "tools/common/views/json.hpp"
 
 namespace rdmaquota {
@@ -69,7 +70,7 @@ Result<Json> ask_sidecar(const std::string& directory, Json request, std::chrono
         return Error{fmt::format("rdmaquotad for {} does not answer", directory)};
     auto answer = Json::parse(text, nullptr, false);
     if (!answer.is_object()) return Error{"rdmaquotad answers in words that this rdmaquota does not know"};
-    if (answer.contains("error")) return Error{answer["error"].dump()};
+    if (answer.contains("error")) return Error{printable(answer["error"].is_string() ? answer["error"].get<std::string>() : answer["error"].dump())};
     return answer;
 }
 

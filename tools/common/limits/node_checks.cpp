@@ -91,6 +91,20 @@ void add_device_warnings(const Policy& policy, std::vector<std::string>& warning
                                        printable(fmt::format("{}", fmt::join(here, ", ")))));
 }
 
+bool has_limits(const ScopeLimits& limits) {
+    return std::any_of(limits.begin(), limits.end(), [](const DeviceLimits& row) {
+        return std::any_of(row.limits.begin(), row.limits.end(), [](std::uint64_t limit) { return limit < unset; });
+    });
+}
+
+// Of users and cgroups that the kernel's program has not seen yet, only the sidecar knows the tenant.
+void add_guard_warning(const Policy& policy, std::vector<std::string>& warnings) {
+    if (policy.sidecar.guard != GuardMode::deny || policy.tenants.size() == 1) return;
+    if (!has_limits(policy.find(default_tenant)->limits[index(Scope::tenant)]))
+        warnings.push_back("guard = \"deny\" and tenant default has no limits: while rdmaquotad does not run, the guard counts programs that "
+                           "go around the library there; write [tenant.default.\"*\"]");
+}
+
 }  // namespace
 
 std::vector<std::string> warnings_of_node(const Policy& policy) {
@@ -99,6 +113,7 @@ std::vector<std::string> warnings_of_node(const Policy& policy) {
     if (policy.sidecar.backstop.starts_with(cgroup_mount))
         warnings.push_back(fmt::format("backstop: write the cgroup without {}, where the hierarchy is mounted", cgroup_mount));
     add_device_warnings(policy, warnings);
+    add_guard_warning(policy, warnings);
     for (const auto& device : devices_of(policy))
         if (auto missing = missing_port(device); !missing.empty())
             warnings.push_back(missing + "; its limit holds for nothing");

@@ -9,6 +9,7 @@
 #include <set>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "policy/file/policy_file.hpp"
 #include "policy/printable.hpp"
@@ -148,6 +149,29 @@ void keep_transient(const std::string& directory, Policy& policy) {
     }
 }
 
+// The limits that `set` changed and did not save, which a reload takes back: "2 limits that were set ...: user/bob qp on rxe0, ...".
+std::string taken_back(const std::string& directory) {
+    constexpr std::size_t most_named = 3;
+    std::vector<std::string> names;
+    for (const auto& place : tenant_places(directory)) {
+        const auto limits = LimitsSegment::open(limits_path(place.here), LimitsSegment::Parts::all);
+        if (!limits) continue;
+        for (const auto scope : {Scope::process, Scope::tenant})
+            limits->for_each_row(scope, [&](const std::string& device, const LimitsRow&, const OriginRow& origins) {
+                for (const auto& row : resource_table)
+                    if (const auto& origin = origins.of[index(row.id)];
+                        (own_of(origin) & own_by_set) != 0 && load(origin.configured) != load(origin.file))
+                        names.push_back(fmt::format("{} {} on {}", printable(limits->tenant()), row.name, printable(device)));
+            });
+    }
+    if (names.empty()) return {};
+    const auto count = names.size();
+    names.resize(std::min(count, most_named));
+    return fmt::format("{} set without --persist {} as in the file again: {}{}",
+                       count == 1 ? "a limit that was" : fmt::format("{} limits that were", count), count == 1 ? "is" : "are",
+                       fmt::join(names, ", "), count > most_named ? ", ..." : "");
+}
+
 // What containers were bound to stays, where the tenant is still there, until their cgroups are gone.
 void keep_bindings(const std::string& directory, Policy& policy) {
     const auto running = NodePolicy::read(node_policy_path(directory));
@@ -212,6 +236,7 @@ Result<Reloaded> reload_policy(const std::string& file, const std::string& direc
     if (directory == system_directory)
         if (auto mounted = mount_second(directory, second_directory); !mounted)
             policy->warnings.push_back(mounted.error());
+    if (auto lost = taken_back(directory); !lost.empty()) policy->warnings.push_back(std::move(lost));
     ::unlink(guard_off_path(directory).c_str());
     const auto aside = publish_policy(*lock, directory, *policy);
     if (!aside) return Error{aside.error()};

@@ -25,8 +25,13 @@ bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0;
 
 Error unknown(std::string_view name, const std::vector<TenantPlace>& places) {
     std::string names;
-    for (std::size_t i = 0; i < std::min(places.size(), most_named); ++i)
-        names += (i == 0 ? "" : ", ") + printable(places[i].key);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        const auto limits = LimitsSegment::open(limits_path(places[i].here));
+        const auto shown = limits ? limits->tenant() : places[i].key;
+        if (shown.ends_with("/" + std::string(name)))
+            return {fmt::format("there is no tenant '{}'; did you mean '{}'?", printable(name), printable(shown))};
+        if (i < most_named) names += (i == 0 ? "" : ", ") + printable(shown);
+    }
     return {fmt::format("there is no tenant '{}'{}{}{}", printable(name), names.empty() ? "" : "; there are ", names,
                         places.size() > most_named ? ", ..." : "")};
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "tools/common/devices.hpp"
 #include "tools/common/text/terminal.hpp"
@@ -37,7 +38,9 @@ std::string verdict(const VerbsFile& file, bool guarded) {
 
 int scan(const std::vector<std::string>& directories, const std::string& quota_directory) {
     const bool guarded = guard_refuses(quota_directory);
-    for (const auto& file : find_verbs_files(directories))
+    const auto files = find_verbs_files(directories);
+    if (files.empty()) fmt::print("found no libibverbs below {}\n", printable(fmt::format("{}", fmt::join(directories, ", "))));
+    for (const auto& file : files)
         fmt::print("{} (private ABI {}): {}\n", printable(file.path), file.pabi, printable(verdict(file, guarded)));
     return status_done;
 }
@@ -49,7 +52,12 @@ int adopt(const Options& options) {
     const auto files = find_verbs_files({prefix});
     if (files.empty()) return failed(fmt::format("found no libibverbs below {}", prefix));
     for (const auto& file : files) {
-        if (const auto why = obstacle(file, prefix); !why.empty())
+        const auto why = obstacle(file, prefix);
+        if (const auto by = registered_by(file); !why.empty() && !by.empty()) {
+            fmt::print("{} (private ABI {}): held already, by {}\n", printable(file.path), file.pabi, printable(by));
+            continue;
+        }
+        if (!why.empty())
             return failed(fmt::format("cannot adopt {}: {}; see 'rdmaquota adopt --scan {}'", file.path, why, prefix));
         if (const auto done = options.remove ? unregister_provider(file) : register_provider(file); !done) return failed(done.error());
         fmt::print("{} (private ABI {}): programs that start from now on {} rdmaquota\n", printable(file.path), file.pabi,

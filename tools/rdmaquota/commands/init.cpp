@@ -105,7 +105,7 @@ std::string policy_of(const Recipe& recipe, const Options& options, const Sessio
     const auto now = static_cast<std::uint64_t>(std::time(nullptr)) * 1'000'000'000;
     return fmt::format("# Written by 'rdmaquota init {}' on {}. Next:\n"
                        "#   rdmaquota check FILE, and rdmaquota reload FILE: puts it in force, and denies nothing\n"
-                       "#   rdmaquota events --kind denied: what it would have denied; rdmaquota suggest: which limits to change\n"
+                       "#   rdmaquota events --kind would_deny: what it would have denied; rdmaquota suggest: which limits to change\n"
                        "#   then mode = \"enforce\" below, and rdmaquota reload\n{}{}#\n{}",
                        recipe.kind, event_time(now, true).substr(0, 10), devices_line(devices, node), usage_lines(session.directory),
                        with_groups(scaled(recipe.text, node), options.groups));

@@ -40,7 +40,7 @@ Result<LimitKey> read_key(const Words& names, const Options& options) {
     if (names.size() == 2) key.tenant = names[0];
     else if (!options.process) key.tenant = default_tenant;
     key.device = names.back();
-    if (!valid_device(key.device)) return Error{fmt::format("'{}' is no device name", key.device)};
+    if (!valid_device(key.device)) return Error{fmt::format("'{}' is no device name; behind a tenant's name, write a device, '*' or total", key.device)};
     return key;
 }
 
@@ -198,7 +198,7 @@ void add_set(CommandLine& line, const Session& session) {
 
 void add_unset(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    auto command = line.command("unset", "Take back what `set` changed: what the policy file said holds again");
+    auto command = line.command("unset", "Take back what `set` changed: what the policy file says holds again; with --persist, remove the limit from the file");
     command.words("[TENANT] DEVICE RESOURCE", options->words, "Whose limit, on which device, of which resources");
     command.flag("--soft", options->soft, "Its soft limit");
     command.flag("--guarantee", options->guarantee, "Its guarantee");

@@ -1,10 +1,13 @@
 // rdmaquota suggest: limits that fit what was used and denied so far, as a difference to those in force.
+#include <algorithm>
 #include <ctime>
 #include <memory>
 
 #include <fmt/core.h>
 
 #include "policy/limit.hpp"
+#include "shm/paths.hpp"
+#include "shm/policy/limits_segment.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/common/tenants/read_tenants.hpp"
 #include "tools/common/text/terminal.hpp"
@@ -68,6 +71,19 @@ Json to_json(const std::vector<Proposal>& proposals) {
     return Json{{"version", 1}, {"suggestions", std::move(list)}};
 }
 
+// A denial may be older than the limit that holds now.
+void follow_present_limits(std::vector<Proposal>& proposals, const std::vector<TenantReading>& tenants) {
+    std::erase_if(proposals, [&](Proposal& proposal) {
+        const auto tenant = std::find_if(tenants.begin(), tenants.end(), [&](const auto& one) { return one.view.name == proposal.tenant; });
+        if (tenant == tenants.end()) return false;
+        const auto limits = LimitsSegment::open(limits_path(tenant->place.here), LimitsSegment::Parts::all);
+        if (!limits) return false;
+        const bool raises = proposal.now < proposal.limit;
+        proposal.now = limits->configured(proposal.scope, proposal.device, proposal.resource);
+        return raises && proposal.limit <= proposal.now;
+    });
+}
+
 int suggest(const Options& options, const Session& session) {
     const auto since = parse_since(options.since, std::time(nullptr));
     if (!since) return wrong_usage(since.error());
@@ -76,6 +92,7 @@ int suggest(const Options& options, const Session& session) {
     std::vector<TenantView> views;
     for (const auto& tenant : *tenants) views.push_back(tenant.view);
     auto proposals = propose(views, events_since(session.directory, *since), *since);
+    follow_present_limits(proposals, *tenants);
     if (!options.tenant.empty())
         std::erase_if(proposals, [&](const Proposal& proposal) { return proposal.tenant != options.tenant; });
     if (options.json) return fmt::print("{}\n", dump(to_json(proposals))), status_done;

@@ -252,10 +252,12 @@ void examine_policy(Findings& findings, const std::string& directory) {
         findings.push_back({Level::ok, "policy", fmt::format("{} is in force", path)});
 }
 
-void examine_mode(Findings& findings, const std::string& who, const TenantPlace& place) {
+// Of a mode that all tenants have, once: of `main`.
+void examine_mode(Findings& findings, const std::string& who, const TenantPlace& place, Mode& main, bool is_main) {
     const auto limits = LimitsSegment::open(limits_path(place.here));
     if (!limits) return findings.push_back({Level::problem, who, limits.error()});
-    if (limits->mode() != Mode::enforce)
+    if (is_main) main = limits->mode();
+    if (limits->mode() != Mode::enforce && (is_main || limits->mode() != main))
         findings.push_back({Level::warning, who, fmt::format("its mode is {}: nothing is denied", name(limits->mode()))});
 }
 
@@ -281,6 +283,7 @@ bool is_closed_to_us(const TenantPlace& place) {
 // Others than `default` are named only when something is wrong with them: there may be hundreds.
 void examine_tenants(Findings& findings, const std::string& directory) {
     std::size_t others = 0, closed = 0, shown = 0;
+    auto mode = Mode::enforce;
     for (const auto& place : tenant_places(directory)) {
         const bool main = place.key.empty() || place.key == default_tenant;
         if (!main && (place.is_hidden() || is_closed_to_us(place))) {
@@ -290,7 +293,7 @@ void examine_tenants(Findings& findings, const std::string& directory) {
         if (!place.has_ledger() && !main) continue;
         Findings found;
         const auto who = main ? std::string("ledger") : "tenant " + place.key;
-        examine_mode(found, who, place);
+        examine_mode(found, who, place, mode, main);
         examine_ledger(found, who, place, main && directory == system_directory);
         if (!main && ++others && found.back().level == Level::ok) found.pop_back();
         if (!main && !found.empty() && ++shown > most_tenants) continue;

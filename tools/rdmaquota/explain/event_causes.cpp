@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include "shm/paths.hpp"
+#include "shm/policy/limits_segment.hpp"
 #include "shm/remedy.hpp"
 #include "tools/common/events/event_text.hpp"
 #include "tools/common/views/json.hpp"
@@ -54,6 +56,11 @@ Denial denial_of(const Json& event, Resource resource) {
     return denial;
 }
 
+std::uint64_t limit_now(const TenantPlace& place, const std::string& device, const Denial& denial) {
+    const auto limits = LimitsSegment::open(limits_path(place.here));
+    return limits ? limits->limit(denial.scope, denial.total ? std::string(total_device) : device, denial.resource) : denial.limit;
+}
+
 Cause of_denial(const Json& event, Resource resource, const std::string& directory) {
     const auto denial = denial_of(event, resource);
     const auto tenant = text_member(event, "tenant"), device = text_member(event, "device");
@@ -67,7 +74,10 @@ Cause of_denial(const Json& event, Resource resource, const std::string& directo
                     format_amount(resource, denial.limit), denial.total ? " over all devices" : "",
                     format_amount(resource, denial.requested), process_words(event),
                     text_member(event, "kind") == "unproved" ? "; the ledger was too busy to prove it" : "");
-    if (const auto place = find_tenant(directory, is_own_directory(directory) ? "" : tenant))
+    const auto place = find_tenant(directory, is_own_directory(directory) ? "" : tenant);
+    if (const auto now = place ? limit_now(*place, device, denial) : denial.limit; denial.limit < now && reason == Reason::configured)
+        cause.helps = fmt::format("the limit is {} by now", format_amount(resource, now));
+    else if (place)
         cause.helps =
             printable(remedy(device, denial, circumstances_of(directory, place->here, tenant, device, denial, reason)));
     return cause;

@@ -34,7 +34,7 @@ std::map<Place, Denials> denials_of(const EventsByTime& events, const std::strin
     for (const auto& [time, event] : events) {
         const auto resource = find_resource(text_member(event, "resource"));
         const auto scope = text_member(event, "scope");
-        if (text_member(event, "kind") != "denied" || text_member(event, "time") < since || !resource || !text_member(event, "reason").empty())
+        if ((text_member(event, "kind") != "denied" && text_member(event, "kind") != "would_deny") || text_member(event, "time") < since || !resource || !text_member(event, "reason").empty())
             continue;
         const auto of = scope.starts_with("process") ? Scope::process : Scope::tenant;
         const auto device = scope.ends_with("_total") ? std::string(total_device) : text_member(event, "device");

@@ -57,7 +57,8 @@ std::uint64_t rounded(std::uint64_t amount) {
 
 std::string number_text(const Fraction& fraction, bool of_memory, std::uint64_t whole) {
     if (!of_memory) return std::to_string(rounded(fraction.of(whole)));
-    return fmt::format("\"{}GiB\"", std::max<std::uint64_t>(rounded(fraction.of(whole) / gib), 1));
+    const auto amount = fraction.of(whole);
+    return amount < 2 * gib ? fmt::format("\"{}MiB\"", rounded(amount >> 20)) : fmt::format("\"{}GiB\"", rounded(amount / gib));
 }
 
 std::string scaled_line(const std::string& line, const NodeFigures& node) {

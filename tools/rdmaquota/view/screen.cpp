@@ -24,10 +24,11 @@ sigset_t watched() {
 }  // namespace
 
 Screen::Screen() {
+    ::tcgetattr(STDIN_FILENO, &before_);
+    ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);  // stops a process in the background of its terminal, which signals can end yet
     const auto signals = watched();
     ::sigprocmask(SIG_BLOCK, &signals, nullptr);
     signals_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    ::tcgetattr(STDIN_FILENO, &before_);
     enter();
 }
 
@@ -50,7 +51,9 @@ void Screen::enter() {
 void Screen::leave() const {
     fmt::print("\x1b[?25h\x1b[?1049l");
     std::fflush(stdout);
+    const auto stops = ::signal(SIGTTOU, SIG_IGN);  // else a process that is in the background by now never ends
     ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+    ::signal(SIGTTOU, stops);
 }
 
 void Screen::measure() {

@@ -51,10 +51,16 @@ Json whose(const guard_event& event, const GuardRows::Meaning& meaning) {
     return Json{{"tenant", meaning.tenant}, {"pid", event.pid}, {"uid", event.uid}, {"comm", comm_of(event)}, {"device", meaning.device()}};
 }
 
-std::string reason(const guard_event& event, const GuardRows::Meaning& meaning, Resource resource) {
-    return fmt::format("{} uses {} of {} by the kernel's count",
-                       meaning.scope == Scope::process ? "the process" : "tenant " + meaning.tenant,
-                       format_amount(resource, event.used), format_amount(resource, event.limit));
+// Of a refusal by a limit over all devices, the event has the figures of the one device, where there is room.
+bool is_over_all_devices(const guard_event& event, u64 amount) {
+    return event.what == told_refused && (event.limit == guard_no_limit || event.used + amount <= event.limit);
+}
+
+std::string reason(const guard_event& event, const GuardRows::Meaning& meaning, Resource resource, u64 amount) {
+    const auto who = meaning.scope == Scope::process ? "the process" : "tenant " + meaning.tenant;
+    if (is_over_all_devices(event, amount))
+        return fmt::format("{} has no more room over all devices by the kernel's count", who);
+    return fmt::format("{} uses {} of {} by the kernel's count", who, format_amount(resource, event.used), format_amount(resource, event.limit));
 }
 
 // One look at a cell of a row, so that decisions and texts about it agree.
@@ -239,10 +245,10 @@ void Guard::tell(const guard_event& event) {
     const auto amount = info(*resource).unit == Unit::bytes ? event.amount : 1;
     auto json = whose(event, *meaning);
     json.update({{"resource", info(*resource).name}, {"scope", name(meaning->scope)}, {"requested", amount},
-                 {"used", event.used}, {"limit", event.limit}, {"times", times}});
+                 {"used", event.used}, {"limit", event.limit == guard_no_limit ? Json() : Json(event.limit)}, {"times", times}});
     events_.emit(Priority::warning, kind_of(event), std::move(json),
                  fmt::format("pid {} ({}), {} more {} on {}: {}{}", event.pid, comm_of(event), format_amount(*resource, amount),
-                             info(*resource).name, meaning->device(), reason(event, *meaning, *resource),
+                             info(*resource).name, meaning->device(), reason(event, *meaning, *resource, amount),
                              times == 1 ? "" : fmt::format(", {} times", times)));
 }
 

@@ -216,12 +216,18 @@ std::set<std::string> NodeMetrics::missing_devices() const {
     const auto here = machine_devices();
     std::set<std::string> missing;
     if (here.empty()) return missing;
+    const auto is_named = [](const OriginRow& origins) {
+        return std::any_of(std::begin(origins.of), std::end(origins.of), [](const Origin& one) { return load(one.configured) != unset; });
+    };
     for (const auto& [key, tenant] : sources_.node.tenants())
         for (const auto scope : {Scope::process, Scope::tenant})
-            for (const auto& name : tenant.limits() == nullptr ? std::vector<std::string>() : tenant.limits()->devices(scope))
-                if (const auto device = std::string(without_port(name)); device != any_device && device != total_device &&
-                    missing.size() < most && !std::binary_search(here.begin(), here.end(), device))
-                    missing.insert(device);
+            if (tenant.limits() != nullptr)
+                tenant.limits()->for_each_row(scope, [&](const std::string& name, const LimitsRow&, const OriginRow& origins) {
+                    const std::string device(without_port(name));
+                    if (device != any_device && device != total_device && missing.size() < most && is_named(origins) &&
+                        !std::binary_search(here.begin(), here.end(), device))
+                        missing.insert(device);
+                });
     return missing;
 }
 
