@@ -8,8 +8,9 @@ namespace {
 
 using Devices = std::optional<std::vector<std::string>>;
 
+const Devices none;
+
 const Devices& devices_in(const LocationsByTenant& locations, std::string_view tenant) {
-    static const Devices none;
     const auto found = locations.find(tenant);
     return found == locations.end() ? none : found->second.devices;
 }
@@ -23,7 +24,7 @@ const Devices& devices_of(const Policy& policy, const LocationsByTenant& locatio
     for (auto above = parent_of(tenant.name); above != node_tenant; above = parent_of(above))
         if (const auto* parent = find_or_template(policy, above))
             if (const auto& theirs = devices_in(locations, parent->name)) return theirs;
-    return devices_in(locations, "");
+    return none;
 }
 
 constexpr auto handle = index(Resource::hca_handle);

@@ -10,7 +10,7 @@
 // The device, the context and all other ops stay the real provider's.
 //
 // A process may have several libibverbs, each of its own PABI. One that comes later loads a stub again, which finds it. Each namespace
-// of dlmopen(3) has a copy of this library of its own; their processes' slot is one (shm/ledger/ledger.hpp, Ledger::claim).
+// of dlmopen(3) has a copy of this library of its own; their processes' slot is one (shm/ledger/ledger.hpp, Ledger::join).
 #pragma once
 
 namespace rdmaquota::provider {

@@ -1,6 +1,6 @@
 // The stubs by which libibverbs loads the provider (provider/adoption/stub.c), and unloading them.
 //
-// Of one file the loader runs the constructor once. A second libibverbs of the process that asks for the same stub gets the first one,
+// The loader runs the constructor of one file once. A second libibverbs of the process that asks for the same stub gets the first one,
 // and nothing would adopt its providers. So a stub that has done its work is unloaded: libibverbs keeps no handle of a driver.
 #pragma once
 

@@ -21,10 +21,10 @@ namespace {
 }
 
 bool is_hidden_by(const QuotaDirectory& directory, DeviceKey device) {
-    auto policy = NodePolicy::read(node_policy_path(directory.path));
-    const bool elsewhere = !policy && directory.second;
-    if (elsewhere) policy = NodePolicy::read(node_policy_path(directory.second));
-    return policy && policy->hides_devices() && hides(elsewhere ? directory.second : directory.path, device);
+    auto some = NodePolicy::hides_devices(node_policy_path(directory.path));
+    const bool elsewhere = !some && directory.second;
+    if (elsewhere) some = NodePolicy::hides_devices(node_policy_path(directory.second));
+    return some.value_or(false) && hides(elsewhere ? directory.second : directory.path, device);
 }
 
 }  // namespace

@@ -295,7 +295,7 @@ public:
     // Views for listings: a moment's reading, each word by itself.
     std::vector<LedgerDevice> devices() const;
     std::vector<OwnerView> owners() const;
-    // Who claimed each slot last, by the number of the slot, whether it lives or not; as far as slots were ever claimed.
+    // The last owner of each slot that was ever claimed, by the slot's number; the owner may have ended.
     std::vector<SlotOwner> last_owners() const;
     std::uint64_t usage(std::uint32_t slot, std::uint32_t device, Resource resource) const noexcept;
     std::uint64_t tenant_usage(std::uint32_t device, Resource resource) const noexcept;  // sum over slots

@@ -172,7 +172,7 @@ public:
     // The row of exactly this name, else that of a selector that selects the device, or nullptr. Valid while the segment is mapped.
     const LimitsRow* row(Scope scope, DeviceKey device) const noexcept { return find_row(rows(), row_count_, scope, device); }
     std::vector<std::string> devices(Scope scope) const;  // of all rows, in their order; selectors by what they select
-    // Of a row of this segment. Needs Parts::all, as the next.
+    // The origins of the limits in one of this segment's rows. This and the next function need Parts::all.
     const OriginRow& origins_of(const LimitsRow& row) const noexcept { return origins()[&row - rows()]; }
     // Calls `visit` with the device, the row and the origins of each of `devices`, but for one that has just been renamed.
     template <class Visit>

@@ -50,8 +50,10 @@ Result<FileBytes> read_open_file(int fd) {
     return file;
 }
 
+int open_file(const std::string& path) noexcept { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); }
+
 Result<FileBytes> read_file(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const int fd = open_file(path);
     if (fd < 0) return Error{std::strerror(errno)};
     auto file = read_open_file(fd);
     close(fd);
@@ -168,7 +170,15 @@ std::string NodePolicy::rules() const {
 
 bool NodePolicy::asks_for_ids() const noexcept { return has(image_->header().flags, NodeHeader::asks_for_ids); }
 
-bool NodePolicy::hides_devices() const noexcept { return has(image_->header().flags, NodeHeader::hides_devices); }
+std::optional<bool> NodePolicy::hides_devices(const std::string& path) noexcept {
+    NodeHeader header{};
+    const int fd = open_file(path);
+    if (fd < 0) return std::nullopt;
+    const bool whole = ::read(fd, &header, sizeof header) == sizeof header;
+    close(fd);
+    if (!whole || header.magic != node_policy_magic || header.layout_version != layout_version) return std::nullopt;
+    return has(header.flags, NodeHeader::hides_devices);
+}
 
 bool NodePolicy::asks_for_cgroup() const noexcept { return has(image_->header().flags, NodeHeader::asks_for_cgroup); }
 

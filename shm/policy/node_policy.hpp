@@ -50,7 +50,9 @@ public:
     std::string rules() const;
     bool asks_for_ids() const noexcept;     // some match looks at user or group, or leads to a template with {user}
     bool asks_for_cgroup() const noexcept;  // some match looks at cgroup or unit
-    bool hides_devices() const noexcept;    // some tenant's programs do not list all devices
+    // Whether some tenant's programs do not list all devices; none where there is no policy. Reads the header alone: programs ask this
+    // for each device that they list.
+    static std::optional<bool> hides_devices(const std::string& path) noexcept;
     // The node-wide ones. Values that this version does not know read as the defaults; deny_errno is never 0.
     Settings settings() const;
 

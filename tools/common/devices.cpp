@@ -76,8 +76,7 @@ bool all_have_public_libraries() {
         std::error_code error;
         auto driver = std::filesystem::read_symlink("/sys/class/infiniband/" + device + "/device/driver", error).filename().string();
         if (error) driver = device;
-        const auto libraries = {"efa", "hns", "mana", "mlx4", "mlx5"};
-        return std::any_of(libraries.begin(), libraries.end(), [&](const char* library) { return driver.starts_with(library); });
+        return std::any_of(public_providers.begin(), public_providers.end(), [&](auto provider) { return driver.starts_with(provider); });
     };
     const auto devices = machine_devices();
     return !devices.empty() && std::all_of(devices.begin(), devices.end(), has_one);

@@ -5,6 +5,7 @@
 // and names are looked up when they are shown or compared with the policy.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -41,6 +42,9 @@ std::vector<std::string> machine_devices();
 
 // Without the second one of two that have one name: their limits are in one place, and divided by what the first one uses.
 std::vector<std::string> policy_devices();
+
+// The providers with a public library: libefa, libhns, ...
+inline constexpr std::array<std::string_view, 5> public_providers{"efa", "hns", "mana", "mlx4", "mlx5"};
 
 // Whether the providers of all devices, and there is one, have public libraries, such as libmlx5, that register them where a program
 // loads them: the program's libibverbs reads neither RDMAV_DRIVERS nor a configuration then.

@@ -97,7 +97,7 @@ bool has_limits(const ScopeLimits& limits) {
     });
 }
 
-// Of users and cgroups that the kernel's program has not seen yet, only the sidecar knows the tenant.
+// Only the sidecar can put a user or cgroup that the kernel's program has not seen yet into its tenant.
 void add_guard_warning(const Policy& policy, std::vector<std::string>& warnings) {
     if (policy.sidecar.guard != GuardMode::deny || policy.tenants.size() == 1) return;
     if (!has_limits(policy.find(default_tenant)->limits[index(Scope::tenant)]))

@@ -223,7 +223,7 @@ void examine_shadows(Findings& findings) {
                                         conf, config::shadow_dir, registering())});
     else
         findings.push_back({Level::ok, "loader", fmt::format("{} names {}", conf, config::shadow_dir)});
-    for (const auto* name : {"efa", "hns", "mana", "mlx4", "mlx5"})
+    for (const auto name : public_providers)
         examine_shadow(findings, fmt::format("lib{}.so.1", name));
 }
 
@@ -252,7 +252,7 @@ void examine_policy(Findings& findings, const std::string& directory) {
         findings.push_back({Level::ok, "policy", fmt::format("{} is in force", path)});
 }
 
-// Of a mode that all tenants have, once: of `main`.
+// Warns of a mode other than enforce; for the tenants besides the main one, only where their mode differs from its.
 void examine_mode(Findings& findings, const std::string& who, const TenantPlace& place, Mode& main, bool is_main) {
     const auto limits = LimitsSegment::open(limits_path(place.here));
     if (!limits) return findings.push_back({Level::problem, who, limits.error()});

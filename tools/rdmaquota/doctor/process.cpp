@@ -64,7 +64,7 @@ InUse examine_descriptors(Findings& findings, const std::vector<OpenDevice>& dev
 
 bool is_provider_library(const std::string& file) {
     const auto name = file.substr(file.rfind('/') + 1);
-    for (const auto* provider : {"efa", "hns", "mana", "mlx4", "mlx5"})
+    for (const auto provider : public_providers)
         if (name.starts_with(fmt::format("lib{}.so", provider))) return true;
     return name.find("-rdmav") != std::string::npos && !name.starts_with("librdmaquota");
 }

@@ -14,6 +14,7 @@
 #include <fmt/core.h>
 
 #include "tools/common/config.hpp"
+#include "tools/common/devices.hpp"
 #include "tools/common/process/verbs_copies.hpp"
 #include "tools/common/text/directory_names.hpp"
 #include "tools/common/text/file_text.hpp"
@@ -147,9 +148,8 @@ std::string prefix_of(const VerbsFile& file) {
 bool has_public_library(const VerbsFile& file) {
     const auto names = directory_names(fs::path(file.path).parent_path());
     return std::any_of(names.begin(), names.end(), [](const std::string& name) {
-        for (const auto* library : {"libefa", "libhns", "libmana", "libmlx4", "libmlx5"})
-            if (name.starts_with(library)) return true;
-        return false;
+        return std::any_of(public_providers.begin(), public_providers.end(),
+                           [&](auto provider) { return name.starts_with(fmt::format("lib{}", provider)); });
     });
 }
 

@@ -210,7 +210,7 @@ void NodeMetrics::add_guard(GuardMetrics& metrics) const {
     metrics.refused = cells(refused_);
 }
 
-// Of a node without any device, whose driver is still to come, none.
+// Empty on a node without any device, whose driver is still to come.
 std::set<std::string> NodeMetrics::missing_devices() const {
     constexpr std::size_t most = 64;
     const auto here = machine_devices();
