@@ -1,4 +1,5 @@
-// kernel_watch SECONDS: prints what the sidecar sees of the kernel, ten times a second, and "looked" after each time.
+// kernel_watch SECONDS: prints what the sidecar sees of the kernel, ten times a second, and "looked" after each time;
+// before it "missed", where the kernel has skipped the program since it was attached.
 #include <cstdio>
 #include <cstdlib>
 
@@ -38,6 +39,7 @@ int main(int argc, char** argv) {
             fmt::print("error: {}\n", uses.error());
         else
             for (const auto& use : *uses) print(use);
+        if (watch.missed() > 0) fmt::print("missed\n");
         fmt::print("looked\n");
     }
 }
