@@ -8,6 +8,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// Boost's spin locks, which nobody waits for while a ledger is made, would read a file of /sys for this in each process that loads us.
+namespace boost::interprocess::ipcdetail {
+template <int>
+struct num_core_holder;
+template <>
+struct num_core_holder<0> {
+    static unsigned get() noexcept { return 1; }
+};
+}  // namespace boost::interprocess::ipcdetail
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #include <boost/interprocess/managed_mapped_file.hpp>
