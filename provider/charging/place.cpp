@@ -29,7 +29,7 @@ std::string rule_words(const NodePolicy::Verdict& found) {
 Result<Place> find_place(const std::string& directory) {
     const KeepErrno keep;
     if (has_limits(directory)) return Place{directory, directory, false, "the directory is its own", {}};
-    const auto policy = NodePolicy::read(node_policy_path(directory));
+    const auto policy = NodePolicy::read(node_policy_path(directory), NodePolicy::Parts::without_sidecar);
     if (!policy) return Error{policy.error()};
     const OwnSubject subject(*policy);
     const auto found = policy->find(subject.view());

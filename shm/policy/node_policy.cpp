@@ -37,7 +37,27 @@ struct FileBytes {
     std::size_t size = 0;
 };
 
-Result<FileBytes> read_open_file(int fd) {
+bool has_right_size(const NodeHeader& header, std::size_t size) noexcept {
+    const auto needed = sizeof(NodeHeader) + std::uint64_t{header.tenant_count} * sizeof(CompiledTenant) +
+                        std::uint64_t{header.match_count} * sizeof(CompiledMatch) + sizeof(CompiledSidecar) +
+                        header.text_bytes;
+    return header.file_bytes == size && needed == size;
+}
+
+// Unless `all`, the sidecar's part stays undefined.
+int read_parts(int fd, const FileBytes& file, bool all) noexcept {
+    auto* bytes = file.bytes.get();
+    if (all) return read_bytes(fd, bytes, file.size);
+    if (const int error = read_bytes(fd, bytes, sizeof(NodeHeader))) return error;
+    const auto& header = *reinterpret_cast<const NodeHeader*>(bytes);
+    if (!has_right_size(header, file.size)) return 0;  // which is found out later
+    const auto before = file.size - header.text_bytes - sizeof(CompiledSidecar);
+    if (const int error = read_bytes(fd, bytes + sizeof(NodeHeader), before - sizeof(NodeHeader))) return error;
+    if (lseek(fd, sizeof(CompiledSidecar), SEEK_CUR) < 0) return errno;
+    return read_bytes(fd, bytes + file.size - header.text_bytes, header.text_bytes);
+}
+
+Result<FileBytes> read_open_file(int fd, bool all) {
     struct stat status {};
     if (fstat(fd, &status) != 0) return Error{std::strerror(errno)};
     if (!S_ISREG(status.st_mode)) return Error{"it is not a regular file"};
@@ -45,26 +65,19 @@ Result<FileBytes> read_open_file(int fd) {
     if (size < sizeof(NodeHeader) || size > largest_node_policy)
         return Error{fmt::format("it has {} bytes", status.st_size)};
     FileBytes file{std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[size]), size};
-    const int error = file.bytes ? read_bytes(fd, file.bytes.get(), size) : ENOMEM;
+    const int error = file.bytes ? read_parts(fd, file, all) : ENOMEM;
     if (error != 0) return Error{std::strerror(error)};
     return file;
 }
 
 int open_file(const std::string& path) noexcept { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); }
 
-Result<FileBytes> read_file(const std::string& path) {
+Result<FileBytes> read_file(const std::string& path, bool all) {
     const int fd = open_file(path);
     if (fd < 0) return Error{std::strerror(errno)};
-    auto file = read_open_file(fd);
+    auto file = read_open_file(fd, all);
     close(fd);
     return file;
-}
-
-bool has_right_size(const NodeHeader& header, std::size_t size) noexcept {
-    const auto needed = sizeof(NodeHeader) + std::uint64_t{header.tenant_count} * sizeof(CompiledTenant) +
-                        std::uint64_t{header.match_count} * sizeof(CompiledMatch) + sizeof(CompiledSidecar) +
-                        header.text_bytes;
-    return header.file_bytes == size && needed == size;
 }
 
 Result<void> check_header(const NodeHeader& header, std::size_t size) {
@@ -93,8 +106,8 @@ bool is_sound(const NodePolicy::Image& image) noexcept {
            std::all_of(image.matches().begin(), image.matches().end(), match_is_sound);
 }
 
-Result<NodePolicy::Image> load_image(const std::string& path) {
-    auto file = read_file(path);
+Result<NodePolicy::Image> load_image(const std::string& path, bool all) {
+    auto file = read_file(path, all);
     if (!file) return Error{file.error()};
     NodePolicy::Image image{std::move(file->bytes)};
     if (const auto checked = check_header(image.header(), file->size); !checked) return Error{checked.error()};
@@ -151,8 +164,8 @@ NodePolicy::NodePolicy(NodePolicy&&) noexcept = default;
 NodePolicy& NodePolicy::operator=(NodePolicy&&) noexcept = default;
 NodePolicy::~NodePolicy() = default;
 
-Result<NodePolicy> NodePolicy::read(const std::string& path) {
-    auto image = load_image(path);
+Result<NodePolicy> NodePolicy::read(const std::string& path, Parts parts) {
+    auto image = load_image(path, parts == Parts::all);
     if (image) return NodePolicy(std::make_unique<Image>(std::move(*image)));
     return Error{
         fmt::format("cannot use the policy {}: {}; run 'rdmaquota reload' as root to write it", path, image.error())};

@@ -39,7 +39,8 @@ struct Subject {
 
 class NodePolicy {
 public:
-    static Result<NodePolicy> read(const std::string& path);
+    enum class Parts : std::uint8_t { all, without_sidecar };  // its part is the largest, and for the tools alone
+    static Result<NodePolicy> read(const std::string& path, Parts parts = Parts::all);
 
     NodePolicy(NodePolicy&&) noexcept;
     NodePolicy& operator=(NodePolicy&&) noexcept;
