@@ -8,7 +8,7 @@
 namespace rdmaquota::provider {
 namespace {
 
-constexpr std::size_t chunk = 4096;          // most texts are shorter
+constexpr std::size_t chunk = 2000;          // most texts are shorter; with the arena's header it fits 2 KiB
 constexpr std::size_t longest_text = 65536;  // a cgroup path of 4096 bytes in each of 13 hierarchies of cgroup v1
 
 // Appends the next chunk of the file, in place, since the stack may be small. False at the end and where reading fails.
