@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <memory>
-#include <optional>
 
 #include <dlfcn.h>
 
@@ -90,7 +89,7 @@ constexpr std::array mirrors{
 
 // Larger than any known layout, so that a layout that has grown is noticed and not overrun.
 constexpr std::size_t sentinel_count = 192;
-constexpr std::size_t dummy_words = 512;
+constexpr std::size_t dummy_words = 256;
 using Dummy = std::array<std::uintptr_t, dummy_words>;
 
 // A context and its ops for the library to fill in: 10 KiB, too much for the stack, which may have 16.
@@ -157,9 +156,14 @@ Result<Libibverbs> Libibverbs::probe(unsigned pabi, SetOps set_ops) {
     return bad_probe(pabi, fmt::format("it has {} ops", count));
 }
 
-Libibverbs::Libibverbs(Layout layout, SetOps set_ops) noexcept : layout_(layout), set_ops_(set_ops), base_(nullptr) {
+Libibverbs::Libibverbs(Layout layout, SetOps set_ops) : layout_(layout), set_ops_(set_ops) {
     Dl_info own{};
-    if (dladdr(reinterpret_cast<void*>(set_ops), &own)) base_ = own.dli_fbase;
+    void* entry = nullptr;
+    if (!dladdr1(reinterpret_cast<void*>(set_ops), &own, &entry, RTLD_DL_LINKMAP) || !entry) return;
+    const auto* object = static_cast<const link_map*>(entry);
+    base_ = object->l_addr;
+    code_ = image_of(object).code;
+    exports_ = exports_of(*object);
 }
 
 ibv_context* Libibverbs::public_context(void* verbs_context_start) const noexcept {
@@ -176,16 +180,15 @@ OpPointer Libibverbs::op(void* verbs_context_start, Op op) const noexcept {
 
 // What stands in is libibverbs' own and has no exported name, unlike the ibv_cmd_ functions that providers use as ops.
 bool Libibverbs::stands_in(OpPointer op) const noexcept {
-    Dl_info found{};
-    auto* const address = reinterpret_cast<void*>(op);
-    if (!base_ || !dladdr(address, &found)) return false;
-    return found.dli_fbase == base_ && found.dli_saddr != address;
+    const auto offset = reinterpret_cast<std::uintptr_t>(op) - base_;
+    return in(code_, op) && std::ranges::none_of(exports_, [offset](const auto& symbol) { return symbol.st_value == offset; });
 }
 
 void Libibverbs::set_ops(void* verbs_context_start, const OpPointer (&ops)[op_count]) const noexcept {
     std::array<OpPointer, sentinel_count> packed{};
+    std::size_t count = 0;
     for (std::size_t i = 0; i < op_count; ++i)
-        if (present(layout_, static_cast<Op>(i))) packed[position(layout_, static_cast<Op>(i))] = ops[i];
+        if (present(layout_, static_cast<Op>(i))) packed[count++] = ops[i];
     set_ops_(verbs_context_start, packed.data());
 }
 

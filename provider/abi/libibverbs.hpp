@@ -12,6 +12,7 @@
 
 #include "policy/result.hpp"
 #include "provider/abi/layout.hpp"
+#include "provider/adoption/image.hpp"
 
 namespace rdmaquota::provider {
 
@@ -52,10 +53,13 @@ public:
     void set_ops(void* verbs_context, const OpPointer (&ops)[op_count]) const noexcept;
 
 private:
-    Libibverbs(Layout layout, SetOps set_ops) noexcept;
+    Libibverbs(Layout layout, SetOps set_ops);
     Layout layout_;
     SetOps set_ops_;
-    const void* base_;  // where libibverbs is mapped; null where the loader does not know
+    // Of libibverbs; empty where the loader does not know it.
+    std::uintptr_t base_ = 0;
+    Ranges code_;
+    std::span<const ElfW(Sym)> exports_;
 };
 
 }  // namespace rdmaquota::provider

@@ -185,9 +185,11 @@ bool match_device(SysfsDevice* device) {
 
 // --- the copies of libibverbs -------------------------------------------------------------------------
 
-// The handle is kept: what we point to must stay loaded.
+// Null where it is not loaded. The handle is kept: what we point to must stay loaded.
+void* handle_of(const std::string& path) { return dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD); }
+
 Libibverbs::SetOps set_ops_of(const VerbsObject& object) {
-    void* handle = dlopen(object.path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    void* handle = handle_of(object.path);
     return handle ? Libibverbs::set_ops_of(handle, object.pabi) : nullptr;
 }
 
@@ -204,42 +206,17 @@ void add_copy(const VerbsObject& object) {
         say(LogLevel::error, fmt::format("{}: {}; what programs open by it is not limited", object.path, probed.error()));
 }
 
-const Libibverbs* library_of(void* driver) {
+const Libibverbs* library_of(const std::string& driver) {
     const auto& copies = known_copies();
     const bool alone = copies[0] && !copies[1];
+    void* handle = alone ? nullptr : handle_of(driver);
     for (const auto& copy : copies)
-        if (copy && copy->library &&
-            (alone || copy->library->has(Libibverbs::set_ops_of(driver, copy->object.pabi))))
+        if (copy && copy->library && (alone || copy->library->has(Libibverbs::set_ops_of(handle, copy->object.pabi))))
             return &*copy->library;
     return nullptr;
 }
 
 // --- the providers --------------------------------------------------------------------------------------
-
-struct NamedDriver {
-    std::string name;
-    Driver driver;
-};
-
-// Loads what each copy is configured to have. A provider may need another libibverbs, which is a copy too then.
-std::vector<NamedDriver> load_configured(bool all) {
-    std::vector<NamedDriver> drivers;
-    for (bool more = true; more;) {
-        more = false;
-        for (const auto& object : verbs_objects())
-            if (object.is_library) add_copy(object);
-        for (auto& copy : known_copies()) {
-            if (!all || !copy || !copy->library || std::exchange(copy->configured, true)) continue;
-            const auto directories = directories_of(copy->object);
-            for (const auto& name : driver_names(directories.configuration)) {
-                const auto driver = load_driver(name, copy->object.pabi, directories.providers);
-                if (driver.handle) drivers.push_back({name, driver});
-            }
-            more = true;
-        }
-    }
-    return drivers;
-}
 
 bool is_adopted(std::uintptr_t base) noexcept {
     for (std::size_t i = 0; i < adopted_count; ++i)
@@ -247,9 +224,9 @@ bool is_adopted(std::uintptr_t base) noexcept {
     return false;
 }
 
-Result<void> adopt(MemoryFile& memory, const FoundOps& found, const Driver& driver) {
+Result<void> adopt(MemoryFile& memory, const FoundOps& found) {
     const auto count = adopted_count.load();
-    const auto* library = library_of(driver.handle);
+    const auto* library = library_of(found.path);
     if (count == adopted.size()) return Error{fmt::format("there are more than {} providers", most_providers)};
     if (!library) return Error{"its libibverbs is not known"};
     adopted[count] = {found.table, {found.table->match_device, found.table->alloc_context, found.table->import_context}, library, found.base};
@@ -259,31 +236,58 @@ Result<void> adopt(MemoryFile& memory, const FoundOps& found, const Driver& driv
     return replaced;
 }
 
-void adopt_named(MemoryFile& memory, const std::string& name, const Driver& driver) {
-    const auto found = find_device_ops(driver.handle);
-    const auto done = found ? adopt(memory, *found, driver) : Result<void>(Error{found.error()});
+void adopt_named(MemoryFile& memory, const std::string& name, const Result<FoundOps>& found) {
+    const auto done = found ? adopt(memory, *found) : Result<void>(Error{found.error()});
     if (!done) return say(LogLevel::info, fmt::format("provider {} is left alone and not limited: {}", name, done.error()));
     if (std::string_view(found->table->name) != "mlx5") return;
-    if (const auto own = adopt_mlx5dv(driver.handle, driver.fresh ? Callers::none : Callers::any); !own)
+    if (const auto own = adopt_mlx5dv(memory, handle_of(found->path)); !own)
         say(LogLevel::info, fmt::format("objects made by provider {}'s own calls are not limited: {}", name, own.error()));
 }
 
-// Providers that were not loaded by their name in a configuration: the program is linked to them, or loaded them itself. Something
-// else that needs the private interface, as pyverbs does, has no device table.
-void adopt_unnamed(MemoryFile& memory, const VerbsObject& object) {
+// Providers that are loaded, by libibverbs, by the program or with it. Something else that needs the private interface, as pyverbs
+// does, has no device table.
+void adopt_object(MemoryFile& memory, VerbsObject& object) {
     if (object.is_library || is_adopted(object.base)) return;
-    void* handle = dlopen(object.path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-    if (handle && find_device_ops(handle)) return adopt_named(memory, object.path, {handle, false});
-    if (handle) dlclose(handle);
+    const auto found = find_device_ops(std::move(object.image), object.path, object.base);
+    if (found) adopt_named(memory, object.path, found);
 }
 
+struct NamedDriver {
+    std::string name;
+    void* handle;
+};
+
+// Loads what the copy is configured to have and what is not adopted yet.
+void load_configured(const Copy& copy, const std::vector<VerbsObject>& objects, std::vector<NamedDriver>& drivers) {
+    const auto directories = directories_of(copy.object);
+    for (const auto& name : driver_names(directories.configuration)) {
+        const auto path = driver_path(name, copy.object.pabi, directories.providers);
+        const auto loaded = std::ranges::find(objects, path, &VerbsObject::path);
+        if (loaded != objects.end() && is_adopted(loaded->base)) continue;
+        if (void* handle = load_driver(name, copy.object.pabi, directories.providers)) drivers.push_back({name, handle});
+    }
+}
+
+// A provider that is loaded may need another libibverbs, which is a copy too then.
 void adopt_all(bool configured) {
-    const auto drivers = load_configured(configured);
-    if (!known_copies()[0]) return;
     MemoryFile memory;
-    for (const auto& [name, driver] : drivers)
-        if (!is_adopted(load_address(driver.handle))) adopt_named(memory, name, driver);
-    for (const auto& object : verbs_objects()) adopt_unnamed(memory, object);
+    std::vector<NamedDriver> drivers;
+    for (bool more = true; more;) {
+        more = false;
+        auto objects = verbs_objects();
+        for (const auto& object : objects)
+            if (object.is_library) add_copy(object);
+        if (!known_copies()[0]) return;
+        for (auto& object : objects) adopt_object(memory, object);
+        for (auto& copy : known_copies()) {
+            if (!configured || !copy || !copy->library || std::exchange(copy->configured, true)) continue;
+            const auto before = drivers.size();
+            load_configured(*copy, objects, drivers);
+            more = more || drivers.size() != before;
+        }
+    }
+    for (const auto& [name, handle] : drivers)
+        if (!is_adopted(load_address(handle))) adopt_named(memory, name, find_device_ops(handle));
 }
 
 // A forked child must not find our locks held by a thread that it does not have. All that these touch is in static storage or in

@@ -1,7 +1,7 @@
 // Adoption: making the real providers' contexts ours, in place.
 //
 //   libibverbs ── dlopen ──> a stub of this library (stub.c) ──> adopt_configured
-//       └─ for each libibverbs in the process: dlopen each provider that it is configured to have
+//       └─ for each libibverbs in the process: dlopen each provider that it is configured to have and that is not loaded
 //       └─ for each provider in the process: find its device table, replace match_device, alloc_context and import_context
 //   program ── ibv_open_device ──> our alloc_context
 //       └─ charge hca_handle, call the real one, keep its ops, replace those that create or destroy objects with

@@ -13,8 +13,10 @@ namespace rdmaquota::provider {
 namespace {
 
 bool is_identifier(const Image& image, const char* text) noexcept {
-    for (std::size_t length = 0; length < 32; ++length) {
-        if (!in(image.all, text + length)) return false;
+    const auto begin = reinterpret_cast<std::uintptr_t>(text);
+    const auto range = std::ranges::find_if(image.all, [&](const Range& each) { return each.contains(begin); });
+    const auto most = range == image.all.end() ? 0 : std::min<std::size_t>(range->end - begin, 32);
+    for (std::size_t length = 0; length < most; ++length) {
         const char c = text[length];
         if (c == '\0') return length > 0;
         const bool accepted = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
@@ -35,7 +37,7 @@ bool are_abi_versions(std::uint32_t lowest, std::uint32_t highest) noexcept {
 }
 
 bool is_device_ops(const Image& image, const DeviceOps& table) noexcept {
-    return in(image.all, table.name) && in(image.all, table.match_table) &&
+    return in(image.all, table.match_table) &&
            null_or_in(image.all, table.static_providers) && null_or_in(image.code, table.match_device) &&
            in(image.code, table.alloc_context) && null_or_in(image.code, table.import_context) &&
            in(image.code, table.alloc_device) && null_or_in(image.code, table.uninit_device) &&
@@ -70,14 +72,16 @@ std::uintptr_t load_address(void* handle) noexcept {
 Result<FoundOps> find_device_ops(void* handle) {
     link_map* object = nullptr;
     if (dlinfo(handle, RTLD_DI_LINKMAP, &object) != 0 || !object) return Error{"the loader does not say where it is"};
-    const auto image = image_of(object);
-    if (image.all.empty()) return Error{fmt::format("the loader does not say where {} lies", object->l_name)};
+    return find_device_ops(image_of(object), object->l_name, object->l_addr);
+}
+
+Result<FoundOps> find_device_ops(Image image, std::string path, std::uintptr_t base) {
+    if (image.all.empty()) return Error{fmt::format("the loader does not say where {} lies", path)};
     auto found = candidates(image, image.relro);  // where constants are that hold addresses
     if (found.empty()) found = candidates(image, image.writable);
     if (found.size() != 1)
-        return Error{fmt::format("{} structures in {} look like its device table, not one", found.size(),
-                                 object->l_name)};
-    return FoundOps{found.front(), image, object->l_addr};
+        return Error{fmt::format("{} structures in {} look like its device table, not one", found.size(), path)};
+    return FoundOps{found.front(), std::move(image), std::move(path), base};
 }
 
 Result<void> replace_functions(MemoryFile& memory, const FoundOps& found, DeviceFunctions functions) {

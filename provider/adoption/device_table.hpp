@@ -42,9 +42,11 @@ struct DeviceOps {
 };
 static_assert(sizeof(DeviceOps) == 72);
 
+// Image, path and base are the provider's.
 struct FoundOps {
     DeviceOps* table;
-    Image image;  // of the provider
+    Image image;
+    std::string path;
     std::uintptr_t base;
 };
 
@@ -54,6 +56,7 @@ std::uintptr_t load_address(void* handle) noexcept;
 // `handle` is a dlopen handle. Exactly one structure must fit: a name that is an identifier, every
 // pointer inside the same shared object, functions in its code. Errors say how many fitted.
 Result<FoundOps> find_device_ops(void* handle);
+Result<FoundOps> find_device_ops(Image image, std::string path, std::uintptr_t base);
 
 // Those that are replaced, as they follow each other in the table.
 struct DeviceFunctions {

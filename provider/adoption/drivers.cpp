@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <link.h>
 #include <unistd.h>
 
 #include <fmt/core.h>
@@ -76,24 +75,6 @@ bool may_be_regular(const dirent& entry) noexcept {
     return entry.d_type == DT_REG || entry.d_type == DT_LNK || entry.d_type == DT_UNKNOWN;
 }
 
-// How many objects were ever loaded.
-unsigned long long loads() noexcept {
-    unsigned long long count = 0;
-    dl_iterate_phdr(
-        [](dl_phdr_info* info, std::size_t, void* result) {
-            *static_cast<unsigned long long*>(result) = info->dlpi_adds;
-            return 1;
-        },
-        &count);
-    return count;
-}
-
-Driver open_library(const std::string& path) {
-    const auto before = loads();
-    void* handle = dlopen(path.c_str(), RTLD_NOW);
-    return {handle, loads() != before};
-}
-
 }  // namespace
 
 std::vector<std::string> driver_names(const std::string& configuration) {
@@ -107,11 +88,15 @@ std::vector<std::string> driver_names(const std::string& configuration) {
     return names;
 }
 
-Driver load_driver(const std::string& name, unsigned pabi, const std::string& directory) {
-    const auto suffix = fmt::format("-rdmav{}.so", pabi);
-    if (name.front() == '/') return open_library(name + suffix);
-    if (const auto driver = open_library(fmt::format("{}/lib{}{}", directory, name, suffix)); driver.handle) return driver;
-    return open_library(fmt::format("lib{}{}", name, suffix));
+std::string driver_path(const std::string& name, unsigned pabi, const std::string& directory) {
+    if (name.front() == '/') return fmt::format("{}-rdmav{}.so", name, pabi);
+    return fmt::format("{}/lib{}-rdmav{}.so", directory, name, pabi);
+}
+
+void* load_driver(const std::string& name, unsigned pabi, const std::string& directory) {
+    const auto path = driver_path(name, pabi, directory);
+    void* handle = dlopen(path.c_str(), RTLD_NOW);
+    return handle || name.front() == '/' ? handle : dlopen(path.c_str() + path.rfind('/') + 1, RTLD_NOW);
 }
 
 }  // namespace rdmaquota::provider

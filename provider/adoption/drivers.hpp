@@ -10,13 +10,10 @@ namespace rdmaquota::provider {
 // Names without duplicates and without this provider's own.
 std::vector<std::string> driver_names(const std::string& configuration);
 
-struct Driver {
-    void* handle = nullptr;
-    bool fresh = false;  // it was not loaded before
-};
+// Where a libibverbs of this PABI looks first for the provider, when it has its providers in `directory`.
+std::string driver_path(const std::string& name, unsigned pabi, const std::string& directory);
 
-// dlopens the provider as a libibverbs of this PABI would that has its providers in `directory`. A null handle when there is none:
-// libibverbs will report that.
-Driver load_driver(const std::string& name, unsigned pabi, const std::string& directory);
+// dlopens the provider as that libibverbs would. Null when there is none: libibverbs will report that.
+void* load_driver(const std::string& name, unsigned pabi, const std::string& directory);
 
 }  // namespace rdmaquota::provider

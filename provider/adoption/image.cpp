@@ -71,8 +71,27 @@ const ElfW(Dyn)* dynamic_of(const dl_phdr_info& info) noexcept {
     return nullptr;
 }
 
-std::uintptr_t address_of(const dl_phdr_info& info, const ElfW(Dyn)& entry) noexcept {
-    return entry.d_un.d_ptr < info.dlpi_addr ? info.dlpi_addr + entry.d_un.d_ptr : entry.d_un.d_ptr;
+std::uintptr_t address_of(std::uintptr_t base, const ElfW(Dyn)& entry) noexcept {
+    return entry.d_un.d_ptr < base ? base + entry.d_un.d_ptr : entry.d_un.d_ptr;
+}
+
+// The table is: the number of buckets, the index of the first exported symbol, the words of a filter, a number of bits; the filter;
+// for each bucket its first symbol; for each exported symbol a word that is odd at the end of a bucket.
+std::span<ElfW(Sym)> exports_of(const link_map& object) noexcept {
+    ElfW(Sym)* symbols = nullptr;
+    const std::uint32_t* table = nullptr;
+    for (const auto* entry = object.l_ld; entry->d_tag != DT_NULL; ++entry) {
+        if (entry->d_tag == DT_SYMTAB) symbols = reinterpret_cast<ElfW(Sym)*>(address_of(object.l_addr, *entry));
+        if (entry->d_tag == DT_GNU_HASH) table = reinterpret_cast<const std::uint32_t*>(address_of(object.l_addr, *entry));
+    }
+    if (!symbols || !table) return {};
+    const auto* buckets = table + 4 + table[2] * (sizeof(ElfW(Addr)) / sizeof *table);
+    const auto* chains = buckets + table[0];
+    const auto first = table[1];
+    auto last = *std::max_element(buckets, chains);
+    if (last < first) return {};  // all buckets are empty
+    while ((chains[last - first] & 1) == 0) ++last;
+    return {symbols + first, last - first + 1};
 }
 
 Result<void> Writing::write(const Image& image, void* address, std::uintptr_t word) {

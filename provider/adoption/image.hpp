@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <link.h>
@@ -41,8 +42,12 @@ Image image_of(const link_map* object);
 // The dynamic section of an object; null where it has none. It ends with DT_NULL.
 const ElfW(Dyn)* dynamic_of(const dl_phdr_info& info) noexcept;
 
-// What an entry of it points to. The loader has replaced offsets by addresses, except in sections that it cannot write to.
-std::uintptr_t address_of(const dl_phdr_info& info, const ElfW(Dyn)& entry) noexcept;
+// What an entry of it points to, in an object at `base`. The loader has replaced offsets by addresses, except in sections that it
+// cannot write to.
+std::uintptr_t address_of(std::uintptr_t base, const ElfW(Dyn)& entry) noexcept;
+
+// The symbols that an object exports; empty where it has no GNU hash table.
+std::span<ElfW(Sym)> exports_of(const link_map& object) noexcept;
 
 // Writes words of images. The pages that it needs are writable while it lives, and then protected as they were.
 class Writing {

@@ -8,24 +8,25 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char provider[] = "librdmaquota.so";
 
 __attribute__((constructor)) static void load(void)
 {
-	static char path[PATH_MAX];
 	int error = errno;
-	void (*adopt)(void *stub) = NULL;
+	void (*adopt)(const void *stub) = NULL;
 	void *handle = NULL;
+	char *path = NULL;
 	Dl_info own;
 
-	if (dladdr(path, &own)) {
+	if (dladdr(provider, &own)) {
 		const char *name = strrchr(own.dli_fname, '/');
 		size_t directory = name ? name + 1 - own.dli_fname : 0;
 
-		if (directory + sizeof(provider) <= sizeof(path)) {
+		path = malloc(directory + sizeof(provider));
+		if (path) {
 			memcpy(path, own.dli_fname, directory);
 			memcpy(path + directory, provider, sizeof(provider));
 			handle = dlopen(path, RTLD_NOW);
@@ -34,6 +35,7 @@ __attribute__((constructor)) static void load(void)
 	if (handle)
 		*(void **)&adopt = dlsym(handle, "rdmaquota_adopt");
 	if (adopt)
-		adopt(path);
+		adopt(provider);
+	free(path);
 	errno = error;
 }

@@ -22,7 +22,7 @@ void unload(void* address) {
     Dl_info stub{};
     if (!dladdr(address, &stub)) return;
     const std::string file = stub.dli_fname;
-    for (int references = 0; references < most_references; ++references) {
+    for (int references = 0; references < most_references && dladdr(address, &stub) && file == stub.dli_fname; ++references) {
         void* handle = dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
         if (!handle) return;
         dlclose(handle);

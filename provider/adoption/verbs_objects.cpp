@@ -30,9 +30,9 @@ struct Versions {
 Versions versions_of(const dl_phdr_info& info) noexcept {
     Versions result;
     for (const auto* entry = dynamic_of(info); entry && entry->d_tag != DT_NULL; ++entry) switch (entry->d_tag) {
-            case DT_STRTAB: result.strings = reinterpret_cast<const char*>(address_of(info, *entry)); break;
-            case DT_VERDEF: result.defined = reinterpret_cast<const ElfW(Verdef)*>(address_of(info, *entry)); break;
-            case DT_VERNEED: result.needed = reinterpret_cast<const ElfW(Verneed)*>(address_of(info, *entry)); break;
+            case DT_STRTAB: result.strings = reinterpret_cast<const char*>(address_of(info.dlpi_addr, *entry)); break;
+            case DT_VERDEF: result.defined = reinterpret_cast<const ElfW(Verdef)*>(address_of(info.dlpi_addr, *entry)); break;
+            case DT_VERNEED: result.needed = reinterpret_cast<const ElfW(Verneed)*>(address_of(info.dlpi_addr, *entry)); break;
             default: break;
         }
     return result;
@@ -63,7 +63,8 @@ int collect(dl_phdr_info* info, std::size_t, void* argument) {
     const auto defined = defined_pabi(versions);
     const auto pabi = defined != 0 ? defined : needed_pabi(versions);
     if (pabi != 0)
-        static_cast<std::vector<VerbsObject>*>(argument)->push_back({info->dlpi_addr, info->dlpi_name, pabi, defined != 0});
+        static_cast<std::vector<VerbsObject>*>(argument)->push_back(
+            {info->dlpi_addr, info->dlpi_name, pabi, defined != 0, image_of(*info)});
     return 0;
 }
 
@@ -78,18 +79,6 @@ std::string path_before(const Image& image, std::string_view part, std::size_t k
         if (*first == '/') return {first, found + kept};
     }
     return {};
-}
-
-struct ImageSearch {
-    std::uintptr_t base;
-    Image image;
-};
-
-int find_image(dl_phdr_info* info, std::size_t, void* argument) {
-    auto& search = *static_cast<ImageSearch*>(argument);
-    if (info->dlpi_addr != search.base) return 0;
-    search.image = image_of(*info);
-    return 1;
 }
 
 }  // namespace
@@ -114,9 +103,7 @@ VerbsDirectories directories_of(const VerbsObject& library) {
     if (library.path.compare(name, 13, "libibverbs.so") == 0 &&
         same_file(library.path.substr(0, name) + "libibverbs", RDMAQUOTA_PROVIDER_DIR))
         return {RDMAQUOTA_DRIVER_DIR, RDMAQUOTA_PROVIDER_DIR};
-    ImageSearch search{library.base, {}};
-    dl_iterate_phdr(&find_image, &search);
-    return directories_in(search.image);
+    return directories_in(library.image);
 }
 
 }  // namespace rdmaquota::provider

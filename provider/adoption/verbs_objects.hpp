@@ -18,6 +18,7 @@ struct VerbsObject {
     std::string path;
     unsigned pabi;
     bool is_library;  // a libibverbs; else something that calls its private interface, as providers do
+    Image image;
 };
 
 // Those in the caller's namespace (dlmopen(3)), in the loader's order. Throws only std::bad_alloc.

@@ -13,6 +13,6 @@ namespace rdmaquota::provider {
 //
 // Charged are mlx5dv_create_qp, _create_cq, _create_wq, _create_mkey, _alloc_dm, _devx_umem_reg, _devx_umem_reg_ex, and
 // _devx_obj_create by its opcode. Objects that libmlx5 makes for itself in other calls are not.
-Result<void> adopt_mlx5dv(void* handle, Callers callers);
+Result<void> adopt_mlx5dv(MemoryFile& memory, void* handle);
 
 }  // namespace rdmaquota::provider

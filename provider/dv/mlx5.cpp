@@ -148,9 +148,9 @@ void* real_address(Call call) noexcept { return table[static_cast<std::size_t>(c
 
 }  // namespace
 
-Result<void> adopt_mlx5dv(void* handle, Callers callers) {
+Result<void> adopt_mlx5dv(MemoryFile& memory, void* handle) {
     if (std::exchange(redirected, true)) return Error{"another copy's are counted already"};
-    return redirect(handle, table, callers);
+    return redirect(memory, handle, table);
 }
 
 }  // namespace rdmaquota::provider

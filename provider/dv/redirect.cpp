@@ -24,6 +24,8 @@ struct Function {
 
 struct Library {
     const link_map* object = nullptr;
+    const char* name = nullptr;  // by which others are linked to it
+    bool has_users = false;      // objects that are
     Image image;
     std::vector<Function> functions;
     std::uintptr_t lowest = 0, highest = 0;  // of their addresses
@@ -35,19 +37,31 @@ struct Library {
     }
 };
 
-Symbol* symbol_at(void* address, const char* name) {
-    Dl_info info{};
-    void* symbol = nullptr;
-    const bool found = dladdr1(address, &info, &symbol, RTLD_DL_SYMENT) != 0 && symbol && info.dli_saddr == address &&
-                       std::strcmp(info.dli_sname, name) == 0;
-    return found ? static_cast<Symbol*>(symbol) : nullptr;
+// What the dynamic section has of this kind; null for nothing.
+const ElfW(Dyn)* entry_of(const ElfW(Dyn)* dynamic, ElfW(Sxword) tag) noexcept {
+    while (dynamic && dynamic->d_tag != tag) dynamic = dynamic->d_tag == DT_NULL ? nullptr : dynamic + 1;
+    return dynamic;
 }
 
-std::vector<Function> find_functions(void* handle, const Image& image, std::span<Redirection> table) {
+const char* strings_of(std::uintptr_t base, const ElfW(Dyn)* dynamic) noexcept {
+    const auto* strings = entry_of(dynamic, DT_STRTAB);
+    return strings ? reinterpret_cast<const char*>(address_of(base, *strings)) : nullptr;
+}
+
+Symbol* symbol_at(const link_map& object, std::span<Symbol> symbols, const void* address, const char* name) {
+    const char* strings = strings_of(object.l_addr, object.l_ld);
+    for (auto& symbol : symbols)
+        if (object.l_addr + symbol.st_value == reinterpret_cast<std::uintptr_t>(address) && std::strcmp(strings + symbol.st_name, name) == 0)
+            return &symbol;
+    return nullptr;
+}
+
+std::vector<Function> find_functions(void* handle, const Library& library, std::span<Redirection> table) {
     std::vector<Function> found;
+    const auto symbols = exports_of(*library.object);
     for (auto& row : table) {
         void* real = dlvsym(handle, row.name, row.version);
-        Symbol* symbol = real && in(image.code, real) ? symbol_at(real, row.name) : nullptr;
+        Symbol* symbol = real && in(library.image.code, real) ? symbol_at(*library.object, symbols, real, row.name) : nullptr;
         if (!symbol) continue;
         row.real = real;
         found.push_back(
@@ -66,10 +80,10 @@ struct Relocations {
 Relocations relocations_of(const dl_phdr_info& info) noexcept {
     Relocations result;
     for (const auto* entry = dynamic_of(info); entry && entry->d_tag != DT_NULL; ++entry) switch (entry->d_tag) {
-            case DT_SYMTAB: result.symbols = reinterpret_cast<const Symbol*>(address_of(info, *entry)); break;
-            case DT_RELA: result.tables[0] = address_of(info, *entry); break;
+            case DT_SYMTAB: result.symbols = reinterpret_cast<const Symbol*>(address_of(info.dlpi_addr, *entry)); break;
+            case DT_RELA: result.tables[0] = address_of(info.dlpi_addr, *entry); break;
             case DT_RELASZ: result.bytes[0] = entry->d_un.d_val; break;
-            case DT_JMPREL: result.tables[1] = address_of(info, *entry); break;
+            case DT_JMPREL: result.tables[1] = address_of(info.dlpi_addr, *entry); break;
             case DT_PLTRELSZ: result.bytes[1] = entry->d_un.d_val; break;
             default: break;
         }
@@ -95,9 +109,16 @@ void each_slot(const dl_phdr_info& info, Visit visit) {
 void bind_own(Library& library, const dl_phdr_info& info) {
     each_slot(info, [&](std::uintptr_t* slot, const Symbol* symbol) {
         for (const auto& function : library.functions)
-            if (function.symbol == symbol && in(library.image.all, reinterpret_cast<void*>(*slot)))
+            if (function.symbol == symbol && *slot != function.real && in(library.image.all, reinterpret_cast<void*>(*slot)))
                 library.write(library.image, slot, function.real);
     });
+}
+
+void find_user(Library& library, const dl_phdr_info& info) {
+    const auto* needed = dynamic_of(info);
+    const char* strings = strings_of(info.dlpi_addr, needed);
+    while (strings && library.name && (needed = entry_of(needed, DT_NEEDED)))
+        library.has_users |= std::strcmp(strings + needed++->d_un.d_val, library.name) == 0;
 }
 
 void rebind(Library& library, const dl_phdr_info& info) {
@@ -121,6 +142,15 @@ int visit_object(dl_phdr_info* info, std::size_t, void* argument) {
     return 0;
 }
 
+// All at once, where no thread looks for them: each write through the file costs the kernel a page.
+bool change_symbols_in(MemoryFile& memory, const Library& library) {
+    const auto [first, last] = std::ranges::minmax(library.functions, {}, &Function::symbol);
+    std::vector<Symbol> symbols(first.symbol, last.symbol + 1);
+    for (const auto& function : library.functions)
+        symbols[static_cast<std::size_t>(function.symbol - first.symbol)].st_value += function.replacement - function.real;
+    return memory.write(first.symbol, symbols.data(), symbols.size() * sizeof(Symbol));
+}
+
 void change_symbols(Library& library) {
     for (const auto& function : library.functions) {
         if (!library.done) return;
@@ -131,20 +161,23 @@ void change_symbols(Library& library) {
 
 }  // namespace
 
-Result<void> redirect(void* handle, std::span<Redirection> table, Callers callers) {
+Result<void> redirect(MemoryFile& memory, void* handle, std::span<Redirection> table) {
     Library library;
     link_map* object = nullptr;
     if (dlinfo(handle, RTLD_DI_LINKMAP, &object) != 0 || !object) return Error{"the loader does not say where it is"};
     library.object = object;
     library.image = image_of(object);
-    library.functions = find_functions(handle, library.image, table);
+    if (const auto* name = entry_of(object->l_ld, DT_SONAME))
+        library.name = strings_of(object->l_addr, object->l_ld) + name->d_un.d_val;
+    library.functions = find_functions(handle, library, table);
     if (library.functions.empty()) return {};
     const auto [lowest, highest] = std::ranges::minmax(library.functions, {}, &Function::real);
     library.lowest = lowest.real;
     library.highest = highest.real;
+    dl_iterate_phdr(visit_object<find_user, false>, &library);
     dl_iterate_phdr(visit_object<bind_own, true>, &library);
-    change_symbols(library);
-    if (library.done && callers == Callers::any) dl_iterate_phdr(visit_object<rebind, false>, &library);
+    if (library.has_users || !library.done || !change_symbols_in(memory, library)) change_symbols(library);
+    if (library.done && library.has_users) dl_iterate_phdr(visit_object<rebind, false>, &library);
     return library.done;
 }
 

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "policy/result.hpp"
+#include "provider/adoption/image.hpp"
 
 namespace rdmaquota::provider {
 
@@ -22,12 +23,10 @@ struct Redirection {
     void* real = nullptr;     // what the library has; null where it has no such function
 };
 
-// Whether objects may be linked to the library already. None is to one that was loaded just now, by itself.
-enum class Callers : std::uint8_t { any, none };
-
 // `handle` is a dlopen handle. Functions that the library lacks are left out. After an error some may be redirected and
 // others not; the table's first go first. Call it only while no other thread loads or unloads libraries, as in a
-// constructor.
-Result<void> redirect(void* handle, std::span<Redirection> table, Callers callers);
+// constructor. Where no object is linked to the library, so that no thread looks its functions up meanwhile, it writes through
+// `memory` if that can be.
+Result<void> redirect(MemoryFile& memory, void* handle, std::span<Redirection> table);
 
 }  // namespace rdmaquota::provider

@@ -16,15 +16,11 @@ using namespace rdmaquota::provider;
 TEST_CASE("a provider is loaded from the libibverbs' own directory") {
     const TemporaryDirectory own;
     std::filesystem::copy(test_library("libredirected.so"), own / "libmade_up-rdmav34.so");
-    const auto driver = load_driver("made_up", 34, own.path());
-    REQUIRE(driver.handle);
-    CHECK(driver.fresh);
-    const auto again = load_driver("made_up", 34, own.path());
-    CHECK_FALSE(again.fresh);
+    void* handle = load_driver("made_up", 34, own.path());
+    REQUIRE(handle);
     const link_map* map = nullptr;
-    REQUIRE(dlinfo(driver.handle, RTLD_DI_LINKMAP, &map) == 0);
+    REQUIRE(dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0);
     CHECK(map->l_name == own / "libmade_up-rdmav34.so");
-    CHECK_FALSE(load_driver("made_up", 57, own.path()).handle);
-    dlclose(driver.handle);
-    dlclose(again.handle);
+    CHECK_FALSE(load_driver("made_up", 57, own.path()));
+    dlclose(handle);
 }

@@ -54,7 +54,8 @@ TEST_CASE("a redirected function is ours for all but its own library") {
         {"missing", "NODE_1", reinterpret_cast<void*>(ours)},
     };
     const auto writable_before = writable_bytes();
-    const auto done = redirect(library, table, Callers::any);
+    MemoryFile memory;
+    const auto done = redirect(memory, library, table);
     if (!done) FAIL(done.error());
 
     CHECK(writable_before != 0);

@@ -59,7 +59,10 @@ TEST_CASE("a libibverbs of another name is found by its version node, and so is 
 TEST_CASE("what has no texts of a libibverbs has the node's directories") {
     void* other = dlopen(test_library("libodd_driver.so").c_str(), RTLD_NOW);
     REQUIRE(other);
-    const auto directories = directories_of({load_address(other), test_library("libodd_driver.so"), 34, true});
+    const auto objects = verbs_objects();
+    const auto* object = find(objects, load_address(other));
+    REQUIRE(object);
+    const auto directories = directories_of(*object);
     CHECK(directories.configuration == RDMAQUOTA_DRIVER_DIR);
     CHECK(directories.providers == RDMAQUOTA_PROVIDER_DIR);
 }
