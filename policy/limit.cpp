@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include <fmt/core.h>
 
@@ -120,10 +121,10 @@ Result<Setting> parse_setting(std::string_view text) {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos)
         return Error{fmt::format("'{}' is no limit: write RESOURCE=N, for example qp=10", printable(text))};
-    const auto resource = find_resource(text.substr(0, equals));
+    const auto resource = find_limit(text.substr(0, equals));
     if (!resource)
         return Error{fmt::format("unknown resource '{}': choose one of {}", printable(text.substr(0, equals)),
-                                 resource_names())};
+                                 limit_names())};
     const auto limit = parse_limit(*resource, text.substr(equals + 1));
     if (!limit) return Error{limit.error()};
     return Setting{*resource, limit.value()};
@@ -160,14 +161,17 @@ std::string format_limit(Resource resource, std::uint64_t limit) {
     return std::to_string(limit);
 }
 
-std::string resource_names() {
+static std::string names_of(std::span<const ResourceInfo> rows) {
     std::string names;
-    for (const auto& row : resource_table) {
+    for (const auto& row : rows) {
         if (!names.empty()) names += ", ";
         names += row.name;
     }
     return names;
 }
+
+std::string resource_names() { return names_of(resource_table); }
+std::string limit_names() { return names_of(limit_table); }
 
 std::string_view name(Reason reason) noexcept {
     static constexpr std::string_view names[] = {"configured", "rule", "grant", "soft", "other"};

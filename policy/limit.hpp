@@ -80,7 +80,11 @@ std::string format_limit(Resource resource, std::uint64_t limit);
 // a request that will fail must not fill a cell meanwhile.
 inline constexpr std::uint64_t largest_charge = std::uint64_t{1} << 47;
 
-// The sentence fragment that lists every resource name, for error messages.
+// The names of all that is counted, and of all that can be limited, for error messages.
 std::string resource_names();
+std::string limit_names();
+
+// How long a rate may delay a call before it is denied.
+inline constexpr std::uint32_t default_max_delay_ms = 1000, most_max_delay_ms = 60'000;
 
 }  // namespace rdmaquota

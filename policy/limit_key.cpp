@@ -6,12 +6,12 @@
 
 namespace rdmaquota {
 
-std::string_view name(LimitPart part) noexcept {
+std::string_view name(LimitPart part, Resource resource) noexcept {
     switch (part) {
         case LimitPart::guarantee:
             return "guarantee";
         case LimitPart::soft:
-            return "soft";
+            return is_rate(resource) ? "burst" : "soft";
         default:
             return "limit";
     }

@@ -25,10 +25,11 @@ struct LimitKey {
 enum class LimitPart : std::uint8_t {
     limit,
     guarantee,  // reserved for it out of what the tenant above may use
-    soft,       // may be exceeded for a grace period
+    soft,       // may be exceeded for a grace period; of a rate: its burst
 };
 
-std::string_view name(LimitPart) noexcept;
+// As the policy file has it. A rate has a burst in the place of a soft limit.
+std::string_view name(LimitPart, Resource) noexcept;
 
 struct LimitChange {
     LimitKey key;

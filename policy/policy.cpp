@@ -217,15 +217,18 @@ TenantLimits limits_of(const Policy& policy, const TenantPolicy& tenant) {
     auto mode = tenant.mode;
     auto deny_errno = tenant.deny_errno;
     auto grace_s = tenant.grace_s;
+    auto max_delay_ms = tenant.max_delay_ms;
     for (auto above = parent_of(tenant.name); above != node_tenant; above = parent_of(above))
         if (const auto* parent = find_or_template(policy, above)) {
             if (!mode) mode = parent->mode;
             if (!deny_errno) deny_errno = parent->deny_errno;
             if (!grace_s) grace_s = parent->grace_s;
+            if (!max_delay_ms) max_delay_ms = parent->max_delay_ms;
         }
     result.mode = mode.value_or(policy.mode);
     result.deny_errno = deny_errno.value_or(policy.deny_errno);
     result.grace_s = grace_s.value_or(default_grace_s);
+    result.max_delay_ms = max_delay_ms.value_or(default_max_delay_ms);
     return result;
 }
 

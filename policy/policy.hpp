@@ -81,7 +81,7 @@ struct DeviceSettings {
 };
 Result<DeviceSettings> parse_device_settings(std::string_view text);
 
-using LimitRow = std::array<std::uint64_t, resource_count>;
+using LimitRow = std::array<std::uint64_t, limit_count>;
 constexpr LimitRow unset_row() noexcept {
     LimitRow row{};
     row.fill(unset);
@@ -132,9 +132,10 @@ struct TenantPolicy {
     std::optional<int> deny_errno;  // none: its parent's
     std::optional<std::uint32_t> weight;   // none: default_weight
     std::optional<std::uint32_t> grace_s;  // none: its parent's
+    std::optional<std::uint32_t> max_delay_ms;  // none: its parent's
     std::vector<Match> matches;            // in the order of the file
     LimitsByScope limits;
-    ScopeLimits guarantees, softs;  // of the tenant as a whole; soft limits not for "total"
+    ScopeLimits guarantees, softs;  // of the tenant as a whole; soft limits, not for "total", and the bursts of rates
     bool transient = false;  // added by `rdmaquota tenant add`; in no file
     bool hides_devices = false;  // its programs do not list a device on which its limit of hca_handle is 0
     // Named like a tenant of a template, whose values it has where its own table says nothing. See resolve_overrides.
@@ -177,6 +178,7 @@ struct TenantLimits : Settings {
     std::string tenant = std::string(default_tenant);  // the name to be shown
     std::uint32_t weight = default_weight;
     std::uint32_t grace_s = default_grace_s;
+    std::uint32_t max_delay_ms = default_max_delay_ms;
     LimitsByScope limits;      // its own
     ScopeLimits guarantees, softs;
     ScopeLimits first_grants;  // its shares while it has none yet; 0 where somebody must divide first
@@ -189,7 +191,7 @@ struct TenantLimits : Settings {
     std::vector<BoundDevice> bound;  // what the selectors among its devices select
 };
 
-// What `policy` says of one of its tenants, with what it inherits: mode, deny_errno and grace. The tenant need not be
+// What `policy` says of one of its tenants, with what it inherits: mode, deny_errno, grace and max_delay. The tenant need not be
 // in the policy's list. Above an instance of a template lie templates: "slurm/{account}" above "slurm/atlas/7".
 TenantLimits limits_of(const Policy& policy, const TenantPolicy& tenant);
 

@@ -1,7 +1,8 @@
-// The quantities that a quota can limit.
+// The quantities that a quota can limit: resources, of which a ledger counts what is in use, and rates, which have an amount a
+// second instead.
 //
-// One row per resource in RDMAQUOTA_RESOURCES; everything else (enum, CLI, policy file, ledger rows)
-// follows from it. The order is the storage order in the shared segments: the eight that a QP, CQ
+// One row each in RDMAQUOTA_RESOURCES and RDMAQUOTA_RATES; everything else (enum, CLI, policy file, ledger rows)
+// follows from them. The order is the storage order in the shared segments: the eight that a QP, CQ
 // or MR creation touches share one 64-byte cache line. A change of the order changes the segments' layout
 // version; one more at the end does not while there is room (resource_slots).
 #pragma once
@@ -41,9 +42,14 @@ enum class Unit : std::uint8_t { count, bytes };
     X(dm, count, "device memory allocations") \
     X(dm_bytes, bytes, "bytes of device memory")
 
+// They come after the resources in every segment.
+#define RDMAQUOTA_RATES(X) \
+    X(commands_per_s, count, "creations, resizes, re-registrations and changes of QPs a second") \
+    X(registered_per_s, bytes, "bytes pinned a second")
+
 enum class Resource : std::uint8_t {
 #define RDMAQUOTA_ENUM(name, unit, counts) name,
-    RDMAQUOTA_RESOURCES(RDMAQUOTA_ENUM)
+    RDMAQUOTA_RESOURCES(RDMAQUOTA_ENUM) RDMAQUOTA_RATES(RDMAQUOTA_ENUM)
 #undef RDMAQUOTA_ENUM
 };
 
@@ -54,21 +60,32 @@ struct ResourceInfo {
     std::string_view counts;
 };
 
-inline constexpr std::array resource_table{
+// What is counted, and all that can be limited: the same and the rates.
 #define RDMAQUOTA_ROW(name, unit, counts) ResourceInfo{Resource::name, #name, Unit::unit, counts},
-    RDMAQUOTA_RESOURCES(RDMAQUOTA_ROW)
+inline constexpr std::array resource_table{RDMAQUOTA_RESOURCES(RDMAQUOTA_ROW)};
+inline constexpr std::array limit_table{RDMAQUOTA_RESOURCES(RDMAQUOTA_ROW) RDMAQUOTA_RATES(RDMAQUOTA_ROW)};
 #undef RDMAQUOTA_ROW
-};
 inline constexpr std::size_t resource_count = resource_table.size();
+inline constexpr std::size_t limit_count = limit_table.size();
 
 constexpr std::size_t index(Resource resource) noexcept { return static_cast<std::size_t>(resource); }
 
-constexpr const ResourceInfo& info(Resource resource) noexcept { return resource_table[index(resource)]; }
+constexpr bool is_rate(Resource resource) noexcept { return index(resource) >= resource_count; }
+// Which rate it is, from 0.
+inline constexpr std::size_t rate_count = limit_count - resource_count;
+constexpr std::size_t rate_index(Resource rate) noexcept { return index(rate) - resource_count; }
 
-constexpr std::optional<Resource> find_resource(std::string_view name) noexcept {
-    for (const auto& row : resource_table)
+constexpr const ResourceInfo& info(Resource resource) noexcept { return limit_table[index(resource)]; }
+
+// By name: one that can be limited, and one that is counted.
+constexpr std::optional<Resource> find_limit(std::string_view name) noexcept {
+    for (const auto& row : limit_table)
         if (row.name == name) return row.id;
     return std::nullopt;
+}
+constexpr std::optional<Resource> find_resource(std::string_view name) noexcept {
+    const auto found = find_limit(name);
+    return found && !is_rate(*found) ? found : std::nullopt;
 }
 
 }  // namespace rdmaquota

@@ -24,7 +24,11 @@ std::string_view row_of(std::string_view device, const Denial& denial) noexcept 
     return denial.total ? total_device : device;
 }
 
-std::uint64_t needed(const Denial& denial) noexcept { return std::min(denial.used + denial.requested, max_amount); }
+// Of a rate, twice as much, and at least what was asked for at once.
+std::uint64_t needed(const Denial& denial) noexcept {
+    if (is_rate(denial.resource)) return std::min(std::max(2 * std::min(denial.limit, max_amount), denial.requested), max_amount);
+    return std::min(denial.used + denial.requested, max_amount);
+}
 
 std::string command(const Circumstances& found, std::string_view what) {
     return is_node_directory(found.directory) ? text("rdmaquota {}", what)
@@ -82,6 +86,7 @@ std::string tenant_word(const Denial& denial, const Circumstances& found) {
 
 // What one who may not change limits can do without asking.
 [[gnu::noinline]] std::string own_means(const Denial& denial, const Circumstances& found) {
+    if (is_rate(denial.resource)) return "ask for it more slowly";
     if (denial.requested > denial.limit) return "the request alone is larger than the limit";
     if (of_process(denial)) return "destroy what this process no longer needs";
     if (!found.own) return {};

@@ -93,7 +93,7 @@ std::string toml_value(const LimitChange& change) {
 Entry toml_entry(const LimitChange& change) {
     const auto value = toml_value(change);
     return {std::string(info(change.key.resource).name),
-            change.part == LimitPart::limit ? value : fmt::format("{{ {} = {} }}", name(change.part), value)};
+            change.part == LimitPart::limit ? value : fmt::format("{{ {} = {} }}", name(change.part, change.key.resource), value)};
 }
 
 // A new entry goes after the last one of its table and looks like it: the same indentation, and
@@ -118,7 +118,7 @@ void add_table(Document& document, const LimitChange& change) {
 
 // What is there is a limit alone, or a table of a limit, a guarantee and a soft limit.
 void change_value(Document& document, const toml::node& node, const LimitChange& change) {
-    const Entry part{std::string(name(change.part)), toml_value(change)};
+    const Entry part{std::string(name(change.part, change.key.resource)), toml_value(change)};
     if (const auto* parts = node.as_table()) {
         if (const auto* there = parts->get(part.name)) return document.replace(there->source(), part.value);
         return add_entry(document, *parts, part);
@@ -154,9 +154,9 @@ void remove_value(Document& document, const toml::table* table, const LimitChang
     const auto* cell = table == nullptr ? nullptr : table->get(info(change.key.resource).name);
     if (cell == nullptr) return;
     const auto* parts = cell->as_table();
-    if (parts != nullptr && parts->size() > 1 && parts->contains(name(change.part)))
-        return erase_entry(document, *parts, name(change.part));
-    const bool whole = parts != nullptr ? parts->contains(name(change.part)) : change.part == LimitPart::limit;
+    if (parts != nullptr && parts->size() > 1 && parts->contains(name(change.part, change.key.resource)))
+        return erase_entry(document, *parts, name(change.part, change.key.resource));
+    const bool whole = parts != nullptr ? parts->contains(name(change.part, change.key.resource)) : change.part == LimitPart::limit;
     if (whole) erase_entry(document, *table, info(change.key.resource).name);
 }
 
@@ -206,7 +206,7 @@ bool same_limits(ScopeLimits a, ScopeLimits b) {
 
 bool same_tenant(const TenantPolicy& a, const TenantPolicy& b) {
     return a.name == b.name && a.mode == b.mode && a.deny_errno == b.deny_errno && a.weight == b.weight &&
-           a.grace_s == b.grace_s && a.matches == b.matches && a.transient == b.transient &&
+           a.grace_s == b.grace_s && a.max_delay_ms == b.max_delay_ms && a.matches == b.matches && a.transient == b.transient &&
            std::equal(a.limits.begin(), a.limits.end(), b.limits.begin(), same_limits) &&
            same_limits(a.guarantees, b.guarantees) && same_limits(a.softs, b.softs);
 }
@@ -227,7 +227,7 @@ std::string whole_cell(Policy& policy, const LimitChange& change) {
         if (part != LimitPart::limit && !has_parts) continue;
         const auto* row = find_row(scope_of(policy, change.key, part), change.key.device);
         const auto value = row == nullptr ? unset : (*row)[index(change.key.resource)];
-        if (value != unset) parts.push_back(fmt::format("{} = {}", name(part), toml_value({change.key, value, part})));
+        if (value != unset) parts.push_back(fmt::format("{} = {}", name(part, change.key.resource), toml_value({change.key, value, part})));
     }
     if (parts.size() == 1) return toml_entry(change).text();
     return fmt::format("{} = {{ {} }}", info(change.key.resource).name, fmt::join(parts, ", "));
@@ -236,7 +236,7 @@ std::string whole_cell(Policy& policy, const LimitChange& change) {
 Error by_hand(const std::string& file, Policy& expected, const LimitChange& change) {
     if (change.limit == unset)
         return {fmt::format("{}: cannot remove the {} from this file's layout; remove it by hand: {} {}", file,
-                            name(change.part), header_of(change.key), info(change.key.resource).name)};
+                            name(change.part, change.key.resource), header_of(change.key), info(change.key.resource).name)};
     return {fmt::format("{}: cannot place the limit in this file's layout; add it by hand: {} {}", file,
                         header_of(change.key), whole_cell(expected, change))};
 }
@@ -254,7 +254,7 @@ Result<void> check_possible(const std::string& file, const LimitChange& change) 
         return Error{fmt::format("{}: the limit of {} names no tenant", file, info(change.key.resource).name)};
     const bool whole = change.key.scope == Scope::tenant && change.key.tenant != node_tenant;
     if (change.part != LimitPart::limit && !whole)
-        return Error{fmt::format("{}: a {} is possible for a tenant as a whole only", file, name(change.part))};
+        return Error{fmt::format("{}: a {} is possible for a tenant as a whole only", file, name(change.part, change.key.resource))};
     return {};
 }
 

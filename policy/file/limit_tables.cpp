@@ -5,6 +5,17 @@
 #include "policy/file/limit_place.hpp"
 
 namespace rdmaquota {
+namespace {
+
+constexpr std::string_view no_burst = "a burst is possible for a tenant as a whole only; elsewhere it is what the rate allows in a second";
+
+Result<void> check_part_of(Resource resource, std::string_view part) {
+    if (is_rate(resource) == (part == "burst")) return {};
+    return Error{fmt::format("{} is {}", info(resource).name,
+                             is_rate(resource) ? "a rate, which has a burst and no soft limit" : "no rate, and only a rate has a burst")};
+}
+
+}  // namespace
 
 void LimitTables::devices(const toml::key& key, const toml::node& node, ScopeLimits& into) {
     const auto* table = reader_.as_table(key, node);
@@ -14,7 +25,7 @@ void LimitTables::devices(const toml::key& key, const toml::node& node, ScopeLim
 
 void LimitTables::device(const toml::key& device, const toml::node& node, ScopeLimits& into) {
     const auto* table = node.as_table();
-    const bool resource = find_resource(device.str()).has_value();
+    const bool resource = find_limit(device.str()).has_value();
     if (table == nullptr && resource)
         return reader_.fail(
             device, fmt::format("{} needs a device; write it below a table such as [{}.\"*\"]", device.str(), header_));
@@ -49,7 +60,7 @@ bool LimitTables::looks_like_tenant(std::string_view device, const toml::key& ke
 }
 
 void LimitTables::limit(std::string_view device, const toml::key& key, const toml::node& node, ScopeLimits& into) {
-    const auto resource = find_resource(key.str());
+    const auto resource = find_limit(key.str());
     if (!resource && looks_like_tenant(device, key, node))
         return reader_.fail(
             key, fmt::format("unknown resource '{0}' of the device '{1}'; if {1} is a tenant, write [{2}]", key.str(),
@@ -66,25 +77,32 @@ void LimitTables::amount(std::string_view device, Resource resource, const toml:
     if (const auto limitable = check_limitable(device, resource, into); !limitable) reader_.fail(node, limitable.error());
 }
 
-// { limit = 400, guarantee = 100, soft = 300 }
+// { limit = 400, guarantee = 100, soft = 300 }, and for a rate { limit = 2000, burst = 4000 }
 void LimitTables::parts(std::string_view device, Resource resource, const toml::table& table, ScopeLimits& into) {
     for (const auto& [key, value] : table) part(device, resource, key, value, into);
-    check_order(device, resource, table, into);
+    if (!is_rate(resource)) check_order(device, resource, table, into);
 }
 
 void LimitTables::part(std::string_view device, Resource resource, const toml::key& key, const toml::node& node,
                        ScopeLimits& into) {
-    static constexpr std::array<std::string_view, 3> known{"limit", "guarantee", "soft"};
+    static constexpr std::array<std::string_view, 4> known{"limit", "guarantee", "soft", "burst"};
     if (key == "limit") return amount(device, resource, node, row_for(into, device)[index(resource)]);
-    if (key != "guarantee" && key != "soft") return reader_.unknown("value", key, known);
-    const bool soft = key == "soft";
-    if (soft && device == total_device)
+    if (key == "guarantee") return guarantee(device, resource, key, node);
+    if (key != "soft" && key != "burst") return reader_.unknown("value", key, known);
+    if (const auto good = check_part_of(resource, key.str()); !good) return reader_.fail(key, good.error());
+    if (key == "soft" && device == total_device)
         return reader_.fail(key, "there is no soft limit for the sum over devices; write it for a device or \"*\"");
-    auto* to = soft ? parts_.softs : parts_.guarantees;
-    if (to == nullptr) return reader_.fail(key, std::string(soft ? parts_.no_soft : parts_.no_guarantee));
-    auto& value = row_for(*to, device)[index(resource)];
+    if (parts_.softs == nullptr) return reader_.fail(key, std::string(is_rate(resource) ? no_burst : parts_.no_soft));
+    auto& value = row_for(*parts_.softs, device)[index(resource)];
     amount(device, resource, node, value);
-    if (!soft && value == unlimited) reader_.fail(node, "a guarantee must be an amount; \"max\" cannot be reserved");
+    if (is_rate(resource) && (value == unlimited || value == 0)) reader_.fail(node, "a burst is an amount above 0");
+}
+
+void LimitTables::guarantee(std::string_view device, Resource resource, const toml::key& key, const toml::node& node) {
+    if (parts_.guarantees == nullptr) return reader_.fail(key, std::string(parts_.no_guarantee));
+    auto& value = row_for(*parts_.guarantees, device)[index(resource)];
+    amount(device, resource, node, value);
+    if (value == unlimited) reader_.fail(node, "a guarantee must be an amount; \"max\" cannot be reserved");
 }
 
 // A limit that another file says may be another one, so only what stands together is compared.

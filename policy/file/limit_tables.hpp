@@ -11,11 +11,11 @@
 namespace rdmaquota {
 
 // The keys of [tenant.NAME] that are no devices.
-inline constexpr std::array<std::string_view, 7> tenant_keys{"match", "mode", "deny_errno", "weight", "grace", "process", "devices"};
+inline constexpr std::array<std::string_view, 8> tenant_keys{"match", "mode", "deny_errno", "weight", "grace", "max_delay", "process", "devices"};
 
 class LimitTables {
 public:
-    // Where guarantees and soft limits are read into; the texts say why one is not possible here, or are empty.
+    // Where guarantees, and soft limits and bursts, are read into; the texts say why one is not possible here, or are empty.
     struct Parts {
         ScopeLimits* guarantees = nullptr;
         ScopeLimits* softs = nullptr;
@@ -44,6 +44,7 @@ private:
     void parts(std::string_view device, Resource resource, const toml::table& table, ScopeLimits& into);
     void part(std::string_view device, Resource resource, const toml::key& key, const toml::node& node,
               ScopeLimits& into);
+    void guarantee(std::string_view device, Resource resource, const toml::key& key, const toml::node& node);
     void check_order(std::string_view device, Resource resource, const toml::table& table, const ScopeLimits& into);
 
     TableReader& reader_;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 
@@ -32,18 +31,6 @@ struct Merge {
     std::string target_location;  // where log.target was last given
 };
 
-// "50ms", "1s"
-Result<std::uint32_t> parse_wait(std::string_view text) {
-    std::uint32_t number = 0;
-    const auto* last = text.data() + text.size();
-    const auto [end, status] = std::from_chars(text.data(), last, number);
-    const std::string_view unit(end, static_cast<std::size_t>(last - end));
-    const std::uint32_t unit_ms = unit == "ms" ? 1 : unit == "s" ? 1000 : 0;
-    if (status == std::errc{} && unit_ms != 0 && number <= most_grant_wait_ms / unit_ms) return number * unit_ms;
-    return Error{fmt::format("'{}' is no time to wait; write one such as \"50ms\" or \"1s\", at most {}s",
-                             printable(text), most_grant_wait_ms / 1000)};
-}
-
 // Reads one file into the merge.
 class FileReader : public TableReader {
 public:
@@ -67,7 +54,7 @@ private:
         if (key == "on_unavailable") return word(key, node, parse_unavailable, policy.on_unavailable);
         if (key == "deny_errno") return word(key, node, parse_deny_errno, policy.deny_errno);
         if (key == "clamp_device_attr") return flag(key, node, policy.clamp_device_attr);
-        if (key == "grant_wait") return word(key, node, parse_wait, policy.grant_wait_ms);
+        if (key == "grant_wait") return milliseconds(key, node, most_grant_wait_ms, policy.grant_wait_ms);
         if (key == "log") return log(key, node);
         if (key == "process") return LimitTables(*this, "process").devices(key, node, policy.process);
         if (key == "node") return LimitTables(*this, "node").devices(key, node, policy.node);

@@ -1,8 +1,10 @@
 #include "policy/file/table_reader.hpp"
 
 #include <array>
+#include <charconv>
 
 #include "policy/file/did_you_mean.hpp"
+#include "policy/printable.hpp"
 
 namespace rdmaquota {
 
@@ -37,6 +39,20 @@ void TableReader::whole(const toml::key& key, const toml::node& node, std::uint3
     if (number == nullptr || number->get() < least || number->get() > most)
         return fail(node, fmt::format("{} must be a whole number from {} to {}", key.str(), least, most));
     into = static_cast<std::uint32_t>(number->get());
+}
+
+void TableReader::milliseconds(const toml::key& key, const toml::node& node, std::uint32_t most, std::uint32_t& into) {
+    const auto* text = node.as_string();
+    if (text == nullptr) return fail(node, fmt::format("{} is {}; write a word in quotes", key.str(), kind_of(node)));
+    std::uint32_t number = 0;
+    const auto* last = text->get().data() + text->get().size();
+    const auto [end, status] = std::from_chars(text->get().data(), last, number);
+    const std::string_view unit(end, static_cast<std::size_t>(last - end));
+    const std::uint32_t unit_ms = unit == "ms" ? 1 : unit == "s" ? 1000 : 0;
+    if (status != std::errc{} || unit_ms == 0 || number > most / unit_ms)
+        return fail(node, fmt::format("'{}' is no time to wait; write one such as \"50ms\" or \"1s\", at most {}s",
+                                      printable(text->get()), most / 1000));
+    into = number * unit_ms;
 }
 
 void TableReader::amount(Resource resource, const toml::node& node, std::uint64_t& into) {
@@ -84,8 +100,8 @@ std::string TableReader::kind_of(const toml::node& node) {
 
 std::span<const std::string_view> TableReader::resource_list() {
     static const auto names = [] {
-        std::array<std::string_view, resource_count> list;
-        for (const auto& row : resource_table) list[index(row.id)] = row.name;
+        std::array<std::string_view, limit_count> list;
+        for (const auto& row : limit_table) list[index(row.id)] = row.name;
         return list;
     }();
     return names;

@@ -39,6 +39,8 @@ public:
     void flag(const toml::key& key, const toml::node& node, bool& into);
     void whole(const toml::key& key, const toml::node& node, std::uint32_t least, std::uint32_t most,
                std::uint32_t& into);
+    // "50ms", "1s"
+    void milliseconds(const toml::key& key, const toml::node& node, std::uint32_t most, std::uint32_t& into);
     void amount(Resource resource, const toml::node& node, std::uint64_t& into);
     void resource(const toml::key& key, const toml::node& node, std::optional<Resource>& into);
     template <class T>

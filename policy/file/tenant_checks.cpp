@@ -93,6 +93,7 @@ void inherit(TenantPolicy& tenant, const TenantPolicy& from) {
     inherit(tenant.deny_errno, from.deny_errno);
     inherit(tenant.weight, from.weight);
     inherit(tenant.grace_s, from.grace_s);
+    inherit(tenant.max_delay_ms, from.max_delay_ms);
     for (std::size_t scope = 0; scope < tenant.limits.size(); ++scope) inherit(tenant.limits[scope], from.limits[scope]);
     inherit(tenant.softs, from.softs);
 }

@@ -61,7 +61,7 @@ private:
                                                  key.str(), tenant_header(tenant_.name)));
         if (own) return value(key, node);
         if (!node.is_table() && is_sidecar_key(key.str())) return sidecar_key(key, node);
-        if (node.is_table() || find_resource(key.str()))
+        if (node.is_table() || find_limit(key.str()))
             return LimitTables(reader_, tenant_header(tenant_.name), is_default() ? "" : tenant_.name, parts())
                 .device(key, node, tenant_.limits[index(Scope::tenant)]);
         reader_.unknown(fmt::format("key in [{}]", tenant_header(tenant_.name)), key, tenant_keys);
@@ -73,6 +73,7 @@ private:
         if (key == "deny_errno") return reader_.word(key, node, parse_deny_errno, tenant_.deny_errno.emplace());
         if (key == "devices") return devices(node);
         if (key == "grace") return reader_.word(key, node, parse_grace, tenant_.grace_s.emplace());
+        if (key == "max_delay") return reader_.milliseconds(key, node, most_max_delay_ms, tenant_.max_delay_ms.emplace());
         reader_.whole(key, node, 1, most_weight, tenant_.weight.emplace());
     }
 

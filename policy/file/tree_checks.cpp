@@ -27,7 +27,7 @@ public:
 
     void run() {
         for (const auto& device : devices_)
-            for (const auto& row : resource_table) check({device, row.id});
+            for (const auto& row : limit_table) check({device, row.id});
     }
 
 private:

@@ -66,6 +66,10 @@ public:
     // --- charging, in all accounts or none. On denial errno is what the program shall see, and the denial has been
     // logged and recorded. Keeps errno otherwise.
 
+    // Takes the command's part of all rates, and waits for its turn. False: denied, as a
+    // charge is. Call it with no lock held.
+    bool pace(Command command) { return !has_rates() || wait_for_turn(command); }
+
     // For a new object: the accounts that were charged, for its receipt; nothing on denial.
     template <Kind kind>
     std::optional<AccountMask> charge(std::uint64_t size);
@@ -133,6 +137,19 @@ private:
     bool charge_at_once(std::size_t i, std::uint64_t size) noexcept;
     template <Kind kind>
     void uncharge_as(AccountMask charged, std::uint64_t size) noexcept;
+    bool has_rates() const noexcept;
+    // What one rate, in one account, says of a call.
+    struct Turn {
+        std::size_t account, bound;
+        Resource rate;
+        std::uint64_t amount, wait_ns;
+    };
+    template <class Act>
+    bool for_each_rate(Command command, Act act);
+    [[gnu::noinline]] bool wait_for_turn(Command command);
+    [[gnu::cold, gnu::noinline]] void delay(const Turn& turn, std::uint64_t now_ns);
+    [[gnu::cold, gnu::noinline]] void deny_turn(const Turn& turn, Command command);
+    Denial denial_of(const Turn& turn) const noexcept;
     std::optional<AccountMask> charge_after_all(Kind kind, std::uint64_t size, AccountMask charged);
     bool charge_accounts(DevicePort& port, AccountMask wanted, const Amounts& amounts, Retry retry);
     // What came of a charge that found no room at once. `again`: there may be more by now.
@@ -177,6 +194,12 @@ private:
     OpPointer real_[op_count] = {};
 };
 
+inline bool Context::has_rates() const noexcept {
+    for (std::size_t i = 0; i < accounts_.count; ++i)
+        if (device_.limit_cache(i).has_rates()) return true;
+    return false;
+}
+
 // Whether account `i` had room by limits that held until the end. Nothing is charged when not.
 template <Kind kind>
 [[gnu::always_inline]] inline bool Context::charge_at_once(std::size_t i, std::uint64_t size) noexcept {
@@ -201,6 +224,9 @@ template <Kind kind>
 // Nothing here has a destructor left to run when a thread ends in `charge_after_all` (provider/host/cancellation.hpp).
 template <Kind kind>
 [[gnu::always_inline]] inline std::optional<AccountMask> Context::charge(std::uint64_t size) {
+    if constexpr (kind != Kind::nothing)
+        if (!pace(command_of(kind, size))) [[unlikely]]
+            return std::nullopt;
     AccountMask charged = 0;
     bool all = !accounts_.denied;
     {

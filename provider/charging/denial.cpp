@@ -32,6 +32,12 @@ std::string helps(std::string_view device, const Denial& denial, const Circumsta
                 of_process(denial) ? "RDMAQUOTA_LIMIT" : "RDMAQUOTA_TENANT_LIMIT");
 }
 
+}  // namespace
+
+std::string holder_word(const Denial& denial, const std::string& tenant) {
+    return of_process(denial) ? "this process" : "tenant " + tenant;
+}
+
 Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int error, Reason reason,
                const Identity& who) {
     Event event{};
@@ -50,6 +56,8 @@ Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int 
     who.comm.copy(event.comm, sizeof event.comm - 1);
     return event;
 }
+
+namespace {
 
 // The unit in which people read the amount, in bytes.
 std::uint64_t unit_of(std::uint64_t amount) noexcept {
@@ -80,12 +88,17 @@ std::string amount_words(const Denial& denial, std::uint64_t amount) {
     const auto resource = denial.resource;
     const auto verdict =
         mode == Mode::audit ? std::string("would be denied (audit)") : text("denied ({})", deny_errno_name(error));
-    const auto holder = of_process(denial) ? "this process" : "tenant " + tenant;
+    const auto suppressed = kept_back == 0 ? "" : text("; {} more suppressed since the last line like it", kept_back);
+    const auto holder = holder_word(denial, tenant);
+    if (is_rate(resource))
+        return text("{} on {} {}: {} may have {} a second{}, and pid {} ({}) would have waited longer than max_delay for {}; {}{}",
+                    info(resource).name, device, verdict, holder, format_amount(resource, denial.limit),
+                    denial.total ? " over all devices" : "", who.pid, who.comm, format_amount(resource, denial.requested), helped, suppressed);
     return text("{} on {} {}: {} uses {} of {}{}, {} more asked by pid {} ({}); {}{}{}", info(resource).name, device,
                 verdict, holder, amount_words(denial, denial.used), amount_words(denial, denial.limit),
                 denial.total ? " over all devices" : "", amount_words(denial, denial.requested), who.pid, who.comm,
                 helped, denial.proved || mode == Mode::audit ? "" : " (the ledger was too busy to prove it)",
-                kept_back == 0 ? "" : text("; {} more suppressed since the last line like it", kept_back));
+                suppressed);
 }
 
 }  // namespace

@@ -20,6 +20,10 @@ void report_suppressed() noexcept;
 // Logs that an object was denied because an account cannot be used.
 void report_unavailable(std::string_view device, int error);
 
+// "this process", "tenant physics": whose limit it is.
+std::string holder_word(const Denial& denial, const std::string& tenant);
+Event event_of(std::uint32_t device_index, const Denial& denial, Mode mode, int error, Reason reason, const Identity& who);
+
 // The log line without its prefix; for tests. `kept_back`: lines like it, since the last one.
 std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error, const Circumstances& found,
                         const Identity& who, std::uint32_t kept_back = 0);

@@ -33,6 +33,8 @@ public:
         limits_[i].read(policy, key(), report_, amounts, limits);
     }
 
+    void renew_limits(const LimitsSegment& policy, std::size_t i) noexcept { limits_[i].renew(policy, key(), report_); }
+
     // As limit_cache has it where it is less than the hard limit.
     std::uint64_t soft_limit(const LimitsSegment& policy, Resource resource) noexcept {
         const auto soft = policy.as_written(LimitPart::soft, Scope::tenant, key(), resource);

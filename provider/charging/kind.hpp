@@ -54,6 +54,16 @@ struct KindPart {
     }
 };
 
+// What rates count of a call: it is one command, and may register memory, pinning this many bytes.
+struct Command {
+    bool registers = false;
+    std::uint64_t bytes = 0;
+};
+constexpr Command command_of(Kind kind, std::uint64_t size) noexcept {
+    if (kind != Kind::mr && kind != Kind::umem) return {};
+    return {true, std::min(size, largest_charge)};
+}
+
 struct KindParts {
     std::size_t count = 0;
     KindPart part[Amounts::capacity] = {};

@@ -5,11 +5,10 @@
 #include "provider/host/environment.hpp"
 
 namespace rdmaquota::provider {
-namespace {
 
 // The rows of policy and environment that apply to one device or port; null where there is none. Neither "*" nor sums
 // over devices include ports.
-struct Rows {
+struct LimitRows {
     const LimitsSegment& policy;
     DeviceKey device;
     DeviceReport& report;
@@ -19,7 +18,7 @@ struct Rows {
     const LimitRow* own_tightening;
     const LimitRow* total_tightening;
 
-    Rows(const LimitsSegment& segment, Scope scope, DeviceKey key, DeviceReport& reported) noexcept
+    LimitRows(const LimitsSegment& segment, Scope scope, DeviceKey key, DeviceReport& reported) noexcept
         : policy(segment),
           device(key),
           report(reported),
@@ -33,6 +32,8 @@ struct Rows {
                                                      : &environment().tenant) {}
 };
 
+namespace {
+
 std::uint64_t or_unlimited(std::uint64_t limit) noexcept { return limit == unset ? unlimited : limit; }
 
 std::uint64_t tightened(std::uint64_t limit, const LimitRow* row, Resource resource) noexcept {
@@ -40,20 +41,27 @@ std::uint64_t tightened(std::uint64_t limit, const LimitRow* row, Resource resou
 }
 
 // The device's own row takes precedence over "*".
-std::uint64_t of_device(const Rows& rows, Resource resource) noexcept {
+std::uint64_t of_device(const LimitRows& rows, Resource resource) noexcept {
     auto limit = load_limit(rows.own, resource);
     if (limit == unset) limit = load_limit(rows.any, resource);
     return tightened(or_unlimited(rows.report.amount(rows.policy, limit, rows.device, resource)), rows.own_tightening, resource);
 }
 
-std::uint64_t of_total(const Rows& rows, Resource resource) noexcept {
+std::uint64_t of_total(const LimitRows& rows, Resource resource) noexcept {
     const auto limit = load_limit(rows.total, resource);
     return tightened(or_unlimited(rows.report.amount(rows.policy, limit, total_device, resource)), rows.total_tightening, resource);
 }
 
-Limits limits_of(const Rows& process, const Rows& tenant, Resource resource) noexcept {
+Limits limits_of(const LimitRows& process, const LimitRows& tenant, Resource resource) noexcept {
     return {of_device(process, resource), of_total(process, resource), of_device(tenant, resource),
             of_total(tenant, resource)};
+}
+
+// The burst of a tenant's rate; a process's is what its rate allows in a second.
+std::uint64_t burst_of(const LimitRows& tenant, DeviceKey device, Resource rate) noexcept {
+    const auto of = [&](const LimitsRow* row) { return row ? load(row->soft[index(rate)]) : unset; };
+    if (device.name == total_device) return or_unlimited(of(tenant.total));
+    return or_unlimited(of(tenant.own) == unset ? of(tenant.any) : of(tenant.own));
 }
 
 }  // namespace
@@ -71,7 +79,7 @@ void LimitCache::read(const LimitsSegment& policy, DeviceKey device, DeviceRepor
     View now{};
     const bool known = view(now) && now.word == &policy.generation_word();
     if (!(known && now.holds()) && !refresh(policy, device, report)) {
-        const Rows process(policy, Scope::process, device, report), tenant(policy, Scope::tenant, device, report);
+        const LimitRows process(policy, Scope::process, device, report), tenant(policy, Scope::tenant, device, report);
         for (std::size_t i = 0; i < amounts.count; ++i) limits[i] = limits_of(process, tenant, amounts.resource[i]);
         return;
     }
@@ -81,6 +89,30 @@ void LimitCache::read(const LimitsSegment& policy, DeviceKey device, DeviceRepor
     }
 }
 
+void LimitCache::renew(const LimitsSegment& policy, DeviceKey device, DeviceReport& report) noexcept {
+    View now{};
+    if (!view(now) || now.word != &policy.generation_word() || !now.holds()) refresh(policy, device, report);
+}
+
+bool LimitCache::read_rates(const LimitRows& process, const LimitRows& tenant, DeviceKey device) noexcept {
+    bool any = false;
+    for (std::size_t r = resource_count; r < limit_count; ++r) {
+        const auto rate = static_cast<Resource>(r);
+        const auto limits = limits_of(process, tenant, rate);
+        const std::uint64_t limit[bounds] = {limits.process, limits.process_total, limits.tenant, limits.tenant_total};
+        const std::uint64_t burst[bounds] = {unlimited, unlimited, burst_of(tenant, device, rate), burst_of(tenant, total_device, rate)};
+        for (std::size_t bound = 0; bound < bounds; ++bound) {
+            const auto pace = pace_of(limit[bound], burst[bound]);
+            auto& of = rates_[rate_index(rate)];
+            of.limit[bound] = limit[bound];
+            of.unit[bound] = pace.unit;
+            of.burst_ns[bound] = pace.burst_ns;
+            any = any || pace.unit != 0;
+        }
+    }
+    return any;
+}
+
 // The generation is read before the rows, so that the next call sees a change in between.
 bool LimitCache::refresh(const LimitsSegment& policy, DeviceKey device, DeviceReport& report) noexcept {
     const auto self = this_process();
@@ -88,7 +120,7 @@ bool LimitCache::refresh(const LimitsSegment& policy, DeviceKey device, DeviceRe
     if (other == self || !refreshing_.compare_exchange_strong(other, self)) return false;
     const auto generation = policy.generation();
     const bool counts = policy.mode() != Mode::off && !policy.superseded();
-    const Rows process(policy, Scope::process, device, report), tenant(policy, Scope::tenant, device, report);
+    const LimitRows process(policy, Scope::process, device, report), tenant(policy, Scope::tenant, device, report);
     generation_ = not_known;
     for (const auto& row : resource_table) {
         const auto limits = limits_of(process, tenant, row.id);
@@ -100,6 +132,7 @@ bool LimitCache::refresh(const LimitsSegment& policy, DeviceKey device, DeviceRe
         hard_[index(row.id)] = limits.tenant;
         of.tenant_total = limits.tenant_total;
     }
+    has_rates_ = counts && read_rates(process, tenant, device);
     word_ = &policy.generation_word();
     if (counts) generation_ = generation;
     refreshing_ = ProcessId{};

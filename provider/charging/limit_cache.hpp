@@ -13,9 +13,12 @@
 #include "provider/host/process.hpp"
 #include "shm/atomic.hpp"
 #include "shm/ledger/ledger.hpp"
+#include "shm/ledger/pace.hpp"
 #include "shm/policy/limits_segment.hpp"
 
 namespace rdmaquota::provider {
+
+struct LimitRows;
 
 class LimitCache {
 public:
@@ -41,11 +44,29 @@ public:
     // `tenant` is the soft limit where there is one that is lower: a charge that fits below it needs to know no more.
     const Cell& cell(Resource resource) const noexcept { return cells_[index(resource)]; }
 
+    // Whether a rate holds here, or may: at the beginning none is known.
+    bool has_rates() const noexcept { return has_rates_.load(std::memory_order_relaxed); }
+    // The paces of a rate, in the order of Limits. They may be of two generations while they change.
+    static constexpr std::size_t bounds = 4;
+    struct RateCell {
+        std::atomic<std::uint64_t> limit[bounds], unit[bounds], burst_ns[bounds];
+    };
+    Pace pace(Resource rate, std::size_t bound) const noexcept {
+        const auto& of = rates_[rate_index(rate)];
+        return {of.unit[bound].load(std::memory_order_relaxed), of.burst_ns[bound].load(std::memory_order_relaxed)};
+    }
+    std::uint64_t rate_limit(Resource rate, std::size_t bound) const noexcept { return rates_[rate_index(rate)].limit[bound]; }
+    // Reads the limits anew where they are not those of `policy` as it is now.
+    void renew(const LimitsSegment& policy, DeviceKey device, DeviceReport& report) noexcept;
+
     // The limits as of now, without soft ones, one entry per amount; `policy` is the account's current one.
     void read(const LimitsSegment& policy, DeviceKey device, DeviceReport& report, const Amounts& amounts,
               Limits* limits) noexcept;
 
-    void forget() noexcept { generation_ = not_known; }
+    void forget() noexcept {
+        generation_ = not_known;
+        has_rates_ = true;
+    }
 
     // Whether the policy or the environment names this device or port.
     static bool named(const LimitsSegment& policy, DeviceKey device) noexcept;
@@ -54,12 +75,16 @@ private:
     // False while another thread is doing so.
     bool refresh(const LimitsSegment& policy, DeviceKey device, DeviceReport& report) noexcept;
 
+    bool read_rates(const LimitRows& process, const LimitRows& tenant, DeviceKey device) noexcept;
+
     static constexpr std::uint64_t not_known = LimitsSegment::lost_generation;
     std::atomic<const std::uint64_t*> word_{&not_known};
     std::atomic<std::uint64_t> generation_{not_known};
     // The process that is refreshing: in a forked child no thread goes on with what a thread of its parent had begun.
     std::atomic<ProcessId> refreshing_{};
     Cell cells_[resource_count] = {};
+    RateCell rates_[rate_count] = {};
+    std::atomic<bool> has_rates_ = true;
     std::atomic<std::uint64_t> hard_[resource_count] = {};  // of the tenant, without soft limits
 };
 

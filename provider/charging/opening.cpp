@@ -16,7 +16,7 @@ void add(std::string& text, const ResourceInfo& resource, std::string_view whose
 
 std::string limits_in(const LimitsSegment& policy, DeviceKey device) {
     std::string text;
-    for (const auto& row : resource_table) {
+    for (const auto& row : limit_table) {
         add(text, row, "", policy.limit(Scope::tenant, device, row.id));
         add(text, row, " over all devices", policy.limit(Scope::tenant, total_device, row.id));
         add(text, row, " a process", policy.limit(Scope::process, device, row.id));

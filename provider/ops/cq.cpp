@@ -20,7 +20,7 @@ int resize_cq(ibv_cq* cq, int entries) {
     Context* context = Context::find(cq->context);
     if (!context) return EINVAL;
     const auto asked = [&](std::uint64_t) { return entries_of(entries); };
-    const int status = resize(*context, cq, Resource::cqe, asked,
+    const int status = resize(*context, cq, Resource::cqe, {}, asked,
                               [&] { return real_op(*context, Op::resize_cq, resize_cq)(cq, entries); });
     return status == -1 ? errno : status;
 }

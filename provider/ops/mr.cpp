@@ -78,7 +78,8 @@ int rereg_mr(verbs_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t len
         if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) return length;
         return demanded ? mr->mr.length : bytes;
     };
-    return resize(*context, mr, Resource::mr_bytes, after, [&] {
+    const Command command{true, flags & IBV_REREG_MR_CHANGE_TRANSLATION ? std::min(after(mr->mr.length), largest_charge) : 0};
+    return resize(*context, mr, Resource::mr_bytes, command, after, [&] {
         const auto real = real_op(*context, Op::rereg_mr, rereg_mr);
         int status = real(mr, flags, pd, address, length, access);
         if (status == 0 || !context->is_refusal(error_of(status))) return status;

@@ -77,6 +77,7 @@ int rebind(Context& context, const void* qp, std::uint8_t port, Call call) {
 int modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
     Context* context = Context::find(qp->context);
     if (!context) return EINVAL;
+    if (!context->pace({})) return errno;
     const auto call = [&] { return real_op(*context, Op::modify_qp, modify_qp)(qp, attr, mask); };
     const bool binds = mask & IBV_QP_PORT && has_port(*context, qp->context, attr->port_num);
     const int status = binds ? rebind(*context, qp, attr->port_num, call) : call();

@@ -19,7 +19,7 @@ int modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
     if (!context) return EINVAL;
     const auto call = [&] { return real_op(*context, Op::modify_srq, modify_srq)(srq, attr, mask); };
     if (!(mask & IBV_SRQ_MAX_WR)) return call();
-    const int status = resize(*context, srq, Resource::srq_wr, [&](std::uint64_t) { return attr->max_wr; }, call);
+    const int status = resize(*context, srq, Resource::srq_wr, {}, [&](std::uint64_t) { return attr->max_wr; }, call);
     return status == -1 ? errno : status;
 }
 

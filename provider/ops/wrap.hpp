@@ -106,10 +106,11 @@ int destroy(const ibv_context* verbs, Op op, int (*self)(Object*), std::type_ide
 }
 
 // Resizes: `after` tells from an object's size now what it will be; `resource` is what its size counts. An increase is
-// charged before the call, a decrease uncharged after it. Returns what the real op returned, or -1 for a denial with
+// charged before the call, a decrease uncharged after it; `command`: what rates count of it. Returns what the real op returned, or -1 for a denial with
 // errno set. One at a time in a context, since the receipt is out meanwhile.
 template <class After, class Call>
-int resize(Context& context, const void* object, Resource resource, After after, Call call) {
+int resize(Context& context, const void* object, Resource resource, Command command, After after, Call call) {
+    if (!context.pace(command)) return -1;
     const NoCancellation guard;
     const auto alone = context.lock_resizing();
     auto receipt = context.receipts().take(object);

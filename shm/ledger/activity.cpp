@@ -38,6 +38,15 @@ void Ledger::count_cq_event(const Owner& owner, std::uint32_t device) noexcept {
     count_one(data_->activity[device][owner.slot()].cq_events);
 }
 
+void Ledger::note_delay(std::uint32_t device, Resource rate, std::uint64_t ns) noexcept {
+    add(data_->peaks[device][index(rate)], ns);
+    add(data_->soft_since[device][index(rate)], 1);
+}
+
+Ledger::Delays Ledger::delays(std::uint32_t device, Resource rate) const noexcept {
+    return {load(data_->soft_since[device][index(rate)]), load(data_->peaks[device][index(rate)])};
+}
+
 void Ledger::count_qp_change(const Owner& owner, std::uint32_t device, unsigned state, bool failed) noexcept {
     if (state >= qp_states) return;
     auto& activity = data_->activity[device][owner.slot()];

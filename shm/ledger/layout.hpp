@@ -61,7 +61,8 @@ struct LedgerHeader {
     std::uint64_t repair_head;  // number of repairs ever begun
     std::uint64_t reserved0[4];
     std::uint64_t pause;  // not 0: someone proves a denial and asks newcomers to hold back a moment
-    std::uint64_t reserved[495];
+    std::uint64_t total_rates[rate_count];  // of the sum over devices, see shm/ledger/pace.hpp
+    std::uint64_t reserved[493];
 };
 static_assert(sizeof(LedgerHeader) == 4096);
 
@@ -79,6 +80,8 @@ struct DeviceEntry {
 };
 static_assert(sizeof(DeviceEntry) == 128);
 
+// By resource, and behind these, of `gates` and `usage`, the words of the rates (shm/ledger/pace.hpp); of `peaks` and `soft_since`,
+// for how many ns and how often the rate delayed a call; of `demand`, what it is of a resource.
 using CellRow = std::uint64_t[resource_slots];
 
 // A gate's word: the amount in the low 52 bits; above it a tag that goes up with each correction.
@@ -93,6 +96,7 @@ enum class EventKind : std::uint32_t {
     reaped,      // a dead owner's usage was uncharged
     reconciled,  // a gate was corrected
     refused_by_device,  // the limits had room, and the call itself failed: kernel, driver or adapter
+    delayed,            // by a rate; `used`: for how many ns the process's calls were delayed so far, `limit`: the rate
 };
 
 // Which of the two rings holds an event of this kind.
@@ -120,13 +124,15 @@ struct ProcessBounds {
     std::uint64_t group, group_limit;                  // of its memory cgroup, or the one above that has least room
 };
 
+inline constexpr std::uint32_t no_resource = UINT32_MAX;
+
 struct Event {
     std::uint64_t sequence;
     std::uint64_t time_ns;  // CLOCK_REALTIME
     EventKind kind;
     std::uint32_t scope;     // see event_scope
     std::uint32_t device;    // index of a DeviceEntry
-    std::uint32_t resource;  // Resource, or resource_count for none
+    std::uint32_t resource;  // Resource, or no_resource
     std::uint32_t pid;
     std::uint32_t error;  // errno that the program got, 0 for none
     std::uint64_t used;
@@ -164,7 +170,7 @@ struct SlotOwner {
 struct Slot {
     std::uint64_t ops;
     SlotOwner owner;
-    std::uint64_t reserved[2];
+    std::uint64_t total_rates[rate_count];  // as the header's, of the owner
 };
 static_assert(sizeof(Slot) == 64);  // a cache line
 

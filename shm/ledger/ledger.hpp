@@ -33,6 +33,7 @@
 // from the charge path.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -266,6 +267,20 @@ public:
     std::uint64_t& demand(std::uint32_t device, Resource resource) noexcept {
         return data_->demand[device][index(resource)];
     }
+
+    // The words of a rate: of the tenant and of the owner, on the device and over all devices.
+    // In the order of Limits.
+    using RateWords = std::array<std::uint64_t*, 4>;
+    RateWords rate_words(const Owner& owner, std::uint32_t device, Resource rate) noexcept {
+        return {&owner.usage_[std::size_t{device} * owner_slots][index(rate)], &data_->slots[owner.slot()].total_rates[rate_index(rate)],
+                &data_->gates[device][index(rate)], &data_->header.total_rates[rate_index(rate)]};
+    }
+    // How often a rate delayed calls on the device, and for how long in all.
+    struct Delays {
+        std::uint64_t calls, ns;
+    };
+    void note_delay(std::uint32_t device, Resource rate, std::uint64_t ns) noexcept;
+    Delays delays(std::uint32_t device, Resource rate) const noexcept;
 
     // Counts activity of the owner: a completion event, or a QP that modify_qp moved (or failed to move) to
     // `state`, numbered as enum ibv_qp_state; other numbers are not counted. Writes the owner's words only.

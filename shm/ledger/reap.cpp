@@ -113,7 +113,7 @@ void Ledger::report_death(std::uint32_t number) noexcept {
     Event event{};
     event.kind = EventKind::reaped;
     event.device = device_slots;
-    event.resource = resource_count;
+    event.resource = no_resource;
     event.pid = owner.pid;
     event.uid = owner.uid;
     std::copy(std::begin(owner.comm), std::end(owner.comm), event.comm);
@@ -136,6 +136,9 @@ void Ledger::empty_slot(std::uint32_t number) noexcept {
             note_peak(cells(number, device), static_cast<Resource>(r));
             lower(cells(number, device), static_cast<Resource>(r), amount);
         }
+    for (auto& word : slot.total_rates) store(word, std::uint64_t{0});
+    for (std::uint32_t device = 0; device < devices; ++device)
+        std::fill_n(&data_->usage[device][number][resource_count], rate_count, 0);
     keep_activity(number);
     store(slot.ops, (load(slot.ops) | ops_in_flight_mask) + 1);
     failpoint("empty_end");

@@ -42,6 +42,7 @@ Result<void> fill_header(const TenantLimits& limits, LimitsHeader& header) {
     header.clamp_device_attr = limits.clamp_device_attr ? 1 : 0;
     header.weight = limits.weight;
     header.grace_s = limits.grace_s;
+    header.max_delay_ms = limits.max_delay_ms;
     header.hides_devices = limits.hides_devices ? 1 : 0;
     header.grant_wait_plus_1 = limits.grant_wait_ms + 1;
     limits.tenant.copy(header.tenant, sizeof header.tenant - 1);
@@ -83,7 +84,7 @@ void LimitsImage::add_row(Scope scope, std::string_view device) {
 }
 
 void LimitsImage::fill_last(const LimitRow* own, const LimitRow* for_everyone) {
-    for (std::size_t r = 0; r < resource_count; ++r) {
+    for (std::size_t r = 0; r < limit_count; ++r) {
         const bool is_own = own && (*own)[r] != unset;
         const auto limit = is_own ? (*own)[r] : for_everyone ? (*for_everyone)[r] : unset;
         auto& origin = origins_.back().of[r];
@@ -133,7 +134,7 @@ void LimitsImage::fill_parts(const TenantLimits& limits) {
         if (rows_[i].scope != static_cast<std::uint32_t>(Scope::tenant)) continue;
         const auto* guarantees = find_row(limits.guarantees, device_of(rows_[i]));
         const auto* softs = find_row(limits.softs, device_of(rows_[i]));
-        for (std::size_t r = 0; r < resource_count; ++r) {
+        for (std::size_t r = 0; r < limit_count; ++r) {
             auto& origin = origins_[i].of[r];
             if (guarantees != nullptr)
                 for (auto* guarantee : {&origin.guarantee, &origin.guarantee_file}) store(*guarantee, (*guarantees)[r]);
@@ -146,7 +147,7 @@ void LimitsImage::fill_parts(const TenantLimits& limits) {
 
 void LimitsImage::mark_override(const TenantLimits& limits) {
     const auto mark = [](const LimitRow* own, OriginRow& origins, LimitPart part) {
-        for (std::size_t r = 0; own != nullptr && r < resource_count; ++r)
+        for (std::size_t r = 0; own != nullptr && r < limit_count; ++r)
             if ((*own)[r] != unset) origins.of[r].own |= own_in_override << own_shift(part);
     };
     for (std::size_t i = 0; i < rows_.size(); ++i) {
@@ -163,7 +164,7 @@ void LimitsImage::take_rows(const LimitsHeader& header, const LimitsRow* rows, c
     origins_.assign(origins, origins + header.row_count);
     header_.row_count = header.row_count;
     for (std::size_t i = 0; i < rows_.size(); ++i)
-        for (std::size_t r = 0; r < resource_count; ++r) {
+        for (std::size_t r = 0; r < limit_count; ++r) {
             auto& origin = origins_[i].of[r];
             std::uint32_t own = 0;
             for (const auto part : {LimitPart::limit, LimitPart::guarantee, LimitPart::soft}) {
@@ -214,7 +215,7 @@ std::uint64_t LimitsImage::amount(std::uint64_t limit, std::string_view device, 
 void LimitsImage::keep_capacities(const LimitsSegment& before) {
     for (const auto& device : before.devices(capacity_scope)) {
         add_row(capacity_scope, device);
-        for (const auto& resource : resource_table)
+        for (const auto& resource : limit_table)
             rows_.back().effective[index(resource.id)] = origins_.back().of[index(resource.id)].configured =
                 load_limit(before.row(capacity_scope, device), resource.id);
     }
@@ -252,7 +253,7 @@ Result<void> LimitsImage::grant(std::string_view device, Resource resource, std:
 
 Result<void> LimitsImage::grant(const ScopeLimits& amounts) {
     for (const auto& [device, row] : amounts)
-        for (const auto& resource : resource_table)
+        for (const auto& resource : limit_table)
             if (row[index(resource.id)] != unset)
                 if (auto granted = grant(device, resource.id, row[index(resource.id)]); !granted) return granted;
     return {};

@@ -56,7 +56,7 @@ Result<void> LimitsWriter::rebase(Scope scope, std::string_view device, LimitPar
 
 void LimitsWriter::rebase_everyone(const LimitsSegment& everyone) noexcept {
     limits_.for_each_row(Scope::process, [&](const std::string& device, const LimitsRow&, const OriginRow& origins) {
-        for (const auto& resource : resource_table) {
+        for (const auto& resource : limit_table) {
             auto& from = const_cast<Origin&>(origins.of[index(resource.id)]);
             const auto* by_file = everyone.origin(Scope::process, device, resource.id);
             if (own_of(from) == 0) store(from.file, by_file == nullptr ? rdmaquota::unset : load(by_file->file));
@@ -73,7 +73,7 @@ Result<void> LimitsWriter::drop(std::span<const std::string> devices) {
 bool is_configured(const LimitsSegment& limits, Scope scope, std::string_view device) {
     const auto* row = limits.row(scope, device);
     if (row == nullptr) return false;
-    return std::any_of(resource_table.begin(), resource_table.end(), [&](const auto& resource) {
+    return std::any_of(limit_table.begin(), limit_table.end(), [&](const auto& resource) {
         const auto& from = limits.origins_of(*row).of[index(resource.id)];
         const auto reason = load_reason(row, resource.id);
         return load(from.configured) != unset || load(from.file) != unset || load(from.guarantee) != unset ||
@@ -91,7 +91,7 @@ LimitsByScope limits_by(const LimitsSegment& limits, std::uint64_t Origin::*whic
     for (const auto scope : {Scope::process, Scope::tenant})
         limits.for_each_row(scope, [&](const std::string& device, const LimitsRow&, const OriginRow& origins) {
             auto& row = row_for(all[index(scope)], device);
-            for (std::size_t r = 0; r < resource_count; ++r)
+            for (std::size_t r = 0; r < limit_count; ++r)
                 if ((own_of(origins.of[r]) & own) != 0 || scope == Scope::tenant) row[r] = load(origins.of[r].*which);
         });
     return all;
@@ -106,7 +106,7 @@ bool has_own_limits(const LimitsSegment& limits) noexcept {
     bool any = false;
     for (const auto scope : {Scope::process, Scope::tenant})
         limits.for_each_row(scope, [&](const std::string&, const LimitsRow&, const OriginRow& origins) {
-            for (std::size_t r = 0; r < resource_count; ++r)
+            for (std::size_t r = 0; r < limit_count; ++r)
                 for (const auto part : {LimitPart::limit, LimitPart::guarantee, LimitPart::soft})
                     any |= (own_of(origins.of[r], part) & own_alone) != 0;
         });

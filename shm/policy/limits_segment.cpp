@@ -181,7 +181,7 @@ std::uint64_t LimitsSegment::as_written(LimitPart part, Scope scope, DeviceKey d
 
 bool LimitsSegment::has_percentages() const noexcept {
     for (std::size_t i = 0; i < row_count_; ++i)
-        for (std::size_t r = 0; rows()[i].scope < scope_count && r < resource_count; ++r) {
+        for (std::size_t r = 0; rows()[i].scope < scope_count && r < limit_count; ++r) {
             const auto& from = origins()[i].of[r];
             for (const auto word : {load(from.configured), load(from.guarantee), load(rows()[i].soft[r])})
                 if (is_percentage(word)) return true;
@@ -225,7 +225,7 @@ std::uint64_t LimitsSegment::granted(DeviceKey device, Resource resource) const 
     return own == nullptr ? unset : load(own->granted);
 }
 
-std::array<LimitsSegment::ShareFigures, resource_count> LimitsSegment::share_figures(
+std::array<LimitsSegment::ShareFigures, limit_count> LimitsSegment::share_figures(
     DeviceKey device) const noexcept {
     const bool alone = stands_alone(device.name);  // "*" does not stand for it
     const auto* own = all_ ? row(Scope::tenant, device) : nullptr;
@@ -237,8 +237,8 @@ std::array<LimitsSegment::ShareFigures, resource_count> LimitsSegment::share_fig
         const auto amount = value(own, r, which);
         return amount != unset ? amount : value(any, r, which);
     };
-    std::array<ShareFigures, resource_count> all{};
-    for (const auto& resource : resource_table) {
+    std::array<ShareFigures, limit_count> all{};
+    for (const auto& resource : limit_table) {
         const auto r = index(resource.id);
         const auto limit = either(r, &Origin::configured), guarantee = either(r, &Origin::guarantee);
         all[r] = {limit == unset ? unlimited : amount(limit, device, resource.id), known_guarantee(guarantee, device, resource.id),
@@ -251,7 +251,7 @@ std::array<LimitsSegment::ShareFigures, resource_count> LimitsSegment::share_fig
 }
 
 std::uint64_t LimitsSegment::soft(DeviceKey device, Resource resource) const noexcept {
-    const auto written = device.name == total_device ? unset : as_written(LimitPart::soft, Scope::tenant, device, resource);
+    const auto written = device.name == total_device && !is_rate(resource) ? unset : as_written(LimitPart::soft, Scope::tenant, device, resource);
     return written == unset ? unlimited : amount(written, device, resource);
 }
 

@@ -17,8 +17,9 @@
 // This header is the readers' side; shm/policy/limits_writer.hpp changes and replaces.
 #pragma once
 
-#include <cstddef>
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -37,7 +38,7 @@ namespace rdmaquota {
 
 inline constexpr std::uint64_t limits_magic = 0x314d494c'51414d52;  // "RMAQLIM1", little-endian
 inline constexpr std::size_t resource_slots = 24;  // room for resources in every row, 3 cache lines
-static_assert(resource_count <= resource_slots);
+static_assert(limit_count <= resource_slots);
 inline constexpr std::size_t most_limit_rows = 66;  // of a scope: 64 devices and ports, "*" and "total"
 
 // Of rows that say what a device has: `effective` and `configured`, by resource. Not a scope of limits.
@@ -62,7 +63,7 @@ struct LimitsHeader {
     char tenant[tenant_name_bytes];  // as it is shown, NUL-terminated
     char log_file[256];
     std::uint32_t hides_devices;
-    std::uint32_t reserved_word;
+    std::uint32_t max_delay_ms;  // of rates
     std::uint64_t reserved[6];
 };
 static_assert(sizeof(LimitsHeader) == 512);
@@ -202,8 +203,9 @@ public:
     std::uint64_t limit(Scope scope, DeviceKey device, Resource resource) const noexcept;
     // Why that limit holds.
     Reason reason(Scope scope, DeviceKey device, Resource resource) const noexcept;
-    // The soft limit, as `limit`; `unlimited` where there is none, and for "total".
+    // The soft limit, as `limit`, and the burst of a rate; `unlimited` where there is none, and no soft limit is for "total".
     std::uint64_t soft(DeviceKey device, Resource resource) const noexcept;
+    std::uint32_t max_delay_ms() const noexcept { return std::min(load(header().max_delay_ms), most_max_delay_ms); }
     std::uint32_t grace_s() const noexcept { return load(header().grace_s); }
     std::uint32_t grant_wait_ms() const noexcept;
     // What would be in force without any reason. Needs Parts::all, as the next.
@@ -218,7 +220,7 @@ public:
     struct ShareFigures {
         std::uint64_t limit, guarantee, granted, earmarked;
     };
-    std::array<ShareFigures, resource_count> share_figures(DeviceKey device) const noexcept;
+    std::array<ShareFigures, limit_count> share_figures(DeviceKey device) const noexcept;
 
 private:
     friend class LimitsWriter;

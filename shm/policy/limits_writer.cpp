@@ -64,7 +64,7 @@ Result<void> replace(const std::string& path, const LimitsImage& image) {
 
 Result<void> keep_granted(const LimitsSegment& before, LimitsImage& image) {
     for (const auto& device : before.devices(Scope::tenant))
-        for (const auto& row : resource_table)
+        for (const auto& row : limit_table)
             if (const auto amount = before.granted(device, row.id); amount != unset)
                 if (auto kept = image.grant(device, row.id, amount); !kept) return kept;
     return {};
@@ -284,7 +284,7 @@ void LimitsWriter::bind(std::span<const BoundDevice> bound) noexcept {
 Result<void> LimitsWriter::set_capacity(std::string_view device, const LimitRow& capacity) {
     const auto row = row_to_write(capacity_scope, device);
     if (!row) return Error{row.error()};
-    for (const auto& resource : resource_table) {
+    for (const auto& resource : limit_table) {
         const auto r = index(resource.id);
         if (load_limit(&rows()[*row], resource.id) == capacity[r]) continue;
         store(rows()[*row].effective[r], capacity[r]);
@@ -363,7 +363,7 @@ std::vector<LimitsWriter::Held> held_limits(const LimitsSegment& limits) {
     std::vector<LimitsWriter::Held> held;
     for (const auto scope : {Scope::process, Scope::tenant})
         limits.for_each_row(scope, [&](const std::string& device, const LimitsRow& found, const OriginRow& origins) {
-            for (const auto& row : resource_table) {
+            for (const auto& row : limit_table) {
                 const auto reason = load_reason(&found, row.id);
                 if (reason == Reason::configured) continue;
                 const auto& from = origins.of[index(row.id)];

@@ -119,6 +119,7 @@ void Compiler::add_tenant(const TenantPolicy& tenant) {
     compiled.deny_errno = static_cast<std::uint32_t>(tenant.deny_errno.value_or(0));
     compiled.weight = tenant.weight.value_or(default_weight);
     compiled.grace_s = tenant.grace_s.value_or(0);
+    compiled.max_delay_plus_1 = tenant.max_delay_ms ? *tenant.max_delay_ms + 1 : 0;
     tenants_.push_back(compiled);
 }
 

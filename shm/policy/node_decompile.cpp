@@ -42,6 +42,7 @@ TenantPolicy decompile_tenant(const NodePolicy::Image& image, const CompiledTena
     if (has(CompiledTenant::has_mode)) tenant.mode = known_mode(compiled.mode);
     if (has(CompiledTenant::has_deny_errno)) tenant.deny_errno = known_errno(compiled.deny_errno);
     if (has(CompiledTenant::has_grace)) tenant.grace_s = compiled.grace_s;
+    if (compiled.max_delay_plus_1 != 0) tenant.max_delay_ms = std::min(compiled.max_delay_plus_1 - 1, most_max_delay_ms);
     tenant.weight = std::clamp(compiled.weight, std::uint32_t{1}, most_weight);
     tenant.transient = has(CompiledTenant::transient);
     tenant.is_override = has(CompiledTenant::is_override);

@@ -64,7 +64,7 @@ struct CompiledTenant {
     std::uint32_t deny_errno;
     std::uint32_t weight;
     std::uint32_t grace_s;
-    std::uint32_t reserved;
+    std::uint32_t max_delay_plus_1;  // ms; 0: its parent's
 };
 static_assert(sizeof(CompiledTenant) == 32);
 

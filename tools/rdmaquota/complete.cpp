@@ -19,7 +19,7 @@ using Words = std::vector<std::string>;
 
 Words resources() {
     Words words{fmt::format("{}=", all_resources)};
-    for (const auto& row : resource_table) words.push_back(fmt::format("{}=", row.name));
+    for (const auto& row : limit_table) words.push_back(fmt::format("{}=", row.name));
     return words;
 }
 
@@ -78,7 +78,7 @@ Words names_or(Words resources, const Words& before, const std::string& director
 
 Words resource_words() {
     Words words{std::string(all_resources)};
-    for (const auto& row : resource_table) words.emplace_back(row.name);
+    for (const auto& row : limit_table) words.emplace_back(row.name);
     return words;
 }
 

@@ -9,8 +9,8 @@
 namespace rdmaquota {
 
 // Those of ledgers, by EventKind without `none`.
-inline constexpr std::array<std::string_view, 6> ledger_kinds{
-    "denied", "would_deny", "unproved", "reaped", "reconciled", "refused_by_device",
+inline constexpr std::array<std::string_view, 7> ledger_kinds{
+    "denied", "would_deny", "unproved", "reaped", "reconciled", "refused_by_device", "delayed",
 };
 
 // Those of the sidecar.

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 5> scopes{"none", "process", "process_tot
 constexpr std::array<std::string_view, 5> scope_words{"no limit", "process limit", "process limit, sum of devices",
                                                       "tenant limit", "tenant limit, sum of devices"};
 
-static_assert(ledger_kinds.size() == static_cast<std::size_t>(EventKind::refused_by_device));
+static_assert(ledger_kinds.size() == static_cast<std::size_t>(EventKind::delayed));
 
 template <std::size_t N>
 std::string name_in(const std::array<std::string_view, N>& names, std::uint32_t value) {
@@ -42,7 +42,7 @@ std::optional<std::string> device_name(const Event& event, const DeviceNames& de
 }
 
 std::optional<Resource> resource_of(const Event& event) {
-    if (event.resource >= resource_count) return std::nullopt;
+    if (event.resource >= limit_count) return std::nullopt;
     return static_cast<Resource>(event.resource);
 }
 
@@ -57,7 +57,7 @@ std::string error_name(std::uint32_t number) {
 std::string text_of(const Json& event, const char* member) { return printable(text_member(event, member)); }
 
 std::string amount(const Json& event, const char* member) {
-    const auto resource = find_resource(text_of(event, "resource"));
+    const auto resource = find_limit(text_of(event, "resource"));
     const auto value = number_member(event, member, unlimited);
     return resource ? format_amount(*resource, value) : std::to_string(value);
 }
@@ -83,6 +83,12 @@ std::string_view scope_of(const Json& event) {
     return known == scopes.end() ? "another limit" : scope_words[static_cast<std::size_t>(known - scopes.begin())];
 }
 
+// "3.2 s", "45 ms"
+std::string seconds_words(std::uint64_t ns) {
+    const auto ms = ns / 1'000'000;
+    return ms < 1000 ? fmt::format("{} ms", ms) : fmt::format("{}.{} s", ms / 1000, ms / 100 % 10);
+}
+
 // Which limit, and what makes it so when that is not the policy.
 std::string limit_words(const Json& event) {
     const auto reason = text_of(event, "reason");
@@ -102,6 +108,12 @@ std::string words(const Json& event) {
         return fmt::format("uncharged {} that a killed process had leaked, {} in use", amount(event, "requested"),
                            amount(event, "used"));
     const auto who = fmt::format("{}  {}{}", repeats(event), process_words(event), error_words(event));
+    if (kind == "delayed")
+        return fmt::format("calls delayed by {} in all, {} a second allowed ({}){}", seconds_words(number_member(event, "used")),
+                           amount(event, "limit"), limit_words(event), who);
+    if (const auto rate = find_limit(text_of(event, "resource")); rate && is_rate(*rate))
+        return fmt::format("{} a second allowed, {} asked at a time when it had to wait longer than max_delay ({}){}",
+                           amount(event, "limit"), amount(event, "requested"), limit_words(event), who);
     if (kind == "refused_by_device")
         return fmt::format("{} more asked, the tenant uses {}: the device or its driver refused{}", amount(event, "requested"),
                            amount(event, "used"), who);

@@ -53,7 +53,7 @@ bool says_something(const LimitView& view) {
 std::string notes_on(const LimitView& view) {
     std::string text;
     const auto add = [&](const std::string& note) { text += (text.empty() ? "" : ", ") + note; };
-    if (view.soft != unlimited) add(fmt::format("soft {}", format_amount(view.resource, view.soft)));
+    if (view.soft != unlimited) add(fmt::format("{} {}", name(LimitPart::soft, view.resource), format_amount(view.resource, view.soft)));
     if (view.guarantee != 0) add(fmt::format("guaranteed {}", format_amount(view.resource, view.guarantee)));
     if (view.reason != Reason::configured)
         add(fmt::format("{} configured ({})", format_amount(view.resource, view.configured), name(view.reason)));
@@ -70,7 +70,7 @@ std::vector<LimitView> limits_in_force(const LimitsSegment& limits) {
         std::sort(devices.begin(), devices.end());
         devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
         for (const auto& device : devices)
-            for (const auto& row : resource_table)
+            for (const auto& row : limit_table)
                 if (row_has_value(limits, scope, device, row.id))
                     if (auto view = view_of(limits, scope, device, row.id); says_something(view))
                         views.push_back(std::move(view));
@@ -98,7 +98,7 @@ Json limits_json(const std::vector<LimitView>& limits) {
                         {"resource", info(view.resource).name},
                         {"limit", limit_json(view.limit)},
                         {"configured", limit_json(view.configured)},
-                        {"soft", limit_json(view.soft)},
+                        {name(LimitPart::soft, view.resource), limit_json(view.soft)},
                         {"guarantee", view.guarantee},
                         {"from", view.from},
                         {"reason", view.reason == Reason::configured ? Json(nullptr) : Json(name(view.reason))},

@@ -12,7 +12,7 @@ namespace {
 
 std::string_view option_of(const LimitChange& change) {
     if (change.key.scope == Scope::process) return " --process";
-    if (change.part == LimitPart::soft) return " --soft";
+    if (change.part == LimitPart::soft) return is_rate(change.key.resource) ? " --burst" : " --soft";
     return change.part == LimitPart::guarantee ? " --guarantee" : "";
 }
 
@@ -41,12 +41,12 @@ Result<void> check_part(const std::string& directory, const LimitKey& key, Limit
         return Error{fmt::format("'{}' has no processes of its own; name a tenant that has, or leave out --process", printable(key.tenant))};
     if (part == LimitPart::limit) return {};
     if (key.scope == Scope::process || key.tenant == node_tenant)
-        return Error{fmt::format("a {} is possible for a tenant as a whole only", name(part))};
+        return Error{fmt::format("a {} is possible for a tenant as a whole only", name(part, key.resource))};
     if (part == LimitPart::guarantee && is_template(key.tenant))
         return Error{"a template has no guarantees; name one of its tenants"};
     if (part == LimitPart::soft && has_no_processes(directory, key.tenant))
-        return Error{fmt::format("tenant '{}' has no processes, so it has no soft limits", key.tenant)};
-    if (part == LimitPart::soft && key.device == total_device)
+        return Error{fmt::format("tenant '{}' has no processes, so it has no {}", key.tenant, is_rate(key.resource) ? "bursts" : "soft limits")};
+    if (part == LimitPart::soft && key.device == total_device && !is_rate(key.resource))
         return Error{"there is no soft limit for the sum over devices"};
     return {};
 }
@@ -79,6 +79,10 @@ Result<void> check_amount(const LimitChange& change, const LimitsSegment& limits
     }
     if (change.part == LimitPart::guarantee && change.limit == unlimited)
         return Error{"a guarantee must be an amount, not max"};
+    if (change.part == LimitPart::soft && is_rate(resource)) {
+        if (amount != 0 && amount != unlimited) return {};
+        return Error{"a burst is an amount above 0"};
+    }
     const auto limit = limits.configured(scope, device, resource);
     if (amount == unlimited || amount <= limit) return {};
     return Error{fmt::format("a {} of {} {} is above the limit of {} of tenant {} on {} and can never be reached; raise the "

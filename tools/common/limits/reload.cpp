@@ -158,7 +158,7 @@ std::string taken_back(const std::string& directory) {
         if (!limits) continue;
         for (const auto scope : {Scope::process, Scope::tenant})
             limits->for_each_row(scope, [&](const std::string& device, const LimitsRow&, const OriginRow& origins) {
-                for (const auto& row : resource_table)
+                for (const auto& row : limit_table)
                     if (const auto& origin = origins.of[index(row.id)];
                         (own_of(origin) & own_by_set) != 0 && load(origin.configured) != load(origin.file))
                         names.push_back(fmt::format("{} {} on {}", printable(limits->tenant()), row.name, printable(device)));

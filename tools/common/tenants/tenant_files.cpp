@@ -93,7 +93,7 @@ namespace {
 
 void fill_parts(const LimitsSegment& limits, TenantPolicy& tenant, bool in_file) {
     limits.for_each_row(Scope::tenant, [&](const std::string& device, const LimitsRow& row, const OriginRow& origins) {
-        for (std::size_t r = 0; r < resource_count; ++r) {
+        for (std::size_t r = 0; r < limit_count; ++r) {
             const auto& from = origins.of[r];
             const auto guarantee = load(in_file ? from.guarantee_file : from.guarantee);
             if (guarantee != unset) row_for(tenant.guarantees, device)[r] = guarantee;

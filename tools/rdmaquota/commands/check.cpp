@@ -23,9 +23,9 @@
 namespace rdmaquota {
 namespace {
 
-std::string limits_text(const LimitRow& row) {
+std::string limits_text(const LimitRow& row, std::span<const ResourceInfo> which = limit_table) {
     std::string text;
-    for (const auto& resource : resource_table)
+    for (const auto& resource : which)
         if (const auto limit = row[index(resource.id)]; limit != unset)
             text += fmt::format("{}{} {}", text.empty() ? "" : ", ", resource.name, format_amount(resource.id, limit));
     return text.empty() ? "no limits" : text;
@@ -41,10 +41,12 @@ void add_scope(Table& table, const std::string& who, const ScopeLimits& scope) {
     if (scope.empty()) table.add({"  " + who, "", "no limits"});
 }
 
-// "soft qp 30"
-void add_part(Table& table, const std::string& who, std::string_view part, const ScopeLimits& scope) {
+// "soft qp 30", "burst commands_per_s 4000"
+void add_part(Table& table, const std::string& who, std::string_view part, const ScopeLimits& scope,
+              std::span<const ResourceInfo> which = limit_table) {
     for (const auto& entry : scope)
-        table.add({"  " + who, device_words(entry.device), fmt::format("{} {}", part, limits_text(entry.limits))});
+        if (std::any_of(which.begin(), which.end(), [&](const auto& row) { return entry.limits[index(row.id)] != unset; }))
+            table.add({"  " + who, device_words(entry.device), fmt::format("{} {}", part, limits_text(entry.limits, which))});
 }
 
 void add_tenant(Table& table, const TenantPolicy& tenant) {
@@ -55,7 +57,8 @@ void add_tenant(Table& table, const TenantPolicy& tenant) {
     if (tenant.weight) table.add({"  " + who, "", fmt::format("weight {}", *tenant.weight)});
     if (tenant.deny_errno) table.add({"  " + who, "", "denial " + std::string(deny_errno_name(*tenant.deny_errno))});
     add_scope(table, who, tenant.limits[index(Scope::tenant)]);
-    add_part(table, who, "soft", tenant.softs);
+    add_part(table, who, "soft", tenant.softs, resource_table);
+    add_part(table, who, "burst", tenant.softs, std::span(limit_table).subspan<resource_count>());
     add_part(table, who, "guaranteed", tenant.guarantees);
     const auto& process = tenant.limits[index(Scope::process)];
     if (!process.empty()) add_scope(table, "each process of " + who, process);

@@ -21,6 +21,7 @@ struct Options {
     std::vector<std::string> words;  // [TENANT] DEVICE RES=N...; for unset, RES...
     bool process = false;
     bool soft = false;
+    bool burst = false;
     bool guarantee = false;
     bool persist = false;
     std::string file;
@@ -31,9 +32,9 @@ using Words = std::vector<std::string>;
 // What all limits of one command have in common: the first words. A tenant that is not named is `default`, or, for limits of
 // processes, every tenant.
 Result<LimitKey> read_key(const Words& names, const Options& options) {
-    if (options.process + options.soft + options.guarantee > 1)
-        return Error{"--process, --soft and --guarantee exclude each other: soft limits and guarantees are for a tenant as "
-                     "a whole"};
+    if (options.process + options.soft + options.burst + options.guarantee > 1)
+        return Error{"--process, --soft, --burst and --guarantee exclude each other: soft limits, bursts and guarantees are for a tenant "
+                     "as a whole"};
     if (names.empty()) return Error{"no device is given; write its name before the limits, or '*' for each, or total"};
     LimitKey key;
     key.scope = options.process ? Scope::process : Scope::tenant;
@@ -45,7 +46,14 @@ Result<LimitKey> read_key(const Words& names, const Options& options) {
 }
 
 LimitPart part_of(const Options& options) {
-    return options.soft ? LimitPart::soft : options.guarantee ? LimitPart::guarantee : LimitPart::limit;
+    return options.soft || options.burst ? LimitPart::soft : options.guarantee ? LimitPart::guarantee : LimitPart::limit;
+}
+
+// A rate has a burst, and what is counted a soft limit.
+Result<void> check_fits(const Options& options, Resource resource) {
+    if (options.soft && is_rate(resource)) return Error{fmt::format("{} is a rate and has no soft limit; set its --burst", info(resource).name)};
+    if (options.burst && !is_rate(resource)) return Error{fmt::format("{} is no rate and has no burst", info(resource).name)};
+    return {};
 }
 
 bool is_setting(const std::string& word) { return word.find('=') != std::string::npos; }
@@ -61,8 +69,9 @@ Result<std::vector<LimitChange>> read_changes(const Options& options) {
     auto limits = unset_row();
     for (auto word = settings; word != options.words.end(); ++word)
         if (auto added = add_settings(limits, key->device, *word); !added) return Error{added.error()};
-    for (const auto& row : resource_table)
+    for (const auto& row : limit_table)
         if (const auto limit = limits[index(row.id)]; limit != unset) {
+            if (auto fits = check_fits(options, row.id); !fits) return Error{fits.error()};
             key->resource = row.id;
             changes.push_back({*key, limit, part_of(options)});
         }
@@ -70,19 +79,21 @@ Result<std::vector<LimitChange>> read_changes(const Options& options) {
 }
 
 Result<std::vector<LimitKey>> read_keys(const Options& options) {
-    const auto is_resource = [](const std::string& word) { return word == all_resources || find_resource(word); };
+    const auto is_resource = [](const std::string& word) { return word == all_resources || find_limit(word); };
     const auto resource = std::find_if(options.words.begin(), options.words.end(), is_resource);
     if (resource == options.words.end())
         return Error{"no resource is given; write the limit's resource without a value, for example rxe0 qp"};
     const Words names(options.words.begin(), resource);
     if (names.size() > 2)
-        return Error{fmt::format("'{}' is no resource; choose of {}", names[2], resource_names())};
+        return Error{fmt::format("'{}' is no resource; choose of {}", names[2], limit_names())};
     auto key = read_key(names, options);
     if (!key) return Error{key.error()};
     std::vector<LimitKey> keys;
     for (auto word = resource; word != options.words.end(); ++word) {
-        if (!is_resource(*word)) return Error{fmt::format("'{}' is no resource; choose of {}", *word, resource_names())};
-        const auto found = find_resource(*word);
+        if (!is_resource(*word)) return Error{fmt::format("'{}' is no resource; choose of {}", *word, limit_names())};
+        const auto found = find_limit(*word);
+        if (found)
+            if (auto fits = check_fits(options, *found); !fits) return Error{fits.error()};
         for (const auto one : found ? std::vector{*found} : resources_with_capacity(key->device)) {
             key->resource = one;
             keys.push_back(*key);
@@ -127,7 +138,7 @@ void print_changes(const std::vector<LimitDone>& done) {
     const auto terminal = standard_output();
     for (const auto& change : done) {
         const auto resource = change.key.resource;
-        const auto part = change.part == LimitPart::limit ? "" : fmt::format(" {}", name(change.part));
+        const auto part = change.part == LimitPart::limit ? "" : fmt::format(" {}", name(change.part, change.key.resource));
         const auto line = fmt::format("{} {}{}: {} -> {} ({}){}", change.key.device, info(resource).name, part,
                                       format_amount(resource, change.before), format_amount(resource, change.after),
                                       holder_of(change.key), held_words(change));
@@ -190,6 +201,7 @@ void add_set(CommandLine& line, const Session& session) {
                   "in 10, 10k, 4GiB, max");
     command.flag("--process", options->process, "Limit each process instead of the tenant as a whole");
     command.flag("--soft", options->soft, "Set a soft limit, which may be exceeded for the grace period");
+    command.flag("--burst", options->burst, "Set how much of a rate may come at once");
     command.flag("--guarantee", options->guarantee, "Set what is reserved for the tenant");
     command.flag("--persist", options->persist, "Change the policy file too, so that the limit outlives a reload");
     command.option("--file", "FILE", options->file, "Policy file for --persist instead of " + default_policy_file());
@@ -201,6 +213,7 @@ void add_unset(CommandLine& line, const Session& session) {
     auto command = line.command("unset", "Take back what `set` changed: what the policy file says holds again; with --persist, remove the limit from the file");
     command.words("[TENANT] DEVICE RESOURCE", options->words, "Whose limit, on which device, of which resources");
     command.flag("--soft", options->soft, "Its soft limit");
+    command.flag("--burst", options->burst, "The burst of its rate");
     command.flag("--guarantee", options->guarantee, "Its guarantee");
     command.flag("--process", options->process, "The limit of each process instead of the tenant's as a whole");
     command.flag("--persist", options->persist, "Remove the limit from the policy file, too");

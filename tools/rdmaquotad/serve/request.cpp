@@ -56,7 +56,7 @@ Result<void> read_history(const Json& json, Request& request) {
 
 // A limit is a number, null for none, or a string as on the command line.
 Result<void> add_setting(const std::string& resource, const Json& value, std::string_view device, LimitRow& row) {
-    if (resource != all_resources && !find_resource(resource))
+    if (resource != all_resources && !find_limit(resource))
         return wrong(fmt::format("there is no resource '{}'", printable(resource)));
     if (!value.is_number_unsigned() && !value.is_string() && !value.is_null())
         return wrong(
@@ -89,7 +89,7 @@ Result<void> read_set(const Json& json, Request& request) {
     auto row = unset_row();
     for (const auto& [resource, value] : limits->items())
         if (auto added = add_setting(resource, value, key->device, row); !added) return added;
-    for (const auto& resource : resource_table)
+    for (const auto& resource : limit_table)
         if (const auto limit = row[index(resource.id)]; limit != unset)
             request.changes.push_back({{key->tenant, key->scope, key->device, resource.id}, limit});
     return {};
@@ -103,7 +103,7 @@ Result<void> read_unset(const Json& json, Request& request) {
         return wrong("\"unset\" needs \"resources\", a list such as [\"qp\"]");
     for (const auto& resource : *resources) {
         const auto* word = resource.get_ptr<const std::string*>();
-        const auto known = word == nullptr ? std::nullopt : find_resource(*word);
+        const auto known = word == nullptr ? std::nullopt : find_limit(*word);
         if (!known) return wrong(fmt::format("there is no resource {}", printable(dump(resource))));
         if (auto limitable = check_limitable(key->device, *known); !limitable) return limitable;
         request.changes.push_back({{key->tenant, key->scope, key->device, *known}, unset});
