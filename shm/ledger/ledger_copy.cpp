@@ -169,6 +169,11 @@ std::uint64_t LedgerCopy::soft_since(std::uint32_t device, Resource resource) co
     return device < device_slots ? head_->soft_since[device][index(resource)] : 0;
 }
 
+Ledger::Delays LedgerCopy::delays(std::uint32_t device, Resource rate) const noexcept {
+    if (device >= device_slots) return {};
+    return {head_->soft_since[device][index(rate)], head_->peaks[device][index(rate)]};
+}
+
 std::uint64_t LedgerCopy::peak(std::uint32_t device, Resource resource) const noexcept {
     return device < device_slots ? std::max(head_->peaks[device][index(resource)], gate(device, resource)) : 0;
 }

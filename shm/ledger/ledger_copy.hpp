@@ -47,6 +47,7 @@ public:
     std::uint64_t gate(std::uint32_t device, Resource resource) const noexcept;
     std::uint64_t peak(std::uint32_t device, Resource resource) const noexcept;
     std::uint64_t soft_since(std::uint32_t device, Resource resource) const noexcept;
+    Ledger::Delays delays(std::uint32_t device, Resource rate) const noexcept;
 
     // 0 where activity was not read.
     PastActivity activity(std::uint32_t slot, std::uint32_t device) const noexcept;

@@ -83,12 +83,6 @@ std::string_view scope_of(const Json& event) {
     return known == scopes.end() ? "another limit" : scope_words[static_cast<std::size_t>(known - scopes.begin())];
 }
 
-// "3.2 s", "45 ms"
-std::string seconds_words(std::uint64_t ns) {
-    const auto ms = ns / 1'000'000;
-    return ms < 1000 ? fmt::format("{} ms", ms) : fmt::format("{}.{} s", ms / 1000, ms / 100 % 10);
-}
-
 // Which limit, and what makes it so when that is not the policy.
 std::string limit_words(const Json& event) {
     const auto reason = text_of(event, "reason");
@@ -136,6 +130,11 @@ std::string event_time(std::uint64_t time_ns, bool for_people) {
     const auto fraction = time_ns % 1'000'000'000;
     return for_people ? fmt::format("{} {}.{:03}", date, clock, fraction / 1'000'000)
                       : fmt::format("{}T{}.{:09}Z", date, clock, fraction);
+}
+
+std::string seconds_words(std::uint64_t ns) {
+    const auto ms = ns / 1'000'000;
+    return ms < 1000 ? fmt::format("{} ms", ms) : fmt::format("{}.{} s", ms / 1000, ms / 100 % 10);
 }
 
 std::string pid_words(const Json& event) {

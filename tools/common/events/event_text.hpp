@@ -13,6 +13,9 @@
 namespace rdmaquota {
 
 
+// "3.2 s", "45 ms"
+std::string seconds_words(std::uint64_t ns);
+
 // For people, of an event's JSON: one of event_json, with the user's name as "user", or one of the sidecar. Trusts nothing in it,
 // since any member of the tenant can have written it.
 std::string event_line(const Json& event);

@@ -148,9 +148,32 @@ std::size_t figures(const ProcessView& process) {
     return count + 16 * process.activity.size();
 }
 
+void add_rates(std::vector<RateView>& rates, const LimitsSegment& policy, const std::string& device,
+               const std::function<Ledger::Delays(Resource)>& delays) {
+    for (auto r = resource_count; r < limit_count; ++r) {
+        const auto rate = static_cast<Resource>(r);
+        RateView view{device, rate, policy.limit(Scope::tenant, device, rate), policy.configured(Scope::tenant, device, rate),
+                      policy.soft(device, rate), policy.reason(Scope::tenant, device, rate), delays(rate)};
+        if (view.limit != unlimited || view.delays.calls != 0) rates.push_back(std::move(view));
+    }
+}
+
+template <class Source>
+std::vector<RateView> rates_of(const Source& ledger, const LimitsSegment& policy) {
+    std::vector<RateView> rates;
+    const auto devices = devices_of(ledger);
+    for (const auto& [number, name] : devices)
+        if (!is_port(name)) add_rates(rates, policy, name, [&, at = number](Resource rate) { return ledger.delays(at, rate); });
+    const auto none = [](Resource) { return Ledger::Delays{}; };
+    for (const auto& name : unused_devices(devices, machine_devices(), policy))
+        if (!is_port(name)) add_rates(rates, policy, name, none);
+    add_rates(rates, policy, std::string(total_device), none);
+    return rates;
+}
+
 template <class Source>
 TenantView snapshot_of(const Source& ledger, const LimitsSegment& policy) {
-    TenantView tenant{policy.tenant(), policy.mode(), policy.weight(), read_tenant(ledger, policy), {}, {}, false};
+    TenantView tenant{policy.tenant(), policy.mode(), policy.weight(), read_tenant(ledger, policy), {}, {}, false, rates_of(ledger, policy)};
     tenant.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.tenant_activity(device); });
     std::size_t read = 0;
     for (const auto& owner : ledger.owners()) {

@@ -46,6 +46,17 @@ struct DeviceView {
     std::vector<ResourceView> resources;
 };
 
+// A rate that is limited on a device, or for "total", of the tenant as a whole.
+struct RateView {
+    std::string device;  // not yet safe to print
+    Resource rate;
+    std::uint64_t limit;       // a second, in force
+    std::uint64_t configured;  // without `reason`
+    std::uint64_t burst;       // `unlimited`: as much as the rate allows in a second
+    Reason reason = Reason::configured;
+    Ledger::Delays delays = {};  // since the ledger was made, by this and by processes' limits; of "total": 0
+};
+
 // What was done on a device: by the tenant in all, or by a process since it opened the device.
 struct ActivityView {
     std::string device;  // not yet safe to print
@@ -72,6 +83,7 @@ struct TenantView {
     std::vector<ActivityView> activity;  // devices with any
     std::vector<ProcessView> processes;  // by pid
     bool is_sum = false;                 // of the tenants below it
+    std::vector<RateView> rates = {};    // those that are limited, or delayed a call
 };
 
 // The pid, or "-" where the node's is not known.

@@ -44,6 +44,20 @@ Json to_json(const std::vector<ActivityView>& activity) {
     return result;
 }
 
+Json to_json(const std::vector<RateView>& rates) {
+    Json list = Json::array();
+    for (const auto& view : rates)
+        list.push_back({{"device", view.device},
+                        {"rate", info(view.rate).name},
+                        {"limit", limit_json(view.limit)},
+                        {"configured", limit_json(view.configured)},
+                        {"burst", limit_json(view.burst)},
+                        {"delayed_calls", view.delays.calls},
+                        {"delayed_ms", view.delays.ns / 1'000'000},
+                        {"reason", view.reason == Reason::configured ? Json(nullptr) : Json(name(view.reason))}});
+    return list;
+}
+
 }  // namespace
 
 Json process_json(const ProcessView& process) {
@@ -66,6 +80,7 @@ Json tenant_json(const TenantView& tenant) {
                 {"weight", tenant.weight},
                 {"devices", to_json(tenant.devices, true)},
                 {"activity", to_json(tenant.activity)},
+                {"rates", to_json(tenant.rates)},
                 {"processes", std::move(processes)}};
 }
 

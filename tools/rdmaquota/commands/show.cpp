@@ -109,6 +109,20 @@ std::string uses(const DeviceView& device) {
     return text;
 }
 
+void print_rates(const Terminal& terminal, const TenantView& tenant) {
+    if (tenant.rates.empty()) return;
+    Table table({"DEVICE", "RATE", "A SECOND", "BURST", "DELAYED", "BY"},
+                {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right});
+    for (const auto& view : tenant.rates) {
+        const auto known = view.device == total_device ? "-" : std::to_string(view.delays.calls);
+        table.add({printable(view.device), std::string(info(view.rate).name), format_amount(view.rate, view.limit),
+                   view.burst == unlimited ? format_amount(view.rate, view.limit) : format_amount(view.rate, view.burst), known,
+                   view.delays.calls == 0 ? "-" : seconds_words(view.delays.ns)});
+    }
+    fmt::print("\n");
+    table.print(terminal);
+}
+
 // Of those that have another pid where they run.
 void print_containers(const Terminal& terminal, const TenantView& tenant) {
     Table table({"PID", "THERE", "CGROUP OF THE CONTAINER"}, {Align::right, Align::right, Align::left});
@@ -179,6 +193,7 @@ std::vector<LimitView> all_limits(const TenantReading& tenant) {
 void print_tenant(const Terminal& terminal, const TenantReading& tenant, bool named) {
     print_title(terminal, tenant.view);
     print_devices(terminal, tenant.view);
+    print_rates(terminal, tenant.view);
     // Where nothing is used, as at the beginning of a `run`, what will hold is of most interest.
     if (tenant.view.processes.empty() && tenant.place.key.empty() && !tenant.place.here.empty()) {
         fmt::print("\n");
