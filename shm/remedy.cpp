@@ -135,7 +135,7 @@ void read_origin(const LimitsSegment& limits, std::string_view device, const Den
 }  // namespace
 
 bool is_soft(const LimitsSegment& limits, DeviceKey device, const Denial& denial) noexcept {
-    return denial.scope == Scope::tenant && !denial.total && denial.limit == limits.soft(device, denial.resource) &&
+    return denial.scope == Scope::tenant && !denial.total && !is_rate(denial.resource) && denial.limit == limits.soft(device, denial.resource) &&
            denial.limit < limits.limit(Scope::tenant, device, denial.resource);
 }
 

@@ -138,18 +138,6 @@ private:
     template <Kind kind>
     void uncharge_as(AccountMask charged, std::uint64_t size) noexcept;
     bool has_rates() const noexcept;
-    // What one rate, in one account, says of a call.
-    struct Turn {
-        std::size_t account, bound;
-        Resource rate;
-        std::uint64_t amount, wait_ns;
-    };
-    template <class Act>
-    bool for_each_rate(Command command, Act act);
-    [[gnu::noinline]] bool wait_for_turn(Command command);
-    [[gnu::cold, gnu::noinline]] void delay(const Turn& turn, std::uint64_t now_ns);
-    [[gnu::cold, gnu::noinline]] void deny_turn(const Turn& turn, Command command);
-    Denial denial_of(const Turn& turn) const noexcept;
     std::optional<AccountMask> charge_after_all(Kind kind, std::uint64_t size, AccountMask charged);
     bool charge_accounts(DevicePort& port, AccountMask wanted, const Amounts& amounts, Retry retry);
     // What came of a charge that found no room at once. `again`: there may be more by now.
@@ -159,6 +147,19 @@ private:
         std::uint64_t wait_until_ns = 0;  // for a larger share; 0 before it was asked for
         std::optional<Denial> denied;     // not reported yet
     };
+    // What one rate, in one account, says of a call.
+    struct Turn {
+        std::size_t account, bound;
+        Resource rate;
+        std::uint64_t amount, wait_ns;
+    };
+    template <class Act>
+    bool for_each_rate(Command command, Act act);
+    [[gnu::noinline]] bool wait_for_turn(Command command);
+    bool take_turn(Command command, std::uint64_t now_ns, Turn& slowest, Attempt& attempt);
+    [[gnu::cold, gnu::noinline]] void delay(const Turn& turn, std::uint64_t now_ns);
+    [[gnu::cold, gnu::noinline]] bool is_denied(const Turn& turn, Command command, Attempt& attempt);
+    Denial denial_of(const Turn& turn) const noexcept;
     bool charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, Retry retry, Attempt& attempt);
     Outcome charge_by_proof(std::size_t i, DevicePort& port, const Amounts& amounts, const Limits* limits, Denial first,
                             unsigned ended_before, Retry retry, Attempt& attempt);

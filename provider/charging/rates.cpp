@@ -47,25 +47,35 @@ bool Context::for_each_rate(Command command, Act act) {
 
 bool Context::wait_for_turn(Command command) {
     const BusErrorsAllowed allowed;
+    Attempt attempt{};
+    for (;;) {
+        const auto now = monotonic_ns();
+        Turn slowest{};
+        const bool has_turn = take_turn(command, now, slowest, attempt);
+        if (has_turn && slowest.wait_ns == 0) [[likely]]
+            return true;
+        if (has_turn) return delay(slowest, now), true;
+        if (!is_denied(slowest, command, attempt)) continue;
+        return false;
+    }
+}
+
+// Takes the command's part of all rates; false where one would be waited for too long, which is `slowest` then.
+bool Context::take_turn(Command command, std::uint64_t now_ns, Turn& slowest, Attempt& attempt) {
     for (std::size_t i = 0; i < accounts_.count; ++i)
         if (device_.usable(i)) device_.renew_limits(accounts_.account[i]->policy(), i);
-    const auto now = monotonic_ns();
-    Turn slowest{};
-    const bool has_turn = for_each_rate(command, [&](Turn turn, const Pace& pace, std::uint64_t& word) {
+    return for_each_rate(command, [&](Turn turn, const Pace& pace, std::uint64_t& word) {
         const auto& policy = accounts_.account[turn.account]->policy();
         const auto most = longest_delay_ns(policy);
-        turn.wait_ns = reserve(word, pace, turn.amount, now, most);
+        turn.wait_ns = reserve(word, pace, turn.amount, now_ns, most);
         if (turn.wait_ns != 0 && policy.mode() == Mode::audit) [[unlikely]] {
             if (turn.wait_ns > most) report_denial(turn.account, device_, denial_of(turn), Mode::audit, 0);
             return true;
         }
         if (turn.wait_ns > slowest.wait_ns) slowest = turn;
+        attempt.generation = policy.generation();
         return turn.wait_ns <= most;
     });
-    if (!has_turn) return deny_turn(slowest, command), false;
-    if (slowest.wait_ns != 0) [[unlikely]]
-        delay(slowest, now);
-    return true;
 }
 
 void Context::delay(const Turn& turn, std::uint64_t now_ns) {
@@ -80,19 +90,22 @@ void Context::delay(const Turn& turn, std::uint64_t now_ns) {
     }
 }
 
-// What was taken of the rates before this one is taken back.
-void Context::deny_turn(const Turn& turn, Command command) {
+// Takes back what was taken of the rates before this one. False: the limits have changed meanwhile, or the tenant's share has.
+bool Context::is_denied(const Turn& turn, Command command, Attempt& attempt) {
     const NoCancellation guard;
     for_each_rate(command, [&](const Turn& taken, const Pace& pace, std::uint64_t& word) {
         if (taken.account == turn.account && taken.rate == turn.rate && taken.bound == turn.bound) return false;
         take_back(word, pace, taken.amount);
         return true;
     });
+    const auto denial = denial_of(turn);
+    if (may_have_more(turn.account, device_, denial, attempt)) return false;
     Amounts amounts;
     if (command.registers) amounts.add(Resource::mr, 1);
     const int error = denial_errno(accounts_.account[turn.account]->policy().deny_errno(), amounts);
-    report_denial(turn.account, device_, denial_of(turn), Mode::enforce, error);
+    report_denial(turn.account, device_, denial, Mode::enforce, error);
     errno = error;
+    return true;
 }
 
 Denial Context::denial_of(const Turn& turn) const noexcept {

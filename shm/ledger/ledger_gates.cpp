@@ -89,11 +89,10 @@ bool GateReader::read_from(int fd) {
         return clear();
     bool changed = false;
     for (std::size_t i = 0; i < gates_.size(); ++i)
-        for (std::size_t r = 0; r < resource_count; ++r) {
+        for (std::size_t r = 0; r < limit_count; ++r) {
             const auto gate = amounts[i][r] & gate_amount_mask;
-            changed |= gate != gates_[i].gate[r] || wanted[i][r] != gates_[i].wanted[r];
-            gates_[i].gate[r] = gate;
-            gates_[i].wanted[r] = wanted[i][r];
+            changed |= wanted[i][r] != std::exchange(gates_[i].wanted[r], wanted[i][r]);
+            if (r < resource_count) changed |= gate != std::exchange(gates_[i].gate[r], gate);
         }
     return changed;
 }

@@ -5,6 +5,8 @@
 set -u
 # shellcheck source=test/integration/guest.sh
 . "$(dirname "$0")/guest.sh"
+# shellcheck source=test/integration/sidecar.sh
+. "$here/sidecar.sh"
 objects=$programs/verbs_objects
 
 # took COMMAND...: milliseconds in $took, its output in $out
@@ -145,4 +147,40 @@ wait $waiter 2> /dev/null
 run "$objects" pd=3
 is "nor does a killed one" "$out" "pd: 3 of 3"
 is "nothing of it is in use" "$(usage_of pd)" 0
+
+# --- a rate of the node is divided among tenants: by weight without a sidecar, with one among those that have a device open
+shared='version = 1
+[sidecar]
+[node."*"]
+commands_per_s = 400
+[tenant.one]
+match = [{ cgroup = "/one", members = ["*"] }]
+weight = 300
+[tenant.two]
+match = [{ cgroup = "/two", members = ["*"] }]'
+policy <<< "$shared"
+# in_force TENANT: the rate that it may have now
+in_force() {
+    rdmaquota show "$1" --json | python3 -c 'import json, sys
+print(*[r["limit"] for t in json.load(sys.stdin)["tenants"] if t["name"] == sys.argv[1] for r in t["rates"] if r["device"] == sys.argv[2]])' "$1" "$device"
+}
+is "three quarters of what is divided are one's, with the default tenant" "$(in_force one) $(in_force two) $(in_force default)" "240 80 80"
+start_sidecar
+mkdir -p /sys/fs/cgroup/one /sys/fs/cgroup/two
+# in_tenant NAME COMMAND...
+in_tenant() { sh -c 'echo $$ > "/sys/fs/cgroup/$0/cgroup.procs" && exec "$@"' "$@"; }
+in_tenant one "$objects" pd=1 wait > one.log 2>&1 < forever &
+one=$!
+waits one.log
+has_all() { [ "$(in_force one)" = 400 ]; }
+eventually "who is alone has all" has_all
+in_tenant two "$objects" pd=1 wait > two.log 2>&1 < forever &
+two=$!
+waits two.log
+is "who comes gets a device open" "$(head -n 1 two.log)" "pd: 1 of 1"
+has_parts() { [ "$(in_force one) $(in_force two)" = "300 100" ]; }
+eventually "and its part" has_parts
+kill $one $two
+wait $one $two 2> /dev/null
+stop_sidecar
 finish

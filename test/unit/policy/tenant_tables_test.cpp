@@ -249,7 +249,7 @@ TEST_CASE("errors in a tenant's tables name file, line, column and a remedy") {
         {"[node]\nmode = \"off\"", "p.toml:3:1: ", "unknown key 'mode': [node] has tables of limits by device only"},
         {"[node]\nqp = 1", "p.toml:3:1: ", "write it below a table such as [node.\"*\"]"},
         {in_t("moed = \"off\""), "p.toml:3:1: ", "unknown key in [tenant.t] 'moed', did you mean 'mode'?"},
-        {in_t("zzzzz = 3"), "p.toml:3:1: ", "choose one of match, mode, deny_errno, weight, grace, process"},
+        {in_t("zzzzz = 3"), "p.toml:3:1: ", "choose one of match, mode, deny_errno, weight, grace, max_delay, process"},
         {in_t("mode = \"on\""), "p.toml:3:8: ", "choose one of enforce, audit, off"},
         {in_t("deny_errno = \"EPERM\""), "p.toml:3:14: ", "choose one of EDQUOT, EAGAIN, ENOMEM"},
         {in_t("weight = 0"), "p.toml:3:10: ", "weight must be a whole number from 1 to 10000"},

@@ -35,6 +35,7 @@ TEST_CASE("the ledger's layout is version 5") {
     CHECK(offsetof(LedgerHeader, claims) == 80);
     CHECK(offsetof(LedgerHeader, repair_head) == 88);
     CHECK(offsetof(LedgerHeader, pause) == 128);
+    CHECK(offsetof(LedgerHeader, total_rates) == 136);
     CHECK(offsetof(LedgerData, events) == 49152 + 64 * 192);
     CHECK(offsetof(LedgerData, repairs) == 61440 + 1024 * 192);
     CHECK(offsetof(LedgerData, states) == 258048 + 256 * 192);
@@ -53,6 +54,7 @@ TEST_CASE("the ledger's layout is version 5") {
     CHECK(offsetof(Slot, owner.start_time) == 16);
     CHECK(offsetof(Slot, owner.uid) == 24);
     CHECK(offsetof(Slot, owner.comm) == 32);
+    CHECK(offsetof(Slot, total_rates) == 48);
     CHECK(sizeof(Slot) == 64);
     CHECK(offsetof(Event, time_ns) == 8);
     CHECK(offsetof(Event, kind) == 16);
@@ -122,6 +124,9 @@ TEST_CASE("the resources keep their places") {
                            "cqe",        "hca_handle", "pd",      "srq",     "srq_wr",   "mw",       "ah",
                            "xrcd",       "wq",         "rwq_ind", "flow",    "counters", "dm",       "dm_bytes"};
     REQUIRE(resource_count == 21);
+    REQUIRE(limit_count == 23);
+    CHECK(limit_table[21].name == "commands_per_s");
+    CHECK(limit_table[22].name == "registered_per_s");
     for (std::size_t i = 0; i < resource_count; ++i) CHECK(resource_table[i].name == names[i]);
     CHECK(resource_slots == 24);
 }

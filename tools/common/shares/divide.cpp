@@ -57,7 +57,7 @@ ScopeLimits first_grants(const std::string& directory, std::string_view key, con
         auto devices = bounds ? bounds->devices(Scope::tenant) : std::vector<std::string>();
         for (const auto& row : own) devices.push_back(row.device);  // which "*" above bounds, too
         for (const auto& device : devices)
-            for (const auto& row : resource_table)
+            for (const auto& row : limit_table)
                 if (bounds && bounds->limit(Scope::tenant, device, row.id) != unlimited)
                     row_for(grants, device)[index(row.id)] = 0;
         if (above == node_tenant) return grants;

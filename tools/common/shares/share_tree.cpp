@@ -144,8 +144,8 @@ void ShareTree::read_limits(Tenant& tenant) {
     read_weight(tenant);
     for (std::size_t d = 0; d < devices_.size(); ++d) {
         const auto figures = tenant.limits->share_figures(devices_[d]);
-        for (std::size_t r = 0; r < resource_count; ++r) {
-            const auto pair = d * resource_count + r;
+        for (std::size_t r = 0; r < limit_count; ++r) {
+            const auto pair = d * limit_count + r;
             auto& cell = tenant.cells[pair];
             const auto& now = figures[r];
             if (now.granted != unset && now.granted != cell.granted) tenant.must_bump = true;
@@ -217,7 +217,7 @@ void ShareTree::take_asks(Tenant& tenant, Clock::time_point now) {
     const auto& gates = tenant.gates.gates();
     tenant.asks.resize(gates.size());
     for (std::size_t i = 0; i < gates.size(); ++i)
-        for (std::size_t r = 0; r < resource_count; ++r) {
+        for (std::size_t r = 0; r < limit_count; ++r) {
             const auto word = gates[i].wanted[r];
             auto& ask = tenant.asks[i][r];
             if (word != 0 && word != ask.word) ask = {word, wanted_amount(word), now + asking_lasts};
@@ -231,7 +231,7 @@ ShareTree::Places ShareTree::places_of(std::string_view device) const noexcept {
 void ShareTree::add_to_sum(const Places& places, std::size_t resource, const Sum& more) {
     for (const auto d : places) {
         if (d == nowhere) continue;
-        auto& sum = sums_[d * resource_count + resource];
+        auto& sum = sums_[d * limit_count + resource];
         sum.used = std::min(sum.used + more.used, max_amount);
         sum.need = std::min(sum.need + more.need, max_amount);
         sum.whole |= more.whole;
@@ -254,6 +254,11 @@ void ShareTree::add_gates(Tenant& tenant, std::size_t number, Clock::time_point 
         const auto own = whole ? counted : std::max(gates.gate[r], counted);
         const auto need = std::max(own, asks ? ask.amount : 0);
         add_to_sum(places, r, {own - counted, need - counted, whole});
+    }
+    for (std::size_t r = resource_count; r < limit_count; ++r) {
+        const auto& ask = tenant.asks[number][r];
+        if (now < ask.until) tenant.ask_ends = std::min(tenant.ask_ends, ask.until);
+        if (used || now < ask.until) add_to_sum(places, r, {0, max_amount, false});
     }
     tenant.in_use |= used;
 }

@@ -72,7 +72,7 @@ public:
         std::uint64_t word = 0, amount = 0;
         Clock::time_point until{};
     };
-    using Asks = std::array<Ask, resource_count>;
+    using Asks = std::array<Ask, limit_count>;
     struct Tenant {
         std::string key, name, limits_path, ledger_path;
         const LimitsSegment* limits = nullptr;  // null: there are none, and so no bounds
@@ -108,10 +108,10 @@ public:
     void read_gates_of(Tenant& tenant, Clock::time_point now);
     void ask_kernel(CountedUses uses) { kernel_uses_ = std::move(uses); }
 
-    // A pair is a device and a resource.
-    std::size_t pairs() const noexcept { return devices_.size() * resource_count; }
-    const std::string& device_of(std::size_t pair) const noexcept { return devices_[pair / resource_count]; }
-    static Resource resource_of(std::size_t pair) noexcept { return static_cast<Resource>(pair % resource_count); }
+    // A pair is a device and a resource or a rate. Of a rate nothing is used, and who has a device open, or asks, wants all.
+    std::size_t pairs() const noexcept { return devices_.size() * limit_count; }
+    const std::string& device_of(std::size_t pair) const noexcept { return devices_[pair / limit_count]; }
+    static Resource resource_of(std::size_t pair) noexcept { return static_cast<Resource>(pair % limit_count); }
     // Whether some inner tenant, or the node, has a limit.
     bool is_bounded(std::size_t pair) const noexcept { return bounded_[pair] != 0; }
     // Whether something changed since the last call.
