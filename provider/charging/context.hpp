@@ -68,7 +68,7 @@ public:
 
     // Takes the command's part of all rates, and waits for its turn. False: denied, as a
     // charge is. Call it with no lock held.
-    bool pace(Command command) { return !has_rates() || wait_for_turn(command); }
+    bool pace(Command command) { return !device_.has_rates() || wait_for_turn(command); }
 
     // For a new object: the accounts that were charged, for its receipt; nothing on denial.
     template <Kind kind>
@@ -137,7 +137,6 @@ private:
     bool charge_at_once(std::size_t i, std::uint64_t size) noexcept;
     template <Kind kind>
     void uncharge_as(AccountMask charged, std::uint64_t size) noexcept;
-    bool has_rates() const noexcept;
     std::optional<AccountMask> charge_after_all(Kind kind, std::uint64_t size, AccountMask charged);
     bool charge_accounts(DevicePort& port, AccountMask wanted, const Amounts& amounts, Retry retry);
     // What came of a charge that found no room at once. `again`: there may be more by now.
@@ -149,14 +148,21 @@ private:
     };
     // What one rate, in one account, says of a call.
     struct Turn {
-        std::size_t account, bound;
-        Resource rate;
+        std::size_t account;
+        unsigned bit;  // in LimitCache::held_rates
         std::uint64_t amount, wait_ns;
+        Resource rate() const noexcept { return static_cast<Resource>(resource_count + bit / LimitCache::bounds); }
+        std::size_t bound() const noexcept { return bit % LimitCache::bounds; }  // in the order of Limits
+        Scope scope() const noexcept { return bound() < 2 ? Scope::process : Scope::tenant; }
+        bool is_total() const noexcept { return bit % 2 != 0; }
     };
+    [[gnu::noinline]] bool takes_turn_at_once(Command command) noexcept;
+    [[gnu::cold, gnu::noinline]] void take_back(Command command, const Turn& until) noexcept;
     template <class Act>
-    bool for_each_rate(Command command, Act act);
+    bool for_each_rate(std::size_t i, Command command, Act act);
     [[gnu::noinline]] bool wait_for_turn(Command command);
     bool take_turn(Command command, std::uint64_t now_ns, Turn& slowest, Attempt& attempt);
+    [[gnu::cold, gnu::noinline]] void tell_of_audit(const Turn& turn);
     [[gnu::cold, gnu::noinline]] void delay(const Turn& turn, std::uint64_t now_ns);
     [[gnu::cold, gnu::noinline]] bool is_denied(const Turn& turn, Command command, Attempt& attempt);
     Denial denial_of(const Turn& turn) const noexcept;
@@ -195,12 +201,6 @@ private:
     OpPointer real_[op_count] = {};
 };
 
-inline bool Context::has_rates() const noexcept {
-    for (std::size_t i = 0; i < accounts_.count; ++i)
-        if (device_.limit_cache(i).has_rates()) return true;
-    return false;
-}
-
 // Whether account `i` had room by limits that held until the end. Nothing is charged when not.
 template <Kind kind>
 [[gnu::always_inline]] inline bool Context::charge_at_once(std::size_t i, std::uint64_t size) noexcept {
@@ -225,13 +225,13 @@ template <Kind kind>
 // Nothing here has a destructor left to run when a thread ends in `charge_after_all` (provider/host/cancellation.hpp).
 template <Kind kind>
 [[gnu::always_inline]] inline std::optional<AccountMask> Context::charge(std::uint64_t size) {
-    if constexpr (kind != Kind::nothing)
-        if (!pace(command_of(kind, size))) [[unlikely]]
-            return std::nullopt;
     AccountMask charged = 0;
-    bool all = !accounts_.denied;
+    bool all = !accounts_.denied, has_turn = true;
     {
         const BusErrorsAllowed allowed;
+        if constexpr (kind != Kind::nothing)
+            if (device_.has_rates()) [[unlikely]]
+                has_turn = all = takes_turn_at_once(command_of(kind, size)) && all;
         for (std::size_t i = 0; i < accounts_.count && all; ++i) {
             if (!device_.usable(i)) [[unlikely]]
                 continue;
@@ -242,6 +242,7 @@ template <Kind kind>
     }
     if (all) [[likely]]
         return charged;
+    if (!has_turn && !wait_for_turn(command_of(kind, size))) return std::nullopt;
     return charge_after_all(kind, size, charged);
 }
 

@@ -2,6 +2,7 @@
 // in each policy.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -31,9 +32,17 @@ public:
     // The limits of account `i`, whose policy is `policy`; one entry per amount.
     void limits(const LimitsSegment& policy, std::size_t i, const Amounts& amounts, Limits* limits) noexcept {
         limits_[i].read(policy, key(), report_, amounts, limits);
+        note_rates();
     }
 
-    void renew_limits(const LimitsSegment& policy, std::size_t i) noexcept { limits_[i].renew(policy, key(), report_); }
+    // Whether a rate holds in some account, or may: at the beginning none is known.
+    bool has_rates() const noexcept { return has_rates_.load(std::memory_order_relaxed); }
+    void renew_limits(const LimitsSegment& policy, std::size_t i) noexcept {
+        if (limits_[i].is_of(policy)) [[likely]]
+            return;
+        limits_[i].renew(policy, key(), report_);
+        note_rates();
+    }
 
     // As limit_cache has it where it is less than the hard limit.
     std::uint64_t soft_limit(const LimitsSegment& policy, Resource resource) noexcept {
@@ -43,15 +52,23 @@ public:
     // They are read anew at the next charge.
     void forget_limits() noexcept {
         for (auto& limits : limits_) limits.forget();
+        has_rates_ = true;
     }
 
 private:
+    void note_rates() noexcept {
+        bool any = false;
+        for (std::size_t i = 0; i < Accounts::capacity; ++i) any = any || (usable_[i] && limits_[i].has_rates());
+        has_rates_.store(any, std::memory_order_relaxed);
+    }
+
     std::string name_, identity_;
     std::uint32_t uverbs_;
     DeviceReport& report_;
     int deny_errno_ = 0;
     std::uint32_t index_[Accounts::capacity] = {};
     bool usable_[Accounts::capacity] = {};
+    std::atomic<bool> has_rates_ = true;
     LimitCache limits_[Accounts::capacity];
 };
 

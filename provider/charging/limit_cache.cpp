@@ -76,9 +76,7 @@ bool LimitCache::named(const LimitsSegment& policy, DeviceKey device) noexcept {
 
 void LimitCache::read(const LimitsSegment& policy, DeviceKey device, DeviceReport& report, const Amounts& amounts,
                       Limits* limits) noexcept {
-    View now{};
-    const bool known = view(now) && now.word == &policy.generation_word();
-    if (!(known && now.holds()) && !refresh(policy, device, report)) {
+    if (!is_of(policy) && !refresh(policy, device, report)) {
         const LimitRows process(policy, Scope::process, device, report), tenant(policy, Scope::tenant, device, report);
         for (std::size_t i = 0; i < amounts.count; ++i) limits[i] = limits_of(process, tenant, amounts.resource[i]);
         return;
@@ -90,12 +88,11 @@ void LimitCache::read(const LimitsSegment& policy, DeviceKey device, DeviceRepor
 }
 
 void LimitCache::renew(const LimitsSegment& policy, DeviceKey device, DeviceReport& report) noexcept {
-    View now{};
-    if (!view(now) || now.word != &policy.generation_word() || !now.holds()) refresh(policy, device, report);
+    refresh(policy, device, report);
 }
 
-bool LimitCache::read_rates(const LimitRows& process, const LimitRows& tenant, DeviceKey device) noexcept {
-    bool any = false;
+std::uint32_t LimitCache::read_rates(const LimitRows& process, const LimitRows& tenant, DeviceKey device) noexcept {
+    std::uint32_t held = 0;
     for (std::size_t r = resource_count; r < limit_count; ++r) {
         const auto rate = static_cast<Resource>(r);
         const auto limits = limits_of(process, tenant, rate);
@@ -107,10 +104,10 @@ bool LimitCache::read_rates(const LimitRows& process, const LimitRows& tenant, D
             of.limit[bound] = limit[bound];
             of.unit[bound] = pace.unit;
             of.burst_ns[bound] = pace.burst_ns;
-            any = any || pace.unit != 0;
+            if (pace.unit != 0) held |= 1U << (rate_index(rate) * bounds + bound);
         }
     }
-    return any;
+    return held;
 }
 
 // The generation is read before the rows, so that the next call sees a change in between.
@@ -132,7 +129,8 @@ bool LimitCache::refresh(const LimitsSegment& policy, DeviceKey device, DeviceRe
         hard_[index(row.id)] = limits.tenant;
         of.tenant_total = limits.tenant_total;
     }
-    has_rates_ = counts && read_rates(process, tenant, device);
+    longest_delay_ns_ = policy.mode() == Mode::audit ? 0 : policy.max_delay_ms() * std::uint64_t{1'000'000};
+    held_rates_ = counts ? read_rates(process, tenant, device) : 0;
     word_ = &policy.generation_word();
     if (counts) generation_ = generation;
     refreshing_ = ProcessId{};

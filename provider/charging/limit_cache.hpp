@@ -45,7 +45,11 @@ public:
     const Cell& cell(Resource resource) const noexcept { return cells_[index(resource)]; }
 
     // Whether a rate holds here, or may: at the beginning none is known.
-    bool has_rates() const noexcept { return has_rates_.load(std::memory_order_relaxed); }
+    bool has_rates() const noexcept { return held_rates() != 0; }
+    // For how long a rate delays a call; 0 where it delays none, in audit mode.
+    std::uint64_t longest_delay_ns() const noexcept { return longest_delay_ns_.load(std::memory_order_relaxed); }
+    // A bit for each bound of each rate that holds, those of the first rate lowest.
+    std::uint32_t held_rates() const noexcept { return held_rates_.load(std::memory_order_relaxed); }
     // The paces of a rate, in the order of Limits. They may be of two generations while they change.
     static constexpr std::size_t bounds = 4;
     struct RateCell {
@@ -56,7 +60,12 @@ public:
         return {of.unit[bound].load(std::memory_order_relaxed), of.burst_ns[bound].load(std::memory_order_relaxed)};
     }
     std::uint64_t rate_limit(Resource rate, std::size_t bound) const noexcept { return rates_[rate_index(rate)].limit[bound]; }
-    // Reads the limits anew where they are not those of `policy` as it is now.
+    // Whether they are those of `policy` as it is now.
+    bool is_of(const LimitsSegment& policy) const noexcept {
+        View now{};
+        return view(now) && now.word == &policy.generation_word() && now.holds();
+    }
+    // Reads the limits anew.
     void renew(const LimitsSegment& policy, DeviceKey device, DeviceReport& report) noexcept;
 
     // The limits as of now, without soft ones, one entry per amount; `policy` is the account's current one.
@@ -65,7 +74,7 @@ public:
 
     void forget() noexcept {
         generation_ = not_known;
-        has_rates_ = true;
+        held_rates_ = not_read;
     }
 
     // Whether the policy or the environment names this device or port.
@@ -75,7 +84,7 @@ private:
     // False while another thread is doing so.
     bool refresh(const LimitsSegment& policy, DeviceKey device, DeviceReport& report) noexcept;
 
-    bool read_rates(const LimitRows& process, const LimitRows& tenant, DeviceKey device) noexcept;
+    std::uint32_t read_rates(const LimitRows& process, const LimitRows& tenant, DeviceKey device) noexcept;
 
     static constexpr std::uint64_t not_known = LimitsSegment::lost_generation;
     std::atomic<const std::uint64_t*> word_{&not_known};
@@ -84,7 +93,9 @@ private:
     std::atomic<ProcessId> refreshing_{};
     Cell cells_[resource_count] = {};
     RateCell rates_[rate_count] = {};
-    std::atomic<bool> has_rates_ = true;
+    static constexpr std::uint32_t not_read = (1U << rate_count * bounds) - 1;
+    std::atomic<std::uint32_t> held_rates_ = not_read;
+    std::atomic<std::uint64_t> longest_delay_ns_ = 0;
     std::atomic<std::uint64_t> hard_[resource_count] = {};  // of the tenant, without soft limits
 };
 

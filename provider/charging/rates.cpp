@@ -1,6 +1,7 @@
 // Waiting for one's turn where a rate holds (shm/ledger/pace.hpp). A call takes its part of all rates first and then waits once, for
 // the slowest, with no lock held and nothing charged.
 #include <algorithm>
+#include <bit>
 #include <ctime>
 
 #include "provider/charging/context.hpp"
@@ -25,79 +26,115 @@ std::uint64_t longest_delay_ns(const LimitsSegment& policy) noexcept { return po
 
 }  // namespace
 
-// Calls `act` with each rate that holds and its word, until one returns false.
+// Calls `act` with each rate that holds in account `i`, its pace and its word, until one returns false.
 template <class Act>
-bool Context::for_each_rate(Command command, Act act) {
-    const std::uint64_t amounts[rate_count] = {1, command.bytes};
-    for (std::size_t i = 0; i < accounts_.count; ++i) {
-        const auto& limits = device_.limit_cache(i);
-        if (!device_.usable(i) || !limits.has_rates()) continue;
-        auto& account = *accounts_.account[i];
-        for (std::size_t r = 0; r < rate_count; ++r) {
-            if (amounts[r] == 0) continue;
-            const auto rate = static_cast<Resource>(resource_count + r);
-            const auto words = account.ledger().rate_words(account.owner(), device_.index(i), rate);
-            for (std::size_t bound = 0; bound < LimitCache::bounds; ++bound)
-                if (const auto pace = limits.pace(rate, bound); pace.unit != 0 && !act(Turn{i, bound, rate, amounts[r], 0}, pace, *words[bound]))
-                    return false;
-        }
+[[gnu::always_inline]] inline bool Context::for_each_rate(std::size_t i, Command command, Act act) {
+    if (!device_.usable(i)) return true;
+    auto& account = *accounts_.account[i];
+    const auto& limits = device_.limit_cache(i);
+    for (auto left = limits.held_rates() & (command.bytes != 0 ? ~0U : (1U << LimitCache::bounds) - 1); left != 0; left &= left - 1) {
+        const auto bit = static_cast<unsigned>(std::countr_zero(left));
+        const Turn turn{i, bit, bit < LimitCache::bounds ? 1 : command.bytes, 0};
+        const auto pace = limits.pace(turn.rate(), turn.bound());
+        auto& word = account.ledger().rate_word(account.owner(), device_.index(i), turn.rate(), turn.scope(), turn.is_total());
+        if (pace.unit != 0 && !act(turn, pace, word)) [[unlikely]]
+            return false;
     }
     return true;
 }
 
+// Whether the command need not wait, by limits that are known and held until now; else nothing is taken. `wait_for_turn` goes on.
+bool Context::takes_turn_at_once(Command command) noexcept {
+    const auto now = monotonic_ns();
+    for (std::size_t i = 0; i < accounts_.count; ++i) {
+        const auto& limits = device_.limit_cache(i);
+        LimitCache::View view;
+        const auto most = limits.longest_delay_ns();
+        Turn last{i, 0, 0, 0};
+        const bool known = limits.view(view) && view.holds() && most != 0;
+        if (!device_.usable(i)) continue;
+        if (!known || !for_each_rate(i, command, [&](const Turn& turn, const Pace& pace, std::uint64_t& word) __attribute__((always_inline)) {
+                last = turn;
+                const auto wait = reserve(word, pace, turn.amount, now, most);
+                if (wait != 0 && wait <= most) rdmaquota::take_back(word, pace, turn.amount);
+                return wait == 0;
+            })) [[unlikely]]
+            return take_back(command, last), false;
+    }
+    return true;
+}
+
+// What was taken of the rates before `until`.
+void Context::take_back(Command command, const Turn& until) noexcept {
+    for (std::size_t i = 0; i <= until.account; ++i)
+        for_each_rate(i, command, [&](const Turn& taken, const Pace& pace, std::uint64_t& word) {
+            if (taken.account == until.account && (until.amount == 0 || taken.bit == until.bit)) return false;
+            rdmaquota::take_back(word, pace, taken.amount);
+            return true;
+        });
+}
+
 bool Context::wait_for_turn(Command command) {
-    const BusErrorsAllowed allowed;
-    Attempt attempt{};
-    for (;;) {
+    for (Attempt attempt{};;) {
         const auto now = monotonic_ns();
         Turn slowest{};
         const bool has_turn = take_turn(command, now, slowest, attempt);
-        if (has_turn && slowest.wait_ns == 0) [[likely]]
+        if (slowest.wait_ns == 0) [[likely]]
             return true;
+        if (accounts_.account[slowest.account]->policy().mode() == Mode::audit) return tell_of_audit(slowest), true;
         if (has_turn) return delay(slowest, now), true;
-        if (!is_denied(slowest, command, attempt)) continue;
-        return false;
+        if (is_denied(slowest, command, attempt)) return false;
     }
 }
 
-// Takes the command's part of all rates; false where one would be waited for too long, which is `slowest` then.
+// Takes the command's part of all rates; false where one would be waited for too long. `slowest` is that one, or the one that is waited
+// for longest.
 bool Context::take_turn(Command command, std::uint64_t now_ns, Turn& slowest, Attempt& attempt) {
-    for (std::size_t i = 0; i < accounts_.count; ++i)
-        if (device_.usable(i)) device_.renew_limits(accounts_.account[i]->policy(), i);
-    return for_each_rate(command, [&](Turn turn, const Pace& pace, std::uint64_t& word) {
-        const auto& policy = accounts_.account[turn.account]->policy();
-        const auto most = longest_delay_ns(policy);
-        turn.wait_ns = reserve(word, pace, turn.amount, now_ns, most);
-        if (turn.wait_ns != 0 && policy.mode() == Mode::audit) [[unlikely]] {
-            if (turn.wait_ns > most) report_denial(turn.account, device_, denial_of(turn), Mode::audit, 0);
-            return true;
-        }
-        if (turn.wait_ns > slowest.wait_ns) slowest = turn;
+    const BusErrorsAllowed allowed;
+    for (std::size_t i = 0; i < accounts_.count; ++i) {
+        if (!device_.usable(i)) continue;
+        const auto& policy = accounts_.account[i]->policy();
+        device_.renew_limits(policy, i);
         attempt.generation = policy.generation();
-        return turn.wait_ns <= most;
-    });
+        const auto most = longest_delay_ns(policy);
+        const bool audits = policy.mode() == Mode::audit;
+        if (!for_each_rate(i, command, [&](Turn turn, const Pace& pace, std::uint64_t& word) __attribute__((always_inline)) {
+                turn.wait_ns = reserve(word, pace, turn.amount, now_ns, most);
+                if (turn.wait_ns > slowest.wait_ns) slowest = turn;
+                return turn.wait_ns <= most || audits;
+            }))
+            return false;
+    }
+    return true;
 }
 
 void Context::delay(const Turn& turn, std::uint64_t now_ns) {
     const NoCancellation guard;
     const KeepErrno keep;
+    const BusErrorsAllowed allowed;
     sleep_until(now_ns + turn.wait_ns);
     auto& account = *accounts_.account[turn.account];
-    account.ledger().note_delay(device_.index(turn.account), turn.rate, turn.wait_ns);
+    account.ledger().note_delay(device_.index(turn.account), turn.rate(), turn.wait_ns);
     try {
         report_delay(account, device_.index(turn.account), device_.key(), denial_of(turn));
     } catch (...) {  // no memory: delayed without a word
     }
 }
 
+// What would have been denied.
+void Context::tell_of_audit(const Turn& turn) {
+    const NoCancellation guard;
+    const KeepErrno keep;
+    const BusErrorsAllowed allowed;
+    if (turn.wait_ns > longest_delay_ns(accounts_.account[turn.account]->policy()))
+        report_denial(turn.account, device_, denial_of(turn), Mode::audit, 0);
+}
+
 // Takes back what was taken of the rates before this one. False: the limits have changed meanwhile, or the tenant's share has.
 bool Context::is_denied(const Turn& turn, Command command, Attempt& attempt) {
     const NoCancellation guard;
-    for_each_rate(command, [&](const Turn& taken, const Pace& pace, std::uint64_t& word) {
-        if (taken.account == turn.account && taken.rate == turn.rate && taken.bound == turn.bound) return false;
-        take_back(word, pace, taken.amount);
-        return true;
-    });
+    const BusErrorsAllowed allowed;
+    take_back(command, turn);
     const auto denial = denial_of(turn);
     if (may_have_more(turn.account, device_, denial, attempt)) return false;
     Amounts amounts;
@@ -110,11 +147,11 @@ bool Context::is_denied(const Turn& turn, Command command, Attempt& attempt) {
 
 Denial Context::denial_of(const Turn& turn) const noexcept {
     Denial denial;
-    denial.resource = turn.rate;
-    denial.scope = turn.bound < 2 ? Scope::process : Scope::tenant;
-    denial.total = turn.bound % 2 != 0;
+    denial.resource = turn.rate();
+    denial.scope = turn.scope();
+    denial.total = turn.is_total();
     denial.used = std::min(turn.wait_ns, max_amount);
-    denial.limit = device_.limit_cache(turn.account).rate_limit(turn.rate, turn.bound);
+    denial.limit = device_.limit_cache(turn.account).rate_limit(turn.rate(), turn.bound());
     denial.requested = turn.amount;
     denial.proved = true;
     return denial;

@@ -268,12 +268,10 @@ public:
         return data_->demand[device][index(resource)];
     }
 
-    // The words of a rate: of the tenant and of the owner, on the device and over all devices.
-    // In the order of Limits.
-    using RateWords = std::array<std::uint64_t*, 4>;
-    RateWords rate_words(const Owner& owner, std::uint32_t device, Resource rate) noexcept {
-        return {&owner.usage_[std::size_t{device} * owner_slots][index(rate)], &data_->slots[owner.slot()].total_rates[rate_index(rate)],
-                &data_->gates[device][index(rate)], &data_->header.total_rates[rate_index(rate)]};
+    // The word of a rate: of the tenant or of the owner, on the device or over all devices.
+    std::uint64_t& rate_word(const Owner& owner, std::uint32_t device, Resource rate, Scope scope, bool total) noexcept {
+        if (total) return (scope == Scope::process ? data_->slots[owner.slot()].total_rates : data_->header.total_rates)[rate_index(rate)];
+        return (scope == Scope::process ? owner.usage_[std::size_t{device} * owner_slots] : data_->gates[device])[index(rate)];
     }
     // How often a rate delayed calls on the device, and for how long in all.
     struct Delays {

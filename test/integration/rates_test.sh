@@ -162,7 +162,7 @@ policy <<< "$shared"
 # in_force TENANT: the rate that it may have now
 in_force() {
     rdmaquota show "$1" --json | python3 -c 'import json, sys
-print(*[r["limit"] for t in json.load(sys.stdin)["tenants"] if t["name"] == sys.argv[1] for r in t["rates"] if r["device"] == sys.argv[2]])' "$1" "$device"
+print(*[r["limit"] for t in json.load(sys.stdin)["tenants"] if t["name"] == sys.argv[1] for r in t["rates"] if (r["device"], r["rate"]) == (sys.argv[2], "commands_per_s")])' "$1" "$device"
 }
 is "three quarters of what is divided are one's, with the default tenant" "$(in_force one) $(in_force two) $(in_force default)" "240 80 80"
 start_sidecar
