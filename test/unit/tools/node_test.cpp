@@ -1,7 +1,9 @@
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include <catch2/catch.hpp>
 
@@ -12,6 +14,7 @@
 #include "shm/paths.hpp"
 #include "shm/policy/limits_writer.hpp"
 #include "test/unit/temporary_directory.hpp"
+#include "tools/common/tenants/subject.hpp"
 #include "tools/common/tenants/tenant_files.hpp"
 #include "tools/rdmaquotad/node/instances.hpp"
 #include "tools/rdmaquotad/node/node.hpp"
@@ -283,6 +286,40 @@ TEST_CASE_METHOD(NodeFixture, "what was in the way of a tenant is said") {
     put_template();
     Instances instances(node, [](auto&&...) -> Result<void> { return Error{"no room"}; });
     CHECK(instances.make_for(getpid(), geteuid()).error() == "no room");
+}
+
+TEST_CASE_METHOD(NodeFixture, "a user gets few tenants in cgroups of its own, more in those of root, and root any number") {
+    if (geteuid() != 0) return;
+    const TemporaryDirectory proc, cgroups;
+    const auto pod = [&](int n, uid_t owner, uid_t user) {
+        const auto group = fmt::format("/pod-{}-{}-{}", owner, user, n);
+        REQUIRE(::mkdir((cgroups.path() + group).c_str(), 0755) == 0);
+        REQUIRE(::chown((cgroups.path() + group).c_str(), owner, owner) == 0);
+        ::mkdir((proc / "1").c_str(), 0755);
+        std::ofstream(proc / "1/status") << fmt::format("Uid:\t{0}\t{0}\t{0}\t{0}\nGid:\t{0}\t{0}\t{0}\t{0}\nGroups:\t\n", user);
+        std::ofstream(proc / "1/cgroup") << "0::" << group << "\n";
+        return ProcessSubject::of(1, proc.path());
+    };
+    put("default");
+    TenantPolicy pods;
+    pods.name = "pods/{pod}";
+    pods.matches.push_back({.user = {}, .group = {}, .cgroup = "/pod-{pod}", .unit = {}, .members = {"*"}});
+    policy.tenants.push_back(pods);
+    publish();
+    node.refresh();
+    Instances instances(node, [](auto&&...) -> Result<void> { return Error{"made"}; }, cgroups.path());
+    const auto given = [&](int tries, uid_t owner, uid_t user) {
+        int count = 0;
+        for (int n = 0; n < tries; ++n) {
+            const auto subject = pod(n, owner, user);
+            REQUIRE(subject);
+            if (instances.make_for(*subject, user).error() == "made") ++count;
+        }
+        return count;
+    };
+    CHECK(given(70, 1000, 1000) == 64);
+    CHECK(given(1030, 0, 1001) == 1024);
+    CHECK(given(1100, 0, 0) == 1100);
 }
 
 TEST_CASE_METHOD(NodeFixture, "a ledger has its number as soon as its tenant is known") {

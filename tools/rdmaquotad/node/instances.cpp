@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include <sys/stat.h>
+
 #include <fmt/core.h>
 
 #include "policy/printable.hpp"
@@ -13,6 +15,7 @@
 #include "tools/common/tenants/subject.hpp"
 #include "tools/common/tenants/template_tenants.hpp"
 #include "tools/common/tenants/transient.hpp"
+#include "tools/rdmaquotad/loop/log.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -38,7 +41,8 @@ Result<void> make_now(const std::string& directory, const std::string& from, con
 
 Instances::Instances(Node& node) : Instances(node, make_now) {}
 
-Instances::Instances(Node& node, Maker maker) : node_(node), maker_(std::move(maker)) {}
+Instances::Instances(Node& node, Maker maker, std::string cgroup_root)
+    : node_(node), maker_(std::move(maker)), cgroup_root_(std::move(cgroup_root)) {}
 
 // Names take as long as the directory service that knows them.
 Result<void> Instances::make(const std::string& from, const std::string& key) {
@@ -58,11 +62,25 @@ Result<void> Instances::make(const std::string& from, const std::string& key) {
     return Error{answer->empty() ? std::string("it could not be made") : *answer};
 }
 
-Result<void> Instances::check_room(uid_t user) {
+std::size_t Instances::most_for(const ProcessSubject& subject, uid_t user) const {
+    struct stat status {};
+    const auto path = cgroup_root_ + std::string(subject.view().cgroup);
+    if (user == 0) return most_tenants;
+    return ::stat(path.c_str(), &status) == 0 && status.st_uid == 0 ? most_in_cgroups_of_root : most_for_user;
+}
+
+Result<void> Instances::check_room(const ProcessSubject& subject, uid_t user) {
     const auto now = Clock::now();
     std::erase_if(given_, [&](const auto& entry) { return now - entry.second.since > kept_at_rest; });
     auto& given = given_.try_emplace(user, Given{0, now}).first->second;
-    if (++given.count > most_for_user) return Error{fmt::format("uid {} has asked for too many tenants; wait", user)};
+    const auto most = most_for(subject, user);
+    if (given.count == most && !given.said) {
+        log(Priority::warning, fmt::format("uid {} asked for more than {} tenants in ten minutes: its programs in further cgroups are in "
+                                           "tenant default until these have passed", user, most));
+        given.said = true;
+    }
+    if (given.count >= most) return Error{fmt::format("uid {} has asked for too many tenants; wait", user)};
+    ++given.count;
     if (node_.tenants().size() < most_tenants) return {};
     return Error{fmt::format("there are {} tenants already", node_.tenants().size())};
 }
@@ -81,7 +99,7 @@ Result<MadeInstance> Instances::make_for(const ProcessSubject& subject, uid_t us
     const bool whole = there != nullptr && there->has_ledger();
     if (whole || !is_template(verdict.from)) return MadeInstance{verdict.tenant, false};
     if (!node_.writable()) return Error{"this rdmaquotad may not make tenants; run it as root"};
-    if (auto room = check_room(user); !room) return Error{room.error()};
+    if (auto room = check_room(subject, user); !room) return Error{room.error()};
     if (auto made = make(verdict.from, verdict.tenant); !made) return Error{made.error()};
     return MadeInstance{verdict.tenant, true};
 }

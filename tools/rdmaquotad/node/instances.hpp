@@ -23,9 +23,9 @@ struct MadeInstance {
 
 class Instances {
 public:
-    // A node has no more tenants than this, and a user gets no more in ten minutes: whoever may make cgroups could ask for
-    // any number.
-    static constexpr std::size_t most_tenants = 4096, most_for_user = 64;
+    // A node has no more tenants than this. Whoever may make cgroups could ask for any number, so a user gets so many in ten minutes,
+    // more in cgroups that root made (kubelet's for pods, a login's), and root any number.
+    static constexpr std::size_t most_tenants = 4096, most_for_user = 64, most_in_cgroups_of_root = 1024;
     // A tenant of a template for cgroups goes when it was at rest for so long.
     static constexpr std::chrono::minutes kept_at_rest{10};
 
@@ -36,7 +36,7 @@ public:
     using Maker = std::function<Result<void>(const std::string& directory, const std::string& from, const std::string& key)>;
 
     explicit Instances(Node& node);
-    Instances(Node& node, Maker maker);  // for tests
+    Instances(Node& node, Maker maker, std::string cgroup_root = "/sys/fs/cgroup");  // for tests
 
     // The tenant that process `pid` of `user` belongs to by the node's matches, made if it is one of a template and is
     // missing. An error when the process is another user's, or gone.
@@ -59,13 +59,16 @@ private:
     struct Given {
         std::size_t count = 0;
         Clock::time_point since{};
+        bool said = false;  // that there are no more
     };
-    Result<void> check_room(uid_t user);
+    Result<void> check_room(const ProcessSubject& subject, uid_t user);
+    std::size_t most_for(const ProcessSubject& subject, uid_t user) const;
     Result<void> make(const std::string& from, const std::string& key);
     bool has_rested(const Tenant& tenant);
 
     Node& node_;
     Maker maker_;
+    std::string cgroup_root_;
     std::optional<Question> making_;
     Clock::time_point asked_{};
     std::map<std::string, Rest> rests_;  // by key
