@@ -81,6 +81,15 @@ std::string amount_words(const Denial& denial, std::uint64_t amount) {
                             event_of(device_index, denial, mode, error, reason, who));
 }
 
+[[gnu::noinline]] std::string rate_line_with(const std::string& helped, std::string_view device, const Denial& denial, Mode mode, int error,
+                                             const std::string& tenant, const Identity& who, std::uint32_t kept_back) {
+    const auto verdict = mode == Mode::audit ? std::string("would be denied (audit)") : text("denied ({})", deny_errno_name(error));
+    return text("{} on {} {}: {} may have {} a second{}, and pid {} ({}) would have waited longer than max_delay for {}; {}{}",
+                info(denial.resource).name, device, verdict, holder_word(denial, tenant), format_amount(denial.resource, denial.limit),
+                denial.total ? " over all devices" : "", who.pid, who.comm, format_amount(denial.resource, denial.requested), helped,
+                kept_back == 0 ? "" : text("; {} more suppressed since the last line like it", kept_back));
+}
+
 // `helped`: what helps. It is found before, since both take much stack.
 [[gnu::noinline]] std::string line_with(const std::string& helped, std::string_view device, const Denial& denial,
                                         Mode mode, int error, const std::string& tenant, const Identity& who,
@@ -88,17 +97,12 @@ std::string amount_words(const Denial& denial, std::uint64_t amount) {
     const auto resource = denial.resource;
     const auto verdict =
         mode == Mode::audit ? std::string("would be denied (audit)") : text("denied ({})", deny_errno_name(error));
-    const auto suppressed = kept_back == 0 ? "" : text("; {} more suppressed since the last line like it", kept_back);
     const auto holder = holder_word(denial, tenant);
-    if (is_rate(resource))
-        return text("{} on {} {}: {} may have {} a second{}, and pid {} ({}) would have waited longer than max_delay for {}; {}{}",
-                    info(resource).name, device, verdict, holder, format_amount(resource, denial.limit),
-                    denial.total ? " over all devices" : "", who.pid, who.comm, format_amount(resource, denial.requested), helped, suppressed);
     return text("{} on {} {}: {} uses {} of {}{}, {} more asked by pid {} ({}); {}{}{}", info(resource).name, device,
                 verdict, holder, amount_words(denial, denial.used), amount_words(denial, denial.limit),
                 denial.total ? " over all devices" : "", amount_words(denial, denial.requested), who.pid, who.comm,
                 helped, denial.proved || mode == Mode::audit ? "" : " (the ledger was too busy to prove it)",
-                suppressed);
+                kept_back == 0 ? "" : text("; {} more suppressed since the last line like it", kept_back));
 }
 
 }  // namespace
@@ -106,6 +110,7 @@ std::string amount_words(const Denial& denial, std::uint64_t amount) {
 std::string denial_line(std::string_view device, const Denial& denial, Mode mode, int error, const Circumstances& found,
                         const Identity& who, std::uint32_t kept_back) {
     const auto helped = helps(device, denial, found);
+    if (is_rate(denial.resource)) return rate_line_with(helped, device, denial, mode, error, found.tenant, who, kept_back);
     return line_with(helped, device, denial, mode, error, found.tenant, who, kept_back);
 }
 
