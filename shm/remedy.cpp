@@ -74,7 +74,7 @@ std::string tenant_word(const Denial& denial, const Circumstances& found) {
         case Reason::grant:
             return text("that is its share of what {} may use, and the rest is used by others or reserved for them{}",
                         found.above.empty() ? "the tenants above" : found.above,
-                        denial.used > denial.limit ? text("; it has {} more than its share",
+                        !is_rate(denial.resource) && denial.used > denial.limit ? text("; it has {} more than its share",
                                                           format_amount(denial.resource, denial.used - denial.limit))
                                                    : "");
         case Reason::soft:

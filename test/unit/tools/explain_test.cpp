@@ -27,7 +27,7 @@ struct Explained : TenantNode {
     Explained() {
         Policy policy;
         limit(policy.tenant("physics"), 10);
-        policy.tenant("physics/atlas");
+        row_for(policy.tenant("physics/atlas").limits[index(Scope::tenant)], "*")[index(Resource::commands_per_s)] = 2000;
         publish(policy);
     }
     // Of a process of "physics/atlas" that has 4 QPs of 4 and asks for one more.
@@ -77,6 +77,31 @@ TEST_CASE_METHOD(Explained, "a denial is explained by the reason of its limit") 
     CHECK(soft.kind == "soft limit");
     CHECK_THAT(soft.helps, Contains("longer than the grace period") && EndsWith("qp=5 --soft"));
 
+}
+
+TEST_CASE_METHOD(Explained, "what a rate delays is slow, not refused, and what it denies is told apart") {
+    auto json = event("delayed");
+    json["resource"] = "commands_per_s";
+    json["limit"] = 2000U;
+    json["used"] = std::uint64_t{3'250'000'000};
+    json["count"] = 412U;
+    json["first_time"] = "2026-01-31T10:15:00.000000000Z";
+    const auto slow = cause(json);
+    CHECK(slow.kind == "slow, not refused");
+    CHECK_THAT(slow.text, Contains("commands_per_s on no_such_device: tenant physics/atlas may have 2000 a second; 412 calls of pid") &&
+                              Contains("(a.out) were delayed by 3.2 s in all since 2026-01-3"));
+    CHECK_THAT(slow.helps, EndsWith("set physics/atlas no_such_device commands_per_s=4000"));
+    json["limit"] = 5U;
+    CHECK(cause(json).helps == "the limit is 2000 by now");
+
+    json["kind"] = "denied";
+    json["reason"] = name(Reason::grant);
+    const auto denied = cause(json);
+    CHECK(denied.kind == "share");
+    CHECK_THAT(denied.text, Contains("may have 5 a second, and pid") && Contains("would have waited longer than max_delay for 1, 412 times"));
+    CHECK_THAT(denied.helps, Contains("its share of what physics may use") && !Contains("more than its share"));
+    json["reason"] = nullptr;
+    CHECK(cause(json).kind == "rate");
 }
 
 TEST_CASE_METHOD(Explained, "a denial by a dynamic rule names the rule") {

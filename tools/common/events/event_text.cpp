@@ -64,15 +64,6 @@ std::string amount(const Json& event, const char* member) {
 
 std::string process_words(const Json& event) { return fmt::format("{} {}", pid_words(event), text_of(event, "comm")); }
 
-// "2026-01-31T12:00:00.123456789Z" as "2026-01-31 12:00:00.123", local.
-std::string local_time(const std::string& time) {
-    std::tm parts{};
-    const char* rest = ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-    if (rest == nullptr) return printable(time);
-    const auto seconds = static_cast<std::uint64_t>(::timegm(&parts));
-    return event_time(seconds * 1'000'000'000, true).substr(0, 19) + printable(std::string(rest).substr(0, 4));
-}
-
 std::string repeats(const Json& event) {
     const auto count = number_member(event, "count");
     return count < 2 ? "" : fmt::format(", {} times since {}", count, local_time(text_of(event, "first_time")).substr(0, 19));
@@ -130,6 +121,14 @@ std::string event_time(std::uint64_t time_ns, bool for_people) {
     const auto fraction = time_ns % 1'000'000'000;
     return for_people ? fmt::format("{} {}.{:03}", date, clock, fraction / 1'000'000)
                       : fmt::format("{}T{}.{:09}Z", date, clock, fraction);
+}
+
+std::string local_time(const std::string& time) {
+    std::tm parts{};
+    const char* rest = ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+    if (rest == nullptr) return printable(time);
+    const auto seconds = static_cast<std::uint64_t>(::timegm(&parts));
+    return event_time(seconds * 1'000'000'000, true).substr(0, 19) + printable(std::string(rest).substr(0, 4));
 }
 
 std::string seconds_words(std::uint64_t ns) {

@@ -12,7 +12,6 @@
 
 namespace rdmaquota {
 
-
 // "3.2 s", "45 ms"
 std::string seconds_words(std::uint64_t ns);
 
@@ -23,6 +22,8 @@ std::string event_line(const Json& event);
 bool has_user(const Event& event);
 // CLOCK_REALTIME as "2026-01-31 12:00:00.000", local, or "2026-01-31T12:00:00.000000000Z".
 std::string event_time(std::uint64_t time_ns, bool for_people);
+// "2026-01-31T12:00:00.123456789Z", as in an event's JSON, as "2026-01-31 12:00:00.123", local.
+std::string local_time(const std::string& time);
 // "pid 7", or "pid 1 of a container", which the node has under another number.
 std::string pid_words(const Json& event);
 

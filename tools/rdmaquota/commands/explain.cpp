@@ -58,7 +58,7 @@ Causes of_events(const Session& session, const Meant& meant) {
     if (!source.open()) return causes;
     const auto events = source.take();
     std::time_t latest = 0;
-    std::set<std::uint64_t> processes;
+    std::set<std::pair<std::uint64_t, bool>> processes;  // that a delay does not hide the denial before it
     for (auto event = events.rbegin(); event != events.rend(); ++event) {
         if (!is_meant(event->second, meant)) continue;
         auto its_causes = causes_of(event->second, session.directory);
@@ -67,7 +67,8 @@ Causes of_events(const Session& session, const Meant& meant) {
             const auto second = second_of(event->second);
             if (latest == 0) latest = second;
             if (latest - second > most_apart_s || processes.size() == most_of_run) break;
-            if (!processes.insert(event->second.value("pid", std::uint64_t{0})).second) continue;
+            const bool delayed = event->second.value("kind", "") == "delayed";
+            if (!processes.emplace(event->second.value("pid", std::uint64_t{0}), delayed).second) continue;
         }
         for (auto& cause : its_causes) {
             if (!said.insert(cause.kind + cause.text).second) continue;
@@ -140,7 +141,7 @@ int explain(const Options& options, const Session& session) {
 
 void add_explain(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
-    auto command = line.command("explain", "Say why a creation failed, and what helps");
+    auto command = line.command("explain", "Say why a creation failed or was slow, and what helps");
     command.positive("--pid", "PID", options->pid, "Of this process; else of the last one that was denied something");
     command.flag("--json", options->json, "Write JSON");
     command.program(options->program);

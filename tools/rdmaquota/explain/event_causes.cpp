@@ -23,9 +23,11 @@ std::string times(const Json& event) {
     return count < 2 ? "" : fmt::format(", {} times", count);
 }
 
-std::string process_words(const Json& event) {
-    return fmt::format("{} ({}){}", pid_words(event), printable(text_member(event, "comm")), times(event));
+std::string program_words(const Json& event) {
+    return fmt::format("{} ({})", pid_words(event), printable(text_member(event, "comm")));
 }
+
+std::string process_words(const Json& event) { return program_words(event) + times(event); }
 
 Reason reason_of(const Json& event) {
     const auto word = text_member(event, "reason");
@@ -34,7 +36,7 @@ Reason reason_of(const Json& event) {
     return Reason::configured;
 }
 
-std::string kind_of(Reason reason) {
+std::string kind_of(Reason reason, std::string_view configured) {
     switch (reason) {
         case Reason::rule:
             return "dynamic rule";
@@ -43,7 +45,7 @@ std::string kind_of(Reason reason) {
         case Reason::soft:
             return "soft limit";
         default:
-            return "quota";
+            return std::string(configured);
     }
 }
 
@@ -61,12 +63,47 @@ std::uint64_t limit_now(const TenantPlace& place, const std::string& device, con
     return limits ? limits->limit(denial.scope, denial.total ? std::string(total_device) : device, denial.resource) : denial.limit;
 }
 
+std::string helps_with(const Json& event, const Denial& denial, const std::string& directory) {
+    const auto tenant = text_member(event, "tenant"), device = text_member(event, "device");
+    const auto reason = reason_of(event);
+    const auto place = find_tenant(directory, is_own_directory(directory) ? "" : tenant);
+    if (!place) return {};
+    if (const auto now = limit_now(*place, device, denial); denial.limit < now && reason == Reason::configured)
+        return fmt::format("the limit is {} by now", format_amount(denial.resource, now));
+    return printable(remedy(device, denial, circumstances_of(directory, place->here, tenant, device, denial, reason)));
+}
+
+// "commands_per_s on mlx5_0: tenant physics may have 2000 a second"
+std::string rate_words(const Json& event, const Denial& denial) {
+    return fmt::format("{} on {}: {} may have {} a second{}", info(denial.resource).name, printable(text_member(event, "device")),
+                       denial.scope == Scope::process ? "the process" : "tenant " + printable(text_member(event, "tenant")),
+                       format_amount(denial.resource, denial.limit), denial.total ? " over all devices" : "");
+}
+
+Cause of_delay(const Json& event, Resource rate, const std::string& directory) {
+    const auto denial = denial_of(event, rate);
+    const auto calls = number_member(event, "count");
+    return {"slow, not refused",
+            fmt::format("{}; {} call{} of {} {} delayed by {} in all since {}", rate_words(event, denial), calls, calls == 1 ? "" : "s",
+                        program_words(event), calls == 1 ? "was" : "were", seconds_words(number_member(event, "used")),
+                        local_time(text_member(event, "first_time")).substr(0, 19)),
+            helps_with(event, denial, directory)};
+}
+
+Cause of_rate(const Json& event, Resource rate, const std::string& directory) {
+    const auto denial = denial_of(event, rate);
+    return {kind_of(reason_of(event), "rate"),
+            fmt::format("{}, and {} {} longer than max_delay for {}{}", rate_words(event, denial), program_words(event),
+                        text_member(event, "kind") == "would_deny" ? "would have been denied, since it had to wait" : "would have waited",
+                        format_amount(rate, denial.requested), times(event)),
+            helps_with(event, denial, directory)};
+}
+
 Cause of_denial(const Json& event, Resource resource, const std::string& directory) {
     const auto denial = denial_of(event, resource);
     const auto tenant = text_member(event, "tenant"), device = text_member(event, "device");
-    const auto reason = reason_of(event);
     const bool denied = text_member(event, "kind") != "would_deny";
-    Cause cause{kind_of(reason), {}, {}};
+    Cause cause{kind_of(reason_of(event), "quota"), {}, helps_with(event, denial, directory)};
     cause.text =
         fmt::format("{} on {}: {} {} {} of {}{}, {} more asked by {}{}", info(resource).name, printable(device),
                     denial.scope == Scope::process ? "the process" : "tenant " + printable(tenant),
@@ -74,12 +111,6 @@ Cause of_denial(const Json& event, Resource resource, const std::string& directo
                     format_amount(resource, denial.limit), denial.total ? " over all devices" : "",
                     format_amount(resource, denial.requested), process_words(event),
                     text_member(event, "kind") == "unproved" ? "; the ledger was too busy to prove it" : "");
-    const auto place = find_tenant(directory, is_own_directory(directory) ? "" : tenant);
-    if (const auto now = place ? limit_now(*place, device, denial) : denial.limit; denial.limit < now && reason == Reason::configured)
-        cause.helps = fmt::format("the limit is {} by now", format_amount(resource, now));
-    else if (place)
-        cause.helps =
-            printable(remedy(device, denial, circumstances_of(directory, place->here, tenant, device, denial, reason)));
     return cause;
 }
 
@@ -185,10 +216,12 @@ Causes causes_of(const Json& event, const std::string& directory) {
                  "raise rdma.max of that cgroup, or change `backstop` in the policy"}};
     if (event.contains("source"))
         return kind == "refused" || kind == "exceeded" || kind == "killed" ? Causes{of_guard(event)} : Causes{};
-    const auto resource = find_resource(text_member(event, "resource"));
+    const auto resource = find_limit(text_member(event, "resource"));
     if (!resource) return {};
+    if (kind == "delayed") return {of_delay(event, *resource, directory)};
     if (kind == "refused_by_device") return {of_device(event, *resource, directory)};
-    if (kind == "denied" || kind == "would_deny" || kind == "unproved") return {of_denial(event, *resource, directory)};
+    if (kind == "denied" || kind == "would_deny" || kind == "unproved")
+        return {is_rate(*resource) ? of_rate(event, *resource, directory) : of_denial(event, *resource, directory)};
     return {};
 }
 
