@@ -742,6 +742,11 @@ def metrics():
           and 'rdmaquota_usage{tenant="default",device="rxe0",resource="qp"} 42\n' in text
           and 'rdmaquota_limit{tenant="default",device="rxe0",resource="qp"} 1000\n' in text
           and 'rdmaquota_changed_limits{tenant="default"} 0\n' in text, text)
+    run(rdmaquota, "set", "rxe0", "commands_per_s=500")
+    check("with rates, and 0 for what they delayed before they did", eventually(
+        lambda: 'rdmaquota_rate_limit{tenant="default",device="rxe0",rate="commands_per_s"} 500\n' in scrape()[1])
+        and 'rdmaquota_delayed_seconds_total{tenant="default",device="rxe0",rate="commands_per_s"} 0.000\n' in scrape()[1], scrape()[1])
+    run(rdmaquota, "unset", "rxe0", "commands_per_s")
     try:
         urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)
         check("elsewhere there is nothing", False)

@@ -112,6 +112,25 @@ TEST_CASE("what a limit may deny has a counter before it does") {
     CHECK(has_line(text, R"(rdmaquota_bypasses_total{tenant="lab",device="rxe0",resource="qp"} 0)"));
 }
 
+TEST_CASE("metrics have rates, what they delayed and what they denied") {
+    MetricsInput input;
+    input.tenants.push_back({"lab", {}, 1, 0, {{"rxe0", Resource::commands_per_s, 2000, 4000, unlimited, Reason::grant},
+                                               {"rxe0", Resource::registered_per_s, unlimited, unlimited, unlimited}}});
+    input.delayed_calls[{"lab", "rxe0", "commands_per_s"}] = 412;
+    input.delayed_ms[{"lab", "rxe0", "commands_per_s"}] = 3205;
+    DenialCounts counts;
+    counts.add("lab", "rxe0", denial(EventKind::denied, Resource::commands_per_s, Reason::grant), 3);
+    counts.add("lab", "rxe0", denial(EventKind::delayed, Resource::commands_per_s), 3);
+    input.denials = counts.all();
+    const auto text = metrics_text(input);
+    CHECK(has_line(text, R"(rdmaquota_rate_limit{tenant="lab",device="rxe0",rate="commands_per_s"} 2000)"));
+    CHECK(has_line(text, R"(rdmaquota_delayed_calls_total{tenant="lab",device="rxe0",rate="commands_per_s"} 412)"));
+    CHECK(has_line(text, R"(rdmaquota_delayed_seconds_total{tenant="lab",device="rxe0",rate="commands_per_s"} 3.205)"));
+    CHECK(has_line(text, R"(rdmaquota_denied_total{tenant="lab",device="rxe0",resource="commands_per_s",reason="grant"} 3)"));
+    CHECK(has_line(text, R"(rdmaquota_denied_total{tenant="lab",device="rxe0",resource="commands_per_s",reason="configured"} 0)"));
+    CHECK_FALSE(has(text, "registered_per_s"));
+}
+
 TEST_CASE("a falsified ledger makes a bounded number of counters, with names that are known") {
     DenialCounts counts;
     for (std::uint32_t i = 0; i < 2000; ++i) {

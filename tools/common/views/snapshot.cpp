@@ -148,32 +148,38 @@ std::size_t figures(const ProcessView& process) {
     return count + 16 * process.activity.size();
 }
 
+using DelaysByDevice = std::map<std::string, std::array<Ledger::Delays, rate_count>>;
+
 void add_rates(std::vector<RateView>& rates, const LimitsSegment& policy, const std::string& device,
-               const std::function<Ledger::Delays(Resource)>& delays) {
+               const std::array<Ledger::Delays, rate_count>& delays) {
     for (auto r = resource_count; r < limit_count; ++r) {
         const auto rate = static_cast<Resource>(r);
         RateView view{device, rate, policy.limit(Scope::tenant, device, rate), policy.configured(Scope::tenant, device, rate),
-                      policy.soft(device, rate), policy.reason(Scope::tenant, device, rate), delays(rate)};
+                      policy.soft(device, rate), policy.reason(Scope::tenant, device, rate), delays[rate_index(rate)]};
         if (view.limit != unlimited || view.delays.calls != 0) rates.push_back(std::move(view));
     }
 }
 
-template <class Source>
-std::vector<RateView> rates_of(const Source& ledger, const LimitsSegment& policy) {
+std::vector<RateView> rates_of(const DelaysByDevice& devices, const LimitsSegment& policy) {
     std::vector<RateView> rates;
-    const auto devices = devices_of(ledger);
-    for (const auto& [number, name] : devices)
-        if (!is_port(name)) add_rates(rates, policy, name, [&, at = number](Resource rate) { return ledger.delays(at, rate); });
-    const auto none = [](Resource) { return Ledger::Delays{}; };
-    for (const auto& name : unused_devices(devices, machine_devices(), policy))
-        if (!is_port(name)) add_rates(rates, policy, name, none);
-    add_rates(rates, policy, std::string(total_device), none);
+    for (const auto& [device, delays] : devices)
+        if (!is_port(device) && device != total_device) add_rates(rates, policy, device, delays);
+    add_rates(rates, policy, std::string(total_device), {});
     return rates;
 }
 
 template <class Source>
+std::vector<RateView> rates_in(const Source& ledger, const LimitsSegment& policy) {
+    DelaysByDevice delays;
+    const auto devices = devices_of(ledger);
+    for (const auto& [number, name] : devices) delays[name] = delays_of(ledger, number);
+    for (auto& name : unused_devices(devices, machine_devices(), policy)) delays.try_emplace(std::move(name));
+    return rates_of(delays, policy);
+}
+
+template <class Source>
 TenantView snapshot_of(const Source& ledger, const LimitsSegment& policy) {
-    TenantView tenant{policy.tenant(), policy.mode(), policy.weight(), read_tenant(ledger, policy), {}, {}, false, rates_of(ledger, policy)};
+    TenantView tenant{policy.tenant(), policy.mode(), policy.weight(), read_tenant(ledger, policy), {}, {}, false, rates_in(ledger, policy)};
     tenant.activity = read_activity(ledger, [&](std::uint32_t device) { return ledger.tenant_activity(device); });
     std::size_t read = 0;
     for (const auto& owner : ledger.owners()) {
@@ -234,6 +240,14 @@ TenantView sum_of(const std::vector<const TenantView*>& below, const LimitsSegme
     });
     std::erase_if(all.resources, [](const ResourceView& view) { return view.limit == unlimited; });
     keep(sum.devices, std::move(all));
+    DelaysByDevice delays;
+    for (const auto& [device, usage] : used) delays.try_emplace(device);
+    for (const auto* tenant : below)
+        for (const auto& view : tenant->rates) {
+            auto& more = delays[view.device][rate_index(view.rate)];
+            more = {more.calls + view.delays.calls, more.ns + view.delays.ns};
+        }
+    sum.rates = rates_of(delays, policy);
     return sum;
 }
 

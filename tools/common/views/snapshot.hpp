@@ -89,6 +89,14 @@ struct TenantView {
 // The pid, or "-" where the node's is not known.
 std::string pid_text(const ProcessView& process);
 
+// Of the device with this number; for Ledger and LedgerCopy.
+template <class Source>
+std::array<Ledger::Delays, rate_count> delays_of(const Source& ledger, std::uint32_t device) {
+    std::array<Ledger::Delays, rate_count> delays{};
+    for (std::size_t r = 0; r < rate_count; ++r) delays[r] = ledger.delays(device, static_cast<Resource>(resource_count + r));
+    return delays;
+}
+
 // The limits are a segment with all parts. Processes beyond 131,072 figures are left out of the whole, as only a falsified ledger has so many.
 TenantView take_snapshot(const Ledger& ledger, const LimitsSegment& policy);
 TenantView take_snapshot(const LedgerCopy& ledger, const LimitsSegment& policy);  // one that was read with activity

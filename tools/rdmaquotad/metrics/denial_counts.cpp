@@ -26,9 +26,9 @@ std::string reason_of(const Event& event) {
 }  // namespace
 
 void DenialCounts::add(const std::string& tenant, const std::string& device, const Event& event, std::uint64_t more) {
-    if (more == 0 || !is_denial(event.kind) || event.resource >= resource_count) return;
+    if (more == 0 || !is_denial(event.kind) || event.resource >= limit_count) return;
     auto& counts = tenants_[tenant];
-    What what{event.kind, device, std::string(resource_table[event.resource].name), reason_of(event)};
+    What what{event.kind, device, std::string(limit_table[event.resource].name), reason_of(event)};
     if (counts.size() >= most && !counts.contains(what)) what = {event.kind, "other", "other", "other"};
     counts[std::move(what)] += more;
 }

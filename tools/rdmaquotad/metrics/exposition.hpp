@@ -18,11 +18,13 @@ public:
     void gauge(std::string_view name, std::string_view help) { begin(name, "gauge", help); }
     void counter(std::string_view name, std::string_view help) { begin(name, "counter", help); }  // the name ends in _total
     void sample(Labels labels, std::uint64_t value);
+    void sample_seconds(Labels labels, std::uint64_t ms);
 
     const std::string& text() const noexcept { return text_; }
 
 private:
     void begin(std::string_view name, std::string_view type, std::string_view help);
+    void write(Labels labels, const std::string& value);
 
     std::string text_, head_, name_;
 };

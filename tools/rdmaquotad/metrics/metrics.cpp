@@ -50,6 +50,20 @@ void usage_and_limits(Exposition& out, const MetricsInput& input) {
     views(out, input, "rdmaquota_peak", "The highest usage ever.", [](const ResourceView& view) { return view.peak; });
 }
 
+void of_rates(Exposition& out, const MetricsInput& input) {
+    out.gauge("rdmaquota_rate_limit", "What the tenant may create or register a second, in force; no sample where there is no limit.");
+    for (const auto& tenant : input.tenants)
+        for (const auto& view : tenant.rates)
+            if (view.limit != unlimited)
+                out.sample({{"tenant", tenant.label}, {"device", view.device}, {"rate", info(view.rate).name}}, view.limit);
+    out.counter("rdmaquota_delayed_calls_total", "Calls that a rate delayed.");
+    for (const auto& [cell, calls] : input.delayed_calls)
+        out.sample({{"tenant", cell.tenant}, {"device", cell.device}, {"rate", cell.resource}}, calls);
+    out.counter("rdmaquota_delayed_seconds_total", "By how long a rate delayed calls.");
+    for (const auto& [cell, ms] : input.delayed_ms)
+        out.sample_seconds({{"tenant", cell.tenant}, {"device", cell.device}, {"rate", cell.resource}}, ms);
+}
+
 void of_devices(Exposition& out, const MetricsInput& input) {
     const auto write = [&](const DeviceCapacity::Place& place, std::uint64_t figure) {
         out.sample({{"device", place.first}, {"resource", info(place.second).name}}, figure);
@@ -80,6 +94,10 @@ DenialCounts::OfTenant with_zeros(const TenantMetrics& tenant, DenialCounts::OfT
             if (view.limit != unlimited) zero(Reason::configured), zero(view.reason);
             if (view.soft != unlimited) zero(Reason::soft);
         }
+    for (const auto& view : tenant.rates)
+        if (view.limit != unlimited)
+            for (const auto reason : {Reason::configured, view.reason})
+                counts[{EventKind::denied, view.device, std::string(info(view.rate).name), std::string(name(reason))}];
     return counts;
 }
 
@@ -180,6 +198,7 @@ std::string metrics_text(const MetricsInput& input) {
     of_tenants(out, input, &TenantMetrics::processes);
     out.gauge("rdmaquota_changed_limits", "Limits that are not as configured at present; shares are not counted.");
     of_tenants(out, input, &TenantMetrics::changed_limits);
+    of_rates(out, input);
     of_devices(out, input);
     out.counter("rdmaquota_created_total", "Objects made, by the kernel's count.");
     cells(out, input.created);

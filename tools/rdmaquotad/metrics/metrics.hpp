@@ -24,9 +24,10 @@ struct TenantMetrics {
     std::vector<DeviceView> devices;
     std::size_t processes = 0;
     std::size_t changed_limits = 0;
+    std::vector<RateView> rates = {};
 };
 
-// A figure of a tenant on a device.
+// A figure of a tenant on a device; of a resource or a rate.
 struct Cell {
     std::string tenant, device, resource;
     auto operator<=>(const Cell&) const = default;
@@ -53,6 +54,7 @@ struct MetricsInput {
     Cells bypasses;             // how often one was found
     Cells uncounted;            // processes without a slot; `resource` is their unit's or program's name
     Cells created, destroyed;  // objects
+    Cells delayed_calls, delayed_ms;  // by rates
     std::map<DeviceCapacity::Place, DeviceCapacity::Figure> devices;
     std::set<std::string> missing_devices;  // that limits name and the node lacks
     std::map<std::string, std::uint64_t> events;  // of the sidecar, by kind, since it started

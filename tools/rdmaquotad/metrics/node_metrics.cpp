@@ -120,13 +120,16 @@ void NodeMetrics::add_tenants(MetricsInput& input) {
     const auto of_own = sources_.views.of(own);
     for (std::size_t i = 0; i < own.size(); ++i)
         input.tenants.push_back(
-            {own[i]->name(), of_own[i]->devices, own[i]->ledger().figures().processes, own[i]->held().size()});
+            {own[i]->name(), of_own[i]->devices, own[i]->ledger().figures().processes, own[i]->held().size(), of_own[i]->rates});
     for (auto& [label, sum] : sums) {
         sum.label = label;
         input.tenants.push_back(std::move(sum));
     }
     const auto devices = machine_devices();
-    for (auto& tenant : input.tenants) keep_known(tenant.devices, devices);
+    for (auto& tenant : input.tenants) {
+        keep_known(tenant.devices, devices);
+        std::erase_if(tenant.rates, [&](const RateView& view) { return !is_device_of(devices, view.device); });
+    }
 }
 
 // Covers tenants without series of their own, too.
@@ -166,6 +169,22 @@ void NodeMetrics::add_up() {
                      usage.refused);
 }
 
+// A tenant with a rate has 0 before its first delay, so that Prometheus sees a rise. Inner tenants have no counters: theirs would
+// fall when a tenant below goes.
+void NodeMetrics::add_up_delays() {
+    const auto devices = machine_devices();
+    for (const auto* tenant : shown(sources_.node))
+        for (const auto& on : tenant->ledger().figures().devices)
+            for (std::size_t r = 0; r < rate_count && is_device_of(devices, on.device); ++r) {
+                const auto rate = static_cast<Resource>(resource_count + r);
+                const auto& delays = on.delays[r];
+                if (delays.calls == 0 && tenant->limits()->limit(Scope::tenant, on.device, rate) == unlimited) continue;
+                const Place what{on.device, std::string(info(rate).name)};
+                delayed_calls_.add(tenant->key(), label(tenant->key()), what, delays.calls);
+                delayed_ms_.add(tenant->key(), label(tenant->key()), what, delays.ns / 1'000'000);
+            }
+}
+
 // What is counted for tenants that are gone is in the sums of their labels by now.
 void NodeMetrics::forget_gone() {
     denials_.keep([this](const std::string& key) { return sources_.node.find(key) != nullptr; });
@@ -174,7 +193,7 @@ void NodeMetrics::forget_gone() {
     for (const auto& [tenant, label] : labels_) used.insert(label);
     const auto in_use = [&](const std::string& label) { return used.contains(label); };
     denied_.end_round(in_use);
-    for (auto* sums : {&bypasses_, &created_, &destroyed_, &refused_}) sums->end_round(in_use);
+    for (auto* sums : {&bypasses_, &created_, &destroyed_, &refused_, &delayed_calls_, &delayed_ms_}) sums->end_round(in_use);
 }
 
 Cells NodeMetrics::cells(const LabelSums<Place>& sums) {
@@ -198,6 +217,8 @@ void NodeMetrics::add_around(MetricsInput& input) const {
     input.bypasses = cells(bypasses_);
     input.created = cells(created_);
     input.destroyed = cells(destroyed_);
+    input.delayed_calls = cells(delayed_calls_);
+    input.delayed_ms = cells(delayed_ms_);
 }
 
 void NodeMetrics::add_guard(GuardMetrics& metrics) const {
@@ -237,6 +258,7 @@ std::string NodeMetrics::text() {
     input.start_s = start_s_;
     add_tenants(input);
     add_up();
+    add_up_delays();
     forget_gone();
     input.denials = denied_.all();
     add_around(input);

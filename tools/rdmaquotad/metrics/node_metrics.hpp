@@ -44,6 +44,7 @@ private:
     using Place = std::pair<std::string, std::string>;  // device and resource
     void add_tenants(MetricsInput& input);
     void add_up();
+    void add_up_delays();
     void forget_gone();
     void add_workloads(MetricsInput& input);
     void add_around(MetricsInput& input) const;
@@ -60,7 +61,7 @@ private:
     bool said_left_out_ = false;
     Labels labels_, labels_before_;
     LabelSums<DenialCounts::What> denied_;
-    LabelSums<Place> bypasses_, created_, destroyed_, refused_;
+    LabelSums<Place> bypasses_, created_, destroyed_, refused_, delayed_calls_, delayed_ms_;
 };
 
 }  // namespace rdmaquota

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tools/common/devices.hpp"
+#include "tools/common/views/snapshot.hpp"
 
 namespace rdmaquota {
 
@@ -16,11 +17,12 @@ std::uint64_t Figures::usage(const std::string& device, Resource resource) const
 Figures figures_of(const LedgerCopy& ledger) {
     Figures figures;
     for (auto& [number, device] : devices_of(ledger)) {
-        auto& on = figures.devices.emplace_back(DeviceFigures{std::move(device), {}, {}});
+        auto& on = figures.devices.emplace_back(DeviceFigures{std::move(device)});
         for (const auto& row : resource_table) {
             on.usage[index(row.id)] = ledger.tenant_usage(number, row.id);
             on.peak[index(row.id)] = ledger.peak(number, row.id);
         }
+        on.delays = delays_of(ledger, number);
     }
     figures.processes = ledger.owners().size();
     return figures;

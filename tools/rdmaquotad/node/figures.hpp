@@ -2,6 +2,7 @@
 // up to 65 MiB, and there are many.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <set>
 #include <string>
@@ -15,6 +16,7 @@ namespace rdmaquota {
 struct DeviceFigures {
     std::string device;  // not yet safe to print
     ResourceCounts usage{}, peak{};
+    std::array<Ledger::Delays, rate_count> delays{};  // since the ledger was created
 };
 
 struct Figures {
