@@ -506,6 +506,9 @@ rm -r conf.d
 try "$rdmaquota" run --limit qp=2 --tenant-limit cq=3,pd=4 --mode audit -- "$rdmaquota" show --json
 check "run shows its own limits inside" json "d['tenants'][0]['mode']=='audit'"
 check "run leaves no directory behind" no_run_is_left
+try "$rdmaquota" run --limit commands_per_s=100 --tenant-limit rxe0:registered_per_s=1GiB -- "$rdmaquota" show --limits
+check "run limits rates" grep -Eq "^each process +\* +commands_per_s +100  policy" out
+check "of its tenant, too" grep -Eq "rxe0 +registered_per_s +1 GiB  policy" out
 try "$rdmaquota" run --limit qp=2 --tenant-limit cq=3 -- "$rdmaquota" show
 check "show in a run shows limits that are not used yet" grep -Eq "^each process  .* qp +2  policy" out
 try "$rdmaquota" run --limit qp=2 -- sh -c 'test "$(stat -c %a "$RDMAQUOTA_DIR")" = 700 && echo "$RDMAQUOTA_DIR"'
@@ -620,6 +623,16 @@ check "which --json" json "d['tenant']=='user/root' and \
 d['room']==[{'device':'*','resource':'qp','scope':'process','total':False,'usage':0,'limit':50,'room':50}]"
 try env RDMAQUOTA_LIMIT=qp=3 "$rdmaquota" which
 check "which names the environment" says "variables of the environment"
+"$rdmaquota" set user/root '*' commands_per_s=2000 > /dev/null
+"$rdmaquota" set user/root '*' commands_per_s=4000 --burst > /dev/null
+try "$rdmaquota" which
+check "which has rates" grep -Eq "^\* +commands_per_s +2000 +4000  the tenant$" out
+check "and how long they delay" says "a call waits for up to 1.0 s (max_delay)"
+try "$rdmaquota" which --json
+check "which --json has them" json "d['rates']==[{'device':'*','rate':'commands_per_s','scope':'tenant','limit':2000,'burst':4000}] and \
+d['max_delay_ms']==1000"
+"$rdmaquota" unset user/root '*' commands_per_s > /dev/null
+"$rdmaquota" unset user/root '*' commands_per_s --burst > /dev/null
 try "$rdmaquota" set user/root rxe7 qp=7
 try "$rdmaquota" set user/root total qp=5
 try "$rdmaquota" which --json
@@ -664,6 +677,11 @@ try bash -c 'ulimit -l 64; exec setpriv --reuid daemon --clear-groups "$0" which
 check "which names RLIMIT_MEMLOCK for whom it bounds" says "it may pin 64 KiB of memory (RLIMIT_MEMLOCK), of which 0 are pinned"
 check "its ledger is its member's, who does not own it" test "$(stat -c %U quota/tenants/jobs+one/here/ledgers/5/ledger) \
 $(setpriv --reuid daemon --clear-groups test -w quota/tenants/jobs+one/here/ledgers/5/ledger && echo writable)" = "root writable"
+try "$rdmaquota" tenant add jobs/two --user daemon --limit commands_per_s=1000
+check "a transient tenant has rates" says "tenant jobs/two is there"
+try "$rdmaquota" show jobs/two --json
+check "which show has" json "[(l['resource'], l['limit']) for l in d['tenants'][0]['limits']]==[('commands_per_s', 1000)]"
+try "$rdmaquota" tenant remove jobs/two
 try "$rdmaquota" tenant add jobs/one
 check "twice" refuses 1 "there is a tenant 'jobs/one' already"
 try "$rdmaquota" tenant add physics/atlas/x

@@ -55,6 +55,16 @@ has "a user of braces is refused" "$("$rdmaquota" check policy.toml 2>&1)" '"*" 
 policy <<< $'[tenant.first]\nmatch = [{ user = "*" }]\n[tenant.later]\nmatch = [{ group = "root" }]'
 has "an entry behind one for every user never decides" "$("$rdmaquota" check policy.toml 2>&1)" "never decides"
 
+# --- rates -----------------------------------------------------------------------------------------------------------
+
+policy <<< $'[tenant.a]\nmatch = [{ user = "*" }]\nmax_delay = "500ms"\n[tenant.a."*"]\ncommands_per_s = { limit = 2000, burst = 4000 }'
+"$rdmaquota" check policy.toml > out 2>&1
+has "check has a rate" "$(cat out)" "commands_per_s 2000"
+has "with its burst" "$(cat out)" "burst commands_per_s 4000"
+has "and how long it delays" "$(cat out)" "rates delay a call by up to 500 ms"
+policy <<< $'[tenant.default."*"]\ncommands_per_s = "25%"'
+has "a rate in percent is refused" "$("$rdmaquota" check policy.toml 2>&1)" "commands_per_s"
+
 # --- what a policy names ---------------------------------------------------------------------------------------------
 
 policy <<< $'[tenant.a]\nmatch = [{ user = "no-such-user" }, { cgroup = "/sys/fs/cgroup/x.slice", members = ["@no-such-group"] }]'

@@ -99,6 +99,19 @@ std::vector<Bound> tightest(const std::vector<Bound>& bounds, const TenantView& 
     return found;
 }
 
+std::vector<RateBound> rate_bounds(const TenantView& tenant, const LimitsSegment& limits) {
+    std::vector<RateBound> found;
+    for (const auto& device : names_of(tenant, limits))
+        for (auto r = resource_count; r < limit_count && !is_port(device); ++r)
+            for (const auto scope : {Scope::tenant, Scope::process}) {
+                const auto rate = static_cast<Resource>(r);
+                const auto limit = limits.limit(scope, device, rate);
+                const auto burst = scope == Scope::tenant ? limits.soft(device, rate) : unlimited;
+                if (limit != unlimited) found.push_back({device, rate, scope, limit, burst == unlimited ? limit : burst});
+            }
+    return found;
+}
+
 std::string whose(const Bound& bound) {
     return fmt::format("{}{}{}", bound.scope == Scope::process ? "this process" : "the tenant",
                        bound.total ? ", all devices" : "", bound.soft ? ", soft" : "");

@@ -32,6 +32,16 @@ std::vector<Bound> bounds(const TenantView& tenant, const LimitsSegment& limits,
 // device. Without any device, those of "*".
 std::vector<Bound> tightest(const std::vector<Bound>& bounds, const TenantView& tenant, const LimitsSegment& limits);
 
+// A rate of the tenant or of each of its processes.
+struct RateBound {
+    std::string device;  // as Bound's
+    Resource rate;
+    Scope scope;
+    std::uint64_t limit = 0;  // a second
+    std::uint64_t burst = 0;
+};
+std::vector<RateBound> rate_bounds(const TenantView& tenant, const LimitsSegment& limits);
+
 // "the tenant", "this process, all devices"
 std::string whose(const Bound& bound);
 

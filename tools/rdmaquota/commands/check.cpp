@@ -12,6 +12,7 @@
 
 #include "policy/file/policy_file.hpp"
 #include "shm/policy/node_policy.hpp"
+#include "tools/common/events/event_text.hpp"
 #include "tools/common/tenants/template_tenants.hpp"
 #include "tools/common/tenants/match_text.hpp"
 #include "tools/common/tenants/names.hpp"
@@ -56,6 +57,8 @@ void add_tenant(Table& table, const TenantPolicy& tenant) {
     if (tenant.mode) table.add({"  " + who, "", "mode " + std::string(name(*tenant.mode))});
     if (tenant.weight) table.add({"  " + who, "", fmt::format("weight {}", *tenant.weight)});
     if (tenant.deny_errno) table.add({"  " + who, "", "denial " + std::string(deny_errno_name(*tenant.deny_errno))});
+    if (tenant.max_delay_ms)
+        table.add({"  " + who, "", fmt::format("rates delay a call by up to {}", seconds_words(*tenant.max_delay_ms * std::uint64_t{1'000'000}))});
     add_scope(table, who, tenant.limits[index(Scope::tenant)]);
     add_part(table, who, "soft", tenant.softs, resource_table);
     add_part(table, who, "burst", tenant.softs, std::span(limit_table).subspan<resource_count>());

@@ -17,6 +17,7 @@
 #include "shm/paths.hpp"
 #include "shm/policy/node_policy.hpp"
 #include "shm/same_file.hpp"
+#include "tools/common/events/event_text.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/common/tenants/match_text.hpp"
 #include "tools/common/process/memory_lock.hpp"
@@ -76,8 +77,9 @@ Result<Found> find(int pid, const std::string& directory) {
     return found;
 }
 
-void print_rooms(const std::vector<Bound>& rooms) {
-    if (rooms.empty()) return fmt::print("\nnothing is limited there\n");
+void print_rooms(const std::vector<Bound>& rooms, bool says_nothing) {
+    if (rooms.empty() && says_nothing) fmt::print("\nnothing is limited there\n");
+    if (rooms.empty()) return;
     Table table({"DEVICE", "RESOURCE", "ROOM", "USAGE", "LIMIT", "WHOSE"},
                 {Align::left, Align::left, Align::right, Align::right, Align::right, Align::left});
     for (const auto& bound : rooms)
@@ -86,6 +88,25 @@ void print_rooms(const std::vector<Bound>& rooms) {
                    format_amount(bound.resource, bound.limit, bound.written), whose(bound)});
     fmt::print("\n");
     table.print(standard_output());
+}
+
+void print_rates(const std::vector<RateBound>& rates, const LimitsSegment& limits) {
+    if (rates.empty()) return;
+    Table table({"DEVICE", "RATE", "A SECOND", "BURST", "WHOSE"}, {Align::left, Align::left, Align::right, Align::right, Align::left});
+    for (const auto& bound : rates)
+        table.add({printable(bound.device), std::string(info(bound.rate).name), format_amount(bound.rate, bound.limit),
+                   format_amount(bound.rate, bound.burst), bound.scope == Scope::process ? "this process" : "the tenant"});
+    fmt::print("\n");
+    table.print(standard_output());
+    fmt::print("a call waits for up to {} (max_delay), and is denied otherwise\n", seconds_words(limits.max_delay_ms() * std::uint64_t{1'000'000}));
+}
+
+Json rates_json(const std::vector<RateBound>& rates) {
+    Json list = Json::array();
+    for (const auto& bound : rates)
+        list.push_back({{"device", bound.device}, {"rate", info(bound.rate).name}, {"scope", name(bound.scope)},
+                        {"limit", bound.limit}, {"burst", bound.burst}});
+    return list;
 }
 
 Json rooms_json(const std::vector<Bound>& bounds, const char* room) {
@@ -132,20 +153,24 @@ int which(const Options& options, const Session& session) {
     NodeProcesses processes;
     const auto reading = read_place(found->place, processes);
     std::vector<Bound> all, room;
+    std::vector<RateBound> rates;
     if (reading) all = bounds(reading->view, *limits, pid);
     if (reading) room = tightest(all, reading->view, *limits);
+    if (reading) rates = rate_bounds(reading->view, *limits);
     if (options.json) {
         fmt::print("{}\n", dump(Json{{"version", 1}, {"pid", pid}, {"tenant", limits->tenant()}, {"why", found->why},
                                      {"notes", found->notes}, {"mode", name(limits->mode())}, {"left", rooms_json(all, "left")},
-                                     {"room", rooms_json(room, "room")}}));
+                                     {"room", rooms_json(room, "room")}, {"rates", rates_json(rates)},
+                                     {"max_delay_ms", limits->max_delay_ms()}}));
         return status_done;
     }
     const auto terminal = standard_output();
     fmt::print("{}\n", wrapped(terminal, fmt::format("tenant {}: {}", printable(limits->tenant()), printable(found->why)), 2));
     for (const auto& note : found->notes) fmt::print("{}\n", wrapped(terminal, "note: " + printable(note), 2));
     if (limits->mode() != Mode::enforce) fmt::print("mode {}: nothing is denied\n", name(limits->mode()));
-    if (reading) print_rooms(room);
+    if (reading) print_rooms(room, rates.empty());
     else fmt::print("what is left cannot be seen: {}\n", printable(reading.error()));
+    print_rates(rates, *limits);
     return status_done;
 }
 
