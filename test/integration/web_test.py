@@ -98,6 +98,9 @@ def places(node, page, train):
     updated(page)
     check("with a table behind it, that stays open", page.value("document.querySelector('details[open] table').innerText").count("4,244") > 1,
           page.text())
+    node.run("set", "physics/atlas", "mlx5_0", "commands_per_s=2500")
+    check("a tenant's rates are there", page.wait_for("mlx5_0 commands_per_s") is not None and "2,500" in page.text(), page.text())
+    node.run("unset", "physics/atlas", "mlx5_0", "commands_per_s")
     visit(page, f"#/tenant/physics%2Fatlas/pid/{train.pid}")
     check("so can a process, which is asked for alone", page.wait("document.querySelectorAll('#pid-' + %d).length === 1" % train.pid) is not None
           and any(address.endswith(f"&pid={train.pid}") for address in page.requests), page.requests[-9:])

@@ -180,6 +180,18 @@ TEST_CASE("a job's cgroup is one that slurmd makes, and none that users can make
     CHECK_FALSE(reaches_into_users(pattern));
 }
 
+TEST_CASE("a job may ask for a rate, up to that of the policy") {
+    auto limits = limits_of(slurm_of("[slurm.job.\"*\"]\ncommands_per_s = 2000\n"), job(""));
+    const auto request = parse_job_request("commands_per_s=1000,registered_per_s=1GiB");
+    REQUIRE(request);
+    CHECK(apply_job_request(*request, limits).empty());
+    CHECK(value_for(limits, any_device, Resource::commands_per_s) == 1000);
+    CHECK(value_for(limits, any_device, Resource::registered_per_s) == 1 << 30);
+    const auto more = parse_job_request("commands_per_s=3000");
+    REQUIRE(more);
+    CHECK(apply_job_request(*more, limits) == std::vector<std::string>{"commands_per_s cannot be 3000: the policy of this node gives a job 1000"});
+}
+
 TEST_CASE("a job gets a percentage only below one of the policy's, and an amount only below an amount") {
     SlurmPolicy policy;
     row_for(policy.job, "*")[index(Resource::qp)] = percentage(250);

@@ -77,6 +77,12 @@ TEST_CASE("a listing is narrowed to devices, resources and a user") {
     CHECK(tenants[0].view.devices.size() == 2);
     narrow(tenants, {{}, {}, 1001});
     CHECK(tenants.empty());
+    tenants = three();
+    for (auto& tenant : tenants)
+        tenant.view.rates = {{"rxe1", Resource::commands_per_s, 5, 5, 5}, {"rxe2", Resource::registered_per_s, 5, 5, 5}};
+    narrow(tenants, {{"rxe1"}, {Resource::commands_per_s}, {}});
+    REQUIRE(tenants.size() == 3);
+    CHECK(tenants[0].view.rates.size() == 1);
 }
 
 TEST_CASE("what was denied of late is told once for each tenant, device and resource, most often first") {

@@ -119,6 +119,16 @@ TEST_CASE("top: a column in which no line has anything is left out, but not the 
     CHECK_THAT(laid_out(table, {5, false, 0})[0], Contains("FULL%"));
 }
 
+TEST_CASE("top: a rate has a line where it delayed calls") {
+    auto view = tenant("a", {used(Resource::qp, 7)});
+    view.rates = {{"rxe0", Resource::commands_per_s, 2000, 2000, unlimited, Reason::configured, {412, 3'250'000'000}},
+                  {"rxe0", Resource::registered_per_s, 4096, 4096, unlimited}};
+    const auto lines = laid_out(top_table({view}, TopView::tenant), {5, false, 0}, 120);
+    REQUIRE(lines.size() == 3);
+    CHECK_THAT(lines[0], Catch::EndsWith("DELAYED"));
+    CHECK_THAT(lines[2], Contains("commands_per_s") && Contains("2000") && Catch::EndsWith("412 calls, 3.2 s"));
+}
+
 TEST_CASE("top: a title that is longer than a line goes on in the next one") {
     CHECK(title_lines("16:29:50  by user", 80) == std::vector<std::string>{"16:29:50  by user", ""});
     const auto lines = title_lines(std::string(60, 'a') + " " + std::string(60, 'b') + " " + std::string(60, 'c'), 80);

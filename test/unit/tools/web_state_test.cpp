@@ -46,6 +46,15 @@ TEST_CASE("the page's state has a tenant's figures by place") {
     CHECK(state["resources"][index(Resource::qp)] == Json({"qp", "count", info(Resource::qp).counts}));
 }
 
+TEST_CASE("the page's state has a tenant's rates, and what they delayed") {
+    auto view = tenant("physics");
+    view.rates = {{"rxe0", Resource::registered_per_s, 2000, 4000, unlimited, Reason::grant, {412, 3'250'000'000}},
+                  {"rxe1", Resource::commands_per_s, 5, 5, 10}};
+    const auto state = state_of({&view});
+    CHECK(state["rates"][1] == Json({"registered_per_s", "bytes", info(Resource::registered_per_s).counts}));
+    CHECK(state["tenants"][0]["rates"] == Json::parse(R"([[0,1,2000,4000,null,412,3250,"grant"],[1,0,5,5,10,0,0,null]])"));
+}
+
 TEST_CASE("names from outside cannot leave their strings") {
     auto view = tenant("default");
     view.devices = {{"\"}],<b>\x1b\n\\", {{Resource::qp, 1, unlimited, {}}}}};

@@ -25,6 +25,7 @@ void narrow_devices(std::vector<DeviceView>& devices, const Narrowing& to) {
 
 void narrow_tenant(TenantReading& tenant, const Narrowing& to) {
     narrow_devices(tenant.view.devices, to);
+    std::erase_if(tenant.view.rates, [&](const RateView& view) { return !is_asked(to.devices, view.device) || !is_asked(to.resources, view.rate); });
     std::erase_if(tenant.held, [&](const LimitsWriter::Held& held) {
         return !is_asked(to.devices, held.device) || !is_asked(to.resources, held.resource);
     });
@@ -78,8 +79,8 @@ std::string fullest_words(const SummaryLine::Fullest& full) {
 Result<Narrowing> narrowing(const std::vector<std::string>& devices, const std::vector<std::string>& resources) {
     Narrowing to{devices, {}, {}};
     for (const auto& word : resources) {
-        const auto resource = find_resource(word);
-        if (!resource) return Error{fmt::format("'{}' is no resource; choose of {}", printable(word), resource_names())};
+        const auto resource = find_limit(word);
+        if (!resource) return Error{fmt::format("'{}' is no resource; choose of {}", printable(word), limit_names())};
         to.resources.push_back(*resource);
     }
     return to;
@@ -89,7 +90,7 @@ void narrow(std::vector<TenantReading>& tenants, const Narrowing& to) {
     if (!to.any()) return;
     for (auto& tenant : tenants) narrow_tenant(tenant, to);
     std::erase_if(tenants, [&](const TenantReading& tenant) {
-        return to.user ? tenant.view.processes.empty() : tenant.view.devices.empty();
+        return to.user ? tenant.view.processes.empty() : tenant.view.devices.empty() && tenant.view.rates.empty();
     });
 }
 

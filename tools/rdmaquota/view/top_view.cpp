@@ -11,6 +11,7 @@
 
 #include <fmt/core.h>
 
+#include "tools/common/events/event_text.hpp"
 #include "tools/common/tenants/names.hpp"
 
 namespace rdmaquota {
@@ -60,13 +61,18 @@ void add_main_columns(TopTable& table) {
     }
 }
 
+// "412 calls, 3.2 s"
+TopCell delayed(const Ledger::Delays& delays) {
+    return {fmt::format("{} call{}, {}", delays.calls, delays.calls == 1 ? "" : "s", seconds_words(delays.ns)), static_cast<double>(delays.ns)};
+}
+
 // Without resources of which nothing is used, which would fill the screen.
 TopTable by_tenant(const std::vector<TenantView>& tenants) {
     TopTable table;
     table.columns = {{"TENANT", Align::left}, {"DEVICE", Align::left}, {"RESOURCE", Align::left},
                      {"USAGE", Align::right}, {"LIMIT", Align::right}, {"FULL%", Align::right},
-                     {"PEAK", Align::right}, {"DEBT", Align::right}, {"EARMARKED", Align::right}};
-    for (const auto& tenant : tenants)
+                     {"PEAK", Align::right}, {"DEBT", Align::right}, {"EARMARKED", Align::right}, {"DELAYED", Align::right}};
+    for (const auto& tenant : tenants) {
         for (const auto& device : tenant.devices)
             for (const auto& view : device.resources) {
                 if (view.usage == 0 && view.earmarked == 0) continue;
@@ -74,8 +80,13 @@ TopTable by_tenant(const std::vector<TenantView>& tenants) {
                                       number(view.resource, view.limit), per_cent(fullness(view)),
                                       view.peak ? number(view.resource, *view.peak) : nothing,
                                       view.debt() != 0 ? number(view.resource, view.debt()) : nothing,
-                                      view.earmarked != 0 ? number(view.resource, view.earmarked) : nothing});
+                                      view.earmarked != 0 ? number(view.resource, view.earmarked) : nothing, nothing});
             }
+        for (const auto& view : tenant.rates)
+            if (view.delays.calls != 0)
+                table.rows.push_back({word(tenant.name), word(view.device), word(info(view.rate).name), nothing, number(view.rate, view.limit),
+                                      nothing, nothing, nothing, nothing, delayed(view.delays)});
+    }
     table.ties = 3;
     return table;
 }
@@ -324,6 +335,7 @@ std::vector<std::string> top_help() {
             "         of the limit that is closest to full",
             "+        above a soft limit",
             "DEBT     used above its share",
+            "DELAYED  calls that a rate delayed so far, and by how long",
             "-        not known, or 0 of 0",
             "",
             "Any key goes on."};

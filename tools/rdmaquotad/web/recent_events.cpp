@@ -10,7 +10,7 @@ namespace {
 std::string helps(const std::string& directory, const RecentEvents::OfTenant& of, const Event& event,
                   const Json& json) {
     const auto device = json.find("device");
-    if (event.kind == EventKind::refused_by_device || event.resource >= resource_count || !device->is_string())
+    if (event.kind == EventKind::refused_by_device || event.resource >= limit_count || !device->is_string())
         return {};
     const auto scope = json.value("scope", "");
     Denial denial{static_cast<Resource>(event.resource), scope.starts_with("process") ? Scope::process : Scope::tenant,

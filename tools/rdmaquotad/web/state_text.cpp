@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,9 +24,9 @@ std::string limit(std::uint64_t value) { return value == unlimited ? "null" : fm
 
 std::string known(std::uint32_t pid) { return pid == 0 ? "null" : fmt::format_int(pid).str(); }
 
-std::string resources() {
+std::string resources(std::span<const ResourceInfo> rows) {
     std::string text;
-    for (const auto& row : resource_table)
+    for (const auto& row : rows)
         append(text, R"({}["{}","{}","{}"])", text.empty() ? "" : ",", row.name,
                row.unit == Unit::bytes ? "bytes" : "count", row.counts);
     return text;
@@ -54,6 +55,9 @@ void StateText::add_tenant(const TenantView& view) {
     for (const auto& device : view.devices)
         for (const auto& resource : device.resources) add_cell(device.name, resource);
     if (tenants_.back() == ',') tenants_.pop_back();
+    tenants_ += "],\"rates\":[";
+    for (const auto& rate : view.rates) add_rate(rate);
+    if (tenants_.back() == ',') tenants_.pop_back();
     tenants_ += "]}";
 }
 
@@ -63,6 +67,15 @@ void StateText::add_cell(const std::string& device, const ResourceView& view) {
            limit(view.limit), limit(view.configured), view.guarantee, limit(view.soft),
            view.above_soft() ? fmt::format_int(view.grace_left_s()).str() : "null",
            view.peak ? fmt::format_int(*view.peak).str() : "null", view.debt(), view.earmarked);
+    if (view.reason == Reason::configured)
+        tenants_ += "null],";
+    else
+        append(tenants_, "\"{}\"],", name(view.reason));
+}
+
+void StateText::add_rate(const RateView& view) {
+    append(tenants_, "[{},{},{},{},{},{},{},", number_of(view.device), rate_index(view.rate), limit(view.limit), limit(view.configured),
+           limit(view.burst), view.delays.calls, view.delays.ns / 1'000'000);
     if (view.reason == Reason::configured)
         tenants_ += "null],";
     else
@@ -97,7 +110,8 @@ std::string StateText::top(const UserName& user_name) const {
 }
 
 std::string StateText::text(const UserName& user_name) const {
-    return fmt::format(R"("resources":[{}],"devices":{},"tenants":[{}],"top":[{}])", resources(), dump(Json(devices_)),
+    return fmt::format(R"("resources":[{}],"rates":[{}],"devices":{},"tenants":[{}],"top":[{}])", resources(resource_table),
+                       resources(std::span(limit_table).subspan<resource_count>()), dump(Json(devices_)),
                        tenants_, top(user_name));
 }
 

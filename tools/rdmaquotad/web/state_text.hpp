@@ -32,6 +32,7 @@ private:
     std::size_t number_of(const std::string& device);
     void add_tenant(const TenantView& view);
     void add_cell(const std::string& device, const ResourceView& view);
+    void add_rate(const RateView& view);
     void add_processes(const TenantView& view, std::size_t tenant, std::size_t most);
     std::string top(const UserName& user_name) const;
 

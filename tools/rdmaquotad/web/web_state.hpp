@@ -2,14 +2,15 @@
 //
 //   {"time": MS, "host": NAME, "version": V, "all": true,          all: of every tenant
 //    "resources": [[NAME, "count" | "bytes", WORDS], ...],          cells name them by place, and devices too
-//    "devices": [NAME, ...], "node": {...},
-//    "tenants": [{"name", "parent", "mode", "weight", "processes", "sum", "cells": [CELL, ...]}, ...],
+//    "rates": [[NAME, "count" | "bytes", WORDS], ...], "devices": [NAME, ...], "node": {...},
+//    "tenants": [{"name", "parent", "mode", "weight", "processes", "sum", "cells": [CELL, ...], "rates": [RATE, ...]}, ...],
 //    "top": [[DEVICE, RESOURCE, TENANT, PID, COMM, USED, USER, CONTAINER_PID], ...],     processes that use most, of each; PID is
 //                                                                    null where the node's is not known
 //    "events": [...], "bypasses": [...], "refused": [[TENANT, DEVICE, RESOURCE, COUNT], ...],
 //    "capacity": [[DEVICE, RESOURCE, MOST], ...],                        what a device can have, where that is known
 //    "churn": [[TENANT, DEVICE, RESOURCE, CREATED, DESTROYED], ...]}     a second, as the kernel counts
 //   CELL: [DEVICE, RESOURCE, used, limit, configured, guarantee, soft, grace_left_s, peak, debt, earmarked, reason]
+//   RATE: [DEVICE, RATE, limit, configured, burst, delayed_calls, delayed_ms, reason]
 //
 // One thread.
 #pragma once

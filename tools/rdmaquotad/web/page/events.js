@@ -1,18 +1,28 @@
 // Denials and what the sidecar did or found.
 import {el} from "./dom.js";
-import {ago, amount, clean, clock, command, reasons} from "./format.js";
+import {ago, amount, clean, clock, command, reasons, span} from "./format.js";
 import {link} from "./links.js";
 import {table} from "./table.js";
 
 const kinds = {
-    denied: "denied", would_deny: "would be denied (audit)", unproved: "denied, not proved",
+    denied: "denied", delayed: "delayed", would_deny: "would be denied (audit)", unproved: "denied, not proved",
     refused_by_device: "refused by the device", refused: "refused by the guard", exceeded: "beyond a limit",
     killed: "killed by the guard", backstop_denied: "refused by the rdma cgroup",
 };
 
+function whoseIs({scope}) {
+    return String(scope).startsWith("process") ? "the process" : "the tenant";
+}
+
 function words(model, event) {
     if (event.source === "sidecar") {
         return clean(event.text);
+    }
+    const rate = model.rates.find(({name}) => name === event.resource);
+    if (rate) {
+        return `${event.resource}: ${whoseIs(event)} may have ${amount(event.limit, rate.unit)} a second` +
+            (event.kind === "delayed" ? `; calls were delayed by ${span(event.used / 1e6)} in all` :
+                `, and would have waited longer than max_delay for ${amount(event.requested, rate.unit)}`);
     }
     const resource = model.resource(event.resource);
     if (resource < 0) {
@@ -22,9 +32,8 @@ function words(model, event) {
     if (event.kind === "refused_by_device") {
         return `${event.resource}: ${amount(event.requested, unit)} asked for (${clean(event.error)})`;
     }
-    const whose = String(event.scope).startsWith("process") ? "the process" : "the tenant";
     const why = event.reason === null ? "" : ` (${reasons[event.reason] ?? clean(event.reason)})`;
-    return `${event.resource}: ${whose} uses ${amount(event.used, unit)} of ${amount(event.limit, unit)}${why}, ` +
+    return `${event.resource}: ${whoseIs(event)} uses ${amount(event.used, unit)} of ${amount(event.limit, unit)}${why}, ` +
         `${amount(event.requested, unit)} more asked`;
 }
 

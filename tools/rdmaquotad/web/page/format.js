@@ -61,6 +61,11 @@ export function duration(seconds) {
     return `${Math.floor(seconds / size)} ${unit}`;
 }
 
+// Of milliseconds.
+export function span(ms) {
+    return ms < 1000 ? `${Math.round(ms)} ms` : `${number.format(Math.round(ms / 100) / 10)} s`;
+}
+
 export function ago(time, now) {
     const seconds = Math.max(0, (now - Date.parse(time)) / 1000);
     return seconds < 1 ? "now" : `${duration(seconds)} ago`;
@@ -78,7 +83,7 @@ export const reasons = {
 
 const plain = /^[A-Za-z0-9_/][A-Za-z0-9_.:@/+-]*$/;
 
-const options = new Set(["--dir", "--guarantee", "--pid", "--process", "--soft"]);
+const options = new Set(["--burst", "--dir", "--guarantee", "--pid", "--process", "--soft"]);
 
 // A command to type, or nothing where a name in it is more than a plain word: what is copied into a shell must be what is
 // seen.

@@ -22,6 +22,7 @@ export class Model {
     constructor(state, hours) {
         Object.assign(this, state, {hours});
         this.resources = state.resources.map(([name, unit, words]) => ({name, unit, words}));
+        this.rates = state.rates.map(([name, unit, words]) => ({name, unit, words}));
         this.byName = new Map(state.tenants.map((tenant) => [tenant.name, tenant]));
         for (const tenant of state.tenants) {
             tenant.at = new Map(tenant.cells.map(cellOf).map((cell) => [this.key(cell.device, cell.resource), cell]));

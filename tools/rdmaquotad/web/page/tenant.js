@@ -3,7 +3,7 @@ import {alertList, alerts} from "./alerts.js";
 import {Trend} from "./charts.js";
 import {el} from "./dom.js";
 import {eventList} from "./events.js";
-import {amount, clean, command, named} from "./format.js";
+import {amount, clean, command, named, reasons, span} from "./format.js";
 import {choice, choose, link} from "./links.js";
 import {Model} from "./model.js";
 import {churn} from "./overview.js";
@@ -36,6 +36,26 @@ function cells(model, tenant, shown) {
                    columns: [{title: "Device and resource", cell: button, value: ({name}) => name}, ...figureColumns],
                    row: ({cell, name}) => ({key: name, class: levelOf(cell)}), empty: "It uses nothing, and has no limits on what is in use."}),
             explained(tenant.cells)];
+}
+
+// Those that are limited, or have delayed calls.
+function rates(model, {name, rates: all = []}) {
+    if (all.length === 0) {
+        return null;
+    }
+    const items = all.map(([device, rate, limit, configured, burst, calls, ms, reason]) =>
+        ({...model.rates[rate], device: model.devices[device], limit, burst: burst ?? limit, calls, ms, reason}));
+    const columns = [
+        {title: "Device and rate", cell: ({device, name: rate, words}) => el("span", {title: words}, named(`${device} ${rate}`)),
+         value: ({device, name: rate}) => `${device} ${rate}`},
+        {title: "A second", number: true, value: ({limit}) => limit,
+         cell: ({limit, unit, reason}) => [amount(limit, unit), reason === null ? null : el("small", {}, ` ${reasons[reason] ?? reason}`)]},
+        {title: "Burst", number: true, cell: ({burst, unit}) => amount(burst, unit), value: ({burst}) => burst},
+        {title: "Delayed calls", number: true, cell: ({calls}) => amount(calls, "count"), value: ({calls}) => calls},
+        {title: "By", number: true, cell: ({calls, ms}) => (calls === 0 ? "–" : span(ms)), value: ({ms}) => ms},
+    ];
+    return el("section", {"aria-labelledby": "rates"}, el("h2", {id: "rates"}, "What it may do a second"),
+              table({id: "rates", caption: `Rates of ${clean(name)}`, items, columns, row: ({device, name: rate}) => ({key: `${device} ${rate}`})}));
 }
 
 // A line for each device.
@@ -99,6 +119,7 @@ export function tenantPage(model, name, pid, detail) {
         el("section", {}, el("h2", {}, "Tenant ", named(name)), el("p", {}, about.join(", ")),
            here.length === 0 ? null : alertList(model, here)),
         el("section", {"aria-labelledby": "use"}, el("h2", {id: "use"}, "What it uses"), cells(model, tenant, shown)),
+        rates(model, tenant),
         shown === null ? null : el("section", {"aria-labelledby": "trend"},
             el("h2", {id: "trend"}, "Trend of ", shown.resource, " on ", named(shown.device)),
             el("div", {"data-own": true, "data-key": "trend"})),
