@@ -99,7 +99,7 @@ TEST_CASE_METHOD(Explained, "what a rate delays is slow, not refused, and what i
     const auto denied = cause(json);
     CHECK(denied.kind == "share");
     CHECK_THAT(denied.text, Contains("may have 5 a second, and pid") && Contains("would have waited longer than max_delay for 1, 412 times"));
-    CHECK_THAT(denied.helps, Contains("its share of what physics may use") && !Contains("more than its share"));
+    CHECK_THAT(denied.helps, Contains("its share of what the tenants above may use") && !Contains("more than its share"));
     json["reason"] = nullptr;
     CHECK(cause(json).kind == "rate");
 }
