@@ -66,9 +66,9 @@ public:
     // --- charging, in all accounts or none. On denial errno is what the program shall see, and the denial has been
     // logged and recorded. Keeps errno otherwise.
 
-    // Takes the command's part of all rates, and waits for its turn. False: denied, as a
+    // Takes the command's part of all rates, and waits until it may go on. False: denied, as a
     // charge is. Call it with no lock held.
-    bool pace(Command command) { return !device_.has_rates() || wait_for_turn(command); }
+    bool pace(Command command) { return !device_.has_rates() || wait_for_rates(command); }
 
     // For a new object: the accounts that were charged, for its receipt; nothing on denial.
     template <Kind kind>
@@ -147,7 +147,7 @@ private:
         std::optional<Denial> denied;     // not reported yet
     };
     // What one rate, in one account, says of a call.
-    struct Turn {
+    struct RateWait {
         std::size_t account;
         unsigned bit;  // in LimitCache::held_rates
         std::uint64_t amount, wait_ns;
@@ -156,16 +156,16 @@ private:
         Scope scope() const noexcept { return bound() < 2 ? Scope::process : Scope::tenant; }
         bool is_total() const noexcept { return bit % 2 != 0; }
     };
-    [[gnu::noinline]] bool takes_turn_at_once(Command command) noexcept;
-    [[gnu::cold, gnu::noinline]] void take_back(Command command, const Turn& until) noexcept;
+    [[gnu::noinline]] bool reserves_at_once(Command command) noexcept;
+    [[gnu::cold, gnu::noinline]] void take_back(Command command, const RateWait& until) noexcept;
     template <class Act>
     bool for_each_rate(std::size_t i, Command command, Act act);
-    [[gnu::noinline]] bool wait_for_turn(Command command);
-    bool take_turn(Command command, std::uint64_t now_ns, Turn& slowest, Attempt& attempt);
-    [[gnu::cold, gnu::noinline]] void tell_of_audit(const Turn& turn);
-    [[gnu::cold, gnu::noinline]] void delay(const Turn& turn, std::uint64_t now_ns);
-    [[gnu::cold, gnu::noinline]] bool is_denied(const Turn& turn, Command command, Attempt& attempt);
-    Denial denial_of(const Turn& turn) const noexcept;
+    [[gnu::noinline]] bool wait_for_rates(Command command);
+    bool reserve_rates(Command command, std::uint64_t now_ns, RateWait& slowest, Attempt& attempt);
+    [[gnu::cold, gnu::noinline]] void tell_of_audit(const RateWait& wait);
+    [[gnu::cold, gnu::noinline]] void delay(const RateWait& wait, std::uint64_t now_ns);
+    [[gnu::cold, gnu::noinline]] bool is_denied(const RateWait& wait, Command command, Attempt& attempt);
+    Denial denial_of(const RateWait& wait) const noexcept;
     bool charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, Retry retry, Attempt& attempt);
     Outcome charge_by_proof(std::size_t i, DevicePort& port, const Amounts& amounts, const Limits* limits, Denial first,
                             unsigned ended_before, Retry retry, Attempt& attempt);
@@ -226,12 +226,12 @@ template <Kind kind>
 template <Kind kind>
 [[gnu::always_inline]] inline std::optional<AccountMask> Context::charge(std::uint64_t size) {
     AccountMask charged = 0;
-    bool all = !accounts_.denied, has_turn = true;
+    bool all = !accounts_.denied, in_time = true;
     {
         const BusErrorsAllowed allowed;
         if constexpr (kind != Kind::nothing)
             if (device_.has_rates()) [[unlikely]]
-                has_turn = all = takes_turn_at_once(command_of(kind, size)) && all;
+                in_time = all = reserves_at_once(command_of(kind, size)) && all;
         for (std::size_t i = 0; i < accounts_.count && all; ++i) {
             if (!device_.usable(i)) [[unlikely]]
                 continue;
@@ -242,7 +242,7 @@ template <Kind kind>
     }
     if (all) [[likely]]
         return charged;
-    if (!has_turn && !wait_for_turn(command_of(kind, size))) return std::nullopt;
+    if (!in_time && !wait_for_rates(command_of(kind, size))) return std::nullopt;
     return charge_after_all(kind, size, charged);
 }
 

@@ -1,4 +1,4 @@
-// Waiting for one's turn where a rate holds (shm/ledger/pace.hpp). A call takes its part of all rates first and then waits once, for
+// Waiting where a rate holds (shm/ledger/pace.hpp). A call takes its part of all rates first and then waits once, for
 // the slowest, with no lock held and nothing charged.
 #include <algorithm>
 #include <bit>
@@ -34,30 +34,30 @@ template <class Act>
     const auto& limits = device_.limit_cache(i);
     for (auto left = limits.held_rates() & (command.bytes != 0 ? ~0U : (1U << LimitCache::bounds) - 1); left != 0; left &= left - 1) {
         const auto bit = static_cast<unsigned>(std::countr_zero(left));
-        const Turn turn{i, bit, bit < LimitCache::bounds ? 1 : command.bytes, 0};
-        const auto pace = limits.pace(turn.rate(), turn.bound());
-        auto& word = account.ledger().rate_word(account.owner(), device_.index(i), turn.rate(), turn.scope(), turn.is_total());
-        if (pace.unit != 0 && !act(turn, pace, word)) [[unlikely]]
+        const RateWait wait{i, bit, bit < LimitCache::bounds ? 1 : command.bytes, 0};
+        const auto pace = limits.pace(wait.rate(), wait.bound());
+        auto& word = account.ledger().rate_word(account.owner(), device_.index(i), wait.rate(), wait.scope(), wait.is_total());
+        if (pace.unit != 0 && !act(wait, pace, word)) [[unlikely]]
             return false;
     }
     return true;
 }
 
-// Whether the command need not wait, by limits that are known and held until now; else nothing is taken. `wait_for_turn` goes on.
-bool Context::takes_turn_at_once(Command command) noexcept {
+// Whether the command need not wait, by limits that are known and held until now; else nothing is taken. `wait_for_rates` goes on.
+bool Context::reserves_at_once(Command command) noexcept {
     const auto now = monotonic_ns();
     for (std::size_t i = 0; i < accounts_.count; ++i) {
         const auto& limits = device_.limit_cache(i);
         LimitCache::View view;
         const auto most = limits.longest_delay_ns();
-        Turn last{i, 0, 0, 0};
+        RateWait last{i, 0, 0, 0};
         const bool known = limits.view(view) && view.holds() && most != 0;
         if (!device_.usable(i)) continue;
-        if (!known || !for_each_rate(i, command, [&](const Turn& turn, const Pace& pace, std::uint64_t& word) __attribute__((always_inline)) {
-                last = turn;
-                const auto wait = reserve(word, pace, turn.amount, now, most);
-                if (wait != 0 && wait <= most) rdmaquota::take_back(word, pace, turn.amount);
-                return wait == 0;
+        if (!known || !for_each_rate(i, command, [&](const RateWait& wait, const Pace& pace, std::uint64_t& word) __attribute__((always_inline)) {
+                last = wait;
+                const auto wait_ns = reserve(word, pace, wait.amount, now, most);
+                if (wait_ns != 0 && wait_ns <= most) rdmaquota::take_back(word, pace, wait.amount);
+                return wait_ns == 0;
             })) [[unlikely]]
             return take_back(command, last), false;
     }
@@ -65,31 +65,31 @@ bool Context::takes_turn_at_once(Command command) noexcept {
 }
 
 // What was taken of the rates before `until`.
-void Context::take_back(Command command, const Turn& until) noexcept {
+void Context::take_back(Command command, const RateWait& until) noexcept {
     for (std::size_t i = 0; i <= until.account; ++i)
-        for_each_rate(i, command, [&](const Turn& taken, const Pace& pace, std::uint64_t& word) {
+        for_each_rate(i, command, [&](const RateWait& taken, const Pace& pace, std::uint64_t& word) {
             if (taken.account == until.account && (until.amount == 0 || taken.bit == until.bit)) return false;
             rdmaquota::take_back(word, pace, taken.amount);
             return true;
         });
 }
 
-bool Context::wait_for_turn(Command command) {
+bool Context::wait_for_rates(Command command) {
     for (Attempt attempt{};;) {
         const auto now = monotonic_ns();
-        Turn slowest{};
-        const bool has_turn = take_turn(command, now, slowest, attempt);
+        RateWait slowest{};
+        const bool in_time = reserve_rates(command, now, slowest, attempt);
         if (slowest.wait_ns == 0) [[likely]]
             return true;
         if (accounts_.account[slowest.account]->policy().mode() == Mode::audit) return tell_of_audit(slowest), true;
-        if (has_turn) return delay(slowest, now), true;
+        if (in_time) return delay(slowest, now), true;
         if (is_denied(slowest, command, attempt)) return false;
     }
 }
 
 // Takes the command's part of all rates; false where one would be waited for too long. `slowest` is that one, or the one that is waited
 // for longest.
-bool Context::take_turn(Command command, std::uint64_t now_ns, Turn& slowest, Attempt& attempt) {
+bool Context::reserve_rates(Command command, std::uint64_t now_ns, RateWait& slowest, Attempt& attempt) {
     const BusErrorsAllowed allowed;
     for (std::size_t i = 0; i < accounts_.count; ++i) {
         if (!device_.usable(i)) continue;
@@ -98,61 +98,62 @@ bool Context::take_turn(Command command, std::uint64_t now_ns, Turn& slowest, At
         attempt.generation = policy.generation();
         const auto most = longest_delay_ns(policy);
         const bool audits = policy.mode() == Mode::audit;
-        if (!for_each_rate(i, command, [&](Turn turn, const Pace& pace, std::uint64_t& word) __attribute__((always_inline)) {
-                turn.wait_ns = reserve(word, pace, turn.amount, now_ns, most);
-                if (turn.wait_ns > slowest.wait_ns) slowest = turn;
-                return turn.wait_ns <= most || audits;
+        if (!for_each_rate(i, command, [&](RateWait wait, const Pace& pace, std::uint64_t& word) __attribute__((always_inline)) {
+                wait.wait_ns = reserve(word, pace, wait.amount, now_ns, most);
+                const bool in_time = wait.wait_ns <= most || audits;
+                if (wait.wait_ns > slowest.wait_ns || !in_time) slowest = wait;
+                return in_time;
             }))
             return false;
     }
     return true;
 }
 
-void Context::delay(const Turn& turn, std::uint64_t now_ns) {
+void Context::delay(const RateWait& wait, std::uint64_t now_ns) {
     const NoCancellation guard;
     const KeepErrno keep;
     const BusErrorsAllowed allowed;
-    sleep_until(now_ns + turn.wait_ns);
-    auto& account = *accounts_.account[turn.account];
-    account.ledger().note_delay(device_.index(turn.account), turn.rate(), turn.wait_ns);
+    sleep_until(now_ns + wait.wait_ns);
+    auto& account = *accounts_.account[wait.account];
+    account.ledger().note_delay(device_.index(wait.account), wait.rate(), wait.wait_ns);
     try {
-        report_delay(account, device_.index(turn.account), device_.key(), denial_of(turn));
+        report_delay(account, device_.index(wait.account), device_.key(), denial_of(wait));
     } catch (...) {  // no memory: delayed without a word
     }
 }
 
 // What would have been denied.
-void Context::tell_of_audit(const Turn& turn) {
+void Context::tell_of_audit(const RateWait& wait) {
     const NoCancellation guard;
     const KeepErrno keep;
     const BusErrorsAllowed allowed;
-    if (turn.wait_ns > longest_delay_ns(accounts_.account[turn.account]->policy()))
-        report_denial(turn.account, device_, denial_of(turn), Mode::audit, 0);
+    if (wait.wait_ns > longest_delay_ns(accounts_.account[wait.account]->policy()))
+        report_denial(wait.account, device_, denial_of(wait), Mode::audit, 0);
 }
 
 // Takes back what was taken of the rates before this one. False: the limits have changed meanwhile, or the tenant's share has.
-bool Context::is_denied(const Turn& turn, Command command, Attempt& attempt) {
+bool Context::is_denied(const RateWait& wait, Command command, Attempt& attempt) {
     const NoCancellation guard;
     const BusErrorsAllowed allowed;
-    take_back(command, turn);
-    const auto denial = denial_of(turn);
-    if (may_have_more(turn.account, device_, denial, attempt)) return false;
+    take_back(command, wait);
+    const auto denial = denial_of(wait);
+    if (may_have_more(wait.account, device_, denial, attempt)) return false;
     Amounts amounts;
     if (command.registers) amounts.add(Resource::mr, 1);
-    const int error = denial_errno(accounts_.account[turn.account]->policy().deny_errno(), amounts);
-    report_denial(turn.account, device_, denial, Mode::enforce, error);
+    const int error = denial_errno(accounts_.account[wait.account]->policy().deny_errno(), amounts);
+    report_denial(wait.account, device_, denial, Mode::enforce, error);
     errno = error;
     return true;
 }
 
-Denial Context::denial_of(const Turn& turn) const noexcept {
+Denial Context::denial_of(const RateWait& wait) const noexcept {
     Denial denial;
-    denial.resource = turn.rate();
-    denial.scope = turn.scope();
-    denial.total = turn.is_total();
-    denial.used = std::min(turn.wait_ns, max_amount);
-    denial.limit = device_.limit_cache(turn.account).rate_limit(turn.rate(), turn.bound());
-    denial.requested = turn.amount;
+    denial.resource = wait.rate();
+    denial.scope = wait.scope();
+    denial.total = wait.is_total();
+    denial.used = std::min(wait.wait_ns, max_amount);
+    denial.limit = device_.limit_cache(wait.account).rate_limit(wait.rate(), wait.bound());
+    denial.requested = wait.amount;
     denial.proved = true;
     return denial;
 }
