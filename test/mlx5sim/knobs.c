@@ -19,7 +19,7 @@ static struct knob knobs[sim_command_count] = {
 };
 static struct dentry *directory;
 
-int sim_begin(enum sim_command command)
+int sim_begin_pages(enum sim_command command, u64 pages)
 {
 	struct knob *knob = &knobs[command];
 	u32 delay_ms = READ_ONCE(knob->delay_ms);
@@ -27,12 +27,19 @@ int sim_begin(enum sim_command command)
 	atomic_inc(&knob->calls);
 	if (delay_ms)
 		schedule_timeout_killable(msecs_to_jiffies(delay_ms));
+	sim_queue(command, pages);
 	return -(int)READ_ONCE(knob->error);
+}
+
+int sim_begin(enum sim_command command)
+{
+	return sim_begin_pages(command, 0);
 }
 
 void sim_knobs_create(void)
 {
 	directory = debugfs_create_dir("mlx5sim", NULL);
+	sim_queue_knobs(directory);
 	for (int i = 0; i < sim_command_count; ++i) {
 		struct dentry *command = debugfs_create_dir(knobs[i].name, directory);
 

@@ -112,6 +112,15 @@ static struct ib_mr *new_mr(struct ib_umem *umem, u64 length, u64 iova)
 	return &mr->ib;
 }
 
+/* pages: those that an MR has translations for in the adapter; an on-demand one gets them later. A length beyond all
+ * memory, which cannot be pinned, costs no more than all memory. */
+static u64 pages(u64 start, u64 length, int access)
+{
+	u64 touched = length / PAGE_SIZE + DIV_ROUND_UP(offset_in_page(start) + length % PAGE_SIZE, PAGE_SIZE);
+
+	return access & IB_ACCESS_ON_DEMAND ? 0 : min_t(u64, touched, totalram_pages());
+}
+
 static struct ib_umem *pin(struct ib_pd *pd, u64 start, u64 length, int access)
 {
 	return access & IB_ACCESS_ON_DEMAND ? NULL : ib_umem_get(pd->device, start, length, access);
@@ -119,7 +128,7 @@ static struct ib_umem *pin(struct ib_pd *pd, u64 start, u64 length, int access)
 
 static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 iova, int access, struct ib_udata *udata)
 {
-	int error = sim_begin(sim_reg_mr);
+	int error = sim_begin_pages(sim_reg_mr, pages(start, length, access));
 
 	return error ? ERR_PTR(error) : new_mr(pin(pd, start, length, access), length, iova);
 }
@@ -129,7 +138,7 @@ static struct ib_mr *rereg_user_mr(struct ib_mr *ib, int flags, u64 start, u64 l
 				   struct ib_pd *pd, struct ib_udata *udata)
 {
 	struct sim_mr *mr = container_of(ib, struct sim_mr, ib);
-	int error = sim_begin(sim_rereg_mr);
+	int error = sim_begin_pages(sim_rereg_mr, flags & IB_MR_REREG_TRANS ? pages(start, length, access) : 0);
 	struct ib_umem *umem;
 
 	if (error)

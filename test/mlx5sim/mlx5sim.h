@@ -14,20 +14,26 @@
  *   rereg     in place, or by a new MR where the access changes; and a method of its own to register one, which stands for
  *             those of later kernels (attributes in memory.c)
  *   DEVX      see devx.c
+ *   commands  a queue with a settable number of slots, in which commands take a settable time (queue.c)
  * Object numbers are unique in their kind. What is not simulated: work requests, completions and events (a posted
- * request stays for ever), timing, hardware limits other than those that query_device shows.
+ * request stays for ever), hardware limits other than those that query_device shows. README.md has what resembles an adapter.
  *
  * Knobs, for each command (see SIM_COMMANDS) in /sys/kernel/debug/mlx5sim/COMMAND/:
  *   errno     when not 0, the command fails with it. A destroying command that still fails when its process has ended
  *             leaks the object, as it would with real hardware: reset the knob first.
  *   delay_ms  the command first sleeps that long, or until its process is killed
  *   calls     how often it was called
+ * and for all of them in /sys/kernel/debug/mlx5sim/queue/:
+ *   slots       how many commands are executed at once (32)
+ *   command_us  how long each takes in its slot; 0: no time, and no slot
+ *   page_ns     how much longer it takes for each page that is registered
  *
  * The facts about what libmlx5 asks and wants to hear are from rdma-core's providers/mlx5, releases 44 to 65.
  */
 #ifndef MLX5SIM_H
 #define MLX5SIM_H
 
+#include <linux/dcache.h>
 #include <linux/mutex.h>
 #include <linux/xarray.h>
 #include <rdma/ib_umem.h>
@@ -65,10 +71,18 @@ struct sim_context {
 /* The kinds of objects that have numbers of their own. */
 enum sim_kind { sim_pds, sim_mkeys, sim_cqs, sim_qps, sim_srqs, sim_xrcds, sim_rqts, sim_umems, sim_others };
 
-/* knobs.c. sim_begin() is what every command calls first: it returns 0, or the negative errno to fail with. */
+/*
+ * knobs.c. sim_begin() is what every command calls first, sim_begin_pages() if it registers pages: it returns 0, or the
+ * negative errno to fail with.
+ */
 int sim_begin(enum sim_command command);
+int sim_begin_pages(enum sim_command command, u64 pages);
 void sim_knobs_create(void);
 void sim_knobs_remove(void);
+
+/* queue.c. sim_queue() returns when the adapter would have executed the command. */
+void sim_queue(enum sim_command command, u64 pages);
+void sim_queue_knobs(struct dentry *directory);
 
 /* numbers.c. A number of 24 bits that no living object of the kind has, or a negative errno. */
 int sim_number(enum sim_kind kind);

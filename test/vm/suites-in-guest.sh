@@ -69,7 +69,7 @@ put_back() {
     local file
     end_processes || return
     find /sys/fs/cgroup -mindepth 1 -depth -type d -exec rmdir {} + 2> /dev/null
-    for file in /sys/kernel/debug/mlx5sim/*/{errno,delay_ms}; do [ ! -e "$file" ] || echo 0 > "$file"; done
+    for file in /sys/kernel/debug/mlx5sim/*/{errno,delay_ms,command_us,page_ns}; do [ ! -e "$file" ] || echo 0 > "$file"; done
     [[ $(grep ' /proc proc ' /proc/mounts) != *hidepid=[!0]* ]] || mount -o remount,hidepid=0,gid=0 /proc
     rm -f /dev/log
     # Ledgers that a suite had replaced: the tenant's file system has room for a few.
