@@ -1,6 +1,7 @@
 """The rows of the table: what each is made of, beside what it stands, and what it is to reach."""
 
 from figures import Value, row
+from isolation_rows import ISOLATION, NOTE as ISOLATION_NOTE
 
 OBJECTS = {"qp": "QP", "mr_4k": "MR of 4 KiB", "mr_1m": "MR of 1 MiB", "pd": "PD", "cq": "CQ", "srq": "SRQ", "mw": "MW",
            "ah": "AH"}
@@ -276,11 +277,13 @@ ROWS = {
     "guard": [("guard", guard, "all, of process, three tenants and node"),
               ("guard_traced", guard_traced, "all, of process, three tenants and node")],
     "shares": [("shares", shares, "all")],
+    "isolation": ISOLATION,
     "memory": [("device", memory, "qp, of process and tenant")],
 }
 
 # What must be known of how a row was measured.
 NOTES = {
+    "isolation": ISOLATION_NOTE,
     "objects": "the address space's holes are filled with single pages, PROT_NONE and PROT_READ by turns, 512 before and one for "
                "each 8 pairs: mapping a queue costs the kernel more or less by the hole that it comes to lie in, and the "
                "libraries that are loaded make holes by chance. So each group of 8 meets another place, with and without "

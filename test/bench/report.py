@@ -35,7 +35,7 @@ def make_rows(figures, reasons, wanted):
     for name in wanted:
         for need, build, limits in ROWS[name]:
             if need in reasons:
-                yield {"row": name, "figure": name, "unmeasured": reasons[need]}
+                yield {"row": name, "figure": name if need == name else f"{name}: {need}", "unmeasured": reasons[need]}
                 continue
             try:
                 for row in build(figures):

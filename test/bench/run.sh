@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh [--json] [--quick] [ROW...]: builds what the benchmarks need, runs them, and prints one table: each figure
+# run.sh [--json] [--quick | --long] [ROW...]: builds what the benchmarks need, runs them, and prints one table: each figure
 # beside its rivals from the same run, what it is to reach, and whether it did. It measures and decides nothing: the
 # exit status is 0 unless a row could not be measured, which that row explains.
 #
@@ -18,11 +18,15 @@
 #   guard      creating and destroying objects under the guard, in instructions (in the guest); function by function
 #   shares     a pass that divides what 1,000 tenants may use: CPU time
 #   memory     what a process takes more with us (fake device)
+#   isolation  only when it is named, a quarter of an hour: what a victim's calls take beside attackers that create and destroy, on rxe
+#              and a simulated mlx5, without us, with counts, with rates, and with rates and the guard (docs/isolation.md)
 #
+# RDMAQUOTA_PERCENT=5: what part of a device's own pace the attackers' rates are in `isolation`, in percent (default 0.5)
 # RDMAQUOTA_KERNEL=trixie or sid: the row `guard` in that release's kernel
 #
 #   --json     one JSON object instead of the table
-#   --quick    fewer repetitions, under two minutes
+#   --quick    fewer repetitions, under two minutes; for `isolation`, three attackers and not twelve
+#   --long     for `isolation`, 36 attackers: also 64 processes, and MRs of 1 GiB
 #
 # RDMAQUOTA_BUILD names the build directory (default: build in the source tree; made with --buildtype=release when it
 # is not there). A fake device needs root; the guest needs what test/vm/run.sh needs.
@@ -33,16 +37,17 @@ build=${RDMAQUOTA_BUILD:-$repo/build}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 programs=$build/test/bench
 all_rows=(charge pairs processes receipts objects open death start denial guard shares memory)
-json='' quick='' rows=()
+json='' quick='' long='' rows=()
 
 while [ $# -gt 0 ]; do
     case $1 in
         --json) json=--json ;;
         --quick) quick=yes ;;
+        --long) long=yes ;;
         --help | -h) sed -n '2,/^[^#]/ { s/^# \{0,1\}//p }' "$0"; exit 0 ;;
         *)
-            if [[ " ${all_rows[*]} " != *" $1 "* ]]; then
-                echo "run.sh: unknown row '$1'; rows: ${all_rows[*]}" >&2
+            if [[ " ${all_rows[*]} isolation " != *" $1 "* ]]; then
+                echo "run.sh: unknown row '$1'; rows: ${all_rows[*]} isolation" >&2
                 exit 2
             fi
             rows+=("$1") ;;
@@ -131,6 +136,17 @@ trace_guard() {
     python3 -B "$here/traced.py" guard_traced "$traces" 32
 }
 
+# What of it the policy or the sidecar refuses is reported as such, beside what was measured.
+isolation() { # DEVICE_OF_THE_GUEST DEVICE NAME
+    local size=${long:+long} output
+    size=${size:-$(choose default quick)}
+    output=$("$repo/test/vm/run.sh" --device "$1" --icount --mem 4G --timeout 14400 --install \
+        --env "RDMAQUOTA_POLICY=$here/far_limits.toml" -- \
+        bash "$here/guest_isolation.sh" "$build" "$size" "${RDMAQUOTA_PERCENT:-0.5}" "$2" "$3") || return
+    sed -n 's/^cannot //p' <<<"$output" >>"$reasons"
+    grep -v '^cannot ' <<<"$output"
+}
+
 if ! build_all >"$scratch/build" 2>&1; then
     tail -n 20 "$scratch/build" >&2
     say "the build failed"
@@ -153,6 +169,8 @@ wanted guard && measure guard in_guest rxe guest_guard.sh "$(choose 400 200)" "$
 wanted guard && measure guard_traced trace_guard
 wanted open && measure tenants in_guest rxe guest_tenants.sh 4 "$(choose 4 2)" rxe0 tenants --icount
 wanted objects open && measure mlx5 in_guest mlx5sim guest.sh "$(choose 400 200)" "$(choose 16 3)" mlx5_0 mlx5 --icount
+wanted isolation && measure isolation_rxe isolation rxe rxe0 isolation_rxe
+wanted isolation && measure isolation_mlx5 isolation mlx5sim mlx5_0 isolation_mlx5
 
 build_type=$(meson introspect --buildoptions "$build" 2>/dev/null |
     python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "buildtype"))')
