@@ -131,13 +131,15 @@ void Context::tell_of_audit(const RateWait& wait) {
         report_denial(wait.account, device_, denial_of(wait), Mode::audit, 0);
 }
 
-// Takes back what was taken of the rates before this one. False: the limits have changed meanwhile, or the tenant's share has.
+// Takes back what was taken of the rates before this one. False: the limits have changed meanwhile, or the tenant's share has. A denial
+// comes after the longest delay, so that a program that tries again at once is slow, too.
 bool Context::is_denied(const RateWait& wait, Command command, Attempt& attempt) {
     const NoCancellation guard;
     const BusErrorsAllowed allowed;
     take_back(command, wait);
     const auto denial = denial_of(wait);
     if (may_have_more(wait.account, device_, denial, attempt)) return false;
+    sleep_until(monotonic_ns() + longest_delay_ns(accounts_.account[wait.account]->policy()));
     Amounts amounts;
     if (command.registers) amounts.add(Resource::mr, 1);
     const int error = denial_errno(accounts_.account[wait.account]->policy().deny_errno(), amounts);

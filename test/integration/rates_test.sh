@@ -37,7 +37,8 @@ run "$objects" mr=3:4096
 is "as much as the burst is registered" "$out" "mr: 2 of 3, then EDQUOT"
 has "the line says why" "$log" "registered_per_s on $device denied (EDQUOT): tenant default may have 1 a second, and pid"
 has "and what allows it" "$log" "rdmaquota set $device registered_per_s=4KiB"
-run "$objects" mr=1:4096
+took "$objects" mr=1:4096
+at_least "and the denial comes after the longest delay" 50 "$took"
 is "the burst is the tenant's, not the process's" "$out" "mr: 0 of 1, then EDQUOT"
 run "$objects" odp=1:4096 pd=3
 lacks "what pins nothing is not limited" "$out$log" "registered_per_s"
