@@ -43,6 +43,7 @@ std::vector<std::uint32_t> descendants() {
 }
 
 std::string library_words(const std::string& maps) {
+    if (maps.empty()) return "and ended before its libraries were seen";
     const auto copies = verbs_copies(maps);
     return copies.empty() ? "without a libibverbs (statically linked, or by the kernel's interface)" : "through " + copies.front();
 }
@@ -79,16 +80,16 @@ void UnheldProcesses::read_claims() {
     }
 }
 
-// The device comes first: a short program may end at any moment. A child that was forked shares its parent's slot.
+// Who it is comes first, and then the device: a short program may end at any moment. A child that was forked shares its parent's slot.
 void UnheldProcesses::look_at(std::uint32_t pid) {
     const auto directory = fmt::format("/proc/{}", pid);
-    if (const auto known = settled_.find(pid); known != settled_.end() && known->second == start_time_of(directory)) return;
+    const Process process{pid, start_time_of(directory)};
+    if (const auto known = settled_.find(pid); process.start == 0 || (known != settled_.end() && known->second == process.start)) return;
+    const auto inner = inner_pid(directory);
+    const Process noted{inner != 0 ? inner : pid, process.start};
     const auto devices = open_devices(static_cast<int>(pid));
     if (!devices || devices->empty()) return;
     const auto maps = file_text(directory + "/maps");
-    const Process process{pid, start_time_of(directory)};
-    const auto inner = inner_pid(directory);
-    const Process noted{inner != 0 ? inner : pid, process.start};
     if (charged_.contains(noted) || !slots_in_maps(maps, lock_files_).empty()) {
         settled_[pid] = process.start;
         return;
