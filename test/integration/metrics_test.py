@@ -226,8 +226,9 @@ def alerts():
           == {"RdmaquotaDenials", "RdmaquotaGuardRefused", "RdmaquotaNearLimit", "RdmaquotaDeviceRefuses"}, ask("alerts"))
 
 
-# What has no samples here: nobody goes around the quota or owes anything, and no device has refused anything.
-EMPTY = ("rdmaquota_bypassers", "rdmaquota_debt", "rdmaquota_earmarked", "rdmaquota_soft_limit", "rdmaquota_refused_by_device_total")
+# What has no samples here: nobody goes around the quota or owes anything, nothing has a rate, and no device has refused anything.
+EMPTY = ("rdmaquota_bypassers", "rdmaquota_debt", "rdmaquota_earmarked", "rdmaquota_soft_limit", "rdmaquota_refused_by_device_total",
+         "rdmaquota_delayed_seconds_total")
 
 
 def dashboard():
