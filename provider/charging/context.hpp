@@ -68,7 +68,7 @@ public:
 
     // Takes the command's part of all rates, and waits until it may go on. False: denied, as a
     // charge is. Call it with no lock held.
-    bool pace(Command command) { return !device_.has_rates() || wait_for_rates(command); }
+    bool pace(Command command) { return (!device_.has_rates() && device_.limits_hold()) || wait_for_rates(command); }
 
     // For a new object: the accounts that were charged, for its receipt; nothing on denial.
     template <Kind kind>
@@ -156,15 +156,17 @@ private:
         Scope scope() const noexcept { return bound() < 2 ? Scope::process : Scope::tenant; }
         bool is_total() const noexcept { return bit % 2 != 0; }
     };
+    // What was taken of each rate, by account and bit.
+    using Taken = std::uint64_t[Accounts::capacity][rate_count * LimitCache::bounds];
     [[gnu::noinline]] bool reserves_at_once(Command command) noexcept;
-    [[gnu::cold, gnu::noinline]] void take_back(Command command, const RateWait& until) noexcept;
+    [[gnu::cold, gnu::noinline]] void take_back(Command command, const RateWait& until, const Taken& all) noexcept;
     template <class Act>
     bool for_each_rate(std::size_t i, Command command, Act act);
     [[gnu::noinline]] bool wait_for_rates(Command command);
-    bool reserve_rates(Command command, std::uint64_t now_ns, RateWait& slowest, Attempt& attempt);
+    bool reserve_rates(Command command, std::uint64_t now_ns, RateWait& slowest, RateWait& audited, Taken& taken, Attempt& attempt);
     [[gnu::cold, gnu::noinline]] void tell_of_audit(const RateWait& wait);
     [[gnu::cold, gnu::noinline]] void delay(const RateWait& wait, std::uint64_t now_ns);
-    [[gnu::cold, gnu::noinline]] bool is_denied(const RateWait& wait, Command command, Attempt& attempt);
+    [[gnu::cold, gnu::noinline]] bool is_denied(const RateWait& wait, Command command, const Taken& taken, Attempt& attempt);
     Denial denial_of(const RateWait& wait) const noexcept;
     bool charge_account(std::size_t i, DevicePort& port, const Amounts& amounts, Retry retry, Attempt& attempt);
     Outcome charge_by_proof(std::size_t i, DevicePort& port, const Amounts& amounts, const Limits* limits, Denial first,

@@ -37,6 +37,13 @@ public:
 
     // Whether a rate holds in some account, or may: at the beginning none is known.
     bool has_rates() const noexcept { return has_rates_.load(std::memory_order_relaxed); }
+    // Whether the limits of all accounts are known and as they were read.
+    bool limits_hold() const noexcept {
+        LimitCache::View view;
+        for (std::size_t i = 0; i < Accounts::capacity; ++i)
+            if (usable_[i] && !(limits_[i].view(view) && view.holds())) return false;
+        return true;
+    }
     void renew_limits(const LimitsSegment& policy, std::size_t i) noexcept {
         if (limits_[i].is_of(policy)) [[likely]]
             return;

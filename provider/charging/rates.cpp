@@ -45,6 +45,7 @@ template <class Act>
 
 // Whether the command need not wait, by limits that are known and held until now; else nothing is taken. `wait_for_rates` goes on.
 bool Context::reserves_at_once(Command command) noexcept {
+    Taken taken{};
     const auto now = monotonic_ns();
     for (std::size_t i = 0; i < accounts_.count; ++i) {
         const auto& limits = device_.limit_cache(i);
@@ -55,21 +56,22 @@ bool Context::reserves_at_once(Command command) noexcept {
         if (!device_.usable(i)) continue;
         if (!known || !for_each_rate(i, command, [&](const RateWait& wait, const Pace& pace, std::uint64_t& word) __attribute__((always_inline)) {
                 last = wait;
-                const auto wait_ns = reserve(word, pace, wait.amount, now, most);
-                if (wait_ns != 0 && wait_ns <= most) rdmaquota::take_back(word, pace, wait.amount);
-                return wait_ns == 0;
+                const auto reserved = reserve(word, pace, wait.amount, now, most);
+                taken[i][wait.bit] = reserved.taken_ns;
+                if (reserved.wait_ns != 0) rdmaquota::take_back(word, reserved.taken_ns);
+                return reserved.wait_ns == 0;
             })) [[unlikely]]
-            return take_back(command, last), false;
+            return take_back(command, last, taken), false;
     }
     return true;
 }
 
 // What was taken of the rates before `until`.
-void Context::take_back(Command command, const RateWait& until) noexcept {
+void Context::take_back(Command command, const RateWait& until, const Taken& all) noexcept {
     for (std::size_t i = 0; i <= until.account; ++i)
-        for_each_rate(i, command, [&](const RateWait& taken, const Pace& pace, std::uint64_t& word) {
+        for_each_rate(i, command, [&](const RateWait& taken, const Pace&, std::uint64_t& word) {
             if (taken.account == until.account && (until.amount == 0 || taken.bit == until.bit)) return false;
-            rdmaquota::take_back(word, pace, taken.amount);
+            rdmaquota::take_back(word, all[i][taken.bit]);
             return true;
         });
 }
@@ -77,19 +79,20 @@ void Context::take_back(Command command, const RateWait& until) noexcept {
 bool Context::wait_for_rates(Command command) {
     for (Attempt attempt{};;) {
         const auto now = monotonic_ns();
-        RateWait slowest{};
-        const bool in_time = reserve_rates(command, now, slowest, attempt);
+        RateWait slowest{}, audited{};
+        Taken taken{};
+        const bool in_time = reserve_rates(command, now, slowest, audited, taken, attempt);
+        if (audited.wait_ns != 0) tell_of_audit(audited);
         if (slowest.wait_ns == 0) [[likely]]
             return true;
-        if (accounts_.account[slowest.account]->policy().mode() == Mode::audit) return tell_of_audit(slowest), true;
         if (in_time) return delay(slowest, now), true;
-        if (is_denied(slowest, command, attempt)) return false;
+        if (is_denied(slowest, command, taken, attempt)) return false;
     }
 }
 
 // Takes the command's part of all rates; false where one would be waited for too long. `slowest` is that one, or the one that is waited
-// for longest.
-bool Context::reserve_rates(Command command, std::uint64_t now_ns, RateWait& slowest, Attempt& attempt) {
+// for longest; `audited` is one that would deny if its policy enforced it.
+bool Context::reserve_rates(Command command, std::uint64_t now_ns, RateWait& slowest, RateWait& audited, Taken& taken, Attempt& attempt) {
     const BusErrorsAllowed allowed;
     for (std::size_t i = 0; i < accounts_.count; ++i) {
         if (!device_.usable(i)) continue;
@@ -99,8 +102,11 @@ bool Context::reserve_rates(Command command, std::uint64_t now_ns, RateWait& slo
         const auto most = longest_delay_ns(policy);
         const bool audits = policy.mode() == Mode::audit;
         if (!for_each_rate(i, command, [&](RateWait wait, const Pace& pace, std::uint64_t& word) __attribute__((always_inline)) {
-                wait.wait_ns = reserve(word, pace, wait.amount, now_ns, most);
-                const bool in_time = wait.wait_ns <= most || audits;
+                const auto reserved = reserve(word, pace, wait.amount, now_ns, most);
+                wait.wait_ns = reserved.wait_ns;
+                taken[i][wait.bit] = reserved.taken_ns;
+                const bool in_time = wait.wait_ns <= most;
+                if (audits) return in_time || (audited = wait, true);
                 if (wait.wait_ns > slowest.wait_ns || !in_time) slowest = wait;
                 return in_time;
             }))
@@ -112,8 +118,8 @@ bool Context::reserve_rates(Command command, std::uint64_t now_ns, RateWait& slo
 void Context::delay(const RateWait& wait, std::uint64_t now_ns) {
     const NoCancellation guard;
     const KeepErrno keep;
+    sleep_until(now_ns + wait.wait_ns);  // with the program's own signals
     const BusErrorsAllowed allowed;
-    sleep_until(now_ns + wait.wait_ns);
     auto& account = *accounts_.account[wait.account];
     account.ledger().note_delay(device_.index(wait.account), wait.rate(), wait.wait_ns);
     try {
@@ -127,16 +133,15 @@ void Context::tell_of_audit(const RateWait& wait) {
     const NoCancellation guard;
     const KeepErrno keep;
     const BusErrorsAllowed allowed;
-    if (wait.wait_ns > longest_delay_ns(accounts_.account[wait.account]->policy()))
-        report_denial(wait.account, device_, denial_of(wait), Mode::audit, 0);
+    report_denial(wait.account, device_, denial_of(wait), Mode::audit, 0);
 }
 
 // Takes back what was taken of the rates before this one. False: the limits have changed meanwhile, or the tenant's share has. A denial
 // comes after the longest delay, so that a program that tries again at once is slow, too.
-bool Context::is_denied(const RateWait& wait, Command command, Attempt& attempt) {
+bool Context::is_denied(const RateWait& wait, Command command, const Taken& taken, Attempt& attempt) {
     const NoCancellation guard;
     const BusErrorsAllowed allowed;
-    take_back(command, wait);
+    take_back(command, wait, taken);
     const auto denial = denial_of(wait);
     if (may_have_more(wait.account, device_, denial, attempt)) return false;
     sleep_until(monotonic_ns() + longest_delay_ns(accounts_.account[wait.account]->policy()));

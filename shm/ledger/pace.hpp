@@ -43,12 +43,17 @@ constexpr Pace pace_of(std::uint64_t rate, std::uint64_t burst) noexcept {
     return pace;
 }
 
+struct Reserved {
+    std::uint64_t wait_ns;
+    std::uint64_t taken_ns;  // to be given to `take_back`
+};
+
 // Reserves `amount` of the rate that `word` counts. Returns how long from `now_ns` on the caller must wait for it; more than
 // `longest_wait_ns`: nothing was reserved. What is larger than the burst waits until the whole burst is there, and counts at most
 // as the burst and the longest wait. Any thread or process; lock-free.
-inline std::uint64_t reserve(std::uint64_t& word, const Pace& pace, std::uint64_t amount, std::uint64_t now_ns,
-                             std::uint64_t longest_wait_ns) noexcept {
-    if (pace.unit == Pace::none_allowed) return UINT64_MAX;
+inline Reserved reserve(std::uint64_t& word, const Pace& pace, std::uint64_t amount, std::uint64_t now_ns,
+                        std::uint64_t longest_wait_ns) noexcept {
+    if (pace.unit == Pace::none_allowed) return {UINT64_MAX, 0};
     const auto cost = pace.cost_ns(amount);
     const auto at_once = std::min(cost, pace.burst_ns);
     const auto full = now_ns + pace.burst_ns, latest = full + longest_wait_ns;
@@ -56,15 +61,16 @@ inline std::uint64_t reserve(std::uint64_t& word, const Pace& pace, std::uint64_
     for (;;) {
         const auto from = before > latest ? latest - at_once : std::max(before, now_ns);
         const auto wait = from + at_once > full ? from + at_once - full : 0;
-        if (wait > longest_wait_ns || compare_exchange(word, before, std::min(from + cost, latest))) return wait;
+        if (wait > longest_wait_ns) return {wait, 0};
+        const auto after = std::min(from + cost, latest);
+        if (compare_exchange(word, before, after)) return {wait, after - from};
     }
 }
 
 // Takes back what was reserved for a call that is denied by another rate.
-inline void take_back(std::uint64_t& word, const Pace& pace, std::uint64_t amount) noexcept {
-    const auto cost = pace.cost_ns(amount);
+inline void take_back(std::uint64_t& word, std::uint64_t taken_ns) noexcept {
     auto before = load(word);
-    while (!compare_exchange(word, before, before - std::min(before, cost))) {
+    while (!compare_exchange(word, before, before - std::min(before, taken_ns))) {
     }
 }
 
