@@ -60,9 +60,10 @@ struct ResourceInfo {
     std::string_view counts;
 };
 
-// What is counted, and all that can be limited: the same and the rates.
+// What is counted, the rates, and all that can be limited: both.
 #define RDMAQUOTA_ROW(name, unit, counts) ResourceInfo{Resource::name, #name, Unit::unit, counts},
 inline constexpr std::array resource_table{RDMAQUOTA_RESOURCES(RDMAQUOTA_ROW)};
+inline constexpr std::array rate_table{RDMAQUOTA_RATES(RDMAQUOTA_ROW)};
 inline constexpr std::array limit_table{RDMAQUOTA_RESOURCES(RDMAQUOTA_ROW) RDMAQUOTA_RATES(RDMAQUOTA_ROW)};
 #undef RDMAQUOTA_ROW
 inline constexpr std::size_t resource_count = resource_table.size();
@@ -71,8 +72,8 @@ inline constexpr std::size_t limit_count = limit_table.size();
 constexpr std::size_t index(Resource resource) noexcept { return static_cast<std::size_t>(resource); }
 
 constexpr bool is_rate(Resource resource) noexcept { return index(resource) >= resource_count; }
-// Which rate it is, from 0.
-inline constexpr std::size_t rate_count = limit_count - resource_count;
+// Its place in rate_table.
+inline constexpr std::size_t rate_count = rate_table.size();
 constexpr std::size_t rate_index(Resource rate) noexcept { return index(rate) - resource_count; }
 
 constexpr const ResourceInfo& info(Resource resource) noexcept { return limit_table[index(resource)]; }

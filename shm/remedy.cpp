@@ -24,7 +24,7 @@ std::string_view row_of(std::string_view device, const Denial& denial) noexcept 
     return denial.total ? total_device : device;
 }
 
-// Of a rate, twice as much, and at least what was asked for at once.
+// The amount to propose; for a rate twice as much, and at least what was asked for at once.
 std::uint64_t needed(const Denial& denial) noexcept {
     if (is_rate(denial.resource)) return std::min(std::max(2 * std::min(denial.limit, max_amount), denial.requested), max_amount);
     return std::min(denial.used + denial.requested, max_amount);

@@ -66,8 +66,7 @@ public:
     // --- charging, in all accounts or none. On denial errno is what the program shall see, and the denial has been
     // logged and recorded. Keeps errno otherwise.
 
-    // Takes the command's part of all rates, and waits until it may go on. False: denied, as a
-    // charge is. Call it with no lock held.
+    // Takes the command's part of all rates, and waits until it may go on. False: denied, as a charge is. Call it with no lock held.
     bool pace(Command command) { return (!device_.has_rates() && device_.limits_hold()) || wait_for_rates(command); }
 
     // For a new object: the accounts that were charged, for its receipt; nothing on denial.
@@ -151,7 +150,7 @@ private:
         std::size_t account;
         unsigned bit;  // in LimitCache::held_rates
         std::uint64_t amount, wait_ns;
-        Resource rate() const noexcept { return static_cast<Resource>(resource_count + bit / LimitCache::bounds); }
+        Resource rate() const noexcept { return rate_table[bit / LimitCache::bounds].id; }
         std::size_t bound() const noexcept { return bit % LimitCache::bounds; }  // in the order of Limits
         Scope scope() const noexcept { return bound() < 2 ? Scope::process : Scope::tenant; }
         bool is_total() const noexcept { return bit % 2 != 0; }
@@ -159,7 +158,7 @@ private:
     // What was taken of each rate, by account and bit.
     using Taken = std::uint64_t[Accounts::capacity][rate_count * LimitCache::bounds];
     [[gnu::noinline]] bool reserves_at_once(Command command) noexcept;
-    [[gnu::cold, gnu::noinline]] void take_back(Command command, const RateWait& until, const Taken& all) noexcept;
+    [[gnu::cold, gnu::noinline]] void take_back(Command command, const Taken& taken) noexcept;
     template <class Act>
     bool for_each_rate(std::size_t i, Command command, Act act);
     [[gnu::noinline]] bool wait_for_rates(Command command);
@@ -232,8 +231,8 @@ template <Kind kind>
     {
         const BusErrorsAllowed allowed;
         if constexpr (kind != Kind::nothing)
-            if (device_.has_rates()) [[unlikely]]
-                in_time = all = reserves_at_once(command_of(kind, size)) && all;
+            if (all && device_.has_rates()) [[unlikely]]
+                all = in_time = reserves_at_once(command_of(kind, size));
         for (std::size_t i = 0; i < accounts_.count && all; ++i) {
             if (!device_.usable(i)) [[unlikely]]
                 continue;

@@ -17,7 +17,7 @@ namespace {
 struct Delayed {
     std::atomic<std::uint32_t> pid{0};
     std::atomic<std::uint64_t> ns{0}, said_ns{0}, said_s{0};
-    std::atomic<std::uint64_t> event{0};  // its number, and 1; 0: none
+    std::atomic<std::uint64_t> event{0};  // see count_or_record
 };
 std::array<Delayed, rate_count> delayed;
 
@@ -26,11 +26,6 @@ Delayed& delayed_by(Resource rate) noexcept {
     const auto self = static_cast<std::uint32_t>(getpid());
     if (of.pid.exchange(self) != self) of.ns = of.said_ns = of.said_s = of.event = 0;
     return of;
-}
-
-void record(Ledger& ledger, Delayed& of, const Event& event) noexcept {
-    const auto known = of.event.load();
-    if (known == 0 || !ledger.repeat(known - 1, event)) of.event = ledger.record(event) + 1;
 }
 
 // Whether a line is due, and then for how long calls were delayed since the last one.
@@ -54,7 +49,7 @@ void report_delay(Account& account, std::uint32_t device_index, DeviceKey device
     const auto reason = reason_of(account.policy(), device, delay);
     auto event = event_of(device_index, so_far, Mode::enforce, 0, reason, who);
     event.kind = EventKind::delayed;
-    record(account.ledger(), of, event);
+    count_or_record(account.ledger(), of.event, event);
     const auto ns = take_line(of);
     if (ns != 0)
         say(LogLevel::warning, text("{} on {}: calls of pid {} ({}) were delayed by {}.{} s in all, since {} may have {} a second{}",

@@ -45,8 +45,6 @@ public:
         return true;
     }
     void renew_limits(const LimitsSegment& policy, std::size_t i) noexcept {
-        if (limits_[i].is_of(policy)) [[likely]]
-            return;
         limits_[i].renew(policy, key(), report_);
         note_rates();
     }

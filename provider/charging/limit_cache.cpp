@@ -58,10 +58,10 @@ Limits limits_of(const LimitRows& process, const LimitRows& tenant, Resource res
 }
 
 // The burst of a tenant's rate; a process's is what its rate allows in a second.
-std::uint64_t burst_of(const LimitRows& tenant, DeviceKey device, Resource rate) noexcept {
-    const auto of = [&](const LimitsRow* row) { return row ? load(row->soft[index(rate)]) : unset; };
-    if (device.name == total_device) return or_unlimited(of(tenant.total));
-    return or_unlimited(of(tenant.own) == unset ? of(tenant.any) : of(tenant.own));
+std::uint64_t burst_of(const LimitsRow* own, const LimitsRow* any, Resource rate) noexcept {
+    const auto burst_in = [rate](const LimitsRow* row) { return row ? load(row->soft[index(rate)]) : unset; };
+    const auto burst = burst_in(own);
+    return or_unlimited(burst == unset ? burst_in(any) : burst);
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ bool LimitCache::named(const LimitsSegment& policy, DeviceKey device) noexcept {
 
 void LimitCache::read(const LimitsSegment& policy, DeviceKey device, DeviceReport& report, const Amounts& amounts,
                       Limits* limits) noexcept {
-    if (!is_of(policy) && !refresh(policy, device, report)) {
+    if (!renew(policy, device, report)) {
         const LimitRows process(policy, Scope::process, device, report), tenant(policy, Scope::tenant, device, report);
         for (std::size_t i = 0; i < amounts.count; ++i) limits[i] = limits_of(process, tenant, amounts.resource[i]);
         return;
@@ -87,17 +87,19 @@ void LimitCache::read(const LimitsSegment& policy, DeviceKey device, DeviceRepor
     }
 }
 
-void LimitCache::renew(const LimitsSegment& policy, DeviceKey device, DeviceReport& report) noexcept {
-    refresh(policy, device, report);
+bool LimitCache::renew(const LimitsSegment& policy, DeviceKey device, DeviceReport& report) noexcept {
+    View now{};
+    const bool known = view(now) && now.word == &policy.generation_word();
+    return (known && now.holds()) || refresh(policy, device, report);
 }
 
-std::uint32_t LimitCache::read_rates(const LimitRows& process, const LimitRows& tenant, DeviceKey device) noexcept {
+std::uint32_t LimitCache::read_rates(const LimitRows& process, const LimitRows& tenant) noexcept {
     std::uint32_t held = 0;
-    for (std::size_t r = resource_count; r < limit_count; ++r) {
-        const auto rate = static_cast<Resource>(r);
+    for (const auto& row : rate_table) {
+        const auto rate = row.id;
         const auto limits = limits_of(process, tenant, rate);
         const std::uint64_t limit[bounds] = {limits.process, limits.process_total, limits.tenant, limits.tenant_total};
-        const std::uint64_t burst[bounds] = {unlimited, unlimited, burst_of(tenant, device, rate), burst_of(tenant, total_device, rate)};
+        const std::uint64_t burst[bounds] = {unlimited, unlimited, burst_of(tenant.own, tenant.any, rate), burst_of(tenant.total, nullptr, rate)};
         for (std::size_t bound = 0; bound < bounds; ++bound) {
             const auto pace = pace_of(limit[bound], burst[bound]);
             auto& of = rates_[rate_index(rate)];
@@ -129,8 +131,8 @@ bool LimitCache::refresh(const LimitsSegment& policy, DeviceKey device, DeviceRe
         hard_[index(row.id)] = limits.tenant;
         of.tenant_total = limits.tenant_total;
     }
-    longest_delay_ns_ = policy.mode() == Mode::audit ? 0 : policy.max_delay_ms() * std::uint64_t{1'000'000};
-    held_rates_ = counts ? read_rates(process, tenant, device) : 0;
+    longest_delay_ns_ = policy.mode() == Mode::audit ? 0 : policy.max_delay_ns();
+    held_rates_ = counts ? read_rates(process, tenant) : 0;
     word_ = &policy.generation_word();
     if (counts) generation_ = generation;
     refreshing_ = ProcessId{};

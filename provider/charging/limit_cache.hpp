@@ -60,13 +60,8 @@ public:
         return {of.unit[bound].load(std::memory_order_relaxed), of.burst_ns[bound].load(std::memory_order_relaxed)};
     }
     std::uint64_t rate_limit(Resource rate, std::size_t bound) const noexcept { return rates_[rate_index(rate)].limit[bound]; }
-    // Whether they are those of `policy` as it is now.
-    bool is_of(const LimitsSegment& policy) const noexcept {
-        View now{};
-        return view(now) && now.word == &policy.generation_word() && now.holds();
-    }
-    // Reads the limits anew.
-    void renew(const LimitsSegment& policy, DeviceKey device, DeviceReport& report) noexcept;
+    // Reads the limits anew where they are not those of `policy` as it is now. False while another thread is doing so.
+    bool renew(const LimitsSegment& policy, DeviceKey device, DeviceReport& report) noexcept;
 
     // The limits as of now, without soft ones, one entry per amount; `policy` is the account's current one.
     void read(const LimitsSegment& policy, DeviceKey device, DeviceReport& report, const Amounts& amounts,
@@ -84,7 +79,7 @@ private:
     // False while another thread is doing so.
     bool refresh(const LimitsSegment& policy, DeviceKey device, DeviceReport& report) noexcept;
 
-    std::uint32_t read_rates(const LimitRows& process, const LimitRows& tenant, DeviceKey device) noexcept;
+    std::uint32_t read_rates(const LimitRows& process, const LimitRows& tenant) noexcept;
 
     static constexpr std::uint64_t not_known = LimitsSegment::lost_generation;
     std::atomic<const std::uint64_t*> word_{&not_known};

@@ -22,8 +22,6 @@ void sleep_until(std::uint64_t ns) noexcept {
     }
 }
 
-std::uint64_t longest_delay_ns(const LimitsSegment& policy) noexcept { return policy.max_delay_ms() * std::uint64_t{1'000'000}; }
-
 }  // namespace
 
 // Calls `act` with each rate that holds in account `i`, its pace and its word, until one returns false.
@@ -48,30 +46,25 @@ bool Context::reserves_at_once(Command command) noexcept {
     Taken taken{};
     const auto now = monotonic_ns();
     for (std::size_t i = 0; i < accounts_.count; ++i) {
+        if (!device_.usable(i)) continue;
         const auto& limits = device_.limit_cache(i);
         LimitCache::View view;
         const auto most = limits.longest_delay_ns();
-        RateWait last{i, 0, 0, 0};
         const bool known = limits.view(view) && view.holds() && most != 0;
-        if (!device_.usable(i)) continue;
         if (!known || !for_each_rate(i, command, [&](const RateWait& wait, const Pace& pace, std::uint64_t& word) __attribute__((always_inline)) {
-                last = wait;
                 const auto reserved = reserve(word, pace, wait.amount, now, most);
                 taken[i][wait.bit] = reserved.taken_ns;
-                if (reserved.wait_ns != 0) rdmaquota::take_back(word, reserved.taken_ns);
                 return reserved.wait_ns == 0;
             })) [[unlikely]]
-            return take_back(command, last, taken), false;
+            return take_back(command, taken), false;
     }
     return true;
 }
 
-// What was taken of the rates before `until`.
-void Context::take_back(Command command, const RateWait& until, const Taken& all) noexcept {
-    for (std::size_t i = 0; i <= until.account; ++i)
-        for_each_rate(i, command, [&](const RateWait& taken, const Pace&, std::uint64_t& word) {
-            if (taken.account == until.account && (until.amount == 0 || taken.bit == until.bit)) return false;
-            rdmaquota::take_back(word, all[i][taken.bit]);
+void Context::take_back(Command command, const Taken& taken) noexcept {
+    for (std::size_t i = 0; i < accounts_.count; ++i)
+        for_each_rate(i, command, [&](const RateWait& wait, const Pace&, std::uint64_t& word) {
+            rdmaquota::take_back(word, taken[i][wait.bit]);
             return true;
         });
 }
@@ -99,7 +92,7 @@ bool Context::reserve_rates(Command command, std::uint64_t now_ns, RateWait& slo
         const auto& policy = accounts_.account[i]->policy();
         device_.renew_limits(policy, i);
         attempt.generation = policy.generation();
-        const auto most = longest_delay_ns(policy);
+        const auto most = policy.max_delay_ns();
         const bool audits = policy.mode() == Mode::audit;
         if (!for_each_rate(i, command, [&](RateWait wait, const Pace& pace, std::uint64_t& word) __attribute__((always_inline)) {
                 const auto reserved = reserve(word, pace, wait.amount, now_ns, most);
@@ -136,18 +129,19 @@ void Context::tell_of_audit(const RateWait& wait) {
     report_denial(wait.account, device_, denial_of(wait), Mode::audit, 0);
 }
 
-// Takes back what was taken of the rates before this one. False: the limits have changed meanwhile, or the tenant's share has. A denial
+// Takes back what was taken of other rates. False: the limits have changed meanwhile, or the tenant's share has. A denial
 // comes after the longest delay, so that a program that tries again at once is slow, too.
 bool Context::is_denied(const RateWait& wait, Command command, const Taken& taken, Attempt& attempt) {
     const NoCancellation guard;
     const BusErrorsAllowed allowed;
-    take_back(command, wait, taken);
+    take_back(command, taken);
     const auto denial = denial_of(wait);
     if (may_have_more(wait.account, device_, denial, attempt)) return false;
-    sleep_until(monotonic_ns() + longest_delay_ns(accounts_.account[wait.account]->policy()));
+    const auto& policy = accounts_.account[wait.account]->policy();
+    sleep_until(monotonic_ns() + policy.max_delay_ns());
     Amounts amounts;
     if (command.registers) amounts.add(Resource::mr, 1);
-    const int error = denial_errno(accounts_.account[wait.account]->policy().deny_errno(), amounts);
+    const int error = denial_errno(policy.deny_errno(), amounts);
     report_denial(wait.account, device_, denial, Mode::enforce, error);
     errno = error;
     return true;

@@ -34,12 +34,17 @@ std::uint64_t monotonic_s() noexcept {
     return static_cast<std::uint64_t>(now.tv_sec);
 }
 
+bool count_or_record(Ledger& ledger, std::atomic<std::uint64_t>& last, const Event& event) noexcept {
+    const auto known = last.load();
+    if (known != 0 && ledger.repeat(known - 1, event)) return true;
+    last = ledger.record(event) + 1;
+    return false;
+}
+
 Recorded record_or_repeat(Ledger& ledger, std::uint64_t place, const Event& event, std::uint64_t now_s) noexcept {
     auto& entry = entry_of(place, event);
-    const auto known = entry.number.load();
     if (entry.pid.exchange(event.pid) != event.pid) entry.kept_back = 0;
-    const bool repeated = known != 0 && ledger.repeat(known - 1, event);
-    if (!repeated) entry.number = ledger.record(event) + 1;
+    const bool repeated = count_or_record(ledger, entry.number, event);
     const bool same = entry.limit.exchange(event.limit) == event.limit && repeated;
     if (same && now_s - entry.said_s < quiet_s) {
         ++entry.kept_back;

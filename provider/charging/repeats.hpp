@@ -3,11 +3,16 @@
 // A few denials are remembered, by place, in a table without locks; two that share an entry count as new each time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "shm/ledger/ledger.hpp"
 
 namespace rdmaquota::provider {
+
+// Counts the event on the last one where that is alike, or records it. `last` keeps that one's number and 1; 0: there is none. True:
+// it was counted.
+bool count_or_record(Ledger& ledger, std::atomic<std::uint64_t>& last, const Event& event) noexcept;
 
 // Records the event in the ledger, or counts it on the last one where that is alike. `place` is a number of the
 // ledger's. `say`: a line is due. `kept_back`: how many lines were not, since the last one.

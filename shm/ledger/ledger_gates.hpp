@@ -15,7 +15,7 @@ namespace rdmaquota {
 struct DeviceGates {
     std::string device;                                // not yet safe to print
     std::array<std::uint64_t, resource_count> gate;  // amounts
-    std::array<std::uint64_t, limit_count> wanted;   // whole words: another one means that somebody asked again
+    std::array<std::uint64_t, limit_count> wanted;   // words with their tags: another word means that somebody asked again
 };
 
 // Of one ledger, again and again. Reads names of devices once for each file, and allocates nothing when they are known.

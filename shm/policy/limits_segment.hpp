@@ -205,6 +205,7 @@ public:
     Reason reason(Scope scope, DeviceKey device, Resource resource) const noexcept;
     // The soft limit, as `limit`, and the burst of a rate; `unlimited` where there is none, and no soft limit is for "total".
     std::uint64_t soft(DeviceKey device, Resource resource) const noexcept;
+    std::uint64_t max_delay_ns() const noexcept { return max_delay_ms() * std::uint64_t{1'000'000}; }
     std::uint32_t max_delay_ms() const noexcept { return std::min(load(header().max_delay_ms), most_max_delay_ms); }
     std::uint32_t grace_s() const noexcept { return load(header().grace_s); }
     std::uint32_t grant_wait_ms() const noexcept;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t ms = 1'000'000, second = 1000 * ms;
 
-// Of a rate of 100 a second with a burst of 10.
+// A rate of 100 a second with a burst of 10.
 constexpr auto hundred = pace_of(100, 10);
 
 }  // namespace

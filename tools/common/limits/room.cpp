@@ -101,14 +101,15 @@ std::vector<Bound> tightest(const std::vector<Bound>& bounds, const TenantView& 
 
 std::vector<RateBound> rate_bounds(const TenantView& tenant, const LimitsSegment& limits) {
     std::vector<RateBound> found;
-    for (const auto& device : names_of(tenant, limits))
-        for (auto r = resource_count; r < limit_count && !is_port(device); ++r)
+    for (const auto& device : names_of(tenant, limits)) {
+        if (is_port(device)) continue;
+        for (const auto& row : rate_table)
             for (const auto scope : {Scope::tenant, Scope::process}) {
-                const auto rate = static_cast<Resource>(r);
-                const auto limit = limits.limit(scope, device, rate);
-                const auto burst = scope == Scope::tenant ? limits.soft(device, rate) : unlimited;
-                if (limit != unlimited) found.push_back({device, rate, scope, limit, burst == unlimited ? limit : burst});
+                const auto limit = limits.limit(scope, device, row.id);
+                const auto burst = scope == Scope::tenant ? limits.soft(device, row.id) : unlimited;
+                if (limit != unlimited) found.push_back({device, row.id, scope, limit, burst == unlimited ? limit : burst});
             }
+    }
     return found;
 }
 

@@ -255,10 +255,11 @@ void ShareTree::add_gates(Tenant& tenant, std::size_t number, Clock::time_point 
         const auto need = std::max(own, asks ? ask.amount : 0);
         add_to_sum(places, r, {own - counted, need - counted, whole});
     }
-    for (std::size_t r = resource_count; r < limit_count; ++r) {
-        const auto& ask = tenant.asks[number][r];
-        if (now < ask.until) tenant.ask_ends = std::min(tenant.ask_ends, ask.until);
-        if (used || now < ask.until) add_to_sum(places, r, {0, max_amount, false});
+    for (const auto& row : rate_table) {
+        const auto& ask = tenant.asks[number][index(row.id)];
+        const bool asks = now < ask.until;
+        if (asks) tenant.ask_ends = std::min(tenant.ask_ends, ask.until);
+        if (used || asks) add_to_sum(places, index(row.id), {0, max_amount, false});
     }
     tenant.in_use |= used;
 }

@@ -152,8 +152,8 @@ using DelaysByDevice = std::map<std::string, std::array<Ledger::Delays, rate_cou
 
 void add_rates(std::vector<RateView>& rates, const LimitsSegment& policy, const std::string& device,
                const std::array<Ledger::Delays, rate_count>& delays) {
-    for (auto r = resource_count; r < limit_count; ++r) {
-        const auto rate = static_cast<Resource>(r);
+    for (const auto& row : rate_table) {
+        const auto rate = row.id;
         RateView view{device, rate, policy.limit(Scope::tenant, device, rate), policy.configured(Scope::tenant, device, rate),
                       policy.soft(device, rate), policy.reason(Scope::tenant, device, rate), delays[rate_index(rate)]};
         if (view.limit != unlimited || view.delays.calls != 0) rates.push_back(std::move(view));

@@ -89,11 +89,11 @@ struct TenantView {
 // The pid, or "-" where the node's is not known.
 std::string pid_text(const ProcessView& process);
 
-// Of the device with this number; for Ledger and LedgerCopy.
+// What rates delayed on the device with this number, by rate_index; `ledger` is a Ledger or a LedgerCopy.
 template <class Source>
 std::array<Ledger::Delays, rate_count> delays_of(const Source& ledger, std::uint32_t device) {
     std::array<Ledger::Delays, rate_count> delays{};
-    for (std::size_t r = 0; r < rate_count; ++r) delays[r] = ledger.delays(device, static_cast<Resource>(resource_count + r));
+    for (const auto& row : rate_table) delays[rate_index(row.id)] = ledger.delays(device, row.id);
     return delays;
 }
 

@@ -61,7 +61,7 @@ void add_tenant(Table& table, const TenantPolicy& tenant) {
         table.add({"  " + who, "", fmt::format("rates delay a call by up to {}", seconds_words(*tenant.max_delay_ms * std::uint64_t{1'000'000}))});
     add_scope(table, who, tenant.limits[index(Scope::tenant)]);
     add_part(table, who, "soft", tenant.softs, resource_table);
-    add_part(table, who, "burst", tenant.softs, std::span(limit_table).subspan<resource_count>());
+    add_part(table, who, "burst", tenant.softs, rate_table);
     add_part(table, who, "guaranteed", tenant.guarantees);
     const auto& process = tenant.limits[index(Scope::process)];
     if (!process.empty()) add_scope(table, "each process of " + who, process);

@@ -98,7 +98,7 @@ void print_rates(const std::vector<RateBound>& rates, const LimitsSegment& limit
                    format_amount(bound.rate, bound.burst), bound.scope == Scope::process ? "this process" : "the tenant"});
     fmt::print("\n");
     table.print(standard_output());
-    fmt::print("a call waits for up to {} (max_delay), and is denied otherwise\n", seconds_words(limits.max_delay_ms() * std::uint64_t{1'000'000}));
+    fmt::print("a call waits for up to {} (max_delay), and is denied otherwise\n", seconds_words(limits.max_delay_ns()));
 }
 
 Json rates_json(const std::vector<RateBound>& rates) {

@@ -174,15 +174,16 @@ void NodeMetrics::add_up() {
 void NodeMetrics::add_up_delays() {
     const auto devices = machine_devices();
     for (const auto* tenant : shown(sources_.node))
-        for (const auto& on : tenant->ledger().figures().devices)
-            for (std::size_t r = 0; r < rate_count && is_device_of(devices, on.device); ++r) {
-                const auto rate = static_cast<Resource>(resource_count + r);
-                const auto& delays = on.delays[r];
-                if (delays.calls == 0 && tenant->limits()->limit(Scope::tenant, on.device, rate) == unlimited) continue;
-                const Place what{on.device, std::string(info(rate).name)};
+        for (const auto& on : tenant->ledger().figures().devices) {
+            if (!is_device_of(devices, on.device)) continue;
+            for (const auto& row : rate_table) {
+                const auto& delays = on.delays[rate_index(row.id)];
+                if (delays.calls == 0 && tenant->limits()->limit(Scope::tenant, on.device, row.id) == unlimited) continue;
+                const Place what{on.device, std::string(row.name)};
                 delayed_calls_.add(tenant->key(), label(tenant->key()), what, delays.calls);
                 delayed_ms_.add(tenant->key(), label(tenant->key()), what, delays.ns / 1'000'000);
             }
+        }
 }
 
 // What is counted for tenants that are gone is in the sums of their labels by now.

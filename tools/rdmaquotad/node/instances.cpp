@@ -63,9 +63,9 @@ Result<void> Instances::make(const std::string& from, const std::string& key) {
 }
 
 std::size_t Instances::most_for(const ProcessSubject& subject, uid_t user) const {
+    if (user == 0) return most_tenants;
     struct stat status {};
     const auto path = cgroup_root_ + std::string(subject.view().cgroup);
-    if (user == 0) return most_tenants;
     return ::stat(path.c_str(), &status) == 0 && status.st_uid == 0 ? most_in_cgroups_of_root : most_for_user;
 }
 
@@ -74,12 +74,12 @@ Result<void> Instances::check_room(const ProcessSubject& subject, uid_t user) {
     std::erase_if(given_, [&](const auto& entry) { return now - entry.second.since > kept_at_rest; });
     auto& given = given_.try_emplace(user, Given{0, now}).first->second;
     const auto most = most_for(subject, user);
-    if (given.count == most && !given.said) {
-        log(Priority::warning, fmt::format("uid {} asked for more than {} tenants in ten minutes: its programs in further cgroups are in "
-                                           "tenant default until these have passed", user, most));
-        given.said = true;
+    if (given.count >= most) {
+        if (!std::exchange(given.said, true))
+            log(Priority::warning, fmt::format("uid {} asked for more than {} tenants in ten minutes: its programs in further cgroups are "
+                                               "in tenant default until these have passed", user, most));
+        return Error{fmt::format("uid {} has asked for too many tenants; wait", user)};
     }
-    if (given.count >= most) return Error{fmt::format("uid {} has asked for too many tenants; wait", user)};
     ++given.count;
     if (node_.tenants().size() < most_tenants) return {};
     return Error{fmt::format("there are {} tenants already", node_.tenants().size())};

@@ -23,10 +23,9 @@ TenantView without_processes(const Figures& figures) {
         for (const auto& row : resource_table)
             if (const auto used = on.usage[index(row.id)]; used != 0)
                 device.resources.push_back({row.id, used, unlimited, {}});
-        for (std::size_t r = 0; r < rate_count; ++r)
-            if (on.delays[r].calls != 0)
-                view.rates.push_back({on.device, static_cast<Resource>(resource_count + r), unlimited, unlimited, unlimited,
-                                      Reason::configured, on.delays[r]});
+        for (const auto& row : rate_table)
+            if (const auto& delays = on.delays[rate_index(row.id)]; delays.calls != 0)
+                view.rates.push_back({on.device, row.id, unlimited, unlimited, unlimited, Reason::configured, delays});
     }
     return view;
 }

@@ -111,7 +111,7 @@ std::string StateText::top(const UserName& user_name) const {
 
 std::string StateText::text(const UserName& user_name) const {
     return fmt::format(R"("resources":[{}],"rates":[{}],"devices":{},"tenants":[{}],"top":[{}])", resources(resource_table),
-                       resources(std::span(limit_table).subspan<resource_count>()), dump(Json(devices_)),
+                       resources(rate_table), dump(Json(devices_)),
                        tenants_, top(user_name));
 }
 

@@ -61,7 +61,7 @@ export function duration(seconds) {
     return `${Math.floor(seconds / size)} ${unit}`;
 }
 
-// Of milliseconds.
+// A time in milliseconds as text: "45 ms", "3.2 s".
 export function span(ms) {
     return ms < 1000 ? `${Math.round(ms)} ms` : `${number.format(Math.round(ms / 100) / 10)} s`;
 }
