@@ -143,6 +143,37 @@ is "the limit of the sum over devices" "$out" "pd: 4 of 10 EDQUOT"
 rdmaquota unset total pd > /dev/null
 followed
 
+# --- rates, at twice the burst
+rates() { # of the tenant
+    { guard_policy deny 1000; printf '%s\n' "$@"; } > rates.toml
+    rdmaquota reload rates.toml > /dev/null
+    followed
+}
+made() { sed -n 's/^pd: \([0-9]*\) of .*/\1/p; s/^mr: \([0-9]*\) of .*/\1/p' <<< "$out" | tail -n 1; }
+between() { is "$1" "$([ "$(made)" -ge "$2" ] && [ "$(made)" -le "$3" ] && echo yes || echo "$out")" yes; }
+rates 'commands_per_s = { limit = 1, burst = 10 }'
+try "$programs/raw_uverbs" ioctl 500
+between "commands beyond a rate are refused" 20 400
+has "with the tenant's errno" "$out" EDQUOT
+await "is beyond twice the burst of its rate by the kernel's count"
+is "counted" "$([ "$(counted default commands_per_s refused)" -ge 1 ] && echo yes)" yes
+has "and listed" "$(rdmaquota guard | grep commands_per_s | xargs)" "default $device commands_per_s - max"
+try "$programs/raw_uverbs" write 10
+is "by write(2) the first one too many is killed" "$ended, $have" "137, 0"
+rates 'registered_per_s = { limit = "4KiB", burst = "64KiB" }'
+try "$programs/verbs_objects_static" mr=500:4096
+between "so are bytes" 32 200
+rates 'commands_per_s = { limit = 200, burst = 4 }'
+try "$objects" pd=300 wait
+has "who waits in the library is not refused" "$out" "pd: 300 of 300"
+rates 'pd = 1000' '[tenant.default.process."*"]' 'commands_per_s = 10'
+try "$programs/raw_uverbs" ioctl 500
+between "a process's rate" 20 400
+try "$programs/raw_uverbs" ioctl 5
+is "is each process's" "$out" "pd: 5 of 5"
+rdmaquota reload policy.toml > /dev/null
+followed
+
 # --- ledgers that say anything, and pids that come again
 killed=$(killed_so_far)
 for garbage in 'truncate -s 0' 'truncate -s 5000' 'dd if=/dev/urandom bs=4096 count=40 conv=notrunc status=none of='; do

@@ -24,8 +24,7 @@ struct Tenants {
     GuardRows::Members list;
     std::unique_ptr<guard_row[]> rows = std::make_unique<guard_row[]>(guard_rows);
 
-    void add(const std::string& key, std::uint64_t pds, Mode mode = Mode::enforce) {
-        TenantLimits wanted;
+    void add(const std::string& key, std::uint64_t pds, Mode mode = Mode::enforce, TenantLimits wanted = {}) {
         wanted.tenant = key;
         wanted.mode = mode;
         for (const auto scope : {Scope::tenant, Scope::process}) {
@@ -239,4 +238,25 @@ TEST_CASE_METHOD(TenantNode, "a tenant of a template above another one has its r
     CHECK(guard.meaning(stamp->rows[1])->tenant == "slurm/atlas");
     CHECK(guard.row(stamp->rows[0]).limit[kind_qp] == 8);
     CHECK(guard.row(stamp->rows[1]).limit[kind_qp] == 10);
+}
+
+TEST_CASE("a row has its rates, with the time by which they may be exceeded") {
+    Tenants tenants;
+    GuardRows rows(tenants.rows.get(), GuardNames());
+    rows.update(tenants.list, one_device);
+    CHECK(tenants.rows[0].paced == 0);
+    TenantLimits wanted;
+    auto& limits = row_for(wanted.limits[index(Scope::tenant)], "*");
+    limits[index(Resource::commands_per_s)] = 100;
+    limits[index(Resource::registered_per_s)] = 1;
+    auto& bursts = row_for(wanted.softs, "*");
+    bursts[index(Resource::commands_per_s)] = 20;
+    bursts[index(Resource::registered_per_s)] = 4096;
+    tenants.add("job", 3, Mode::enforce, wanted);
+    rows.update(tenants.list, one_device);
+    const auto* pace = tenants.row(rows, "job").pace;
+    CHECK(tenants.rows[0].paced == 1);
+    CHECK(pace[0].unit == 10'000'000ULL << guard_pace_shift);
+    CHECK(pace[0].limit_ns == 1'200'000'000);  // a second more than the burst
+    CHECK(pace[1].unit == 0);                  // too long a burst
 }

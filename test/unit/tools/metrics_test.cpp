@@ -226,3 +226,13 @@ TEST_CASE("churn counts what is made from the first look on, also by those that 
     churn.keep([](const std::string& tenant) { return tenant == "lab"; });
     CHECK(churn.all().size() == 1);
 }
+
+TEST_CASE("churn counts nothing twice of who closed its file while the kernel's tables were read") {
+    Churn churn;
+    const auto lab = [](const KernelUse&) { return std::string("lab"); };
+    churn.add({}, {}, lab);
+    churn.add({use(7, 3, 0)}, {}, lab);
+    churn.add({}, {}, lab);  // in neither table
+    churn.add({use(7, 4, 4)}, {}, lab);
+    CHECK(churn.all().at({"lab", "rxe0"}).created[index(Resource::qp)] == 4);
+}

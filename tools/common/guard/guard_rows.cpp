@@ -5,6 +5,7 @@
 #include <set>
 
 #include "policy/tenant.hpp"
+#include "shm/ledger/pace.hpp"
 #include "tools/common/devices.hpp"
 #include "tools/common/guard/kernel_word.hpp"
 
@@ -23,14 +24,41 @@ void store_limits(guard_row& row, Limit&& limit) {
     }
 }
 
+// From twice the burst on, and a second beyond it at least: what has waited in the provider may be made later than it was paid for. With
+// a longer burst than can be calculated with, there is no rate.
+guard_pace guarded_pace(std::uint64_t rate, std::uint64_t burst) {
+    constexpr u64 second = 1'000'000'000;
+    const auto pace = pace_of(rate, burst);
+    if (rate == 0) return {1, 0, 0};
+    const auto limit = pace.burst_ns + std::max(pace.burst_ns, second);
+    if (pace.unit == 0 || limit > guard_longest_pace) return {};
+    return {std::max<u64>(pace.unit >> (32 - guard_pace_shift), 1), limit, 0};
+}
+
+// `rate_of` and `burst_of` a rate.
+template <typename Rate, typename Burst>
+void store_paces(guard_row& row, Rate&& rate_of, Burst&& burst_of) {
+    for (const auto& rate : rate_table) {
+        const auto pace = guarded_pace(rate_of(rate.id), burst_of(rate.id));
+        auto& stored = row.pace[rate_index(rate.id)];
+        if (stored.limit_ns != pace.limit_ns) store(stored.limit_ns, pace.limit_ns);
+        if (stored.unit != pace.unit) store(stored.unit, pace.unit);
+    }
+}
+
+bool has_pace(const guard_row& row) {
+    return std::any_of(std::begin(row.pace), std::end(row.pace), [](const guard_pace& pace) { return pace.unit != 0; });
+}
+
 bool bounds_anything(const guard_row& row) {
-    return std::any_of(std::begin(row.limit), std::end(row.limit), [](u64 limit) { return limit != guard_no_limit; });
+    return has_pace(row) || std::any_of(std::begin(row.limit), std::end(row.limit), [](u64 limit) { return limit != guard_no_limit; });
 }
 
 // What it had when it was another's.
 void begin(guard_row& row, std::uint32_t number) {
     std::fill(std::begin(row.limit), std::end(row.limit), guard_no_limit);
     std::fill(std::begin(row.refused), std::end(row.refused), 0);
+    std::fill(std::begin(row.pace), std::end(row.pace), guard_pace{});
     row.enforced = row.total = row.exceeded = 0;
     row.next = number;
 }
@@ -69,6 +97,8 @@ std::optional<Resource> guarded_resource(std::uint32_t place) noexcept {
         case guard_object: return hca_object;
         case guard_mr_bytes: return mr_bytes;
         case guard_dm_bytes: return dm_bytes;
+        case guard_commands: return commands_per_s;
+        case guard_registered: return registered_per_s;
         default: return std::nullopt;
     }
 }
@@ -95,6 +125,7 @@ bool GuardRows::update(const Members& tenants, const std::vector<std::string>& d
         follow(tenant, devices);
     }
     refresh_processes();
+    rows_[0].paced = std::any_of(numbers_.begin(), numbers_.end(), [&](const auto& entry) { return has_pace(rows_[entry.second]); });
     if (may_ == May::drop) drop_unused(tenants, devices);
     return std::exchange(known_, known) != known || denies_ != denied;
 }
@@ -154,13 +185,17 @@ void GuardRows::follow_device(const ShareMember& tenant, const std::string& devi
         auto& row = rows_[number];
         const auto figures = limits.share_figures(name);
         store_limits(row, [&](Resource resource) { return off ? unlimited : figures[index(resource)].limit; });
+        store_paces(row, [&](Resource rate) { return off ? unlimited : figures[index(rate)].limit; },
+                    [&](Resource rate) { return limits.soft(name, rate); });
         row.total = follow_total(tenant, Scope::tenant);
         row.enforced = enforced;
     }
     if (!tenant.has_ledger) return;
     if (const auto number = have({key, device, Scope::process}, tenant.name)) {
         auto& row = rows_[number];
-        store_limits(row, [&](Resource resource) { return off ? unlimited : limits.limit(Scope::process, name, resource); });
+        const auto each = [&](Resource resource) { return off ? unlimited : limits.limit(Scope::process, name, resource); };
+        store_limits(row, each);
+        store_paces(row, each, [](Resource) { return unlimited; });
         row.total = follow_total(tenant, Scope::process);
         row.enforced = enforced;
     }
@@ -175,10 +210,15 @@ std::uint32_t GuardRows::follow_total(const ShareMember& tenant, Scope scope) {
         if (tenant.limits->mode() == Mode::off) return unlimited;
         return scope == Scope::tenant ? figures[index(resource)].limit : tenant.limits->limit(scope, total_device, resource);
     });
+    const bool paced = scope == Scope::tenant && tenant.limits->mode() != Mode::off;
+    const auto rate_of = [&](Resource rate) { return paced ? figures[index(rate)].limit : unlimited; };
+    const auto burst_of = [&](Resource rate) { return tenant.limits->soft(total_device, rate); };
+    store_paces(wanted, rate_of, burst_of);
     if (!bounds_anything(wanted) && !numbers_.contains(key)) return 0;
     const auto number = have(key, tenant.name);
     for (std::uint32_t place = 0; number != 0 && place < guard_resources; ++place)
         store(rows_[number].limit[place], wanted.limit[place]);
+    if (number != 0) store_paces(rows_[number], rate_of, burst_of);
     return number != 0 && bounds_anything(wanted) ? number : 0;
 }
 

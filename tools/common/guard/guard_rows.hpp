@@ -27,7 +27,7 @@
 
 namespace rdmaquota {
 
-// The resource at a place of a row; none at those that have no limit.
+// The resource, or the rate, at a place of a row; none at those that have no limit.
 std::optional<Resource> guarded_resource(std::uint32_t place) noexcept;
 
 using GuardAmounts = std::array<u64, guard_resources>;

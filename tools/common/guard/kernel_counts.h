@@ -85,6 +85,9 @@ struct guest_key {
 // What it limits, by kind; then objects of every kind, and bytes. Kinds without a limit of their own share the last.
 enum { guard_object = 16, guard_mr_bytes = 17, guard_dm_bytes = 18, guard_other = 19, guard_resources = 20 };
 
+// Behind these, the rates: commands and bytes registered a second.
+enum { guard_rates = 2, guard_commands = guard_resources, guard_registered, guard_limits };
+
 // Behind it no sum is larger, since each amount is below 2^52: a figure may be below zero for a moment.
 #define guard_no_limit 0x7fffffffffffffffULL
 
@@ -94,11 +97,21 @@ enum { reservation_slots = 1 << 17, reservation_probes = 32, opening_slots = 1 <
 
 enum { row_clears = 1 };  // no process's
 
+// A rate, in CLOCK_MONOTONIC.
+enum { guard_pace_shift = 20 };
+#define guard_longest_pace (1ULL << 42)  // 73 minutes: shifted, it is still a number
+struct guard_pace {
+    u64 unit;      // how long one command or byte takes, in 2^-20 ns; 0: there is no rate
+    u64 limit_ns;  // how far ahead `paid` may be, guard_longest_pace at most; 0: nothing may be made
+    u64 paid;      // until when all that was made is paid for
+};
+
 // What a process or a tenant uses of one device, and may use of it.
 struct guard_row {
     u64 limit[guard_resources];  // guard_no_limit at most
     u64 used[guard_resources];
-    u64 refused[guard_resources];
+    u64 refused[guard_limits];
+    struct guard_pace pace[guard_rates];  // (process) only `paid`
     u32 enforced;  // 0: what exceeds the limits is counted as refused, and made
     u32 total;     // the row whose limits hold for the sum over devices; 0: none
     u32 next;      // (tenant) the row of its next device; the last one's is the first
@@ -109,7 +122,9 @@ struct guard_row {
     u32 process_class;  // (process) the row that its limits are taken from
     u32 exceeded;  // a bit for each resource of which it exceeded a limit, a tenant also one above it, by a way that cannot be refused
     u64 entered;   // (process) how many files ever did
-    u32 told_ms[guard_resources];  // when it was last told that something was refused
+    u32 told_ms[guard_limits];  // when it was last told that something was refused
+    u32 paced;     // (row 0) whether any row has a rate
+    u32 zero;
 };
 
 // Whose a row is: a tenant's by its key, on a device ("uverbs3") or for "total", for each of its processes (0) or as a whole (1). Names

@@ -45,7 +45,7 @@ std::vector<Cell> cells_of(const Json& guard, const Options& options) {
     for (const auto& tenant : guard["tenants"])
         for (const auto& [device, figures] : tenant["devices"].items())
             for (const auto& [word, cell] : figures.items()) {
-                const auto resource = find_resource(word);
+                const auto resource = find_limit(word);
                 if (resource && is_asked(options.devices, device) && is_asked(options.resources, word))
                     cells.push_back({tenant.value("name", ""), device, *resource, &cell});
             }
@@ -61,7 +61,7 @@ void print_tenants(const Json& guard, const Options& options) {
     const auto cells = cells_of(guard, options);
     for (const auto& cell : cells)
         table.add({printable(cell.tenant), printable(cell.device), std::string(info(cell.resource).name),
-                   format_amount(cell.resource, cell.number("used")), format_amount(cell.resource, cell.limit()),
+                   is_rate(cell.resource) ? "-" : format_amount(cell.resource, cell.number("used")), format_amount(cell.resource, cell.limit()),
                    std::to_string(cell.number("refused"))});
     if (!cells.empty()) table.print(standard_output());
 }

@@ -14,8 +14,8 @@ void add_growth(ResourceCounts& sums, ResourceCounts& known, const ResourceCount
 }  // namespace
 
 void Churn::add(const KernelUse& use, const TenantOf& tenant_of) {
-    auto& maker = makers_[{use.pid, use.device, use.opener}];
-    maker.seen = true;
+    auto& maker = makers_[maker_of(use)];
+    maker.unseen = 0;
     if (maker.tenant.empty()) maker.tenant = tenant_of(use);
     Counts before;
     auto& sums = began_ ? all_[{maker.tenant, use.device}] : before;
@@ -25,10 +25,12 @@ void Churn::add(const KernelUse& use, const TenantOf& tenant_of) {
 
 void Churn::add(const std::vector<KernelUse>& uses, const std::vector<KernelUse>& ended, const TenantOf& tenant_of) {
     const TenantOf gone = [](const KernelUse&) { return std::string(); };
+    for (auto& [maker, known] : makers_) ++known.unseen;
     for (const auto& use : ended) add(use, gone);
-    for (auto& [maker, known] : makers_) known.seen = false;
+    for (const auto& use : ended) makers_.erase(maker_of(use));
     for (const auto& use : uses) add(use, tenant_of);
-    std::erase_if(makers_, [](const auto& entry) { return !entry.second.seen; });
+    // One that closes its file while the tables are read is in neither of them for that look.
+    std::erase_if(makers_, [](const auto& entry) { return entry.second.unseen > 1; });
     began_ = true;
 }
 

@@ -38,8 +38,9 @@ private:
     struct Known {
         std::string tenant;
         Counts counts;
-        bool seen = false;  // in this call
+        unsigned unseen = 0;  // in so many calls
     };
+    static Maker maker_of(const KernelUse& use) { return {use.pid, use.device, use.opener}; }
     void add(const KernelUse& use, const TenantOf& tenant_of);
 
     std::map<Maker, Known> makers_;

@@ -58,16 +58,20 @@ bool is_over_all_devices(const guard_event& event, u64 amount) {
 
 std::string reason(const guard_event& event, const GuardRows::Meaning& meaning, Resource resource, u64 amount) {
     const auto who = meaning.scope == Scope::process ? "the process" : "tenant " + meaning.tenant;
+    if (is_rate(resource)) return fmt::format("{} is beyond twice the burst of its rate by the kernel's count", who);
     if (is_over_all_devices(event, amount))
         return fmt::format("{} has no more room over all devices by the kernel's count", who);
     return fmt::format("{} uses {} of {} by the kernel's count", who, format_amount(resource, event.used), format_amount(resource, event.limit));
 }
 
-// One look at a cell of a row, so that decisions and texts about it agree.
+// One look at a cell of a row, so that decisions and texts about it agree. A rate has only what was refused.
 struct CellFigures {
-    u64 used, refused, limit;
-    CellFigures(const guard_row& row, u32 place)
-        : used(load_relaxed(row.used[place])), refused(load_relaxed(row.refused[place])), limit(row.limit[place]) {}
+    u64 used = 0, refused, limit = guard_no_limit;
+    CellFigures(const guard_row& row, u32 place) : refused(load_relaxed(row.refused[place])) {
+        if (place >= guard_resources) return;
+        used = load_relaxed(row.used[place]);
+        limit = row.limit[place];
+    }
     bool has_anything() const { return used != 0 || refused != 0 || limit != guard_no_limit; }
 };
 
@@ -94,7 +98,7 @@ GuardRows::Members limited_tenants(Node& node) {
 
 Json row_json(const guard_row& row) {
     Json cells = Json::object();
-    for (u32 place = 0; place < guard_resources; ++place)
+    for (u32 place = 0; place < guard_limits; ++place)
         if (const auto resource = guarded_resource(place))
             if (const CellFigures figures(row, place); figures.has_anything())
                 cells[std::string(info(*resource).name)] = figures_json(figures);
@@ -245,7 +249,7 @@ void Guard::tell(const guard_event& event) {
     const auto amount = info(*resource).unit == Unit::bytes ? event.amount : 1;
     auto json = whose(event, *meaning);
     json.update({{"resource", info(*resource).name}, {"scope", name(meaning->scope)}, {"requested", amount},
-                 {"used", event.used}, {"limit", event.limit == guard_no_limit ? Json() : Json(event.limit)}, {"times", times}});
+                 {"used", event.used}, {"limit", event.limit == guard_no_limit || is_rate(*resource) ? Json() : Json(event.limit)}, {"times", times}});
     events_.emit(Priority::warning, kind_of(event), std::move(json),
                  fmt::format("pid {} ({}), {} more {} on {}: {}{}", event.pid, comm_of(event), format_amount(*resource, amount),
                              info(*resource).name, meaning->device(), reason(event, *meaning, *resource, amount),
@@ -278,7 +282,7 @@ std::vector<Guard::Usage> Guard::usage() const {
         const auto* meaning = parts_->rows.meaning(number);
         if (meaning == nullptr) continue;
         const auto& row = parts_->rows.row(number);
-        for (u32 at = 0; at < guard_resources; ++at)
+        for (u32 at = 0; at < guard_limits; ++at)
             if (const auto resource = guarded_resource(at))
                 if (const CellFigures figures(row, at); figures.has_anything())
                     all.push_back({meaning->tenant, meaning->device(), *resource, figures.used, figures.refused});

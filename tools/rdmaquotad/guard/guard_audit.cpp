@@ -56,6 +56,7 @@ bool free_row(guard_row& row, u64 process) {
     if (!__atomic_compare_exchange_n(&row.process, &process, row_clears, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return false;
     row.since = row.pid = row.enforced = row.exceeded = 0;
     for (u32 resource = 0; resource < guard_resources; ++resource) row.used[resource] = row.refused[resource] = 0;
+    for (auto& pace : row.pace) pace.paid = 0;
     __atomic_store_n(&row.process, 0, __ATOMIC_RELEASE);
     return true;
 }

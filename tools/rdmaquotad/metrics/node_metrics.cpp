@@ -228,7 +228,7 @@ void NodeMetrics::add_guard(GuardMetrics& metrics) const {
     metrics.exceeded = counts.exceeded;
     metrics.killed = counts.killed;
     for (const auto& usage : sources_.guard.usage())
-        metrics.usage[{label(usage.tenant), usage.device, std::string(info(usage.resource).name)}] += usage.amount;
+        if (!is_rate(usage.resource)) metrics.usage[{label(usage.tenant), usage.device, std::string(info(usage.resource).name)}] += usage.amount;
     metrics.refused = cells(refused_);
 }
 

@@ -119,7 +119,7 @@ __attribute__((noinline)) int refuse(u32 file, u32 row, u32 resource, u64 bytes)
     struct guard_file *it = file_at(file);
     struct guard_row *of = row_at(row);
     __sync_fetch_and_add(&guard_refusals, 1);
-    if (of && resource < guard_resources) {
+    if (of && resource < guard_limits) {
         __sync_fetch_and_add(&of->refused[resource], 1);
         if (tells_refusal(of, resource)) tell_guard(told_refused, file, row, resource, bytes);
     }

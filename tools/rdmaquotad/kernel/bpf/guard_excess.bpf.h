@@ -1,7 +1,7 @@
 // What was made anyhow, by a way that the look could not refuse: who exceeds a limit by it, and what it makes nothing more for.
 #pragma once
 
-#include "guard_charge.bpf.h"
+#include "guard_pace.bpf.h"
 
 enum { looks_at_excess = 64 };
 

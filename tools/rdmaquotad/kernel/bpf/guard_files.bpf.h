@@ -104,6 +104,7 @@ __attribute__((noinline)) int leave_process(u32 row) {
         if (__sync_val_compare_and_swap(&of->process, before, after) != before) continue;
         if (after != row_clears) return 0;
         of->since = of->pid = of->enforced = of->exceeded = 0;
+        for (u32 rate = 0; rate < guard_rates; ++rate) of->pace[rate].paid = 0;
         for (u32 at = 0; at < guard_resources; ++at) of->used[at] = of->refused[at] = 0;
         of->process = 0;
         return 0;

@@ -261,18 +261,24 @@ static __always_inline int errno_of(u32 file) {
     return error ? error : 122;  // EDQUOT
 }
 
+static __always_inline u64 request_bytes(u64 request) { return request & ((1ULL << bytes_bits) - 1); }
+
 static __always_inline int try_request(struct kernel_use *use, u64 request) {
     u32 kind = request >> bytes_bits;
-    u64 bytes = request & ((1ULL << bytes_bits) - 1);
+    u64 bytes = request_bytes(request);
     if (kind == kind_handle) return open_context(use);
     if (kind == hidden_kind) return guard_mode == guard_deny ? errno_of((u32)use->id) : 0;
     if (kind >= unknown_kind) return make_unknown(use, kind, bytes);
     return reserve(use->id, kind, bytes);
 }
 
+static __always_inline u64 registered_bytes(u64 request) { return request >> bytes_bits == kind_mr ? request_bytes(request) : 0; }
+
 // 0, or the errno to refuse with.
 static __always_inline int look_at_request(struct kernel_use *use, u64 request) {
-    int refused = try_request(use, request);
+    int refused = has_paces() ? look_at_pace((u32)use->id, registered_bytes(request)) : 0;
+    if (refused) return refused;
+    refused = try_request(use, request);
     if (refused != left_over) return refused;
     settle_reservation(current_thread());
     refused = try_request(use, request);

@@ -94,10 +94,10 @@ __attribute__((noinline)) int tell_guard(u32 what, u32 file, u32 row, u32 resour
     const struct guard_row *of = row_at(row);
     if (!event) return 0;
     event->used = event->limit = event->refused = 0;
+    if (of && resource < guard_limits) event->refused = of->refused[resource];
     if (of && resource < guard_resources) {
         event->used = of->used[resource];
         event->limit = of->limit[resource];
-        event->refused = of->refused[resource];
     }
     event->what = what;
     event->pid = current_pid();

@@ -182,6 +182,15 @@ static __always_inline struct kernel_use *enter_old(u64 file, u32 pid) {
     return opener;
 }
 
+// One too many by a rate, which nobody looked at before, is judged as one beyond a limit is.
+static __always_inline void made_guarded(const struct counted_object *counted, u32 mark) {
+    u64 thread = current_thread();
+    bool looked = find_reservation(thread) != 0;
+    made(counted->opener, counted->kind, counted->bytes, thread, mark);
+    if (has_paces() && count_pace((u32)counted->opener, counted->kind == kind_mr ? counted->bytes : 0) && !looked)
+        judge((u32)counted->opener);
+}
+
 // The guard counts before all else, so that it counts also what finds no room elsewhere: until its file is closed, since it is
 // not known when it ends.
 static __always_inline void created(const struct object *it) {
@@ -196,7 +205,7 @@ static __always_inline void created(const struct object *it) {
     counted.pid = pid == opener->pid ? 0 : pid;
     counted.kind = kind_of(opener, it);
     count_bytes(&counted, it->object, mark);
-    if (guarded && counted.kind != kind_driver) made(counted.opener, counted.kind, counted.bytes, current_thread(), mark);
+    if (guarded && counted.kind != kind_driver) made_guarded(&counted, mark);
     use = maker(opener, pid, it);
     int kept = remember(it->address, &counted);
     if (kept == met && guarded && counted.kind != kind_driver) uncharge(counted.opener, counted.kind, counted.bytes);
