@@ -166,7 +166,7 @@ between "so are bytes" 32 200
 rates 'commands_per_s = { limit = 200, burst = 4 }'
 try "$objects" pd=300 wait
 has "who waits in the library is not refused" "$out" "pd: 300 of 300"
-rates 'pd = 1000' '[tenant.default.process."*"]' 'commands_per_s = 10'
+rates 'cq = 1000' '[tenant.default.process."*"]' 'commands_per_s = 10'
 try "$programs/raw_uverbs" ioctl 500
 between "a process's rate" 20 400
 try "$programs/raw_uverbs" ioctl 5

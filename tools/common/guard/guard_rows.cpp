@@ -35,14 +35,16 @@ guard_pace guarded_pace(std::uint64_t rate, std::uint64_t burst) {
     return {std::max<u64>(pace.unit >> (32 - guard_pace_shift), 1), limit, 0};
 }
 
-// `rate_of` and `burst_of` a rate.
+// `rate_of` and `burst_of` a rate. What is ahead by another one says nothing about this one.
 template <typename Rate, typename Burst>
 void store_paces(guard_row& row, Rate&& rate_of, Burst&& burst_of) {
     for (const auto& rate : rate_table) {
         const auto pace = guarded_pace(rate_of(rate.id), burst_of(rate.id));
         auto& stored = row.pace[rate_index(rate.id)];
-        if (stored.limit_ns != pace.limit_ns) store(stored.limit_ns, pace.limit_ns);
-        if (stored.unit != pace.unit) store(stored.unit, pace.unit);
+        if (stored.limit_ns == pace.limit_ns && stored.unit == pace.unit) continue;
+        store(stored.limit_ns, pace.limit_ns);
+        store(stored.unit, pace.unit);
+        store(stored.paid, 0);
     }
 }
 
