@@ -26,6 +26,9 @@ public:
             else if (is_percentage(parsed->settings.front().limit))
                 warn(variable, fmt::format("'{}' is a percentage, which only the policy can have; write an amount",
                                            printable(rest.substr(0, comma))));
+            else if (&row == &into_.tenant && is_rate(parsed->settings.front().resource))  // its word is the whole tenant's
+                warn(variable, fmt::format("'{}' is a rate, which counts for the whole tenant; set it with RDMAQUOTA_LIMIT for each process",
+                                           printable(rest.substr(0, comma))));
             else
                 lower(parsed->device.empty() ? row : row_for(devices, parsed->device), parsed->settings.front());
             rest.remove_prefix(std::min(comma + 1, rest.size()));

@@ -133,12 +133,18 @@ void Context::tell_of_audit(const RateWait& wait) {
 // comes after the longest delay, so that a program that tries again at once is slow, too.
 bool Context::is_denied(const RateWait& wait, Command command, const Taken& taken, Attempt& attempt) {
     const NoCancellation guard;
-    const BusErrorsAllowed allowed;
-    take_back(command, taken);
     const auto denial = denial_of(wait);
-    if (may_have_more(wait.account, device_, denial, attempt)) return false;
     const auto& policy = accounts_.account[wait.account]->policy();
-    sleep_until(monotonic_ns() + policy.max_delay_ns());
+    std::uint64_t until_ns = 0;
+    {
+        const KeepErrno keep;
+        const BusErrorsAllowed allowed;
+        take_back(command, taken);
+        if (may_have_more(wait.account, device_, denial, attempt)) return false;
+        until_ns = monotonic_ns() + policy.max_delay_ns();
+    }
+    sleep_until(until_ns);  // with the program's own signals
+    const BusErrorsAllowed allowed;
     Amounts amounts;
     if (command.registers) amounts.add(Resource::mr, 1);
     const int error = denial_errno(policy.deny_errno(), amounts);

@@ -78,7 +78,9 @@ int rereg_mr(verbs_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t len
         if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) return length;
         return demanded ? mr->mr.length : bytes;
     };
-    const Command command{true, flags & IBV_REREG_MR_CHANGE_TRANSLATION ? std::min(after(mr->mr.length), largest_charge) : 0};
+    const auto now = mr->access & IBV_ACCESS_ON_DEMAND ? 0 : mr->mr.length;
+    const bool pins_anew = flags & IBV_REREG_MR_CHANGE_TRANSLATION || now == 0;
+    const Command command{true, pins_anew ? std::min(after(now), largest_charge) : 0};
     return resize(*context, mr, Resource::mr_bytes, command, after, [&] {
         const auto real = real_op(*context, Op::rereg_mr, rereg_mr);
         int status = real(mr, flags, pd, address, length, access);

@@ -97,3 +97,12 @@ TEST_CASE("a limit may be for a device or a port alone") {
     CHECK_THAT(result.warnings[1], Catch::Contains("total"));
     CHECK_THAT(result.warnings[2], Catch::Contains("no device name"));
 }
+
+TEST_CASE("a rate in the environment is a process's only, since all of a tenant share one word") {
+    const auto result = read({{"RDMAQUOTA_LIMIT", "commands_per_s=5"}, {"RDMAQUOTA_TENANT_LIMIT", "commands_per_s=3,qp=7"}});
+    CHECK(result.process[index(Resource::commands_per_s)] == 5);
+    CHECK(result.tenant[index(Resource::commands_per_s)] == unset);
+    CHECK(result.tenant[index(Resource::qp)] == 7);
+    REQUIRE(result.warnings.size() == 1);
+    CHECK(result.warnings[0].find("RDMAQUOTA_LIMIT for each process") != std::string::npos);
+}
