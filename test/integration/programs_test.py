@@ -1,6 +1,7 @@
 """programs_test.py: real programs under quotas. Each pair of the table runs once with limits that it never reaches;
 what it used at its peak is read off the ledger. Then it runs once for each resource that it used, limited to one less
-than that peak: one side must be denied exactly that resource, by name, and end with an error.
+than that peak: one side must be denied exactly that resource, by name, and end with an error. At last it runs under a rate that
+delays it, and must end well.
 
 Every run has a quota directory of its own (`rdmaquota run`). Runs as root in the guest after an installation; a name
 on the command line picks the pairs whose name contains it. The last line is 'N passed, N failed'."""
@@ -174,6 +175,34 @@ def try_limit(pair, directory, port, report, resource, peak):
     report.check(f"{pair.name}: {resource} {peak - 1} of {peak}", problem, run)
 
 
+RATE = """version = 1
+[tenant.default]
+max_delay = "60s"
+[tenant.default."*"]
+commands_per_s = { limit = 10, burst = 1 }
+"""
+
+
+def put_in_force(directory, text):
+    path = os.path.join(directory, "policy.toml")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+    subprocess.run(["rdmaquota", "--dir", directory, "reload", path], check=True, stdout=subprocess.DEVNULL)
+
+
+def delayed_ms(directory):
+    shown = subprocess.run(["rdmaquota", "--dir", directory, "show", "--json"], capture_output=True, text=True, check=True)
+    return sum(rate["delayed_ms"] for rate in json.loads(shown.stdout)["tenants"][0]["rates"])
+
+
+def try_rate(pair, directory, port, report):
+    put_in_force(directory, RATE)
+    run = attempt(pair, directory, port)
+    problem = "" if run.passed() and not run.denied() else f"it failed; denied: {run.denied()}"
+    delayed = delayed_ms(directory)
+    report.check(f"{pair.name}: passes under a rate, {delayed} ms later", problem or ("" if delayed else "not delayed"), run)
+
+
 def try_without_xrc(port, report):
     with tempfile.TemporaryDirectory() as directory:
         run = Run(NO_XRC, directory, port)
@@ -183,10 +212,7 @@ def try_without_xrc(port, report):
 
 def try_pair(pair, port, report):
     with tempfile.TemporaryDirectory() as directory:
-        policy = os.path.join(directory, "generous.toml")
-        with open(policy, "w", encoding="ascii") as file:
-            file.write("version = 1\n")
-        subprocess.run(["rdmaquota", "--dir", directory, "reload", policy], check=True, stdout=subprocess.DEVNULL)
+        put_in_force(directory, "version = 1\n")
         started = time.monotonic()
         run = attempt(pair, directory, port)
         problem = "" if run.passed() and not run.denied() else f"denied: {run.denied()}"
@@ -196,6 +222,7 @@ def try_pair(pair, port, report):
         report.check(f"{pair.name}: passes without limits, and uses {used}", problem, run)
         for resource, peak in used.items() if not problem else ():
             try_limit(pair, directory, port, report, resource, peak)
+        try_rate(pair, directory, port, report)
         print(f"# {pair.name} took {time.monotonic() - started:.0f} s", flush=True)
 
 
