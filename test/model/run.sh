@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh [--long] [--trace] [PART...]: searches the models of the ledger and of shares for a way to break I1 to I4, and
+# run.sh [--long] [--trace] [PART...]: searches the models of the ledger, of shares and of a rate for a way to break I1 to I4, and
 # checks that it finds the way in each mutant. With PARTs, only those checks whose name or settings
 # contain one. About four minutes of one core and 1 GB; --long has more processes, deaths and
 # resources, and takes about half an hour and 6 GB. --trace prints what was found in the mutants, too.
@@ -199,6 +199,16 @@ fails MUTANT_LEND_GUARANTEE I4 "-DOWNER"
 fails MUTANT_NO_BACK_OUT I4 "-DOWNER"
 fails MUTANT_SEEN_ONCE I3 "-DOWNER -DLIVENESS"
 fails WITNESS_HANDED_ON WITNESS ""
+
+# The word of a rate.
+model=pace.pml
+holds "I1, I4: three take from a rate, one is killed while it waits" ""
+holds "I4: a forged word denies nothing to one caller" "-DFORGER -DP=1 -DCALLS=3"
+fails MUTANT_NO_COMPARE I1 ""
+fails MUTANT_PAID_AFTERWARDS I1 ""
+fails MUTANT_IDLE_COUNTS I1 ""
+fails MUTANT_NO_CLAMP I4 "-DFORGER -DP=1"
+fails WITNESS_WAITED WITNESS ""
 
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
