@@ -50,6 +50,16 @@ public:
         erase(start_of_line(at), end_of_line(at));
     }
 
+    // The line of a header with nothing below it, and an empty line before it.
+    void erase_header(const toml::source_position& position) {
+        const auto at = offset(position), end = end_of_line(at);
+        auto begin = start_of_line(at);
+        if (text_[begin] != '[' || (end < text_.size() && text_[end] != '[' && text_[end] != '\n' && text_[end] != '\r')) return;
+        const auto before = begin == 0 ? 0 : start_of_line(begin - 1);
+        if (text_.find_first_not_of("\r\n", before) >= begin) begin = before;
+        erase(begin, end);
+    }
+
     // A whole line below the one that `position` is in.
     void insert_line_below(const toml::source_position& position, const std::string& line) {
         auto at = end_of_line(offset(position));
@@ -160,6 +170,14 @@ void remove_value(Document& document, const toml::table* table, const LimitChang
     if (whole) erase_entry(document, *table, info(change.key.resource).name);
 }
 
+std::string without_empty_table(const std::string& text, const std::string& file, const LimitKey& key) {
+    const auto root = parse_toml(text, file);
+    const auto* table = root ? find_table(*root, key) : nullptr;
+    Document document(text);
+    if (table != nullptr && table->empty() && !table->is_inline()) document.erase_header(table->source().begin);
+    return document.text();
+}
+
 // What a resource has that its table does not name, by all = "25%".
 std::uint64_t limit_by_all(const std::string& text, const std::string& file, const LimitChange& change) {
     const auto root = parse_toml(text, file);
@@ -258,6 +276,20 @@ Result<void> check_possible(const std::string& file, const LimitChange& change) 
     return {};
 }
 
+// Not where the table alone makes a tenant. An override that says nothing goes.
+void drop_empty_table(std::string& edited, const std::string& file, const LimitKey& key, Policy& expected) {
+    auto shorter = without_empty_table(edited, file, key);
+    auto policy = parse_policy(shorter, file);
+    if (!policy) return;
+    const bool of_template = std::any_of(policy->tenants.begin(), policy->tenants.end(), [&](const TenantPolicy& tenant) {
+        return is_template(tenant.name) && is_instance(key.tenant, tenant.name);
+    });
+    const bool was_override = of_template && policy->find(key.tenant) == nullptr;
+    if (!was_override && !same_policy(*policy, expected)) return;
+    edited = std::move(shorter);
+    expected = std::move(*policy);
+}
+
 }  // namespace
 
 Result<std::string> edit_policy(const std::string& text, const std::string& file,
@@ -281,6 +313,7 @@ Result<std::string> edit_policy(const std::string& text, const std::string& file
         const auto again = parse_policy(edited, file);
         if (!again) return Error{fmt::format("{}: unchanged, since the policy would be wrong: {}", file, again.error())};
         if (!same_policy(again.value(), expected.value())) return by_hand(file, *expected, change);
+        if (change.limit == unset) drop_empty_table(edited, file, change.key, *expected);
     }
     return edited;
 }

@@ -142,6 +142,11 @@ Result<void> check_overlaps(const Policy& policy, const LocationsByTenant& locat
     return {};
 }
 
+// A template for cgroups passes over values that make no name; each user has one.
+bool is_always_named(const std::string& name) {
+    return !is_template(name) || (has_braces(name, user_braces) && std::count(name.begin(), name.end(), '{') == 1);
+}
+
 // Finds entries that hold only where an entry before them holds, too.
 class Shadows {
 public:
@@ -192,7 +197,7 @@ Result<void> check_tenants(Policy& policy, const LocationsByTenant& locations) {
                     fmt::format("{}this entry of tenant '{}' never decides: the one at {} holds "
                                 "first; move or remove one of the two",
                                 at.matches[i], tenant.name, earlier.substr(0, earlier.size() - 2)));
-            else if (!is_template(tenant.name))  // a template passes over values that make no name
+            else if (is_always_named(tenant.name))
                 shadows.add(tenant.matches[i], at.matches[i]);
         }
     }

@@ -1,5 +1,6 @@
 // Warnings about the tree of tenants: what can never be reached or kept.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -32,10 +33,12 @@ public:
 
 private:
     void check(At at) {
+        below_.clear();
         for (const auto& tenant : policy_.tenants) {
             check_limit(tenant, at);
             check_process(tenant, at);
             check_own_guarantee(tenant, at);
+            check_bounded(tenant, at);
             check_guarantees(tenant.name, limit_of(tenant, at), at);
         }
         check_processes(at);
@@ -58,31 +61,44 @@ private:
         });
     }
 
-    // The first from `tenant` upwards that may have less than `amount`.
+    // The first from `tenant` upwards that may have less than `amount`, or whose other tenants below, than `child`, are guaranteed the
+    // rest.
     struct Bound {
         std::string name;
-        std::uint64_t amount;
+        std::uint64_t amount, guaranteed;  // `guaranteed`: to others
     };
-    std::optional<Bound> bound_below(std::uint64_t amount, std::string_view tenant, At at) const {
-        for (;; tenant = parent_of(tenant)) {
+    std::optional<Bound> bound_below(std::uint64_t amount, std::string_view tenant, At at, std::string_view child = {}) {
+        for (;; child = tenant, tenant = parent_of(tenant)) {
             const bool node = tenant == node_tenant;
             const auto* named = node ? nullptr : find_or_template(policy_, tenant);
             const auto limit = node               ? value_for(policy_.node, at.device, at.resource)
                                : named != nullptr ? limit_of(*named, at)
                                                   : unset;
-            if (limit != unset && are_comparable(limit, amount) && limit < amount)
-                return Bound{node ? "[node]" : fmt::format("tenant '{}'", named->name), limit};
+            const auto others = limit == unset || limit == unlimited ? 0 : guaranteed_to_others(tenant, child, at, is_percentage(limit));
+            if (limit != unset && are_comparable(limit, amount) && limit < amount + others)
+                return Bound{node ? "[node]" : fmt::format("tenant '{}'", named->name), limit,
+                             others == 0 || !is_percentage(limit) ? others : percentage(others)};
             if (node) return std::nullopt;
         }
+    }
+
+    std::uint64_t guaranteed_to_others(std::string_view parent, std::string_view child, At at, bool percent) {
+        const auto all = child.empty() ? 0 : guaranteed_below(parent, at, percent);
+        return all == 0 ? 0 : all - std::min(all, guarantee_of(child, at, percent));
+    }
+
+    static std::string words(const Bound& bound, Resource resource) {
+        return format_amount(resource, bound.amount) +
+               (bound.guaranteed == 0 ? "" : fmt::format(", of which {} are guaranteed to others", format_amount(resource, bound.guaranteed)));
     }
 
     void check_limit(const TenantPolicy& tenant, At at) {
         const auto limit = limit_of(tenant, at);
         if (limit == unlimited || !names(tenant.limits[index(Scope::tenant)], at)) return;
-        if (const auto bound = bound_below(limit, parent_of(tenant.name), at))
+        if (const auto bound = bound_below(limit, parent_of(tenant.name), at, tenant.name))
             warn(tenant.name, fmt::format("the limit of {} {} of tenant '{}' on {} can never be reached: {} above it has {}",
                                           format_amount(at.resource, limit), info(at.resource).name, tenant.name, at.device,
-                                          bound->name, format_amount(at.resource, bound->amount)));
+                                          bound->name, words(*bound, at.resource)));
     }
 
     void check_process(const TenantPolicy& tenant, At at) {
@@ -93,7 +109,7 @@ private:
             warn(tenant.name, fmt::format("the limit of {} {} for each process of tenant '{}' on {} can never be reached: {} "
                                           "has {}",
                                           format_amount(at.resource, limit), info(at.resource).name, tenant.name, at.device,
-                                          bound->name, format_amount(at.resource, bound->amount)));
+                                          bound->name, words(*bound, at.resource)));
     }
 
     // Those of all tenants: a tenant may well have less than what one process of another may have, but not each of them.
@@ -105,7 +121,7 @@ private:
             if (!is_inner(tenant) && !(bound = bound_below(limit, tenant.name, at))) return;
         warn(node_tenant, fmt::format("the limit of {} {} for each process on {} can never be reached in any tenant: {} has {}",
                                       format_amount(at.resource, limit), info(at.resource).name, at.device, bound->name,
-                                      format_amount(at.resource, bound->amount)));
+                                      words(*bound, at.resource)));
     }
 
     // Where one of the two stands in another table, such as that of "*".
@@ -118,19 +134,35 @@ private:
                                       format_amount(at.resource, limit)));
     }
 
-    // Its own, or what the tenants below it are guaranteed together: amounts, or percentages.
-    std::uint64_t guarantee_of(std::string_view tenant, At at, bool percent) const {
+    // What is reserved is taken from a limit above.
+    void check_bounded(const TenantPolicy& tenant, At at) {
+        const auto own = value_for(tenant.guarantees, at.device, at.resource);
+        if (own == unset || own == 0 || !names(tenant.guarantees, at)) return;
+        const auto limits = [&](const ScopeLimits& rows) {
+            return std::any_of(rows.begin(), rows.end(), [&](const DeviceLimits& row) { return row.limits[index(at.resource)] < unset; });
+        };
+        for (auto above = parent_of(tenant.name); above != node_tenant; above = parent_of(above))
+            if (const auto* named = find_or_template(policy_, above); named != nullptr && limits(named->limits[index(Scope::tenant)])) return;
+        if (limits(policy_.node)) return;
+        warn(tenant.name, fmt::format("the guarantee of {} {} of tenant '{}' on {} reserves nothing: neither [node] nor a tenant above it "
+                                      "has a limit to reserve it from", format_amount(at.resource, own), info(at.resource).name, tenant.name, at.device));
+    }
+
+    // Its own, or what the tenants below it are guaranteed together: amounts, or tenths of a percent.
+    std::uint64_t guarantee_of(std::string_view tenant, At at, bool percent) {
         const auto* own = policy_.find(tenant);
         const auto value = own == nullptr ? unset : value_for(own->guarantees, at.device, at.resource);
         const auto counted = value == unset || is_percentage(value) != percent ? 0 : percent ? tenths_of(value) : value;
         return std::max(counted, guaranteed_below(tenant, at, percent));
     }
 
-    std::uint64_t guaranteed_below(std::string_view parent, At at, bool percent) const {
+    std::uint64_t guaranteed_below(std::string_view parent, At at, bool percent) {
+        const auto [known, is_new] = below_.try_emplace({std::string(parent), percent}, 0);
+        if (!is_new) return known->second;
         std::uint64_t sum = 0;
         for (const auto& tenant : policy_.tenants)
             if (parent_of(tenant.name) == parent) sum += guarantee_of(tenant.name, at, percent);
-        return sum;
+        return known->second = sum;
     }
 
     void check_guarantees(std::string_view parent, std::uint64_t limit, At at) {
@@ -152,6 +184,7 @@ private:
     Policy& policy_;
     const LocationsByTenant& locations_;
     std::set<std::string> devices_;
+    std::map<std::pair<std::string, bool>, std::uint64_t> below_;  // by parent: what guaranteed_below found for one device and resource
 };
 
 }  // namespace

@@ -92,6 +92,22 @@ has "also without --persist, with the command that helps" "$("$rdmaquota" set ph
 succeeds "and changes neither the file" cmp before.toml policy.toml
 is "nor what is in force" "$(limit physics '*' qp limit)" 400
 
+# --- what the change makes impossible
+
+in_force <<< $'[node."*"]\nqp = 100\n[tenant.physics."*"]\nqp = { limit = 80, guarantee = 40 }\n[tenant.bio."*"]\nqp = 60'
+has "a guarantee that leaves others less than their limits is warned of" "$("$rdmaquota" set physics '*' qp=50 --guarantee 2>&1)" \
+    "warning: the limit of 60 qp of tenant 'bio' on * can never be reached: [node] above it has 100, of which 50 are guaranteed to others"
+is "once" "$("$rdmaquota" set bio '*' cq=9 2>&1 | grep -c warning)" 0
+has "and so is a limit that breaks a guarantee" "$("$rdmaquota" set node '*' qp=45 2>&1)" "[node] may use 45 qp on *, less than the 50 that are guaranteed"
+
+# --- a table that is emptied
+
+in_force <<< $'[tenant."user/{user}"]\nmatch = [{ user = "*" }]\n[tenant."user/{user}"."*"]\nqp = 9'
+cp policy.toml before.toml
+change set user/bin '*' qp=20 > /dev/null
+change unset user/bin '*' qp > /dev/null
+succeeds "set and unset leave the file as it was" cmp before.toml policy.toml
+
 # --- a forgotten device ----------------------------------------------------------------------------------------------
 
 in_force <<< $'[node."*"]\nqp = 1000\n[tenant.nlp."*"]\nqp = 100\n[tenant.vision."*"]\nqp = 100'

@@ -185,6 +185,18 @@ TEST_CASE("persist refuses what a conf.d file says of a tenant, and what makes t
     CHECK(contents(path) == text + "\n[tenant.a.\"*\"]\nqp = 3\n");
 }
 
+TEST_CASE("an edit removes the table that it empties, where that says nothing") {
+    const std::string head = "version = 1\n[tenant.\"u/{user}\"]\nmatch = [{ user = \"*\" }]\n[tenant.\"u/{user}\".\"*\"]\nqp = 9\n";
+    for (const auto& key : {qp_of("default"), qp_of("node"), qp_of("u/ann"), qp_of("u/{user}", Scope::process)}) {
+        INFO(key.tenant);
+        CHECK(edited(edited(head, {key, 3}), {key, unset}) == head);
+        CHECK(edited(edited(head, {key, 3}) + "\n[process.\"*\"]\ncq = 1\n", {key, unset}) == head + "\n[process.\"*\"]\ncq = 1\n");
+    }
+    const std::string made = head + "\n[tenant.blue.\"*\"]\n", noted = head + "\n[node.\"*\"]\n# of all\n";
+    CHECK(edited(made + "qp = 3\n", {qp_of("blue"), unset}) == made);  // this table makes the tenant
+    CHECK(edited(noted + "qp = 3\n", {qp_of("node"), unset}) == noted);
+}
+
 TEST_CASE("an edit writes percentages, and leaves all as it is") {
     const std::string head = "version = 1\n[tenant.t.\"*\"]\nall = \"25%\"\n";
     CHECK(edited(head, {qp_of("t"), percentage(125)}) == head + "qp = \"12.5%\"\n");

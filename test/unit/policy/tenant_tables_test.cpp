@@ -380,6 +380,11 @@ TEST_CASE("what is accepted and probably not meant is warned of") {
         one(version + "[tenant.b]\nmatch = [{ group = \"x\" }]\n[tenant.a]\nmatch = [{ user = 1, group = \"x\" }]\n") ==
         "p.toml:5:10: this entry of tenant 'a' never decides: the one at p.toml:3:10 holds first; move or remove one "
         "of the two");
+    for (const std::string first : {"[tenant.\"u/{user}\"]\nmatch = [{ user = \"*\" }]\n", "[tenant.u]\nmatch = [{ user = \"*\" }]\n"})
+        CHECK_THAT(one(version + first + "[tenant.a]\nmatch = [{ user = 1, cgroup = \"/a\", members = [\"x\"] }]\n"),
+                   Catch::Contains("this entry of tenant 'a' never decides"));
+    CHECK(warnings_of(version + "[tenant.\"u/{a}\"]\nmatch = [{ cgroup = \"/{a}\", user = 1 }]\n" +
+                      "[tenant.\"v/{a}\"]\nmatch = [{ cgroup = \"/{a}\", user = 1 }]\n").empty());
     CHECK(warnings_of(with_match("{ cgroup = \"/a\" }", "t/{user}")).empty());
     CHECK(warnings_of(with_match("{ cgroup = \"/a\", members = [\"@x\"] }, { user = 1 }, { group = 1 }")).empty());
     CHECK(warnings_of(with_match("{ user = 1, group = 2 }, { user = 1 }")).empty());
@@ -401,6 +406,14 @@ TEST_CASE("limits that the tree makes pointless, and guarantees that cannot be k
                Catch::Contains("the limit of 11 qp of tenant 'lab/a' on * can never be reached: tenant 'lab' above it has 10"));
     CHECK_THAT(one("qp = 10", "[tenant.\"lab/a\".\"*\"]\nqp = { guarantee = 11 }\n"),
                Catch::Contains("tenant 'lab' may use 10 qp on *, less than the 11 that are guaranteed to the tenants below it"));
+    CHECK_THAT(one("cq = 1", "[tenant.\"lab/a\".\"*\"]\nqp = { guarantee = 1 }\n"),
+               Catch::Contains("the guarantee of 1 qp of tenant 'lab/a' on * reserves nothing: neither [node] nor a tenant above it"));
+    const std::string other = "[tenant.\"lab/b\".\"*\"]\nqp = { guarantee = 4 }\n";
+    CHECK_THAT(one("qp = 10", other + "[tenant.\"lab/a\".\"*\"]\nqp = 7\n"),
+               Catch::Contains("tenant 'lab/a' on * can never be reached: tenant 'lab' above it has 10, of which 4 are guaranteed to others"));
+    CHECK(lab("qp = 10", other + "[tenant.\"lab/a\".\"*\"]\nqp = { limit = 6, guarantee = 6 }\n").empty());
+    CHECK_THAT(one("qp = \"50%\"", "[tenant.\"lab/b\".\"*\"]\nqp = { guarantee = \"20%\" }\n[tenant.\"lab/a\".\"*\"]\nqp = \"31%\"\n"),
+               Catch::Contains("tenant 'lab' above it has 50%, of which 20% are guaranteed to others"));
     CHECK_THAT(one("cq = 1", "[tenant.\"lab/a\".\"*\"]\nqp = 5\n[tenant.\"lab/a\".process.\"*\"]\nqp = 6\n"),
                Catch::Contains("the limit of 6 qp for each process of tenant 'lab/a' on * can never be reached: tenant 'lab/a' has 5"));
     CHECK_THAT(one("qp = 5", "[tenant.\"lab/a\".process.\"*\"]\nqp = 6\n"),

@@ -24,6 +24,8 @@ constexpr std::size_t most_named = 8;  // in an error
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 Error unknown(std::string_view name, const std::vector<TenantPlace>& places) {
+    if (name == node_tenant)
+        return {"the running policy has no limits of the node; write [node.\"*\"] into the policy file, and run 'rdmaquota reload'"};
     std::string names;
     for (std::size_t i = 0; i < places.size(); ++i) {
         const auto limits = LimitsSegment::open(limits_path(places[i].here));

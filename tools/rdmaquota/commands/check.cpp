@@ -192,11 +192,11 @@ int check(const Options& options) {
     for (const auto& warning : warnings_of_node(*policy)) warn("warning: " + warning);
     if (const auto group = missing_backstop(*policy); !group.empty())
         warn(fmt::format("warning: backstop names the cgroup {}, which does not exist on this node", printable(group)));
-    if (const auto usable = check_metrics_files(policy->sidecar.metrics); !usable) warn("warning: " + usable.error());
     if (denies_with(*policy, EAGAIN))
         warn("remark: deny_errno = \"EAGAIN\": registrations of memory are denied with EDQUOT, since programs try them again "
              "for as long as they get EAGAIN");
     if (!options.user.empty() || !options.cgroup.empty()) return try_subject(*policy, options);
+    if (const auto usable = check_metrics_files(policy->sidecar.metrics); !usable) return failed(usable.error());
     fmt::print("{}: ok\n", printable(options.file));
     for (const auto& fragment : fragments.value()) fmt::print("{}: ok, merged\n", printable(fragment));
 

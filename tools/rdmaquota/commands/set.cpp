@@ -5,11 +5,14 @@
 
 #include <fmt/core.h>
 
+#include "policy/file/tenant_tables.hpp"
 #include "shm/paths.hpp"
 #include "tools/common/limits/named_devices.hpp"
 #include "tools/common/limits/node_checks.hpp"
 #include "tools/common/limits/policy_change.hpp"
 #include "tools/common/shares/divide.hpp"
+#include "tools/common/tenants/template_tenants.hpp"
+#include "tools/common/tenants/tenant_files.hpp"
 #include "tools/common/tenants/tenants.hpp"
 #include "tools/common/text/terminal.hpp"
 #include "tools/rdmaquota/command.hpp"
@@ -151,11 +154,35 @@ void warn_of_exempt(const PolicyChange& change) {
         warn(fmt::format("warning: tenant {} has a limit of its own and keeps it", tenant));
 }
 
+// What `check` would say of the limits in force.
+std::vector<std::string> warnings_in_force(const std::string& directory) {
+    auto policy = running_policy(directory);
+    if (!policy) return {};
+    for (auto& tenant : policy->tenants) fill_limits(directory, tenant);
+    for (const auto& place : tenant_places(directory)) {
+        TenantPolicy instance;
+        instance.name = place.key;
+        if (place.key == node_tenant || is_template(place.key) || policy->find(place.key) != nullptr) continue;
+        fill_limits(directory, instance);
+        instance.name = shown_name(place.key);
+        if (!instance.guarantees.empty()) policy->tenants.push_back(std::move(instance));
+    }
+    policy->warnings.clear();
+    warn_of_tree(*policy, {});
+    return policy->warnings;
+}
+
+void warn_of_new(const std::vector<std::string>& before, const std::vector<std::string>& now) {
+    for (const auto& warning : now)
+        if (std::find(before.begin(), before.end(), warning) == before.end()) warn("warning: " + warning);
+}
+
 int make_change(PolicyChange::Kind kind, std::vector<LimitChange> changes, const Options& options,
                 const Session& session) {
     const auto file = file_to_change(options, session);
     if (!file) return failed(file.error());
     const auto device = changes.front().key.device;
+    const auto before = warnings_in_force(session.directory);
     std::vector<LimitDone> done;
     {
         auto change = PolicyChange::begin(session.directory, kind, std::move(changes),
@@ -168,6 +195,7 @@ int make_change(PolicyChange::Kind kind, std::vector<LimitChange> changes, const
         done = std::move(*committed);
         if (kind == PolicyChange::Kind::set) warn_of_unknown_device(device, session);
         warn_of_exempt(*change);
+        warn_of_new(before, warnings_in_force(session.directory));
     }
     if (const auto divided = divide_shares(session.directory); !divided)
         return failed("the limits are changed, but shares were not moved: " + divided.error());
