@@ -72,7 +72,7 @@ std::string tenant_word(const Denial& denial, const Circumstances& found) {
         case Reason::rule:
             return text("a dynamic rule sets this limit at present{}", why);
         case Reason::grant:
-            return text("that is its share of what {} may use, and the rest is used by others or reserved for them{}",
+            return text("that is its share of what {} may use, and other tenants have the rest{}",
                         found.above.empty() ? "the tenants above" : found.above,
                         !is_rate(denial.resource) && denial.used > denial.limit ? text("; it has {} more than its share",
                                                           format_amount(denial.resource, denial.used - denial.limit))

@@ -102,7 +102,7 @@ TEST_CASE("a denial names the rule, the share and what is above it, and the set 
                Catch::Contains("at present ([[dynamic]] rule 2: mr_bytes at 93 % of 1 GiB); the rule"));
     found = {system_directory, "physics/atlas", Reason::grant, {}, {}, 0, "physics", 10};
     CHECK(remedy("rxe0", {Resource::qp, Scope::tenant, false, 6, 4, 1, true}, found) ==
-          "that is its share of what physics may use, and the rest is used by others or reserved for them; it has 2 more than its share; to allow it: "
+          "that is its share of what physics may use, and other tenants have the rest; it has 2 more than its share; to allow it: "
           "rdmaquota set physics rxe0 qp=13, or to reserve it: rdmaquota set physics/atlas rxe0 qp=7 --guarantee");
     found = {system_directory, "blue", Reason::configured, {}, "*", 10};
     CHECK(remedy("rxe0", third_qp, found) == "to allow it: rdmaquota unset blue '*' qp");

@@ -101,6 +101,7 @@ Result<MadeInstance> Instances::make_for(const ProcessSubject& subject, uid_t us
     if (!node_.writable()) return Error{"this rdmaquotad may not make tenants; run it as root"};
     if (auto room = check_room(subject, user); !room) return Error{room.error()};
     if (auto made = make(verdict.from, verdict.tenant); !made) return Error{made.error()};
+    told_(verdict.tenant);
     return MadeInstance{verdict.tenant, true};
 }
 

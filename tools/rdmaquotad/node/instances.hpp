@@ -44,6 +44,9 @@ public:
     // For a process or thread whose ids and cgroup were read already, where the node has a policy.
     Result<MadeInstance> make_for(const ProcessSubject& subject, uid_t user);
 
+    // Is told the key of each tenant that was made, before its program goes on.
+    void on_made(std::function<void(const std::string& key)> told) { told_ = std::move(told); }
+
     // A tenant is being made, whose answer was not waited for.
     bool is_making() const noexcept { return making_.has_value(); }
 
@@ -68,6 +71,7 @@ private:
 
     Node& node_;
     Maker maker_;
+    std::function<void(const std::string& key)> told_ = [](const std::string&) {};
     std::string cgroup_root_;
     std::optional<Question> making_;
     Clock::time_point asked_{};
