@@ -32,7 +32,17 @@ install_packages() {
     # A policy that is there stays: the next step writes it.
     # shellcheck disable=SC2016 # the node's shell expands it
     on_node env DEBIAN_FRONTEND=noninteractive sh -c \
-        'apt-get install -y -o Dpkg::Options::=--force-confold /var/cache/rdmaquota/*.deb; status=$?; rm -r /var/cache/rdmaquota; exit $status'
+        'apt-get install -y -o Dpkg::Options::=--force-confold --allow-downgrades /var/cache/rdmaquota/*.deb; status=$?; rm -r /var/cache/rdmaquota; exit $status'
+}
+
+# Whether the policy has each tenant that pods may be given.
+check_tenants() {
+    meaning=$(on_node rdmaquota check "$policy.new") || return
+    for tenant in $(tenants_in "$1"); do
+        case $meaning in *"  tenant $tenant "*) continue ;; esac
+        echo "node.sh: tenants names '$tenant', which the policy does not have" >&2
+        return 1
+    done
 }
 
 # The file of the node is changed only when its new contents are in force.
@@ -41,7 +51,7 @@ put_in_force() {
     on_node mkdir -p "$etc/rdmaquota"
     # shellcheck disable=SC2016 # the node's shell expands it
     on_node sh -c 'umask 022 && cat > "$1"' sh "$policy.new" < "$1"
-    if on_node rdmaquota check "$policy.new" > /dev/null && on_node rdmaquota reload "$policy.new"; then
+    if check_tenants "$2" && on_node rdmaquota reload "$policy.new"; then
         on_node mv "$policy.new" "$policy"
     else
         on_node rm "$policy.new"
@@ -67,7 +77,7 @@ write_specifications() {
 
 case ${1:-} in
     install) install_packages "$2" ;;
-    policy) put_in_force "$2/rdmaquota.toml" && write_specifications "$2/tenants" ;;
+    policy) put_in_force "$2/rdmaquota.toml" "$2/tenants" && write_specifications "$2/tenants" ;;
     ready) on_node rdmaquota which --pid 1 > /dev/null && on_node systemctl is-active --quiet rdmaquotad ;;
     *) fail "write install, policy or ready" ;;
 esac

@@ -58,6 +58,8 @@ config 9 blue
 echo red >> config/tenants
 said=$("$node" policy config 2>&1)
 is "a tenant that the policy lacks is an error" $? 1
-has "which names it" "$said" "red"
+has "which names it" "$said" "'red'"
+has "the node's file stays" "$(cat etc/rdmaquota/rdmaquota.toml)" "qp = 8"
+lacks "and so does what is in force" "$(rdmaquota show --limits)" " 9 "
 is "no packages are an error" "$("$node" install "$work/bin" 2>&1)" "node.sh: no packages in $work/bin"
 finish

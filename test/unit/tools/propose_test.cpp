@@ -35,9 +35,9 @@ constexpr const char* since = "2026-01-01T00:00:00Z";
 }  // namespace
 
 TEST_CASE("a recipe's numbers become those parts of the node that its remarks name") {
-    CHECK(scaled("qp = 4096    # 1/4 of the device's", node()) == "qp = 224                             # 1/4 of the device's\n");
+    CHECK(scaled("qp = 4096    # 1/4 of the device's", node()) == "qp = 250                             # 1/4 of the device's\n");
     CHECK_THAT(scaled("qp = { limit = 190, guarantee = 3 } # 3/4 and 1/8 of the device's; x", node()),
-               Contains("qp = { limit = 640, guarantee = 112 }") && Contains("; x"));
+               Contains("qp = { limit = 750, guarantee = 125 }") && Contains("; x"));
     CHECK_THAT(scaled("mr_bytes = \"9GiB\"   # 1/8 of the node's memory", node()), Contains("mr_bytes = \"8GiB\""));
 }
 
@@ -48,6 +48,8 @@ TEST_CASE("numbers without a remark, and those of a figure that is not known, st
     NodeFigures tiny;
     tiny.device[index(Resource::qp)] = 3;
     CHECK_THAT(scaled("qp = 4096 # 1/4 of the device's", tiny), Contains("qp = 1 "));
+    tiny.device[index(Resource::qp)] = 1'048'560;
+    CHECK_THAT(scaled("qp = 4096 # 7/8 of the device's", tiny), Contains("qp = 917000 "));
 }
 
 TEST_CASE("the recipe of teams gets a tenant for each group, and no other") {

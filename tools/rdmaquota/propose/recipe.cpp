@@ -1,7 +1,6 @@
 #include "tools/rdmaquota/propose/recipe.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 #include <regex>
 #include <sstream>
@@ -49,16 +48,17 @@ std::optional<Remark> remark_of(const std::string& comment) {
     return remark;
 }
 
-// Down to three binary digits, which are enough.
+// Down to three digits.
 std::uint64_t rounded(std::uint64_t amount) {
-    const auto digits = static_cast<int>(std::bit_width(amount));
-    return digits <= 3 ? std::max<std::uint64_t>(amount, 1) : amount >> (digits - 3) << (digits - 3);
+    std::uint64_t unit = 1;
+    while (amount / unit >= 1000) unit *= 10;
+    return std::max<std::uint64_t>(amount / unit * unit, 1);
 }
 
 std::string number_text(const Fraction& fraction, bool of_memory, std::uint64_t whole) {
     if (!of_memory) return std::to_string(rounded(fraction.of(whole)));
     const auto amount = fraction.of(whole);
-    return amount < 2 * gib ? fmt::format("\"{}MiB\"", rounded(amount >> 20)) : fmt::format("\"{}GiB\"", rounded(amount / gib));
+    return amount < 10 * gib && amount % gib != 0 ? fmt::format("\"{}MiB\"", rounded(amount >> 20)) : fmt::format("\"{}GiB\"", rounded(amount / gib));
 }
 
 std::string scaled_line(const std::string& line, const NodeFigures& node) {
