@@ -476,6 +476,8 @@ check "set of a right and a wrong limit is refused" refuses 2 "'x'"
 check "and changes nothing" limit_is rxe2 qp None
 try "$rdmaquota" set blue rxe2 qp=1
 check "set of another tenant is refused" refuses 1 "no tenant 'blue'"
+try "$rdmaquota" show node
+check "show of the node without limits" refuses 1 "write [node.\"*\"] into the policy file"
 try "$rdmaquota" set rxe9 qp=1
 check "set of an unknown device warns" grep -q "warning: no device 'rxe9' is known here, only .*rxe2" err
 check "and is done" prints "rxe9 qp: 1000 -> 1 (tenant default)"
@@ -605,6 +607,10 @@ END
 try "$rdmaquota" reload tenants.toml
 check "a policy with tenants" grep -qF "tenants.toml is in force" out
 check "and what it takes back" grep -q "[0-9] limits that were set without --persist are as in the file again: default " err
+echo secret > key && chmod 644 key
+printf '%s\n' 'version = 1' '[sidecar]' 'metrics_port = 9837' "metrics_certificate = '$work/key'" "metrics_key = '$work/key'" > key.toml
+try "$rdmaquota" check key.toml
+check "check fails where reload would, for a secret that others can read" refuses 1 "run: chmod 600 $work/key"
 try "$rdmaquota" check tenants.toml --as daemon
 check "check --as" prints "user daemon: tenant physics/atlas, match 1 of tenant physics/atlas, user daemon"
 try "$rdmaquota" check tenants.toml --as bin --cgroup /slurm/a/job_1/step_0
@@ -645,6 +651,14 @@ try "$rdmaquota" show user/root --json
 check "show --json has them" json "{'scope':'tenant','device':'rxe7','resource':'qp','limit':7,'configured':200,'soft':None,\
 'guarantee':0,'from':'set','reason':None,'why':None} in [dict(l, configured=200) for l in d['tenants'][0]['limits']]"
 try "$rdmaquota" unset user/root rxe7 qp
+try "$rdmaquota" which --user daemon
+check "which --user" says "tenant physics/atlas: match 1 of tenant physics/atlas, user daemon"
+try "$rdmaquota" which --user bin
+check "which --user of one whom a cgroup may place" says "note: no match by cgroup or unit was tried"
+try "$rdmaquota" which --user noone
+check "which --user of no user" refuses 1 "there is no user 'noone'"
+try "$rdmaquota" which --user bin --pid 1
+check "which of a user's process" refuses 2 "exclude each other"
 try "$rdmaquota" which --pid 2147483647
 check "which of no process" refuses 1 "no process"
 try "$rdmaquota" tenant list

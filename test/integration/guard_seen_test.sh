@@ -67,7 +67,7 @@ has "what was made around the look is an event" "$event" '"resource":"pd"'
 has "with the tenant" "$event" '"tenant":"default"'
 has "the killed one's has the device" "$(event_of --kind killed)" "\"device\":\"$device\""
 has "show says what the guard does" "$(rdmaquota show)" "the guard is on: the kernel refuses what exceeds a limit"
-has "and what it refused" "$(rdmaquota show default)" "the kernel refused "
+has "and what it refused" "$(rdmaquota show default)" "the guard refused "
 
 # --- tenants by a group, and such as come and go
 {

@@ -47,6 +47,8 @@ is "a template for every user is right" "$("$rdmaquota" check policy.toml 2>&1 |
 has "and matches a user" "$("$rdmaquota" check policy.toml --as nobody 2>&1)" "tenant user/nobody, match 1 of template user/{user}"
 reload > out
 has "each user has a tenant of its own" "$("$rdmaquota" show user/nobody --limits)" "qp"
+is "all with the same limits have one list" "$("$rdmaquota" show --limits | grep -c '^tenant user/')" 1
+has "which names them" "$("$rdmaquota" show --limits | grep -A99 '^the same: ')" "user/nobody"
 policy <<< $'[tenant.everyone]\nmatch = [{ user = "*" }]\n[tenant.everyone."*"]\nqp = 64'
 reload > out
 has "one tenant for every user" "$("$rdmaquota" check policy.toml --as nobody)" "tenant everyone, match 1"

@@ -93,6 +93,19 @@ try in_cgroup $pod "$work/raw" ioctl 9
 is "pods: a pod without a provider has its limit" "$out" "pd: 2 of 9 EDQUOT"
 try in_cgroup ${pod/pod1_2/pod3_4} "$work/raw" ioctl 9
 is "and another one as much" "$out" "pd: 2 of 9 EDQUOT"
+start in_cgroup ${pod/pod1_2/pod3_4} "$work/raw" ioctl 9
+has "show --summary goes by the guard's count" "$(rdmaquota show --summary)" "2 of 2 pd on $device"
+has "which does, too" "$(rdmaquota which --pid $program | xargs)" "pd 0 2 2 the tenant"
+has "and room" "$(rdmaquota show pods/3_4 --json | tr '{' '\n' | grep '"kernel":2')" '"room":0'
+has "and top" "$(rdmaquota top --batch --count 1 --resource pd)" "2      2    100"
+held_by_guard() { rdmaquota show | grep -F "HELD BY THE GUARD ALONE WITH"; }
+eventually "the pod's process is listed" held_by_guard
+ok "and show says that the guard holds the process"
+doctor=$(rdmaquota doctor)
+has "as doctor does" "$doctor" "the guard alone holds it"
+has "which names nothing as never held" "$doctor" "those that go around the library by the guard"
+has "explain says what allows more" "$(rdmaquota explain)" "to allow it: rdmaquota set pods/"
+proceed
 (in_cgroup ${pod/pod1_2/pod5} "$objects" pd=9 wait) < /dev/null > other 2>&1
 has "also with the provider" "$(cat other)" "pd: 1 of 9, then EDQUOT"
 stop_sidecar

@@ -78,7 +78,7 @@ rdmaquota reload lab.toml > /dev/null
 is "without a sidecar: guarantee, and the rest by weight" "$(limits_of)" "300 300 400"
 run as ann "$objects" rc=350
 has "the share holds" "$out" "rc: 300 of 350, then EDQUOT"
-has "and the denial says why" "$log" " may use, and the rest is used by others or reserved for them"
+has "and the denial says why" "$log" " may use, and other tenants have the rest"
 rdmaquota set lab '*' qp=500 > /dev/null
 is "a lower limit of the parent is divided at once" "$(limits_of)" "175 175 150"
 rdmaquota unset lab '*' qp > /dev/null
@@ -239,7 +239,7 @@ denied() {
     took=$(((${EPOCHREALTIME/./} - begin) / 1000))
     echo "# $1: $took ms in all"
     has "$1: denied" "$out" "rc: 400 of 410, then EDQUOT"
-    has "$1: with the reason" "$log" " may use, and the rest is used by others or reserved for them"
+    has "$1: with the reason" "$log" " may use, and other tenants have the rest"
 }
 # Not before the bound, and long before an answer came.
 waited() { is "$1: after the bound" "$([ "$took" -ge 2000 ] && [ "$took" -lt 200000 ] && echo yes || echo "$took")" yes; }
@@ -417,6 +417,8 @@ grace 10m
 hold ann 8
 is "a soft limit may be exceeded" "$(made out.ann)" 8
 has "show marks it" "$(rdmaquota show lab/ann)" "8 +"
+await "tenant lab/ann uses 8 of qp on $device, more than its soft limit of 4"
+ok "an event says so"
 has "with what is left" "$(rdmaquota show lab/ann)" "of grace left"
 left=$(figure lab/ann grace_left_s)
 is "as JSON does" "$([ "${left:-0}" -gt 0 ] && [ "$left" -le 600 ] && echo yes || echo "$left")" yes
@@ -439,6 +441,8 @@ grace 10m
 hold ann 6
 is "below it again, it may be exceeded anew" "$(made out.ann)" 6
 let_go ann
+await "tenant lab/ann is no longer above its soft limit of qp"
+ok "which is an event, too"
 # Who went above it first may be gone: the time goes on while others are above. Both are there before either goes above.
 hold ann 1 rc=4 wait
 first=${holder[ann]}
@@ -463,5 +467,22 @@ exec 8>&-
 wait $second
 rdmaquota set lab/ann "$device" --soft qp=7 > /dev/null
 is "set --soft" "$(figure lab/ann soft)" 7
+
+# --- a tenant that is made for its first program has a share at once
+cat > lab.toml << 'END'
+version = 1
+grant_wait = "0s"
+[tenant.new."*"]
+qp = 100
+[tenant."new/{user}"]
+match = [{ user = "ann" }, { user = "bea" }, { user = "cat" }]
+END
+rdmaquota reload lab.toml > /dev/null
+for user in ann bea cat; do
+    run as $user "$objects" rc=3
+    has "$user's first program is not denied while there is room" "$out" "rc: 3 of 3"
+done
+has "who may not see the others is told that the sum is part of it" "$(as ann rdmaquota show new)" "tenant new, of which you may see these figures only"
+lacks "and nothing of them" "$(as ann rdmaquota show --summary)" "new/bea"
 stop_sidecar
 finish

@@ -57,6 +57,7 @@ Daemon::Daemon(std::string directory)
       kernel_(loop_, node_, events_, [this](GuardProgram* program) { guard_.follow(program); }),
       history_(node_),
       dynamic_(node_, events_, capacity),
+      soft_limits_(node_, events_),
       grants_(node_, events_),
       instances_(node_),
       unknown_names_(node_),
@@ -110,6 +111,10 @@ Daemon::Daemon(std::string directory)
         node_metrics_.add(event);
         return relay_events_.send(priority, event);
     });
+    // A tenant without a share would be denied its first object where moving one takes longer than grant_wait.
+    instances_.on_made([this](const std::string& key) {
+        if (const auto done = grants_.pass_for(key); !done) log(Priority::error, done.error());
+    });
     grants_.ask_kernel([this](std::string_view tenant, std::vector<CountedUse>& uses) { guard_.add_uses(tenant, uses); });
 }
 
@@ -149,6 +154,7 @@ void Daemon::tick() {
     node_.check(time_for_checks);
     node_.look({names.begin(), names.end()}, time_for_looks);
     tell_of_ledgers();
+    soft_limits_.look();
     history_.sample();
     percentages_.resolve(names);
     const NodeUsage usage(node_, kernel_.uses(), [this](Resource kind) { return kernel_.counts(kind); });

@@ -8,6 +8,7 @@
 
 #include "tools/rdmaquotad/bypass/bypass_monitor.hpp"
 #include "tools/rdmaquotad/node/instances.hpp"
+#include "tools/rdmaquotad/node/soft_limits.hpp"
 #include "tools/rdmaquotad/loop/loop.hpp"
 #include "tools/rdmaquotad/node/node.hpp"
 #include "tools/rdmaquotad/node/node_events.hpp"
@@ -73,6 +74,7 @@ private:
     std::string said_status_, said_uncompiled_, said_unheard_;
     HistoryKeeper history_;
     DynamicLimits dynamic_;
+    SoftLimits soft_limits_;
     Grants grants_;
     Instances instances_;
     UnknownNames unknown_names_;

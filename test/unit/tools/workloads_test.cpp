@@ -53,6 +53,16 @@ TEST_CASE("workloads: kubelet's directories name a pod and its namespace; withou
     CHECK(names.of("ff").pod == "ff");
 }
 
+TEST_CASE("workloads: a tenant that is named by a pod's uid has the pod's name") {
+    TemporaryDirectory logs;
+    PodNames names(logs.path());
+    std::filesystem::create_directory(logs / "blue-team_worker-0_0f8fad5b-d9cb-469f-a165-70867728950e");
+    CHECK(pod_of_tenant(names, "pods/0f8fad5b_d9cb_469f_a165_70867728950e") == "blue-team/worker-0");
+    CHECK(pod_of_tenant(names, "0f8fad5b-d9cb-469f-a165-70867728950e") == "blue-team/worker-0");
+    for (const auto* other : {"", "pods", "pods/0f8fad5b_d9cb_469f_a165_70867728950f", "pods/0f8fad5b_d9cb_469f_a165_70867728950z"})
+        CHECK(pod_of_tenant(names, other).empty());
+}
+
 TEST_CASE("workloads: processes of one pod or job are added up, for what was asked, and others are left out") {
     TemporaryDirectory logs;
     std::filesystem::create_directory(logs / "blue-team_worker-0_1b2c-3d");

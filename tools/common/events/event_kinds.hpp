@@ -14,9 +14,10 @@ inline constexpr std::array<std::string_view, 7> ledger_kinds{
 };
 
 // Those of the sidecar.
-inline constexpr std::array<std::string_view, 17> sidecar_kinds{
+inline constexpr std::array<std::string_view, 19> sidecar_kinds{
     "bypass",   "bypass_ended", "leak",   "leak_ended", "tightened",       "relaxed",         "restored", "frozen", "thawed",
     "refused",  "exceeded",     "killed", "waiting",    "ledger_replaced", "backstop_denied", "found",
+    "above_soft", "below_soft",
     "job",  // of Slurm, also without a sidecar
 };
 

@@ -10,6 +10,7 @@
 
 #include "policy/limit.hpp"
 #include "tools/common/events/event_kinds.hpp"
+#include "tools/common/tenants/pod_names.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/common/text/terminal.hpp"
 #include "policy/fixed_text.hpp"
@@ -146,6 +147,7 @@ std::string event_line(const Json& event) {
     const auto tenant = text_of(event, "tenant"), user = text_of(event, "user");
     auto line = columns(local_time(text_of(event, "time")), text_of(event, "kind"), tenant.empty() ? "-" : tenant,
                         user.empty() ? "-" : user);
+    if (const auto pod = text_of(event, "pod"); !pod.empty()) line += "pod " + pod + ": ";
     if (event.contains("source")) return line + text_of(event, "text");
     if (const auto device = text_of(event, "device"); !device.empty()) line += device + " ";
     if (const auto resource = text_of(event, "resource"); !resource.empty()) line += resource + "  ";
@@ -170,10 +172,12 @@ Json bounds_json(const ProcessBounds& bounds) {
 Json event_json(std::uint64_t number, const Event& event, const DeviceNames& devices, const std::string& tenant) {
     const auto device = device_name(event, devices);
     const auto resource = resource_of(event);
+    const auto pod = pod_of_tenant(tenant);
     return Json{{"number", number},
                 {"time", event_time(event.time_ns, false)},
                 {"kind", kind_name(event)},
                 {"tenant", tenant},
+                {"pod", pod.empty() ? Json(nullptr) : Json(pod)},
                 {"device", device ? Json(*device) : Json(nullptr)},
                 {"resource", resource ? Json(info(*resource).name) : Json(nullptr)},
                 {"scope", name_in(scopes, event.scope)},

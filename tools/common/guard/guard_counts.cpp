@@ -61,6 +61,7 @@ std::string guard_words(std::string_view state) {
 }
 
 void add_guard_counts(const Json& guard, TenantView& tenant) try {
+    tenant.is_guarded = guard.value("state", "off") == "deny" && tenant.mode == Mode::enforce;
     for (const auto& of : guard.value("tenants", Json::array()))
         if (of.value("name", "") == tenant.name) add(of.at("devices"), tenant);
 } catch (const Json::exception&) {  // a sidecar of another version

@@ -31,7 +31,7 @@ std::optional<Bound> tenant_bound(const TenantView& tenant, const LimitsSegment&
                 Scope::tenant,
                 device == total_device,
                 false,
-                view == nullptr ? 0 : view->usage,
+                view == nullptr ? 0 : view->used(),
                 limits.limit(Scope::tenant, device, resource),
                 written_in_force(limits, Scope::tenant, device, resource)};
     if (view != nullptr && view->above_soft() && view->grace_left_s() == 0 && view->soft < bound.limit) {

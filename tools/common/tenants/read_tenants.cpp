@@ -4,6 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/core.h>
+
+#include "policy/printable.hpp"
 #include "policy/tenant.hpp"
 #include "shm/ledger/ledger.hpp"
 #include "shm/paths.hpp"
@@ -33,7 +36,7 @@ namespace {
 
 // Inner tenants have no ledger: what they use is the sum of those below. One that has become an inner one lately still has
 // its own, while it is in use.
-void add_up(std::vector<TenantReading>& tenants) {
+void add_up(std::vector<TenantReading>& tenants, const std::vector<std::string>& hidden) {
     std::vector<std::pair<TenantReading*, TenantView>> sums;
     for (auto& parent : tenants) {
         std::vector<const TenantView*> below;
@@ -47,6 +50,7 @@ void add_up(std::vector<TenantReading>& tenants) {
     for (auto& [parent, sum] : sums) {
         sum.activity = std::move(parent->view.activity);
         sum.processes = std::move(parent->view.processes);
+        sum.is_partial = std::any_of(hidden.begin(), hidden.end(), [&](const auto& key) { return is_below(key, parent->place.key); });
         parent->view = std::move(sum);
     }
 }
@@ -64,13 +68,15 @@ Result<std::vector<TenantReading>> read_tenants(const std::string& directory, st
     std::vector<TenantReading> tenants;
     std::optional<std::string> error;
     NodeProcesses processes;
+    std::vector<std::string> hidden;
     for (const auto& place : places) {
-        auto tenant = read_place(place, processes);
+        auto tenant = place.is_hidden() ? Error{fmt::format("only root may see tenant '{}'", printable(place.key))} : read_place(place, processes);
         if (tenant) tenants.push_back(std::move(*tenant));
-        else if (!error || place.key == named->key) error = tenant.error();
+        else hidden.push_back(place.key);
+        if (!tenant && (!error || place.key == named->key)) error = tenant.error();
     }
     if (tenants.empty()) return Error{*error};
-    add_up(tenants);
+    add_up(tenants, hidden);
     return tenants;
 }
 
@@ -94,7 +100,7 @@ std::vector<std::string> devices_of(const TenantView& tenant, const LimitsSegmen
 
 bool is_used(const DeviceView& device) {
     return std::any_of(device.resources.begin(), device.resources.end(),
-                       [](const ResourceView& view) { return view.usage != 0 || view.kernel.value_or(0) != 0; });
+                       [](const ResourceView& view) { return view.used() != 0; });
 }
 
 }  // namespace rdmaquota

@@ -210,7 +210,7 @@ double share_of_limit(std::uint64_t usage, std::uint64_t limit) noexcept {
 std::uint64_t ResourceView::room() const {
     const bool over = above_soft() && soft_since != 0 && grace_left_s() == 0;
     const auto bound = over ? std::min(soft, limit) : limit;
-    return bound == unlimited ? unlimited : bound - std::min(bound, usage);
+    return bound == unlimited ? unlimited : bound - std::min(bound, used());
 }
 
 std::string pid_text(const ProcessView& process) { return process.pid == 0 ? "-" : std::to_string(process.pid); }

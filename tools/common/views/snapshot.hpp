@@ -1,6 +1,7 @@
 // Who uses how much of what: ledger and policy combined, as of one moment.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,6 +33,8 @@ struct ResourceView {
     std::uint64_t earmarked = 0;               // what it asked for and is to have as others free it
     std::uint64_t written = unset;             // what is configured, as it was written: it may be a percentage
 
+    // What counts against the limit: by the ledger or by the guard, which holds programs that the ledger does not know.
+    std::uint64_t used() const noexcept { return std::max(usage, kernel.value_or(0)); }
     bool above_soft() const noexcept { return usage > soft; }
     // What is left of the grace period, in seconds, while above the soft limit.
     std::uint64_t grace_left_s() const;
@@ -84,6 +87,8 @@ struct TenantView {
     std::vector<ProcessView> processes;  // by pid
     bool is_sum = false;                 // of the tenants below it
     std::vector<RateView> rates = {};    // those that are limited, or delayed a call
+    bool is_guarded = false;             // the guard refuses what exceeds its limits
+    bool is_partial = false;             // a sum: some of the tenants below it may not be read
 };
 
 // The pid, or "-" where the node's is not known.

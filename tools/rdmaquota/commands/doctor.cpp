@@ -6,6 +6,7 @@
 
 #include "tools/rdmaquota/command.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
+#include "tools/rdmaquota/doctor/guard.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/common/text/terminal.hpp"
 
@@ -53,7 +54,7 @@ void print_json(const Findings& findings, bool held) {
                dump(Json{{"version", 1}, {"verdict", held ? "ok" : "problem"}, {"findings", std::move(lines)}}));
 }
 
-void print_text(const Findings& findings, const Options& options) {
+void print_text(const Findings& findings, const Options& options, bool guarded) {
     const auto terminal = standard_output();
     for (const auto& finding : findings) {
         const auto level = fmt::format("{:<8}", word(finding.level));
@@ -65,7 +66,8 @@ void print_text(const Findings& findings, const Options& options) {
     const auto* what = options.pid > 0 ? "this process" : "this node";
     if (problems > 0) return fmt::print("\n{} has {} problem{}\n", what, problems, problems == 1 ? "" : "s");
     if (options.pid > 0) return fmt::print("\nwhat {} has open is held to the quota\n", what);
-    const auto verdict = fmt::format("programs on {} are held to the quota; never are: {}", what, never_covered);
+    const auto verdict = guarded ? fmt::format("programs on {} are held to the quota, those that go around the library by the guard", what)
+                                 : fmt::format("programs on {} are held to the quota; never are: {}", what, never_covered);
     fmt::print("\n{}\n", wrapped(terminal, verdict, 2));
 }
 
@@ -76,7 +78,7 @@ int examine(const Options& options, const Session& session) {
     if (options.json)
         print_json(findings, held);
     else
-        print_text(findings, options);
+        print_text(findings, options, guard_refuses(session.directory));
     return held ? status_done : status_failed;
 }
 

@@ -56,7 +56,7 @@ std::vector<Cell> cells_of(const Json& guard, const Options& options) {
 }
 
 void print_tenants(const Json& guard, const Options& options) {
-    Table table({"TENANT", "DEVICE", "RESOURCE", "KERNEL", "LIMIT", "REFUSED"},
+    Table table({"TENANT", "DEVICE", "RESOURCE", "KERNEL", "LIMIT", guard.value("state", "off") == "watch" ? "WOULD REFUSE" : "REFUSED"},
                 {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right});
     const auto cells = cells_of(guard, options);
     for (const auto& cell : cells)

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <ctime>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include <fmt/core.h>
@@ -12,6 +13,7 @@
 #include "tools/common/views/json.hpp"
 #include "tools/common/limits/limit_list.hpp"
 #include "tools/common/tenants/names.hpp"
+#include "tools/common/tenants/pod_names.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/control_client.hpp"
 #include "tools/common/events/event_text.hpp"
@@ -40,7 +42,10 @@ struct Options {
 
 void print_title(const Terminal& terminal, const TenantView& tenant) {
     const bool node = tenant.name == node_tenant;
-    const auto who = node ? std::string("the node, all tenants together") : "tenant " + printable(tenant.name);
+    const auto pod = pod_of_tenant(tenant.name);
+    const auto who = (node ? "the node, all tenants together" : "tenant " + printable(tenant.name)) +
+                     (pod.empty() ? "" : " (pod " + printable(pod) + ")") +
+                     (tenant.is_partial ? ", of which you may see these figures only" : "");
     fmt::print("{}", coloured(terminal, Colour::bold, who));
     const std::string mode = tenant.mode == Mode::audit ? "(mode audit: limits are watched, nothing is denied)"
                              : tenant.mode == Mode::off ? "(mode off: nothing is counted or denied)"
@@ -61,7 +66,7 @@ std::string duration_words(std::uint64_t seconds) {
 }
 
 // What is soft, reserved or owed.
-std::string notes_on(const ResourceView& view) {
+std::string notes_on(const ResourceView& view, bool guarded) {
     std::string text;
     const auto add = [&](const std::string& note) { text += (text.empty() ? "" : ", ") + note; };
     if (view.soft != unlimited) add(fmt::format("soft {}", format_amount(view.resource, view.soft)));
@@ -69,13 +74,13 @@ std::string notes_on(const ResourceView& view) {
         add(view.grace_left_s() != 0 ? fmt::format("{} of grace left", duration_words(view.grace_left_s()))
                                      : "grace is over");
     if (view.guarantee != 0) add(fmt::format("guaranteed {}", format_amount(view.resource, view.guarantee)));
-    if (view.refused != 0) add(fmt::format("the kernel refused {}", view.refused));
+    if (view.refused != 0) add(fmt::format("the guard {} {}", guarded ? "refused" : "would have refused", view.refused));
     if (view.debt() != 0) add(fmt::format("{} above its share", format_amount(view.resource, view.debt())));
     if (view.earmarked != 0) add(fmt::format("{} earmarked for it", format_amount(view.resource, view.earmarked)));
     return text;
 }
 
-bool is_guarded(const TenantView& tenant) {
+bool has_kernel_counts(const TenantView& tenant) {
     return std::any_of(tenant.devices.begin(), tenant.devices.end(), [](const DeviceView& device) {
         return std::any_of(device.resources.begin(), device.resources.end(),
                            [](const ResourceView& view) { return view.kernel.has_value(); });
@@ -84,7 +89,7 @@ bool is_guarded(const TenantView& tenant) {
 
 void print_devices(const Terminal& terminal, const TenantView& tenant) {
     if (tenant.devices.empty()) return fmt::print("nothing is used, and no device has a limit\n");
-    const bool guarded = is_guarded(tenant);
+    const bool guarded = has_kernel_counts(tenant);
     Table table({"DEVICE", "RESOURCE", "USAGE", guarded ? "KERNEL" : "", "LIMIT", "PEAK", "", ""},
                 {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::left, Align::left});
     for (const auto& device : tenant.devices)
@@ -94,7 +99,7 @@ void print_devices(const Terminal& terminal, const TenantView& tenant) {
                        usage_words(view), view.kernel ? format_amount(view.resource, *view.kernel) : "",
                        format_amount(view.resource, view.limit, view.reason == Reason::configured ? view.written : unset),
                        view.peak ? format_amount(view.resource, *view.peak) : "-",
-                       limited ? bar(terminal, view.usage, view.limit) : "", notes_on(view)});
+                       limited ? bar(terminal, view.used(), view.limit) : "", notes_on(view, tenant.is_guarded)});
         }
     table.print(terminal);
 }
@@ -153,9 +158,9 @@ void print_processes(const Terminal& terminal, const TenantView& tenant) {
     print_containers(terminal, tenant);
 }
 
-void print_bypasses(const Terminal& terminal, const std::vector<BypassView>& views) {
+void print_bypasses(const Terminal& terminal, const std::vector<BypassView>& views, bool held) {
     if (views.empty()) return;
-    Table table({"PID", "USER", "TENANT", "COMMAND", "DEVICE", "GOES AROUND THE QUOTA WITH"},
+    Table table({"PID", "USER", "TENANT", "COMMAND", "DEVICE", held ? "HELD BY THE GUARD ALONE WITH" : "GOES AROUND THE QUOTA WITH"},
                 {Align::right, Align::left, Align::left, Align::left, Align::left, Align::left});
     for (const auto& view : views) {
         std::string text;
@@ -215,7 +220,7 @@ void print_tenants(const Terminal& terminal, const std::vector<TenantReading>& t
     bool first = true;
     for (const auto& tenant : tenants) {
         if (!named && tenants.size() > 1 && !uses_something(tenant) && tenant.view.name != default_tenant) {
-            ++idle;
+            idle += tenant.view.is_partial ? 0 : 1;
             continue;
         }
         if (!std::exchange(first, false)) fmt::print("\n");
@@ -226,12 +231,22 @@ void print_tenants(const Terminal& terminal, const std::vector<TenantReading>& t
                    idle == 1 ? "" : "s", idle == 1 ? "s" : "");
 }
 
+// Tenants with the same limits, such as those of a template, have one list.
 void print_all_limits(const Terminal& terminal, const std::vector<TenantReading>& tenants) {
-    bool first = true;
+    std::vector<std::pair<std::string, std::vector<const TenantReading*>>> lists;
     for (const auto& tenant : tenants) {
-        if (!std::exchange(first, false)) fmt::print("\n");
-        print_title(terminal, tenant.view);
-        print_limits(terminal, all_limits(tenant));
+        auto same = fmt::format("{} {}", name(tenant.view.mode), limits_json(all_limits(tenant)).dump());
+        const auto found = std::find_if(lists.begin(), lists.end(), [&](const auto& list) { return list.first == same; });
+        if (found != lists.end()) found->second.push_back(&tenant);
+        else lists.push_back({std::move(same), {&tenant}});
+    }
+    for (const auto& [text, members] : lists) {
+        if (&text != &lists.front().first) fmt::print("\n");
+        print_title(terminal, members.front()->view);
+        print_limits(terminal, all_limits(*members.front()));
+        std::string others;
+        for (const auto* member : std::span(members).subspan(1)) others += (others.empty() ? "" : ", ") + printable(member->view.name);
+        if (!others.empty()) fmt::print("{}\n", wrapped(terminal, "the same: " + others, 2));
     }
 }
 
@@ -277,13 +292,14 @@ std::size_t lines_of(const std::vector<TenantReading>& tenants) {
     return lines;
 }
 
-int print_summary(const Options& options, const std::vector<TenantReading>& tenants, const Narrowing& to) {
+int print_summary(const Options& options, const std::vector<TenantReading>& tenants, const Narrowing& to, const Json& bypasses, bool held) {
     const auto order = summary_order(options.sort.empty() ? "full" : options.sort);
     if (!order) return wrong_usage(fmt::format("--sort takes full, name or a resource, not '{}'", printable(options.sort)));
     const auto lines = summarize(tenants, *order);
     const auto most = static_cast<std::size_t>(options.top);
     if (options.json) fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", summary_json(lines, most)}}));
     else summary_table(lines, most, to.resources).print(standard_output());
+    if (!options.json) print_bypasses(standard_output(), bypass_views(bypasses), held);
     return status_done;
 }
 
@@ -320,14 +336,15 @@ int show(const Options& options, const Session& session) {
     if (options.history) return history(session.directory, options.tenant, options.json);
     auto tenants = read_tenants(session.directory, options.tenant);
     if (!tenants) return failed(tenants.error());
-    narrow(*tenants, *to);
-    if (summary) return print_summary(options, *tenants, *to);
     const auto guard = guard_counts(session.directory);
     for (auto& tenant : *tenants) add_guard_counts(guard, tenant.view);
+    narrow(*tenants, *to);
     const auto found = findings(session.directory);
+    const auto state = guard.value("state", "off");
+    if (summary) return print_summary(options, *tenants, *to, found.bypasses, state == "deny");
     if (options.json) {
         fmt::print("{}\n", dump(Json{{"version", 1},
-                                   {"guard", {{"state", guard.value("state", "off")}}},
+                                   {"guard", {{"state", state}}},
                                    {"capacity", found.capacity.is_array() ? found.capacity : Json::array()},
                                    {"tenants", rdmaquota::to_json(*tenants, found.bypasses)}}));
         return status_done;
@@ -338,8 +355,8 @@ int show(const Options& options, const Session& session) {
         print_screenful(session, terminal, *tenants);
     else
         print_tenants(terminal, *tenants, !options.tenant.empty() || to->any());
-    print_bypasses(terminal, bypass_views(found.bypasses));
-    if (const auto state = guard.value("state", "off"); state != "off") fmt::print("\nthe guard is {}\n", guard_words(state));
+    print_bypasses(terminal, bypass_views(found.bypasses), state == "deny");
+    if (state != "off") fmt::print("\nthe guard is {}\n", guard_words(state));
     for (const auto& line : capacity_lines(found.capacity)) fmt::print("\n{}\n", wrapped(terminal, line, 2));
     return status_done;
 }

@@ -16,6 +16,7 @@
 #include "tools/common/views/json.hpp"
 #include "tools/rdmaquota/command.hpp"
 #include "tools/common/events/event_text.hpp"
+#include "tools/common/guard/guard_counts.hpp"
 #include "tools/rdmaquota/view/screen.hpp"
 #include "tools/rdmaquota/view/summary.hpp"
 #include "tools/common/tenants/read_tenants.hpp"
@@ -79,6 +80,9 @@ private:
         auto tenants = read_tenants(directory_);
         if (!tenants) return Error{tenants.error()};
         tenants_ = std::move(*tenants);
+        const auto guard = guard_counts(directory_);
+        for (auto& tenant : tenants_) add_guard_counts(guard, tenant.view);
+        guarded_ = guard.value("state", "off") == "deny";
         return {};
     }
 
@@ -125,7 +129,7 @@ private:
         auto text = fmt::format("{}  by {}  mode {}  {} process{}", time, views[static_cast<std::size_t>(view_)],
                                 mode(), processes, processes == 1 ? "" : "es");
         const auto around = findings(directory_).bypasses.size();
-        if (around != 0) text += fmt::format("  {} around the quota", around);
+        if (around != 0) text += fmt::format("  {} {}", around, guarded_ ? "held by the guard alone" : "around the quota");
         if (changed != 0) text += fmt::format("  {} limits not as configured", changed);
         if (around + changed != 0) text += "  (see rdmaquota show)";
         return text;
@@ -169,7 +173,7 @@ private:
     TopView view_;
     Narrowing to_;
     TopState state_;
-    bool types_ = false, helps_ = false;
+    bool types_ = false, helps_ = false, guarded_ = false;
     std::vector<TenantReading> tenants_;
 };
 

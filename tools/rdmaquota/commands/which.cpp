@@ -18,9 +18,11 @@
 #include "shm/policy/node_policy.hpp"
 #include "shm/same_file.hpp"
 #include "tools/common/events/event_text.hpp"
+#include "tools/common/guard/guard_counts.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/common/tenants/match_text.hpp"
 #include "tools/common/process/memory_lock.hpp"
+#include "tools/common/tenants/names.hpp"
 #include "tools/common/open_file.hpp"
 #include "tools/common/tenants/read_tenants.hpp"
 #include "tools/common/limits/room.hpp"
@@ -34,6 +36,7 @@ namespace {
 
 struct Options {
     int pid = 0;  // 0: this process, as what is started from here would be
+    std::string user;
     bool json = false;
 };
 
@@ -55,17 +58,28 @@ std::optional<Result<Found>> find_mounted(int pid, const std::string& directory)
     return Error{fmt::format("the process sees a {} of its own, which belongs to no tenant of this node", directory)};
 }
 
-Result<Found> find(int pid, const std::string& directory) {
-    if (is_own_directory(directory)) return Found{{"", directory}, "the directory is its own", {}};
-    if (auto mounted = find_mounted(pid, directory)) return *mounted;
-    const auto policy = NodePolicy::read(node_policy_path(directory));
-    if (!policy) return Error{policy.error()};
+Result<NodePolicy::Verdict> verdict_of(const NodePolicy& policy, int pid, const std::string& user) {
+    if (const auto ids = user.empty() ? std::nullopt : ids_of_user(user)) return policy.find({ids->user, ids->group, ids->groups, {}});
+    if (!user.empty()) return Error{fmt::format("there is no user '{}'", printable(user))};
     const auto subject = ProcessSubject::of(pid);
     if (!subject) return Error{subject.error()};
-    const auto verdict = policy->find(subject->view());
+    return policy.find(subject->view());
+}
+
+// Of the process, or with `user` of one of that user's, in whatever cgroup; `pid` is then 0.
+Result<Found> find(int pid, const std::string& user, const std::string& directory) {
+    if (is_own_directory(directory)) return Found{{"", directory}, "the directory is its own", {}};
+    if (user.empty())
+        if (auto mounted = find_mounted(pid, directory)) return *mounted;
+    const auto policy = NodePolicy::read(node_policy_path(directory));
+    if (!policy) return Error{policy.error()};
+    const auto decided = verdict_of(*policy, pid, user);
+    if (!decided) return Error{decided.error()};
+    const auto& verdict = *decided;
     Found found{{verdict.tenant, here_path(directory, verdict.tenant)}, match_words(policy->decompile(), verdict), {}};
     if (verdict.hidden)
-        found.notes.push_back("its cgroup cannot be read here, so that no match by cgroup or unit was tried");
+        found.notes.push_back(user.empty() ? "its cgroup cannot be read here, so that no match by cgroup or unit was tried"
+                                           : "no match by cgroup or unit was tried; --pid tries those, too");
     if (::access(limits_path(found.place.here).c_str(), F_OK) != 0) {
         found.notes.push_back(fmt::format("tenant {} has not been made yet: until rdmaquotad or 'rdmaquota reload' "
                                           "makes it, the process is charged in tenant {}", verdict.tenant, default_tenant));
@@ -144,21 +158,23 @@ std::vector<std::string> other_bounds(int pid, const Session& session) {
 }
 
 int which(const Options& options, const Session& session) {
-    const int pid = options.pid == 0 ? ::getpid() : options.pid;
-    auto found = find(pid, session.directory);
+    if (options.pid != 0 && !options.user.empty()) return wrong_usage("--pid and --user exclude each other");
+    const int pid = options.pid == 0 && options.user.empty() ? ::getpid() : options.pid;
+    auto found = find(pid, options.user, session.directory);
     if (!found) return failed(found.error());
     for (auto& note : other_bounds(pid, session)) found->notes.push_back(std::move(note));
     const auto limits = LimitsSegment::open(limits_path(found->place.here), LimitsSegment::Parts::all);
     if (!limits) return failed(limits.error());
     NodeProcesses processes;
-    const auto reading = read_place(found->place, processes);
+    auto reading = read_place(found->place, processes);
+    if (reading) add_guard_counts(guard_counts(session.directory), reading->view);
     std::vector<Bound> all, room;
     std::vector<RateBound> rates;
     if (reading) all = bounds(reading->view, *limits, pid);
     if (reading) room = tightest(all, reading->view, *limits);
     if (reading) rates = rate_bounds(reading->view, *limits);
     if (options.json) {
-        fmt::print("{}\n", dump(Json{{"version", 1}, {"pid", pid}, {"tenant", limits->tenant()}, {"why", found->why},
+        fmt::print("{}\n", dump(Json{{"version", 1}, {"pid", pid == 0 ? Json(nullptr) : Json(pid)}, {"tenant", limits->tenant()}, {"why", found->why},
                                      {"notes", found->notes}, {"mode", name(limits->mode())}, {"left", rooms_json(all, "left")},
                                      {"room", rooms_json(room, "room")}, {"rates", rates_json(rates)},
                                      {"max_delay_ms", limits->max_delay_ms()}}));
@@ -180,6 +196,7 @@ void add_which(CommandLine& line, const Session& session) {
     const auto options = std::make_shared<Options>();
     auto command = line.command("which", "Show in which tenant a process is, by which rule, and what it may still create");
     command.positive("--pid", "PID", options->pid, "A running process instead of a program started from here");
+    command.option("--user", "USER", options->user, "A process of this user, in no cgroup or unit of its own");
     command.flag("--json", options->json, "Write JSON");
     command.action([options, &session] { return which(*options, session); });
 }

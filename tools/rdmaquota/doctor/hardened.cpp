@@ -20,6 +20,7 @@
 #include "tools/common/tenants/subject.hpp"
 #include "tools/common/text/file_text.hpp"
 #include "tools/common/views/json.hpp"
+#include "tools/rdmaquota/doctor/guard.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -48,7 +49,8 @@ void examine_selinux(Findings& findings, const std::string& root) {
                          system_directory)});
 }
 
-void examine_program(Findings& findings, const Json& bypass, const std::string& directory) {
+// `guarded`: the guard holds it all the same.
+void examine_program(Findings& findings, const Json& bypass, const std::string& directory, bool guarded) {
     const auto pid = bypass.value("pid", 0);
     const auto unit = bypass.value("unit", "");
     const auto begin = findings.size();
@@ -56,20 +58,23 @@ void examine_program(Findings& findings, const Json& bypass, const std::string& 
     if (findings.size() == begin)
         findings.push_back(
             {Level::problem, "", fmt::format("nothing of it is counted: 'rdmaquota doctor --pid {}' says why", pid)});
-    for (auto i = begin; i < findings.size(); ++i)
+    for (auto i = begin; i < findings.size(); ++i) {
         findings[i].subject =
             fmt::format("process {} ({}){}", pid, bypass.value("comm", ""), unit.empty() ? "" : " in unit " + unit);
+        if (guarded) findings[i] = {Level::warning, findings[i].subject, "the guard alone holds it: " + findings[i].text};
+    }
 }
 
 void examine_uncounted(Findings& findings, const std::string& directory) try {
     const auto answer = ask_sidecar(directory, Json{{"request", "status"}});
     if (!answer) return;
     std::size_t shown = 0;
+    const bool guarded = guard_refuses(directory);
     for (const auto& bypass : answer->at("kernel").at("bypasses"))
-        if (!bypass.value("counted", true) && ++shown <= most_programs) examine_program(findings, bypass, directory);
+        if (!bypass.value("counted", true) && ++shown <= most_programs) examine_program(findings, bypass, directory, guarded);
     if (shown > most_programs)
         findings.push_back(
-            {Level::problem, "processes", fmt::format("{} more are not counted", shown - most_programs)});
+            {guarded ? Level::warning : Level::problem, "processes", fmt::format("{} more are not counted", shown - most_programs)});
 } catch (const Json::exception&) {  // a sidecar of another version
 }
 

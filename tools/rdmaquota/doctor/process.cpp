@@ -18,6 +18,7 @@
 #include "tools/common/text/directory_names.hpp"
 #include "tools/common/views/json.hpp"
 #include "tools/rdmaquota/doctor/findings.hpp"
+#include "tools/rdmaquota/doctor/guard.hpp"
 #include "tools/rdmaquota/doctor/hardened.hpp"
 #include "tools/rdmaquota/doctor/verbs_files.hpp"
 #include "tools/rdmaquota/doctor/verbs_memory.hpp"
@@ -207,6 +208,10 @@ Findings examine_process(int pid, const std::string& directory) {
         findings.push_back({Level::ok, "devices", "it has none open"});
     else
         examine_accounts(findings, pid, directory, in_use.devices);
+    if (!in_use.devices.empty() && guard_refuses(directory)) {
+        for (auto& finding : findings) finding.level = std::min(finding.level, Level::warning);
+        findings.push_back({Level::ok, "guard", "the kernel refuses what exceeds a limit, whatever is found above"});
+    }
     return findings;
 }
 

@@ -202,9 +202,17 @@ Cause of_device(const Json& event, Resource resource, const std::string& directo
     return of_figures(event, resource, text, directory);
 }
 
+// Where the event has the limit that had no room.
+std::string allowing(const Json& event) {
+    const auto resource = find_resource(text_member(event, "resource"));
+    const auto needed = number_member(event, "used") + number_member(event, "requested");
+    if (!resource || needed <= number_member(event, "limit", unlimited)) return "rdmaquota guard says what is in use by the kernel's count";
+    return fmt::format("to allow it: rdmaquota set {} {} {}={}{}", printable(text_member(event, "tenant")), printable(text_member(event, "device")),
+                       info(*resource).name, format_limit(*resource, needed), text_member(event, "scope") == "process" ? " --process" : "");
+}
+
 Cause of_guard(const Json& event) {
-    return {"guard", fmt::format("the kernel's guard: {}", printable(text_member(event, "text"))),
-            "rdmaquota guard says what is in use by the kernel's count"};
+    return {"guard", fmt::format("the kernel's guard: {}", printable(text_member(event, "text"))), allowing(event)};
 }
 
 }  // namespace

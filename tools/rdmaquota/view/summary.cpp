@@ -39,12 +39,13 @@ void narrow_tenant(TenantReading& tenant, const Narrowing& to) {
 SummaryLine line_of(const TenantReading& tenant) {
     SummaryLine line;
     line.tenant = tenant.view.name;
+    line.partial = tenant.view.is_partial;
     line.processes = tenant.view.processes.size();
     for (const auto& device : tenant.view.devices)
         for (const auto& view : device.resources) {
-            if (device.name != total_device) line.usage[index(view.resource)] += view.usage;
-            if (view.limit == unlimited || view.usage == 0) continue;
-            const SummaryLine::Fullest full{device.name, view.resource, view.usage, view.limit};
+            if (device.name != total_device) line.usage[index(view.resource)] += view.used();
+            if (view.limit == unlimited || view.used() == 0) continue;
+            const SummaryLine::Fullest full{device.name, view.resource, view.used(), view.limit};
             if (!line.fullest || full.share() > line.fullest->share()) line.fullest = full;
         }
     return line;
@@ -128,7 +129,7 @@ Table summary_table(const std::vector<SummaryLine>& lines, std::size_t most, con
     Table table(std::move(header), std::move(alignment));
     for (std::size_t i = 0; i < count_of(lines, most); ++i) {
         const auto& line = lines[i];
-        std::vector<std::string> row{printable(line.tenant), line.fullest ? fmt::format("{:.0f}", 100 * line.fullest->share()) : "-"};
+        std::vector<std::string> row{printable(line.tenant) + (line.partial ? " (in part)" : ""), line.fullest ? fmt::format("{:.0f}", 100 * line.fullest->share()) : "-"};
         for (const auto resource : columns) row.push_back(format_amount(resource, line.usage[index(resource)]));
         row.push_back(line.processes == 0 ? "-" : std::to_string(line.processes));
         row.push_back(line.fullest ? fullest_words(*line.fullest) : "-");
@@ -156,9 +157,9 @@ Json summary_json(const std::vector<SummaryLine>& lines, std::size_t most) {
 std::vector<std::string> denial_lines(const EventsByTime& events, const std::string& since) {
     std::map<std::tuple<std::string, std::string, std::string>, std::uint64_t> counts;
     for (const auto& [time, event] : events)
-        if (text_member(event, "kind") == "denied" && text_member(event, "time") >= since)
+        if ((text_member(event, "kind") == "denied" || text_member(event, "kind") == "refused") && text_member(event, "time") >= since)
             counts[{printable(text_member(event, "tenant")), printable(text_member(event, "resource")),
-                    printable(text_member(event, "device"))}] += number_member(event, "count", 1);
+                    printable(text_member(event, "device"))}] += number_member(event, "count", number_member(event, "times", 1));
     std::vector<std::pair<std::uint64_t, std::string>> lines;
     for (const auto& [what, count] : counts) {
         const auto& [tenant, resource, device] = what;

@@ -55,6 +55,7 @@ std::optional<SummaryOrder> summary_order(std::string_view word);
 struct SummaryLine {
     std::string tenant;  // not yet safe to print
     std::size_t processes = 0;
+    bool partial = false;  // some of the tenants below it may not be read
     // Of what its limit is used up most; none where nothing that is used has a limit.
     struct Fullest {
         std::string device;

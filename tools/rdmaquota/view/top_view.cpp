@@ -31,14 +31,14 @@ const TopCell nothing{"-", -1};
 
 // With "+" above the soft limit, as `show` has it.
 TopCell usage(const ResourceView& view) {
-    auto cell = number(view.resource, view.usage);
+    auto cell = number(view.resource, view.used());
     if (view.above_soft()) cell.text += " +";
     return cell;
 }
 
 // In per cent; negative where there is none.
 double fullness(const ResourceView& view) {
-    const auto share = share_of_limit(view.usage, view.limit);
+    const auto share = share_of_limit(view.used(), view.limit);
     return share < 0 ? -1 : 100 * share;
 }
 
@@ -75,7 +75,7 @@ TopTable by_tenant(const std::vector<TenantView>& tenants) {
     for (const auto& tenant : tenants) {
         for (const auto& device : tenant.devices)
             for (const auto& view : device.resources) {
-                if (view.usage == 0 && view.earmarked == 0) continue;
+                if (view.used() == 0 && view.earmarked == 0) continue;
                 table.rows.push_back({word(tenant.name), word(device.name), word(info(view.resource).name), usage(view),
                                       number(view.resource, view.limit), per_cent(fullness(view)),
                                       view.peak ? number(view.resource, *view.peak) : nothing,
@@ -103,7 +103,7 @@ Usage no_usage(const std::string& device) {
 void add_usage(Usage& sum, const DeviceView& device) {
     for (const auto& view : device.resources) {
         auto& of = sum[index(view.resource)];
-        of = of.value_or(0) + view.usage;
+        of = of.value_or(0) + view.used();
     }
 }
 

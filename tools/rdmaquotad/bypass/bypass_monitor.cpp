@@ -15,6 +15,7 @@
 #include "tools/common/guard/guard_pins.hpp"
 #include "tools/common/process/maps_reader.hpp"
 #include "tools/common/process/verbs_copies.hpp"
+#include "tools/common/tenants/names.hpp"
 
 namespace rdmaquota {
 namespace {
@@ -23,7 +24,7 @@ constexpr std::chrono::steady_clock::duration rest_after_look = std::chrono::mil
 constexpr int rest_for_each = 4;  // times as long as the look took, where that is more
 constexpr auto time_for_ledgers = std::chrono::milliseconds(50);  // of one look
 
-std::string words(const Difference& difference) {
+std::string words(const Difference& difference, bool guarded) {
     const auto unit = unit_of(difference.cgroup);
     std::string text =
         fmt::format("pid {} ({}) on {}{}{}", difference.pid, difference.comm.empty() ? "ended" : difference.comm,
@@ -32,7 +33,8 @@ std::string words(const Difference& difference) {
         text += fmt::format(", {}: {} in the kernel, {} charged", info(resource).name, format_amount(resource, kernel),
                             format_amount(resource, ledger));
     if (!difference.has_slot)
-        text += fmt::format("; nothing of it is counted: 'rdmaquota doctor --pid {}' says why", difference.pid);
+        text += fmt::format("; {}: 'rdmaquota doctor --pid {}' says why", guarded ? "the guard alone holds it" : "nothing of it is counted",
+                            difference.pid);
     return text;
 }
 
@@ -272,7 +274,8 @@ std::string BypassMonitor::name_of(const std::string& key) const {
 // Names the libibverbs of a process that goes around us: it may be one that has to be adopted.
 void BypassMonitor::emit(const BypassReport& report) {
     auto json = to_json(report.difference, name_of(report.difference.tenant));
-    auto text = words(report.difference);
+    auto text = words(report.difference, asked_.guard == GuardMode::deny && guard() != nullptr);
+    if (const auto user = user_of_process(report.difference.pid)) json["uid"] = *user;
     const auto directory = report.kind == BypassReport::Kind::bypass ? proc_directory_with_memory(report.difference.pid) : "";
     const auto maps = directory.empty() ? std::nullopt : read_maps(directory);
     if (const auto library = maps ? named_verbs_copy(maps->text) : std::string(); !library.empty()) {

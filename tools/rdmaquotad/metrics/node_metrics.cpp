@@ -232,6 +232,16 @@ void NodeMetrics::add_guard(GuardMetrics& metrics) const {
     metrics.refused = cells(refused_);
 }
 
+// Where the guard alone holds programs, its count bounds what may still be created.
+void NodeMetrics::add_kernel(MetricsInput& input) {
+    const auto& usage = input.guard.usage;
+    for (auto& tenant : input.tenants)
+        for (auto& device : tenant.devices)
+            for (auto& view : device.resources)
+                if (const auto found = usage.find({tenant.label, device.name, std::string(info(view.resource).name)}); found != usage.end())
+                    view.kernel = found->second;
+}
+
 // Empty on a node without any device, whose driver is still to come.
 std::set<std::string> NodeMetrics::missing_devices() const {
     constexpr std::size_t most = 64;
@@ -265,6 +275,7 @@ std::string NodeMetrics::text() {
     add_around(input);
     add_workloads(input);
     add_guard(input.guard);
+    add_kernel(input);
     input.devices = sources_.capacity.all();
     input.missing_devices = missing_devices();
     input.events = sources_.events.counts();

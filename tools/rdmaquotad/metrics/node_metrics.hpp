@@ -49,6 +49,7 @@ private:
     void add_workloads(MetricsInput& input);
     void add_around(MetricsInput& input) const;
     void add_guard(GuardMetrics& metrics) const;
+    static void add_kernel(MetricsInput& input);
     std::set<std::string> missing_devices() const;
     const std::string& label(const std::string& tenant) const;
     static Cells cells(const LabelSums<Place>& sums);

@@ -4,14 +4,9 @@
 #include <cctype>
 
 #include "policy/pattern.hpp"
-#include "tools/common/text/directory_names.hpp"
 
 namespace rdmaquota {
 namespace {
-
-using namespace std::chrono_literals;
-
-constexpr auto names_are_good_for = 10s;
 
 std::optional<std::string> uid_in(std::string_view part) {
     const bool slice = part.ends_with(".slice");
@@ -39,27 +34,6 @@ std::optional<std::string> job_id(std::string_view cgroup) {
     job.remove_prefix(4);
     const bool number = !job.empty() && std::all_of(job.begin(), job.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
     return number ? std::optional(std::string(job)) : std::nullopt;
-}
-
-PodNames::Name PodNames::of(const std::string& uid) {
-    const auto found = names_.find(uid);
-    if (found != names_.end()) return found->second;
-    const auto now = std::chrono::steady_clock::now();
-    if (looked_ != decltype(looked_){} && now - looked_ < names_are_good_for) return {{}, uid};
-    looked_ = now;
-    look();
-    const auto again = names_.find(uid);
-    return again == names_.end() ? Name{{}, uid} : again->second;
-}
-
-// Neither a namespace nor a pod's name has an underscore.
-void PodNames::look() {
-    names_.clear();
-    for (const auto& entry : directory_names(directory_)) {
-        const auto first = entry.find('_'), last = entry.rfind('_');
-        if (first == entry.npos || first == last) continue;
-        names_[entry.substr(last + 1)] = {entry.substr(0, first), entry.substr(first + 1, last - first - 1)};
-    }
 }
 
 bool Workloads::find(WorkloadCell& cell, std::string_view cgroup) const {

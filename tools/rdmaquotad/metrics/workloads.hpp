@@ -4,7 +4,6 @@
 // One thread.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -13,6 +12,7 @@
 #include <string_view>
 
 #include "policy/sidecar.hpp"
+#include "tools/common/tenants/pod_names.hpp"
 #include "tools/common/views/snapshot.hpp"
 
 namespace rdmaquota {
@@ -22,25 +22,6 @@ namespace rdmaquota {
 std::optional<std::string> pod_uid(std::string_view cgroup);
 // Of "/system.slice/slurmstepd.scope/job_123/step_0": "123".
 std::optional<std::string> job_id(std::string_view cgroup);
-
-// Names of pods by their uids, taken from the directories that kubelet creates for their logs: NAMESPACE_NAME_UID.
-class PodNames {
-public:
-    explicit PodNames(std::string directory = "/var/log/pods") : directory_(std::move(directory)) {}
-
-    struct Name {
-        std::string name_space, pod;
-    };
-    // Of a pod that kubelet does not list: no namespace, and the uid as its name. Looks again after ten seconds.
-    Name of(const std::string& uid);
-
-private:
-    void look();
-
-    std::string directory_;
-    std::map<std::string, Name> names_;
-    std::chrono::steady_clock::time_point looked_{};
-};
 
 struct WorkloadCell {
     std::string tenant, name_space, pod, job, device, resource;

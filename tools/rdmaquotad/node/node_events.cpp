@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "tools/common/events/event_text.hpp"
+#include "tools/common/tenants/pod_names.hpp"
 
 namespace rdmaquota {
 
@@ -13,6 +14,7 @@ void NodeEvents::emit(Priority priority, SidecarKind kind, Json fields, std::str
     ::clock_gettime(CLOCK_REALTIME, &now);
     const auto time_ns =
         static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+    if (auto pod = pod_of_tenant(fields.value("tenant", "")); !pod.empty()) fields["pod"] = std::move(pod);
     ++counts_[std::string(std::string_view(kind))];
     ring_.push_back({next_++, time_ns, std::string(std::string_view(kind)), std::move(fields), std::move(text)});
     if (ring_.size() > kept) ring_.pop_front();
