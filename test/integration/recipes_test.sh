@@ -41,6 +41,9 @@ start as_user alice "$objects" rc=9 wait
 is "login: a user has the user's limit" "$(made)" "rc: 3 of 9"
 (as_user alice "$objects" rc=9 wait) < /dev/null > other 2>&1
 has "with all programs together" "$(cat other)" "rc: 0 of 9, then EDQUOT"
+has "top by user shows how full the tenant is" "$(rdmaquota top --by user --batch --count 1 | xargs)" "alice user/alice $device 1 100 3"
+lacks "show --summary leaves out who uses nothing" "$(rdmaquota show --summary)" user/bob
+has "but for their number" "$(rdmaquota show --summary)" "tenants use nothing"
 (as_user bob "$objects" rc=9 wait) < /dev/null > other 2>&1
 has "and another user has as much" "$(cat other)" "rc: 3 of 9, then EDQUOT"
 proceed
@@ -104,6 +107,8 @@ ok "and show says that the guard holds the process"
 doctor=$(rdmaquota doctor)
 has "as doctor does" "$doctor" "the guard alone holds it"
 has "which names nothing as never held" "$doctor" "those that go around the library by the guard"
+lacks "guard leaves out limits of which nothing is used" "$(rdmaquota guard)" "default "
+has "but for their number" "$(rdmaquota guard)" "other limits nothing is used"
 has "explain says what allows more" "$(rdmaquota explain)" "to allow it: rdmaquota set pods/"
 proceed
 (in_cgroup ${pod/pod1_2/pod5} "$objects" pd=9 wait) < /dev/null > other 2>&1

@@ -18,6 +18,7 @@ namespace rdmaquota {
 namespace {
 
 constexpr std::size_t bar_cells = 12;
+constexpr std::size_t least_width_with_bars = 100;  // of a terminal; below, the percentage alone
 
 Colour urgency(double fraction) {
     if (fraction >= 1) return Colour::red;
@@ -97,6 +98,8 @@ std::string coloured(const Terminal& terminal, Colour colour, std::string_view t
 std::string bar(const Terminal& terminal, std::uint64_t used, std::uint64_t limit) {
     if (used == 0 && limit == 0) return {};
     const double fraction = limit == 0 ? 1 : static_cast<double>(used) / static_cast<double>(limit);
+    if (terminal.width != 0 && terminal.width < least_width_with_bars)
+        return coloured(terminal, urgency(fraction), fmt::format("{:.0f}%", fraction * 100));
     const auto wanted = static_cast<std::size_t>(std::min(fraction, 1.0) * static_cast<double>(bar_cells));
     const auto filled = used != 0 ? std::max<std::size_t>(wanted, 1) : wanted;
     const std::string_view full = terminal.unicode ? "█" : "#";

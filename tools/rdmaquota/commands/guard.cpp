@@ -58,12 +58,14 @@ std::vector<Cell> cells_of(const Json& guard, const Options& options) {
 void print_tenants(const Json& guard, const Options& options) {
     Table table({"TENANT", "DEVICE", "RESOURCE", "KERNEL", "LIMIT", guard.value("state", "off") == "watch" ? "WOULD REFUSE" : "REFUSED"},
                 {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right});
-    const auto cells = cells_of(guard, options);
+    auto cells = cells_of(guard, options);
+    const auto idle = options.top != 0 ? 0 : std::erase_if(cells, [](const Cell& cell) { return cell.number("used") == 0 && cell.number("refused") == 0; });
     for (const auto& cell : cells)
         table.add({printable(cell.tenant), printable(cell.device), std::string(info(cell.resource).name),
                    is_rate(cell.resource) ? "-" : format_amount(cell.resource, cell.number("used")), format_amount(cell.resource, cell.limit()),
                    std::to_string(cell.number("refused"))});
     if (!cells.empty()) table.print(standard_output());
+    if (idle != 0) fmt::print("of {} other limit{} nothing is used; --json lists all\n", idle, idle == 1 ? "" : "s");
 }
 
 std::string unanswered(const std::string& directory, const std::string& error) {

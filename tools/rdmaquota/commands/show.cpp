@@ -295,10 +295,12 @@ std::size_t lines_of(const std::vector<TenantReading>& tenants) {
 int print_summary(const Options& options, const std::vector<TenantReading>& tenants, const Narrowing& to, const Json& bypasses, bool held) {
     const auto order = summary_order(options.sort.empty() ? "full" : options.sort);
     if (!order) return wrong_usage(fmt::format("--sort takes full, name or a resource, not '{}'", printable(options.sort)));
-    const auto lines = summarize(tenants, *order);
+    auto lines = summarize(tenants, *order);
+    const auto idle = options.json ? 0 : std::erase_if(lines, [](const SummaryLine& line) { return !line.uses_something(); });
     const auto most = static_cast<std::size_t>(options.top);
     if (options.json) fmt::print("{}\n", dump(Json{{"version", 1}, {"tenants", summary_json(lines, most)}}));
     else summary_table(lines, most, to.resources).print(standard_output());
+    if (idle != 0) fmt::print("{} tenant{} nothing\n", idle, idle == 1 ? " uses" : "s use");
     if (!options.json) print_bypasses(standard_output(), bypass_views(bypasses), held);
     return status_done;
 }

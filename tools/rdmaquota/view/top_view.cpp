@@ -179,7 +179,12 @@ TopTable by_process(const std::vector<TenantView>& tenants) {
     return table;
 }
 
-// A user on a device: what all of the user's processes hold there; FULL% is of the process that is fullest.
+double fullest_on(const TenantView& tenant, const std::string& device) {
+    const auto found = std::find_if(tenant.devices.begin(), tenant.devices.end(), [&](const DeviceView& view) { return view.name == device; });
+    return found == tenant.devices.end() ? -1 : fullest(*found);
+}
+
+// A user on a device: what all of the user's processes hold there; FULL% is of the process or of the tenant, whichever is fuller.
 TopTable by_user(const std::vector<TenantView>& tenants) {
     TopTable table;
     table.columns = {{"USER", Align::left}, {"TENANT", Align::left}, {"DEVICE", Align::left}, {"PROCS", Align::right}};
@@ -191,7 +196,7 @@ TopTable by_user(const std::vector<TenantView>& tenants) {
                 auto& sum = sums.try_emplace({process.uid, tenant.name, device.name},
                                              DeviceSum{0, -1, no_usage(device.name)}).first->second;
                 ++sum.holders;
-                sum.fullest = std::max(sum.fullest, fullest(device));
+                sum.fullest = std::max({sum.fullest, fullest(device), fullest_on(tenant, device.name)});
                 add_usage(sum.usage, device);
             }
     for (const auto& [who, sum] : sums) {
