@@ -107,7 +107,7 @@ ok "and show says that the guard holds the process"
 doctor=$(rdmaquota doctor)
 has "as doctor does" "$doctor" "the guard alone holds it"
 has "which names nothing as never held" "$doctor" "those that go around the library by the guard"
-lacks "guard leaves out limits of which nothing is used" "$(rdmaquota guard)" "default "
+lacks "guard leaves out limits of which nothing is used" "$(rdmaquota guard)" mr_bytes
 has "but for their number" "$(rdmaquota guard)" "other limits nothing is used"
 has "explain says what allows more" "$(rdmaquota explain)" "to allow it: rdmaquota set pods/"
 proceed

@@ -80,6 +80,8 @@ TEST_CASE("a column that has nothing takes no room") {
 TEST_CASE("a bar tells how full a limit is, and nothing of 0 of 0") {
     CHECK(bar({}, 6, 12) == "######...... 50%");
     CHECK(bar({}, 1, 1000) == "#........... 0%");
+    CHECK(bar({.width = 99}, 6, 12) == "50%");
+    CHECK(bar({.width = 100}, 6, 12) == "######...... 50%");
     CHECK(bar({}, 0, 0).empty());
     CHECK_THAT(bar({}, 3, 0), Catch::EndsWith("100%"));
 }
