@@ -23,6 +23,11 @@ std::uint64_t step_of(Resource resource, std::uint64_t need) noexcept {
 
 }  // namespace
 
+std::uint64_t add_headroom(Resource resource, std::uint64_t need) noexcept {
+    const auto step = step_of(resource, need);
+    return (need / step + 1) * step;
+}
+
 std::uint64_t committed(const ShareTree::Cell& cell) noexcept {
     return std::max(cell.granted == unset ? 0 : cell.granted, cell.used);
 }
@@ -313,7 +318,7 @@ std::uint64_t ShareTree::wanted(Tenant& tenant, std::size_t pair) noexcept {
     if (need == 0) return last = 0;
     const auto step = step_of(resource_of(pair), need);
     if (last > need && last <= need + steps_of_hysteresis * step) return last;
-    return last = (need / step + 1) * step;
+    return last = add_headroom(resource_of(pair), need);
 }
 
 }  // namespace rdmaquota

@@ -1,0 +1,79 @@
+#include "test/cluster/oracle.hpp"
+
+#include <algorithm>
+
+namespace rdmaquota::cluster::sim {
+
+// What all nodes hold by etcd's keys.
+std::uint64_t Oracle::booked(std::uint64_t pool) const {
+    std::uint64_t total = 0;
+    for (const auto& [name, node] : record_->roster)
+        if (!keys_.contains(name) && node.since_epoch != epoch_) return unknown;
+    for (const auto& [name, key] : keys_) {
+        const auto assigned = key.pools.find(pool);
+        if (key.epoch != epoch_ || assigned == key.pools.end()) return unknown;
+        total += assigned->second.held;
+    }
+    return total;
+}
+
+// I2: no write raises what is held above the limit, or above what it was.
+void Oracle::look_at_etcd() {
+    const auto& etcd = cluster_.etcd;
+    const auto record = etcd.keys.find("cluster"), epoch = etcd.keys.find("epoch");
+    if (record == etcd.keys.end() || epoch == etcd.keys.end()) return;
+    record_ = *ClusterRecord::parse(record->second.value);
+    const bool same_epoch = std::exchange(epoch_, Epoch::parse(epoch->second.value)->number) == epoch_;
+    keys_.clear();
+    for (auto it = etcd.keys.lower_bound("node/"); it != etcd.keys.end() && it->first.starts_with("node/"); ++it)
+        keys_.emplace(it->first.substr(5), *NodeKey::parse(it->second.value));
+    std::map<std::uint64_t, Bound> bounds;
+    for (const auto& pool : record_->pools) {
+        const auto before = bounds_.find(pool.id);
+        auto& bound = bounds[pool.id] = before == bounds_.end() ? Bound{pool.limit, unknown, pool.name, unknown} : before->second;
+        bound.limit = pool.limit;
+        const auto held = booked(pool.id), held_before = std::exchange(bound.booked, held);
+        if (same_epoch && held != unknown && held_before != unknown && held > std::max(pool.limit, held_before))
+            problem_ = fmt::format("I2: a write raised what is held of pool {} from {} to {}, beyond {}", pool.id, held_before, held, pool.limit);
+        bound.bound = std::max(bound.limit, std::min(bound.bound, held));
+    }
+    bounds_ = std::move(bounds);
+}
+
+void Oracle::will_forget(std::size_t host) {
+    const auto& node = cluster_.hosts[host].node;
+    Forgotten entry{host, node.boot, epoch_, 0, {}};
+    if (const auto key = keys_.find(node.name); key != keys_.end()) {
+        entry.number = key->second.number;
+        for (const auto& [pool, assigned] : key->second.pools) entry.held[pool] = std::max(assigned.held, assigned.ceiling);
+    }
+    for (const auto& [id, bound] : bounds_) entry.held[id] = std::max(entry.held[id], node.truth(bound.name));
+    forgotten_.push_back(std::move(entry));
+}
+
+std::uint64_t Oracle::forgotten(std::uint64_t pool) {
+    std::uint64_t total = 0;
+    for (const auto& entry : forgotten_)
+        if (const auto found = entry.held.find(pool); found != entry.held.end()) total += found->second;
+    return total;
+}
+
+std::string Oracle::broken() {
+    ++checks;
+    std::erase_if(forgotten_, [&](const Forgotten& entry) {
+        const auto& node = cluster_.hosts[entry.host].node;
+        if (!node.alive || node.boot != entry.boot) return true;
+        const auto record = node.saved ? CeilingRecord::parse(*node.saved) : CeilingRecord{};
+        return record->epoch > entry.epoch || record->number > entry.number;
+    });
+    for (const auto& [id, bound] : bounds_) {
+        if (bound.bound == unknown) continue;
+        std::uint64_t total = 0;
+        for (const auto& host : cluster_.hosts) total += std::min(host.node.truth(bound.name), max_amount);
+        if (total > bound.bound + forgotten(id))
+            problem_ = fmt::format("I1: pool {} has {} in use or in force, the bound is {}, the limit {}", id, total, bound.bound, bound.limit);
+    }
+    return problem_;
+}
+
+}  // namespace rdmaquota::cluster::sim

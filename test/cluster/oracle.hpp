@@ -1,0 +1,50 @@
+// Judges a simulated cluster after each step, by what its nodes really have and by etcd's keys alone.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "test/cluster/cluster.hpp"
+
+namespace rdmaquota::cluster::sim {
+
+class Oracle {
+public:
+    explicit Oracle(Cluster& cluster) : cluster_(cluster) {
+        cluster.etcd.changed = [this] { look_at_etcd(); };
+    }
+    // I1: what nodes use or may use is never above the limit, or what was held when the limit was lowered. Empty: so it is.
+    std::string broken();
+    // Before a node is forgotten that may live: what it holds comes on top until it hears of that.
+    void will_forget(std::size_t host);
+    // Etcd was replaced by a backup.
+    void look_at_etcd();
+
+    std::uint64_t checks = 0;
+
+private:
+    struct Bound {
+        std::uint64_t limit = 0, bound = 0;  // `unknown`: not yet, since nodes may hold something from before the pool was added
+        PoolName name;
+        std::uint64_t booked = unknown;
+    };
+    struct Forgotten {
+        std::size_t host;
+        std::string boot;
+        std::uint64_t epoch, number;  // of the newest assignment before
+        std::map<std::uint64_t, std::uint64_t> held;
+    };
+    std::uint64_t booked(std::uint64_t pool) const;
+    std::uint64_t forgotten(std::uint64_t pool);
+
+    Cluster& cluster_;
+    std::map<std::uint64_t, Bound> bounds_;
+    std::vector<Forgotten> forgotten_;
+    std::optional<ClusterRecord> record_;
+    std::map<std::string, NodeKey> keys_;
+    std::uint64_t epoch_ = 0;
+    std::string problem_;
+};
+
+}  // namespace rdmaquota::cluster::sim
