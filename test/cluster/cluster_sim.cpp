@@ -110,7 +110,9 @@ private:
                 if (!process.coordinator) return;
                 say("coordinator dies", fmt::format("c{}", process.number));
                 process.die();
-                return cluster_.events.after(cluster_.events.delay(2s), [&process] { process.start(); });
+                return cluster_.events.after(cluster_.events.delay(2s), [&process] {
+                    if (!process.coordinator) process.start();
+                });
             }
             case 1: {  // one is stopped, and goes on as deposed
                 auto& process = any_process();
@@ -203,6 +205,8 @@ private:
 
     void restore() {
         if (!backup_) {
+            const auto first = cluster_.etcd.keys.lower_bound("node/");
+            if (first == cluster_.etcd.keys.end() || !first->first.starts_with("node/")) return;  // nothing to lose
             backup_ = cluster_.etcd.backup();
             return say("backup");
         }
@@ -210,7 +214,7 @@ private:
         for (auto& process : cluster_.processes)
             if (process->coordinator) process->die();
         cluster_.etcd.restore(*backup_);
-        oracle_.look_at_etcd();
+        oracle_.restored();
         for (auto& process : cluster_.processes)
             cluster_.events.after(cluster_.events.delay(300ms), [&process = *process] {
                 if (!process.coordinator) process.start();
@@ -224,6 +228,7 @@ private:
         for (auto& process : cluster_.processes) {
             if (!process->coordinator) process->start();
             process->store->cut = false;
+            process->store->faults = 0;
         }
         roster_ = cluster_.hosts.size() - (cloned_ ? 1 : 0);
         for (auto& host : cluster_.hosts) {
@@ -254,6 +259,12 @@ private:
             std::uint64_t floors = 0;
             for (const auto& [name, node] : record.roster)
                 if (name != greedy.node.name) floors += record.floor(name, pool);
+            if (verbose_)
+                for (const auto& [name, node] : leader->books().nodes())
+                    std::printf("# %s connected %d key %s report epoch %llu number %llu boot %s held %llu booked %llu want %llu\n", name.c_str(), node.connected,
+                                node.key ? node.key->text().c_str() : "none", node.report ? (unsigned long long)node.report->epoch : 0,
+                                node.report ? (unsigned long long)node.report->number : 0, node.report ? node.report->boot.c_str() : "", (unsigned long long)node.rows[0].held,
+                                (unsigned long long)node.rows[0].booked, (unsigned long long)node.rows[0].want);
             if (greedy.node.places[pool].in_force < limit - std::min(limit, floors))
                 return fmt::format("I4: {} has {} of {} {} though all others want nothing", greedy.node.name, greedy.node.places[pool].in_force,
                                    limit, info(pool.resource).name);

@@ -56,18 +56,19 @@ public:
 // One coordinator's connection. It goes on when its coordinator died: what is under way may land.
 class SimStore : public Store {
 public:
-    SimStore(Events& events, Etcd& etcd, std::uint64_t faults) : events_(events), etcd_(etcd), faults_(faults) {}
+    SimStore(Events& events, Etcd& etcd, std::uint64_t faults) : faults(faults), events_(events), etcd_(etcd) {}
     ~SimStore() override { *alive_ = false; }
 
     void lead(const std::string& name, std::function<void(Result<Leader>)> answer) override;
     void read(std::function<void(Result<Snapshot>)> answer) override;
     void write(Transaction transaction, std::function<void(Written)> answer) override;
 
+    std::uint64_t faults;  // one in so many requests has no answer; 0: none
     bool cut = false;      // the coordinator does not reach etcd
     Time stopped_until{};  // the coordinator is stopped: it hears no answer before
 
 private:
-    bool fails() { return cut || !etcd_.up || (faults_ != 0 && events_.random.one_in(faults_)); }
+    bool fails() { return cut || !etcd_.up || (faults != 0 && events_.random.one_in(faults)); }
     template <class Answer>
     void after(Time delay, Answer answer) {
         events_.after(delay, [this, alive = alive_, answer = std::move(answer)] {
@@ -79,7 +80,6 @@ private:
 
     Events& events_;
     Etcd& etcd_;
-    std::uint64_t faults_;  // one in so many requests has no answer; 0: none
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

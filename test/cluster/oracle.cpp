@@ -7,14 +7,24 @@ namespace rdmaquota::cluster::sim {
 // What all nodes hold by etcd's keys.
 std::uint64_t Oracle::booked(std::uint64_t pool) const {
     std::uint64_t total = 0;
+    if (epoch_ == lost_epoch_) return unknown;
     for (const auto& [name, node] : record_->roster)
-        if (!keys_.contains(name) && node.since_epoch != epoch_) return unknown;
+        if (!keys_.contains(name) && (node.since_epoch != epoch_ || epoch_ >> 32 != 1)) return unknown;
     for (const auto& [name, key] : keys_) {
         const auto assigned = key.pools.find(pool);
         if (key.epoch != epoch_ || assigned == key.pools.end()) return unknown;
         total += assigned->second.held;
     }
     return total;
+}
+
+std::string Oracle::difference(const std::map<std::string, NodeKey>& before) const {
+    std::string text;
+    for (const auto& [name, key] : keys_) {
+        const auto found = before.find(name);
+        text += fmt::format("\n    # {}: {}\n    #     {}", name, found == before.end() ? "none" : found->second.text(), key.text());
+    }
+    return text;
 }
 
 // I2: no write raises what is held above the limit, or above what it was.
@@ -24,7 +34,7 @@ void Oracle::look_at_etcd() {
     if (record == etcd.keys.end() || epoch == etcd.keys.end()) return;
     record_ = *ClusterRecord::parse(record->second.value);
     const bool same_epoch = std::exchange(epoch_, Epoch::parse(epoch->second.value)->number) == epoch_;
-    keys_.clear();
+    const auto keys_before = std::exchange(keys_, {});
     for (auto it = etcd.keys.lower_bound("node/"); it != etcd.keys.end() && it->first.starts_with("node/"); ++it)
         keys_.emplace(it->first.substr(5), *NodeKey::parse(it->second.value));
     std::map<std::uint64_t, Bound> bounds;
@@ -34,10 +44,15 @@ void Oracle::look_at_etcd() {
         bound.limit = pool.limit;
         const auto held = booked(pool.id), held_before = std::exchange(bound.booked, held);
         if (same_epoch && held != unknown && held_before != unknown && held > std::max(pool.limit, held_before))
-            problem_ = fmt::format("I2: a write raised what is held of pool {} from {} to {}, beyond {}", pool.id, held_before, held, pool.limit);
+            problem_ = fmt::format("I2: a write raised what is held of pool {} from {} to {}, beyond {}{}", pool.id, held_before, held, pool.limit, difference(keys_before));
         bound.bound = std::max(bound.limit, std::min(bound.bound, held));
     }
     bounds_ = std::move(bounds);
+}
+
+void Oracle::restored() {
+    lost_epoch_ = Epoch::parse(cluster_.etcd.keys.at("epoch").value)->number;
+    look_at_etcd();
 }
 
 void Oracle::will_forget(std::size_t host) {

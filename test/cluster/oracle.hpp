@@ -18,7 +18,8 @@ public:
     std::string broken();
     // Before a node is forgotten that may live: what it holds comes on top until it hears of that.
     void will_forget(std::size_t host);
-    // Etcd was replaced by a backup.
+    // Etcd was replaced by a backup: what it says of this epoch is not what nodes hold.
+    void restored();
     void look_at_etcd();
 
     std::uint64_t checks = 0;
@@ -36,6 +37,7 @@ private:
         std::map<std::uint64_t, std::uint64_t> held;
     };
     std::uint64_t booked(std::uint64_t pool) const;
+    std::string difference(const std::map<std::string, NodeKey>& before) const;
     std::uint64_t forgotten(std::uint64_t pool);
 
     Cluster& cluster_;
@@ -43,7 +45,7 @@ private:
     std::vector<Forgotten> forgotten_;
     std::optional<ClusterRecord> record_;
     std::map<std::string, NodeKey> keys_;
-    std::uint64_t epoch_ = 0;
+    std::uint64_t epoch_ = 0, lost_epoch_ = 0;
     std::string problem_;
 };
 

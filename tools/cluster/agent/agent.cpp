@@ -19,6 +19,7 @@ void Agent::tick() {
     const auto now = world_.clock.now();
     if (!connecting_ && !heard_ && now >= next_attempt_) {
         connecting_ = true;
+        next_look_ = now + look_interval;
         world_.uplink.connect();
     }
     if (heard_ && now >= next_look_) look(false);

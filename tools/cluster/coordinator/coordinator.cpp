@@ -29,6 +29,10 @@ std::uint64_t number_of(std::string_view text) {
     return number;
 }
 
+std::uint64_t lead_of(const Snapshot& snapshot) {
+    return snapshot.raft_index - std::min(snapshot.raft_index, snapshot.revision);
+}
+
 std::string key_of(const std::string& node) { return std::string(node_keys) + node; }
 
 }  // namespace
@@ -93,7 +97,7 @@ void Coordinator::loaded(Result<Snapshot> snapshot) {
     if (!snapshot) return;  // the next tick reads again
     const auto* leader = find(*snapshot, "leader");
     if (leader == nullptr || leader->create_revision != leader_revision_) return follow();
-    if (find(*snapshot, "epoch") == nullptr) return begin_records();
+    if (find(*snapshot, "epoch") == nullptr) return begin_records(*snapshot);
     if (const auto taken = take(*snapshot); !taken) return world_.note(taken.error());
     state_ = State::leading;
     world_.note(fmt::format("leads {} nodes", books_.nodes().size()));
@@ -137,16 +141,16 @@ Result<void> Coordinator::take(const Snapshot& snapshot) {
     return {};
 }
 
-void Coordinator::begin_records() {
+void Coordinator::begin_records(const Snapshot& snapshot) {
     Transaction transaction;
     transaction.compares = {{"leader", What::create_revision, leader_revision_}, {"epoch", What::mod_revision, 0}};
-    transaction.puts = {{"epoch", Epoch{Epoch::after(0, world_.random()), 0}.text()}, {"cluster", ""}, {"turn", "0"}};
+    transaction.puts = {{"epoch", Epoch{Epoch::after(0, world_.random()), lead_of(snapshot)}.text()}, {"cluster", ""}, {"turn", "0"}};
     write(std::move(transaction), [this](std::uint64_t) { state_ = State::loading; });
 }
 
 // Rule 9. etcd's raft index only gains on its revision, unless a snapshot was restored.
 void Coordinator::look_for_restore(const Snapshot& snapshot) {
-    const auto lead = snapshot.raft_index - std::min(snapshot.raft_index, snapshot.revision);
+    const auto lead = lead_of(snapshot);
     if (lead < epoch_.lead) {
         world_.note("etcd was restored from a backup: a new epoch begins");
         return new_epoch([](const Result<void>&) {});

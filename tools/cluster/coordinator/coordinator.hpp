@@ -70,7 +70,7 @@ private:
     void load();
     void loaded(Result<Snapshot> snapshot);
     Result<void> take(const Snapshot& snapshot);
-    void begin_records();
+    void begin_records(const Snapshot& snapshot);
     void look_for_restore(const Snapshot& snapshot);
     void new_epoch(Done done);
     void write_next();

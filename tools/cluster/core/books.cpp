@@ -22,7 +22,7 @@ void Books::set_record(ClusterRecord record, std::uint64_t epoch) {
         auto& [name, node] = *it;
         const auto entry = record_.roster.find(name);
         node.in_roster = entry != record_.roster.end();
-        node.is_new = node.in_roster && entry->second.since_epoch == epoch;
+        node.is_new = node.in_roster && entry->second.since_epoch == epoch && Epoch::is_first(epoch);
         node.weight = node.in_roster ? entry->second.weight : 1;
         if (!node.in_roster && !node.key) {
             it = nodes_.erase(it);

@@ -55,7 +55,7 @@ void Permit::book(const Node& node, std::size_t pool, std::uint64_t held) {
 }
 
 void Permit::write(Node& node, Ceilings which) {
-    if (!node.report) return;
+    if (!node.report || written_.contains(node.name)) return;
     NodeKey key;
     key.epoch = books_.epoch();
     key.boot = node.report->boot;
@@ -77,6 +77,7 @@ void Permit::write(Node& node, Ceilings which) {
     for (std::size_t p = 0; p < node.rows.size(); ++p)
         if (const auto found = key.pools.find(books_.record().pools[p].id); found != key.pools.end())
             book(node, p, found->second.held);
+    written_.insert(node.name);
     writes_.push_back({node.name, std::move(key), node.key_revision, false});
 }
 

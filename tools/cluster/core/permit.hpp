@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "tools/cluster/core/plan.hpp"
@@ -37,7 +39,8 @@ private:
 
     Books& books_;
     std::uint64_t number_;
-    std::vector<PoolSums> sums_;  // after the writes so far
+    std::set<std::string_view> written_;  // nodes: each is in a transaction once
+    std::vector<PoolSums> sums_;          // after the writes so far
     std::vector<NodeWrite> writes_;
 };
 

@@ -1,7 +1,9 @@
 #include "tools/cluster/core/plan.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string_view>
 
 #include "tools/cluster/core/permit.hpp"
 #include "tools/common/shares/share_tree.hpp"
@@ -143,7 +145,7 @@ std::vector<NodeWrite> Planner::next(Books& books, std::uint64_t number) {
     for (std::size_t p = 0; p < pools; ++p)
         if (books.sums()[p].stale) plan(books, p);
     Permit permit(books, number);
-    std::vector<Node*> raised;
+    std::map<std::string_view, Node*> raised;
     std::set<std::size_t> waiting;  // pools
     for (auto& [name, node] : books.nodes()) {
         if (permit.size() == most_nodes) return permit.take();
@@ -155,17 +157,17 @@ std::vector<NodeWrite> Planner::next(Books& books, std::uint64_t number) {
                 raises = true;
                 waiting.insert(p);
             }
-        if (raises) raised.push_back(&node);
+        if (raises) raised.emplace(name, &node);
         else permit.write(node);
     }
     for (const auto pool : waiting) {
         const auto missing = permit.missing(pool);
         for (auto& [name, node] : books.nodes()) {
             if (permit.size() + 1 >= most_nodes || permit.has_room(pool, missing)) break;
-            if (node.rows[pool].held < node.rows[pool].booked) permit.write(node, Permit::Ceilings::as_they_are);
+            if (node.rows[pool].held < node.rows[pool].booked && !raised.contains(name)) permit.write(node, Permit::Ceilings::as_they_are);
         }
     }
-    for (auto* node : raised) {
+    for (const auto& [name, node] : raised) {
         if (permit.size() == most_nodes) break;
         permit.write(*node);
     }

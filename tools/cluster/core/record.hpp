@@ -74,6 +74,8 @@ struct Epoch {
     static std::uint64_t after(std::uint64_t highest, std::uint32_t random) noexcept {
         return ((highest >> 32) + 1) << 32 | random;
     }
+    // No etcd was lost before it: a node that is added now holds nothing. Later the backup may be from before the node was added.
+    static bool is_first(std::uint64_t number) noexcept { return number >> 32 == 1; }
     std::string text() const;
     static Result<Epoch> parse(std::string_view text);
 };
