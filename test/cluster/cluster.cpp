@@ -86,8 +86,7 @@ void Cluster::Process::send(StreamId id, const ToNode& word) {
     });
 }
 
-void Cluster::Process::close(StreamId id, const std::string& why) {
-    if (cluster.settings_.verbose && cluster.events.now() > 70s) std::printf("%f close %s\n", (double)cluster.events.now().count()/1e9, why.c_str());
+void Cluster::Process::close(StreamId id, const std::string&) {
     auto& stream = cluster.streams_.at(id);
     stream.open_at_coordinator = false;
     cluster.close_at_node(id, cluster.in_order(stream.last_to_node));
@@ -147,7 +146,6 @@ void Cluster::Host::tick() {
 }
 
 void Cluster::Host::connect() {
-    if (cluster.settings_.verbose && cluster.events.now() > 70s) std::printf("%f %s connects cut %d\n", (double)cluster.events.now().count()/1e9, node.name.c_str(), cut);
     auto& process = *cluster.processes[next++ % cluster.processes.size()];
     const auto id = stream = ++cluster.last_stream_;
     auto& made = cluster.streams_[id] = {process.number, number, process.generation, generation};

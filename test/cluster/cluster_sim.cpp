@@ -198,7 +198,8 @@ private:
         const bool is_clone = host.node.hardware == "hw-of-a-clone";
         if (is_clone) return;
         say("forget", host.node.name + (host.node.alive ? " alive" : ""));
-        oracle_.will_forget(number);
+        for (std::size_t i = 0; i < cluster_.hosts.size(); ++i)  // also a clone that has the name by now
+            if (cluster_.hosts[i].node.name == host.node.name) oracle_.will_forget(i);
         leader->forget(host.node.name, found->second.key ? found->second.key->number : 0,
                        [this](const Result<void>& done) { say("forgotten", done ? "" : done.error()); });
     }
@@ -259,12 +260,6 @@ private:
             std::uint64_t floors = 0;
             for (const auto& [name, node] : record.roster)
                 if (name != greedy.node.name) floors += record.floor(name, pool);
-            if (verbose_)
-                for (const auto& [name, node] : leader->books().nodes())
-                    std::printf("# %s connected %d key %s report epoch %llu number %llu boot %s held %llu booked %llu want %llu\n", name.c_str(), node.connected,
-                                node.key ? node.key->text().c_str() : "none", node.report ? (unsigned long long)node.report->epoch : 0,
-                                node.report ? (unsigned long long)node.report->number : 0, node.report ? node.report->boot.c_str() : "", (unsigned long long)node.rows[0].held,
-                                (unsigned long long)node.rows[0].booked, (unsigned long long)node.rows[0].want);
             if (greedy.node.places[pool].in_force < limit - std::min(limit, floors))
                 return fmt::format("I4: {} has {} of {} {} though all others want nothing", greedy.node.name, greedy.node.places[pool].in_force,
                                    limit, info(pool.resource).name);

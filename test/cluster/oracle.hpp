@@ -17,7 +17,8 @@ public:
     // I1: what nodes use or may use is never above the limit, or what was held when the limit was lowered. Empty: so it is.
     std::string broken();
     // Before a node is forgotten that may live: what it holds comes on top until it hears of that.
-    void will_forget(std::size_t host);
+    enum class Holds : std::uint8_t { as_it_does, as_assigned };
+    void will_forget(std::size_t host, Holds holds = Holds::as_assigned);
     // Etcd was replaced by a backup: what it says of this epoch is not what nodes hold.
     void restored();
     void look_at_etcd();
@@ -37,8 +38,11 @@ private:
         std::map<std::uint64_t, std::uint64_t> held;
     };
     std::uint64_t booked(std::uint64_t pool) const;
+    std::string holders(const PoolName& pool) const;
     std::string difference(const std::map<std::string, NodeKey>& before) const;
     std::uint64_t forgotten(std::uint64_t pool);
+    void count_again();
+    void look_for_strangers();
 
     Cluster& cluster_;
     std::map<std::uint64_t, Bound> bounds_;
