@@ -174,7 +174,7 @@ std::string resource_names() { return names_of(resource_table); }
 std::string limit_names() { return names_of(limit_table); }
 
 std::string_view name(Reason reason) noexcept {
-    static constexpr std::string_view names[] = {"configured", "rule", "grant", "soft", "other"};
+    static constexpr std::string_view names[] = {"configured", "rule", "grant", "soft", "cluster", "other"};
     return names[static_cast<std::size_t>(reason)];
 }
 

@@ -46,8 +46,12 @@ enum class Reason : std::uint8_t {
     rule,        // a dynamic rule of the policy
     grant,       // the tenant's share of what is above it in the tree
     soft,        // the soft limit, exceeded for longer than the grace period; in no file
+    cluster,     // this node's part of what the tenant may use on all nodes
     other,       // one that a later version knows
 };
+
+// Whether the limit may be larger soon, when the sidecar is asked.
+constexpr bool is_share(Reason reason) noexcept { return reason == Reason::grant || reason == Reason::cluster; }
 
 std::string_view name(Reason) noexcept;
 

@@ -209,6 +209,7 @@ TenantLimits limits_of(const Policy& policy, const TenantPolicy& tenant) {
     result.limits = tenant.limits;
     result.guarantees = tenant.guarantees;
     result.softs = tenant.softs;
+    result.cluster = tenant.cluster;
     result.for_everyone = policy.process;
     result.is_override = tenant.is_override;
     result.own_limits = tenant.own_limits;

@@ -108,6 +108,8 @@ Result<void> add_limits(ScopeLimits& scope, const std::vector<std::string>& text
 // The row of `device`, or nullptr.
 const LimitRow* find_row(const ScopeLimits& scope, std::string_view device) noexcept;
 
+// How long a charge waits for a larger share of what the cluster's nodes may use, at least.
+inline constexpr std::uint32_t cluster_wait_ms = 250;
 inline constexpr std::uint32_t default_grant_wait_ms = 50, most_grant_wait_ms = 10'000;
 
 // What a table says for `device`: in its own row, else in the row "*" unless it is a port or "total"; else `unset`.
@@ -136,6 +138,7 @@ struct TenantPolicy {
     std::vector<Match> matches;            // in the order of the file
     LimitsByScope limits;
     ScopeLimits guarantees, softs;  // of the tenant as a whole; soft limits, not for "total", and the bursts of rates
+    std::vector<Resource> cluster;  // of which it has nothing, over all devices, until the cluster assigns it something
     bool transient = false;  // added by `rdmaquota tenant add`; in no file
     bool hides_devices = false;  // its programs do not list a device on which its limit of hca_handle is 0
     // Named like a tenant of a template, whose values it has where its own table says nothing. See resolve_overrides.
@@ -181,6 +184,7 @@ struct TenantLimits : Settings {
     std::uint32_t max_delay_ms = default_max_delay_ms;
     LimitsByScope limits;      // its own
     ScopeLimits guarantees, softs;
+    std::vector<Resource> cluster;  // as TenantPolicy's
     ScopeLimits first_grants;  // its shares while it has none yet; 0 where somebody must divide first
     ScopeLimits for_everyone;  // of each process, for cells that its own say nothing of (Policy::process)
     // For an override: the cells of its own table, which keep their values when the template's are changed. See TenantPolicy.

@@ -77,6 +77,8 @@ std::string tenant_word(const Denial& denial, const Circumstances& found) {
                         !is_rate(denial.resource) && denial.used > denial.limit ? text("; it has {} more than its share",
                                                           format_amount(denial.resource, denial.used - denial.limit))
                                                    : "");
+        case Reason::cluster:
+            return "that is what this node may use at present of what the cluster lets the tenant use on all nodes";
         case Reason::soft:
             return "this soft limit has been exceeded for longer than the grace period";
         default:
@@ -103,6 +105,8 @@ std::string what_helps(std::string_view device, const Denial& denial, const Circ
             return "the rule is in the policy file";
         case Reason::grant:
             return std::string(allows) + larger_share(device, denial, found);
+        case Reason::cluster:
+            return "an administrator of the cluster sees with 'rdmaquota cluster show' which nodes hold the rest";
         case Reason::configured:
         case Reason::soft:
             return std::string(allows) + change(device, denial, found);

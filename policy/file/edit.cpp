@@ -224,7 +224,7 @@ bool same_limits(ScopeLimits a, ScopeLimits b) {
 
 bool same_tenant(const TenantPolicy& a, const TenantPolicy& b) {
     return a.name == b.name && a.mode == b.mode && a.deny_errno == b.deny_errno && a.weight == b.weight &&
-           a.grace_s == b.grace_s && a.max_delay_ms == b.max_delay_ms && a.matches == b.matches && a.transient == b.transient &&
+           a.grace_s == b.grace_s && a.max_delay_ms == b.max_delay_ms && a.cluster == b.cluster && a.matches == b.matches && a.transient == b.transient &&
            std::equal(a.limits.begin(), a.limits.end(), b.limits.begin(), same_limits) &&
            same_limits(a.guarantees, b.guarantees) && same_limits(a.softs, b.softs);
 }

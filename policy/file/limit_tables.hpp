@@ -11,7 +11,7 @@
 namespace rdmaquota {
 
 // The keys of [tenant.NAME] that are no devices.
-inline constexpr std::array<std::string_view, 8> tenant_keys{"match", "mode", "deny_errno", "weight", "grace", "max_delay", "process", "devices"};
+inline constexpr std::array<std::string_view, 9> tenant_keys{"match", "mode", "deny_errno", "weight", "grace", "max_delay", "process", "devices", "cluster"};
 
 class LimitTables {
 public:

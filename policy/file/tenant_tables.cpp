@@ -72,6 +72,7 @@ private:
         if (key == "mode") return reader_.word(key, node, parse_mode, tenant_.mode.emplace());
         if (key == "deny_errno") return reader_.word(key, node, parse_deny_errno, tenant_.deny_errno.emplace());
         if (key == "devices") return devices(node);
+        if (key == "cluster") return cluster(node);
         if (key == "grace") return reader_.word(key, node, parse_grace, tenant_.grace_s.emplace());
         if (key == "max_delay") return reader_.milliseconds(key, node, most_max_delay_ms, tenant_.max_delay_ms.emplace());
         reader_.whole(key, node, 1, most_weight, tenant_.weight.emplace());
@@ -96,6 +97,16 @@ private:
             if (!valid_device(name) || name == any_device || stands_alone(name))
                 return reader_.fail(entry, "an entry of devices is the name of a device, such as \"mlx5_0\", or a selector of one");
             devices.push_back(name);
+        }
+    }
+
+    void cluster(const toml::node& node) {
+        const auto* list = node.as_array();
+        if (list == nullptr) return reader_.fail(node, "cluster is a list of resources, such as [\"qp\", \"mr_bytes\"]");
+        for (const auto& entry : *list) {
+            const auto resource = find_resource(entry.value_or(std::string()));
+            if (!resource) return reader_.fail(entry, "an entry of cluster is a resource, such as \"qp\"");
+            tenant_.cluster.push_back(*resource);
         }
     }
 

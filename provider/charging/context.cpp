@@ -177,10 +177,14 @@ bool Context::may_have_more(std::size_t i, DevicePort& port, const Denial& denia
     if (policy.generation() != attempt.generation) return true;
     auto& wait_until_ns = attempt.wait_until_ns;
     const auto device = denial.total ? DeviceKey(total_device) : port.key();
-    if (wait_until_ns == 0) wait_until_ns = monotonic_ns() + policy.grant_wait_ms() * std::uint64_t{1'000'000};
+    if (wait_until_ns == 0) {
+        const bool of_cluster = policy.reason(Scope::tenant, device, denial.resource) == Reason::cluster;
+        const auto wait_ms = of_cluster ? std::max(policy.grant_wait_ms(), cluster_wait_ms) : policy.grant_wait_ms();
+        wait_until_ns = monotonic_ns() + wait_ms * std::uint64_t{1'000'000};
+    }
     if (is_soft(policy, device, denial)) return denial.used <= denial.limit && monotonic_ns() < wait_until_ns;
     if (policy.mode() != Mode::enforce || policy.limit(Scope::tenant, device, denial.resource) != denial.limit ||
-        policy.reason(Scope::tenant, device, denial.resource) != Reason::grant)
+        !is_share(policy.reason(Scope::tenant, device, denial.resource)))
         return false;
     const auto generation = policy.generation();
     return ask_for_share(account, port.index(i), denial, wait_until_ns) &&

@@ -122,6 +122,7 @@ Result<LimitsImage> LimitsImage::compile(const TenantLimits& limits) {
     image.bind(limits.bound);
     image.fill_parts(limits);
     if (limits.is_override) image.mark_override(limits);
+    if (auto begun = image.begin_ceilings(limits.cluster); !begun) return Error{begun.error()};
     return image;
 }
 
@@ -179,6 +180,8 @@ void LimitsImage::take_rows(const LimitsHeader& header, const LimitsRow* rows, c
             rows_[i].reason[r] = static_cast<std::uint8_t>(Reason::configured);
             rows_[i].effective[r] = origin.configured;
         }
+    for (const auto& resource : resource_table)
+        if (ceiling(total_device, resource.id) != unset) (void)put_ceiling(resource.id, 0);
 }
 
 LimitsImage LimitsImage::copy(const LimitsHeader& header, const LimitsRow* rows, const OriginRow* origins,
@@ -221,9 +224,43 @@ void LimitsImage::keep_capacities(const LimitsSegment& before) {
     }
 }
 
-Settled settle(std::uint64_t own, std::uint64_t configured, std::uint64_t granted) noexcept {
+Settled settle(std::uint64_t own, std::uint64_t configured, std::uint64_t granted, std::uint64_t ceiling) noexcept {
+    if (ceiling != unset && ceiling < configured && (granted == unset || ceiling <= granted)) return {ceiling, Reason::cluster};
     if (granted == unset) return {own, Reason::configured};
     return granted < configured ? Settled{granted, Reason::grant} : Settled{configured, Reason::configured};
+}
+
+std::uint64_t LimitsImage::ceiling(std::string_view device, Resource resource) const {
+    const auto row = device == total_device ? find(ceiling_scope, total_device) : std::nullopt;
+    return row ? rows_[*row].effective[index(resource)] : unset;
+}
+
+Result<void> LimitsImage::put_ceiling(Resource resource, std::uint64_t amount) {
+    const auto row = row_to_write(ceiling_scope, total_device), total = row_to_write(Scope::tenant, total_device);
+    if (!row) return Error{row.error()};
+    if (!total) return Error{total.error()};
+    const auto r = index(resource);
+    rows_[*row].effective[r] = amount;
+    const auto& origin = origins_[*total].of[r];
+    const auto settled = settle(origin.configured, configured(Scope::tenant, total_device, resource), load(origin.granted), amount);
+    rows_[*total].effective[r] = settled.effective;
+    rows_[*total].reason[r] = static_cast<std::uint8_t>(settled.reason);
+    return {};
+}
+
+Result<void> LimitsImage::keep_ceilings(const LimitsSegment& before) {
+    for (const auto& resource : resource_table)
+        if (const auto amount = before.ceiling(resource.id); amount != unset)
+            if (auto put = put_ceiling(resource.id, amount); !put) return put;
+    return {};
+}
+
+Result<void> LimitsImage::begin_ceilings(std::span<const Resource> resources) {
+    for (const auto resource : resources) {
+        if (auto put = put_ceiling(resource, 0); !put) return put;
+        origins_[*find(ceiling_scope, total_device)].of[index(resource)].configured = 0;
+    }
+    return {};
 }
 
 // The number of the device's row, which is made when there is none.
@@ -243,7 +280,7 @@ Result<void> LimitsImage::grant(std::string_view device, Resource resource, std:
     const auto row = row_to_write(Scope::tenant, device);
     if (!row) return Error{row.error()};
     auto& origin = origins_[*row].of[index(resource)];
-    const auto settled = settle(origin.configured, configured(Scope::tenant, device, resource), amount);
+    const auto settled = settle(origin.configured, configured(Scope::tenant, device, resource), amount, ceiling(device, resource));
     store(origin.granted, amount);
     origin.since_s = static_cast<std::uint64_t>(std::time(nullptr));
     rows_[*row].effective[index(resource)] = settled.effective;

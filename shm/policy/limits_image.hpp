@@ -19,7 +19,7 @@ struct Settled {
     std::uint64_t effective;
     Reason reason;
 };
-Settled settle(std::uint64_t own, std::uint64_t configured, std::uint64_t granted) noexcept;
+Settled settle(std::uint64_t own, std::uint64_t configured, std::uint64_t granted, std::uint64_t ceiling = unset) noexcept;
 
 // Has the row of a selector hold for the device that `bound` names for it, or for none. False: it does already.
 bool bind_row(LimitsRow& row, std::span<const BoundDevice> bound) noexcept;
@@ -42,6 +42,9 @@ public:
     std::uint64_t configured(Scope scope, std::string_view device, Resource resource) const;
     // Knows what devices have, as a file from before does.
     void keep_capacities(const LimitsSegment& before);
+    // What the cluster lets this node use stays, and what it begins with is added where it said nothing.
+    Result<void> keep_ceilings(const LimitsSegment& before);
+    Result<void> begin_ceilings(std::span<const Resource> resources);
     // Gives the tenant a share, or several; an error when there is no room for its device.
     Result<void> grant(const ScopeLimits& amounts);
     Result<void> grant(std::string_view device, Resource resource, std::uint64_t amount);
@@ -57,6 +60,8 @@ private:
     std::optional<std::size_t> find(Scope scope, std::string_view device) const;
     void fill_last(const LimitRow* own, const LimitRow* for_everyone);
     void bind(std::span<const BoundDevice> bound);
+    std::uint64_t ceiling(std::string_view device, Resource resource) const;
+    Result<void> put_ceiling(Resource resource, std::uint64_t amount);
     void fill_parts(const TenantLimits& limits);
     void mark_override(const TenantLimits& limits);
     Result<std::size_t> row_to_write(Scope scope, std::string_view device);

@@ -79,7 +79,7 @@ bool is_configured(const LimitsSegment& limits, Scope scope, std::string_view de
         return load(from.configured) != unset || load(from.file) != unset || load(from.guarantee) != unset ||
                load(from.guarantee_file) != unset || load(from.soft_file) != unset ||
                load(row->soft[index(resource.id)]) != unset ||
-               (reason != Reason::configured && reason != Reason::grant);
+               (reason != Reason::configured && reason != Reason::grant && reason != Reason::cluster);
     });
 }
 

@@ -30,10 +30,12 @@ Result<void> check(const std::string& path, int fd, LimitsHeader& header) {
         return no_limits(path, fmt::format("its layout version is {}, this rdmaquota needs {}", header.layout_version,
                                            layout_version));
     const auto wanted = limits_bytes(header.row_count, LimitsSegment::Parts::all);
-    if (header.row_count > (scope_count + 1) * most_limit_rows || static_cast<std::size_t>(status.st_size) != wanted)
+    if (header.row_count > (scope_count + 2) * most_limit_rows || static_cast<std::size_t>(status.st_size) != wanted)
         return no_limits(path, fmt::format("it has {} bytes instead of {}", status.st_size, wanted));
     return {};
 }
+
+std::uint64_t or_unlimited(std::uint64_t limit) noexcept { return limit == unset ? unlimited : limit; }
 
 std::uint64_t earmarked_in(const Origin& origin) noexcept {
     const auto amount = load(origin.earmarked);
@@ -159,6 +161,8 @@ std::set<std::string> LimitsSegment::selectors() const {
     return selectors;
 }
 
+std::uint64_t LimitsSegment::load_limit_of(const LimitsRow* row, Resource resource) noexcept { return load_limit(row, resource); }
+
 std::uint64_t LimitsSegment::limit(Scope scope, DeviceKey device, Resource resource) const noexcept {
     const auto own = load_limit(row(scope, device), resource);
     if (own != unset) return amount(own, device, resource);
@@ -246,6 +250,8 @@ std::array<LimitsSegment::ShareFigures, limit_count> LimitsSegment::share_figure
         const auto* holds = alone || load_limit(own, resource.id) != unset ? own : any;
         if (load_reason(holds, resource.id) == Reason::rule)
             all[r].limit = std::min(all[r].limit, amount(load_limit(holds, resource.id), device, resource.id));
+        // The cluster is the parent of all nodes: what is below this tenant shares this node's part.
+        if (device.name == total_device) all[r].limit = std::min(all[r].limit, or_unlimited(ceiling(resource.id)));
     }
     return all;
 }

@@ -43,6 +43,9 @@ inline constexpr std::size_t most_limit_rows = 66;  // of a scope: 64 devices an
 
 // Of rows that say what a device has: `effective` and `configured`, by resource. Not a scope of limits.
 inline constexpr auto capacity_scope = static_cast<Scope>(scope_count);
+// Of the row "total" that says what the cluster lets this node use: `effective`, and in `configured` what that is before the cluster
+// has said anything. Not a scope of limits.
+inline constexpr auto ceiling_scope = static_cast<Scope>(scope_count + 1);
 
 struct LimitsHeader {
     std::uint64_t magic;
@@ -212,6 +215,8 @@ public:
     // What would be in force without any reason. Needs Parts::all, as the next.
     std::uint64_t configured(Scope scope, DeviceKey device, Resource resource) const noexcept;
     const Origin* origin(Scope scope, DeviceKey device, Resource resource) const noexcept;
+    // What the cluster lets this node's processes of the tenant use over all devices; `unset` where it does not bound that.
+    std::uint64_t ceiling(Resource resource) const noexcept { return load_limit_of(row(ceiling_scope, total_device), resource); }
     // What is reserved for the tenant, 0 for nothing; and its share, `unset` where nothing above bounds it.
     std::uint64_t guarantee(DeviceKey device, Resource resource) const noexcept;
     std::uint64_t granted(DeviceKey device, Resource resource) const noexcept;
@@ -229,6 +234,7 @@ private:
     explicit LimitsSegment(Mapping mapping, bool all) noexcept : mapping_(std::move(mapping)), all_(all) {}
     const LimitsRow* rows() const noexcept { return reinterpret_cast<const LimitsRow*>(&header() + 1); }
     const OriginRow* origins() const noexcept;
+    static std::uint64_t load_limit_of(const LimitsRow* row, Resource resource) noexcept;
     std::uint64_t known_guarantee(std::uint64_t written, DeviceKey device, Resource resource) const noexcept;
     std::uint32_t row_count() const noexcept { return row_count_; }
 

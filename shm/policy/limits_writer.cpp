@@ -114,6 +114,7 @@ Result<void> LimitsWriter::publish(const std::string& path, const TenantLimits& 
     if (!before)
         if (auto granted = image->grant(limits.first_grants); !granted) return granted;
     if (before) {
+        if (auto kept = image->keep_ceilings(*before); !kept) return kept;
         if (auto kept = keep_granted(*before, *image); !kept) return kept;
     }
     return replace(path, *image);
@@ -196,15 +197,38 @@ void LimitsWriter::settle_row(std::size_t row, Resource resource) noexcept {
     auto& of = rows()[row];
     auto& effective = of.effective[index(resource)];
     const auto granted = load(origin(row, resource).granted);
+    const auto ceiling = ceiling_of(row, resource);
     const auto reason = load_reason(&of, resource);
     if (reason == Reason::rule) {
-        if (granted < load(effective) && granted != rdmaquota::unset) store(effective, granted);
+        for (const auto most : {granted, ceiling})
+            if (most < load(effective) && most != rdmaquota::unset) store(effective, most);
         return;
     }
     const auto configured = limits_.configured(static_cast<Scope>(of.scope), device_of(of), resource);
-    const auto settled = settle(load(origin(row, resource).configured), configured, granted);
+    const auto settled = settle(load(origin(row, resource).configured), configured, granted, ceiling);
     store(of.reason[index(resource)], static_cast<std::uint8_t>(settled.reason));
     store(effective, settled.effective);
+}
+
+std::uint64_t LimitsWriter::ceiling_of(std::size_t row, Resource resource) const noexcept {
+    const auto& of = limits_.rows()[row];
+    const bool is_total = of.scope == static_cast<std::uint32_t>(Scope::tenant) && device_of(of) == total_device;
+    return is_total && !is_rate(resource) ? limits_.ceiling(resource) : rdmaquota::unset;
+}
+
+Result<void> LimitsWriter::put_ceiling(Resource resource, std::uint64_t amount) {
+    const auto total = row_to_write(Scope::tenant, total_device);
+    if (!total) return Error{total.error()};
+    const auto row = row_to_write(ceiling_scope, total_device);
+    if (!row) return Error{row.error()};
+    if (limits_.ceiling(resource) == amount) return {};
+    store(rows()[*row].effective[index(resource)], amount);
+    const auto of_tenant = static_cast<std::size_t>(limits_.row(Scope::tenant, total_device) - limits_.rows());
+    store(origin(of_tenant, resource).since_s, static_cast<std::uint64_t>(std::time(nullptr)));
+    settle_row(of_tenant, resource);
+    if (load_reason(&rows()[of_tenant], resource) == Reason::cluster) write_why(origin(of_tenant, resource), "what this node may use of the cluster's");
+    changed();
+    return {};
 }
 
 // The rows with a share for which the row "*" says what is configured.
@@ -338,7 +362,8 @@ Result<void> LimitsWriter::hold(Scope scope, std::string_view device, Resource r
     if (!row) return Error{row.error()};
     auto& from = origin(*row, resource);
     write_why(from, why);
-    if (const auto granted = load(from.granted); granted != rdmaquota::unset) limit = std::min(limit, granted);
+    for (const auto most : {load(from.granted), ceiling_of(*row, resource)})
+        if (most != rdmaquota::unset) limit = std::min(limit, most);
     store(from.since_s, static_cast<std::uint64_t>(std::time(nullptr)));
     store(rows()[*row].reason[index(resource)], static_cast<std::uint8_t>(reason));
     store(rows()[*row].effective[index(resource)], limit);

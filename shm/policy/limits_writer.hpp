@@ -94,6 +94,8 @@ public:
     };
     // All of them, then one change of the generation; an error when there is no room for a device.
     Result<void> grant(std::span<const Grant> grants, std::string_view why);
+    // What the cluster lets this node use, over all devices: nothing in effect is ever above it; `unset`: it does not bound that.
+    Result<void> put_ceiling(Resource resource, std::uint64_t amount);
     // The same for what the tenant is to have as others free it.
     Result<void> earmark(std::span<const Grant> amounts);
     // What a device has of each resource, `unset` where that is not known: percentages are of this.
@@ -119,7 +121,7 @@ public:
         std::uint64_t since_s;     // CLOCK_REALTIME
 
         // Whether it is the tenant's share of what the tenants above may use, which is normal operation.
-        bool is_share() const noexcept { return reason == Reason::grant; }
+        bool is_share() const noexcept { return reason == Reason::grant || reason == Reason::cluster; }
     };
 
 private:
@@ -135,6 +137,7 @@ private:
     void lower_held(std::size_t row, Resource resource, std::uint64_t limit) noexcept;
     void configure(std::size_t row, Resource resource, std::uint64_t limit) noexcept;
     void changed() noexcept;
+    std::uint64_t ceiling_of(std::size_t row, Resource resource) const noexcept;
     bool change_own(std::size_t row, Resource resource, LimitPart part, Whose whose, bool set) noexcept;
     void settle_row(std::size_t row, Resource resource) noexcept;
     void settle_below(std::size_t row, Resource resource) noexcept;

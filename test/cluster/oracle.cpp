@@ -84,7 +84,10 @@ void Oracle::will_forget(std::size_t host, Holds holds) {
         for (const auto& [pool, assigned] : key->second.pools)
             if (holds == Holds::as_assigned) entry.held[pool] = std::max(assigned.held, assigned.ceiling);
     }
-    for (const auto& [id, bound] : bounds_) entry.held[id] = std::max(entry.held[id], node.truth(bound.name));
+    for (const auto& [id, bound] : bounds_) {
+        const bool is_unknown = holds == Holds::as_assigned && !entry.held.contains(id);  // a pool that was added again
+        entry.held[id] = is_unknown ? max_amount : std::max(entry.held[id], node.truth(bound.name));
+    }
     forgotten_.push_back(std::move(entry));
 }
 
@@ -116,7 +119,8 @@ void Oracle::look_for_strangers() {
         if (!record_ || !node.alive) continue;
         const auto key = keys_.find(node.name);
         const bool is_replaced = key != keys_.end() && !key->second.hardware.empty() && key->second.hardware != node.hardware;
-        const bool is_stranger = is_replaced || (key == keys_.end() && !record_->roster.contains(node.name));
+        const bool is_forgotten = key != keys_.end() && key->second.boot.empty();  // by a write that landed late, too
+        const bool is_stranger = is_replaced || is_forgotten || (key == keys_.end() && !record_->roster.contains(node.name));
         if (is_stranger && std::none_of(forgotten_.begin(), forgotten_.end(), [&](const Forgotten& entry) { return entry.host == i; }))
             will_forget(i, Holds::as_it_does);
     }

@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "tools/common/cluster/ceilings_json.hpp"
 #include "tools/common/control_client.hpp"
 #include "tools/common/devices.hpp"
 #include "tools/common/limits/device_selectors.hpp"
@@ -59,6 +60,7 @@ Daemon::Daemon(std::string directory)
       dynamic_(node_, events_, capacity),
       soft_limits_(node_, events_),
       grants_(node_, events_),
+      ceilings_(node_, grants_),
       instances_(node_),
       unknown_names_(node_),
       views_(node_),
@@ -71,6 +73,11 @@ Daemon::Daemon(std::string directory)
                 [this] { return divide(); },
                 [this](const Answers::Sees& sees) { return guard_status(sees); },
                 [this] { return guard_off(); },
+                [this](const Delivery* delivery) -> Result<Json> {
+                    auto report = ceilings_.report(delivery);
+                    if (!report) return Error{report.error()};
+                    return report_json(*report);
+                },
                 [this](const Peer& peer, bool renewed) { return web_address(peer, renewed); }}),
       control_(loop_, [this](const Peer& peer, std::string_view line) { return answers_.answer(peer, line); }),
       tenant_sockets_(node_, control_),
@@ -163,6 +170,7 @@ void Daemon::tick() {
     if (const auto saved = capacity_file_.save(capacity_); !saved) log(Priority::warning, saved.error());
     churn_.add(ChurnRates::Clock::now(), kernel_.churn());
     recent_.keep([this](const std::string& key) { return node_.find(key) != nullptr; });
+    say_once(said_ceilings_, ceilings_.look_after());
     guard_.update();
     if (guard_.was_turned_off())
         if (const auto done = guard_off(); !done) log(Priority::error, done.error());
@@ -264,9 +272,21 @@ Result<std::function<bool()>> Daemon::grant(const std::string& tenant) {
     const auto asked = ShareMover::Clock::now();
     const auto done = grants_.pass_for(tenant);
     if (!done) return Error{done.error()};
-    if (*done) return std::function<bool()>();
+    auto of_cluster = ask_cluster(tenant);
+    if (*done && !of_cluster) return std::function<bool()>();
     if (!askers_) askers_ = loop_.every(2ms, [this] { serve_askers(); });
-    return std::function<bool()>([this, asked] { return grants_.has_read_all_since(asked); });
+    return std::function<bool()>([this, asked, divided = *done, of_cluster] {
+        return (divided || grants_.has_read_all_since(asked)) && (!of_cluster || of_cluster());
+    });
+}
+
+// Tells the agent that somebody asks. The answer waits for what the cluster assigns, for as long as a program does.
+std::function<bool()> Daemon::ask_cluster(const std::string& tenant) {
+    if (!ceilings_.may_raise(tenant)) return {};
+    static const auto word = std::make_shared<const std::string>("{\"cluster\":\"asked\"}\n");
+    control_.broadcast(word, [](const Peer& peer) { return peer.privileged; });
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(cluster_wait_ms);
+    return [this, end, before = ceilings_.taken()] { return ceilings_.taken() != before || std::chrono::steady_clock::now() >= end; };
 }
 
 void Daemon::serve_askers() {

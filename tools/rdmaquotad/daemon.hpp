@@ -16,6 +16,7 @@
 #include "tools/rdmaquotad/dynamic/capacity_file.hpp"
 #include "tools/rdmaquotad/dynamic/dynamic_limits.hpp"
 #include "tools/rdmaquotad/dynamic/percentages.hpp"
+#include "tools/rdmaquotad/grants/cluster_ceilings.hpp"
 #include "tools/rdmaquotad/grants/grants.hpp"
 #include "tools/rdmaquotad/guard/guard.hpp"
 #include "tools/rdmaquotad/history/history_keeper.hpp"
@@ -53,6 +54,7 @@ private:
     Json guard_status(const Answers::Sees& sees) const;
     Result<std::function<bool()>> grant(const std::string& tenant);
     void serve_askers();
+    std::function<bool()> ask_cluster(const std::string& tenant);
     bool make_tenant(const ProcessSubject& subject);
     Result<void> divide();
     void update_status();
@@ -71,11 +73,12 @@ private:
     std::optional<std::uint64_t> policy_;  // id of the one that is followed; 0: none, in a directory of a tenant's own
     std::optional<std::string> said_missing_;          // so that it is said once
     std::map<std::string, std::string> said_unusable_;  // the same of ledgers, by their tenants' names
-    std::string said_status_, said_uncompiled_, said_unheard_;
+    std::string said_status_, said_uncompiled_, said_unheard_, said_ceilings_;
     HistoryKeeper history_;
     DynamicLimits dynamic_;
     SoftLimits soft_limits_;
     Grants grants_;
+    ClusterCeilings ceilings_;
     Instances instances_;
     UnknownNames unknown_names_;
     UverbsDevices devices_;  // as of the last round

@@ -54,8 +54,10 @@ bool CeilingRecord::take(const Delivery& delivery, std::string_view boot) {
     for (auto& ceiling : ceilings)
         if (is_forgotten) ceiling.amount = 0;
         else if (ceiling.amount == unset) ceiling.amount = amount_before(before, ceiling.pool);
+    // A pool that is missing was removed. Not so where the node was forgotten: that is for every boot, so it only lowers.
     for (const auto& [id, pool, amount] : before)
-        if (amount != unlimited && find_pool(ceilings, pool) == ceilings.end()) ceilings.push_back({id, pool, unlimited});
+        if (amount != unlimited && find_pool(ceilings, pool) == ceilings.end())
+            ceilings.push_back({id, pool, is_forgotten ? 0 : unlimited});
     return true;
 }
 

@@ -95,6 +95,12 @@ Result<Json> Answers::give(const Peer& peer, const Request& request) {
             json["done"] = *done;
             return json;
         }
+        case RequestKind::cluster: {
+            auto report = sources_.cluster(request.delivery ? &*request.delivery : nullptr);
+            if (!report) return Error{report.error()};
+            json["report"] = std::move(*report);
+            return json;
+        }
         case RequestKind::web: {
             if (!peer.tenant.empty()) return Error{"the page is asked for outside of the container"};
             auto web = sources_.web(peer, request.renewed);

@@ -38,6 +38,7 @@ public:
         std::function<Result<void>()> divide;
         std::function<Json(const Sees& by_name)> guard;
         std::function<Result<std::string>()> guard_off;
+        std::function<Result<Json>(const Delivery* delivery)> cluster;
         std::function<Result<Json>(const Peer&, bool renewed)> web;  // where the page is, with the token of this user
     };
     explicit Answers(Sources sources) : sources_(std::move(sources)) {}

@@ -8,13 +8,14 @@
 
 #include "policy/policy.hpp"
 #include "policy/printable.hpp"
+#include "tools/common/cluster/ceilings_json.hpp"
 #include "tools/common/views/json.hpp"
 
 namespace rdmaquota {
 namespace {
 
 constexpr std::array<std::string_view, 14> names{"status", "stats", "process",  "events", "subscribe", "history",
-                                                 "set",    "unset", "instance", "grant",  "guard", "guard_off", "web"};
+                                                 "set",    "unset", "instance", "grant",  "guard", "guard_off", "web", "cluster"};
 
 Error wrong(std::string_view what) { return {std::string(what)}; }
 
@@ -111,6 +112,14 @@ Result<void> read_unset(const Json& json, Request& request) {
     return {};
 }
 
+Result<void> read_cluster(const Json& json, Request& request) {
+    if (!json.contains("delivery")) return {};
+    auto delivery = parse_delivery(json["delivery"]);
+    if (!delivery) return Error{delivery.error()};
+    request.delivery = std::move(*delivery);
+    return {};
+}
+
 Result<void> read_rest(const Json& json, Request& request) {
     switch (request.kind) {
         case RequestKind::process:
@@ -126,6 +135,8 @@ Result<void> read_rest(const Json& json, Request& request) {
             return read_set(json, request);
         case RequestKind::unset:
             return read_unset(json, request);
+        case RequestKind::cluster:
+            return read_cluster(json, request);
         case RequestKind::web:
             request.renewed = json.value("renewed", Json()) == true;
             return {};

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "policy/limit_key.hpp"
 #include "policy/result.hpp"
+#include "tools/common/cluster/ceilings.hpp"
 
 namespace rdmaquota {
 
@@ -27,6 +29,7 @@ enum class RequestKind : std::uint8_t {
     guard,
     guard_off,
     web,
+    cluster,
 };
 
 struct Request {
@@ -36,6 +39,7 @@ struct Request {
     bool renewed = false;     // of `web`: the token is to be a new one
     // Of `set` and, without limits, of `unset`; all of one tenant, scope and device.
     std::vector<LimitChange> changes;
+    std::optional<Delivery> delivery;  // of `cluster`
     // Of `history`; empty: every one. The first is also of `grant`.
     std::string tenant, device, resource;
 };
@@ -45,7 +49,8 @@ Result<Request> parse_request(std::string_view line);
 
 // Whether only root, or the daemon's own user, may ask it.
 constexpr bool needs_privilege(RequestKind kind) noexcept {
-    return kind == RequestKind::set || kind == RequestKind::unset || kind == RequestKind::guard_off;
+    return kind == RequestKind::set || kind == RequestKind::unset || kind == RequestKind::guard_off ||
+           kind == RequestKind::cluster;
 }
 
 std::string_view name(RequestKind kind) noexcept;

@@ -1,0 +1,60 @@
+// Hands what gRPC's threads received to the program's one thread.
+#pragma once
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "tools/cluster/core/ports.hpp"
+
+namespace rdmaquota::cluster {
+
+class Mailbox {
+public:
+    Mailbox() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    Mailbox(const Mailbox&) = delete;
+    ~Mailbox() { ::close(fd_); }
+
+    // Any thread.
+    void post(std::function<void()> letter) {
+        const std::lock_guard lock(mutex_);
+        letters_.push_back(std::move(letter));
+        const std::uint64_t one = 1;
+        (void)!::write(fd_, &one, sizeof one);
+    }
+    int fd() const noexcept { return fd_; }
+    // The program's thread: runs what was posted.
+    void run() {
+        std::uint64_t count;
+        (void)!::read(fd_, &count, sizeof count);
+        std::vector<std::function<void()>> letters;
+        {
+            const std::lock_guard lock(mutex_);
+            letters.swap(letters_);
+        }
+        for (auto& letter : letters) letter();
+    }
+
+private:
+    int fd_;
+    std::mutex mutex_;
+    std::vector<std::function<void()>> letters_;
+};
+
+class SteadyClock : public Clock {
+public:
+    Time now() override { return std::chrono::steady_clock::now().time_since_epoch(); }
+};
+
+// Where a program's certificate is, and those whose certificates it accepts: ca.pem, cert.pem and key.pem in one directory.
+struct Certificates {
+    std::string ca, certificate, key;  // PEM texts
+    static Result<Certificates> read(const std::string& directory);
+};
+
+}  // namespace rdmaquota::cluster
