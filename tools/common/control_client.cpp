@@ -60,16 +60,19 @@ bool sidecar_listens(const std::string& directory) {
 }
 
 Result<Json> ask_sidecar(const std::string& directory, Json request, std::chrono::milliseconds patience) {
+    return ask_at(control_path(directory), std::move(request), patience, "rdmaquotad");
+}
+
+Result<Json> ask_at(const std::string& path, Json request, std::chrono::milliseconds patience, const std::string& program) {
+    const auto where = path.substr(0, path.rfind('/'));
     const Socket socket;
-    if (socket.fd < 0 || !reach(socket.fd, control_path(directory), patience))
-        return Error{fmt::format("no rdmaquotad answers for {}: {}; start it, as with 'systemctl start rdmaquotad'",
-                                 directory, std::strerror(errno))};
+    if (socket.fd < 0 || !reach(socket.fd, path, patience))
+        return Error{fmt::format("no {0} answers for {1}: {2}; start it, as with 'systemctl start {0}'", program, where, std::strerror(errno))};
     request["version"] = 1;
     std::string text;
-    if (!exchange(socket.fd, dump(request) + "\n", text))
-        return Error{fmt::format("rdmaquotad for {} does not answer", directory)};
+    if (!exchange(socket.fd, dump(request) + "\n", text)) return Error{fmt::format("{} for {} does not answer", program, where)};
     auto answer = Json::parse(text, nullptr, false);
-    if (!answer.is_object()) return Error{"rdmaquotad answers in words that this rdmaquota does not know"};
+    if (!answer.is_object()) return Error{fmt::format("{} answers in words that this rdmaquota does not know", program)};
     if (answer.contains("error")) return Error{printable(answer["error"].is_string() ? answer["error"].get<std::string>() : answer["error"].dump())};
     return answer;
 }

@@ -19,4 +19,7 @@ bool sidecar_listens(const std::string& directory);
 Result<Json> ask_sidecar(const std::string& directory, Json request,
                          std::chrono::milliseconds patience = std::chrono::seconds(2));
 
+// The same of the program that listens at `path`.
+Result<Json> ask_at(const std::string& path, Json request, std::chrono::milliseconds patience, const std::string& program);
+
 }  // namespace rdmaquota

@@ -41,6 +41,7 @@ void add_guard(CommandLine& line, const Session& session);
 void add_web(CommandLine& line, const Session& session);
 void add_doctor(CommandLine& line, const Session& session);
 void add_adopt(CommandLine& line, const Session& session);
+void add_cluster(CommandLine& line);
 void add_completion(CommandLine& line);
 
 // Print the reason on standard error, in one line, and return the exit status.

@@ -44,6 +44,7 @@ void describe(CommandLine& line, Session& session) {
     add_web(line, session);
     add_doctor(line, session);
     add_adopt(line, session);
+    add_cluster(line);
     add_completion(line);
 }
 

@@ -43,15 +43,17 @@ Result<ClusterRecord> record_of(const Json& request) {
         if (resource) pool.resource = *resource;
         return resource && !pool.tenant.empty();
     };
-    for (const auto& entry : request.value("pools", Json::array())) {
+    const auto pools = request.value("pools", Json::array()), nodes = request.value("nodes", Json::object());
+    for (const auto& entry : pools) {
         Pool pool;
         if (!amount(entry, pool.name, pool.limit)) return wrong;
         record.pools.push_back(std::move(pool));
     }
-    for (const auto& [name, entry] : request.value("nodes", Json::object()).items()) {
+    for (const auto& [name, entry] : nodes.items()) {
         auto& node = record.roster[name];
         node.weight = entry.value("weight", 100U);
-        for (const auto& floor : entry.value("floors", Json::array())) {
+        const auto floors = entry.value("floors", Json::array());
+        for (const auto& floor : floors) {
             PoolName pool;
             std::uint64_t value = 0;
             if (!amount(floor, pool, value)) return wrong;

@@ -89,14 +89,15 @@ void Planner::divide(Books& books, std::size_t pool) {
         away -= std::max(row.floor, row.held);
         coming += excess(row.held, std::max(present(row), row.use));
         claims_.push_back({row.floor, limit, std::max(row.use, row.floor),
-                           std::max(with_headroom(name.resource, row.want, limit), row.floor), node->weight});
+                           std::max(row.want, row.floor), node->weight});
     }
     const auto targets = division_.divide(static_cast<std::uint64_t>(excess(Sum{limit}, away)), claims_);
     const bool over = sums.held > limit;
     Sum missing = over ? sums.held - limit : 0;
     for (std::size_t i = 0; i < reachable_.size(); ++i) {
         auto& row = reachable_[i]->rows[pool];
-        const auto goal = std::max(row.floor, std::min(claims_[i].wanted, targets[i]));
+        // Headroom is of what nobody wants.
+        const auto goal = std::max(row.floor, std::min(with_headroom(name.resource, row.want, limit), targets[i]));
         if (row.is_hungry() && goal > present(row)) {
             row.planned = goal;
             missing += excess(goal, std::max(present(row), row.floor));

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "policy/tenant.hpp"
 #include "shm/paths.hpp"
 #include "tools/common/text/file_text.hpp"
 
@@ -41,10 +42,6 @@ Result<std::string> boot(const std::string& directory) {
     return text;
 }
 
-bool is_below(std::string_view key, std::string_view above) {
-    return key.size() > above.size() && key.starts_with(above) && key[above.size()] == '/';
-}
-
 }  // namespace
 
 Result<void> ClusterCeilings::begin() {
@@ -53,7 +50,7 @@ Result<void> ClusterCeilings::begin() {
     const auto saved = file_text(record_path(directory));
     const auto present = boot(directory);
     if (!present) return Error{present.error()};
-    keeper_ = std::make_unique<CeilingKeeper>(*this, hardware(directory), *present);
+    keeper_.reset(new CeilingKeeper(*this, hardware(directory), *present));
     if (saved.empty()) return {};
     const auto resumed = keeper_->resume(saved);
     problem_ = resumed ? std::string() : resumed.error();
@@ -130,7 +127,7 @@ CeilingKeeper::Figures ClusterCeilings::figures(const PoolName& pool) {
     return figures;
 }
 
-void ClusterCeilings::add_leaf(const Tenant& tenant, Resource resource, bool is_below, CeilingKeeper::Figures& figures) {
+void ClusterCeilings::add_leaf(const Tenant& tenant, Resource resource, bool is_share, CeilingKeeper::Figures& figures) {
     auto& gates = gates_[tenant.key()];
     gates.reader.read(ledger_path(tenant.place().here));
     const auto now = Clock::now();
@@ -143,7 +140,7 @@ void ClusterCeilings::add_leaf(const Tenant& tenant, Resource resource, bool is_
         use += gate;
         want += now < ask.until ? std::max(gate, wanted_amount(word)) : gate;
     }
-    const auto granted = is_below && tenant.limits() != nullptr ? tenant.limits()->granted(total_device, resource) : unset;
+    const auto granted = is_share && tenant.limits() != nullptr ? tenant.limits()->granted(total_device, resource) : unset;
     figures.use += granted == unset ? use : std::max(use, granted);
     figures.want += want;
 }

@@ -47,7 +47,7 @@ private:
         GateReader reader;
         std::map<std::pair<std::string, Resource>, Ask> asks;  // by device
     };
-    void add_leaf(const Tenant& tenant, Resource resource, bool is_below, CeilingKeeper::Figures& figures);
+    void add_leaf(const Tenant& tenant, Resource resource, bool is_share, CeilingKeeper::Figures& figures);
 
     Node& node_;
     Grants& grants_;
