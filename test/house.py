@@ -25,6 +25,11 @@ MAY_INCLUDE = {
     "tools/common": ("policy/file", "shm", "policy"),
     "tools/rdmaquota": ("tools/common", "tools/slurm", "policy/file", "shm", "policy"),
     "tools/slurm": ("policy",),
+    "tools/cluster/core": ("tools/common", "shm", "policy"),
+    "tools/cluster/wire": ("tools/cluster/core", "tools/common", "policy"),
+    "tools/cluster/etcd": ("tools/cluster/wire", "tools/cluster/core", "policy"),
+    "tools/cluster/coordinator": ("tools/cluster/etcd", "tools/cluster/wire", "tools/cluster/core", "tools/common", "policy"),
+    "tools/cluster/agent": ("tools/cluster/wire", "tools/cluster/core", "tools/common", "shm", "policy"),
 }
 # The sidecar's rooms, each with those that it may include; daemon.cpp and main.cpp are their only roof.
 SIDECAR = {
@@ -44,7 +49,7 @@ BELOW_SIDECAR = ("tools/common", "policy/file", "shm", "policy")
 for sidecar_room, others in {**SIDECAR, "": tuple(SIDECAR)}.items():
     MAY_INCLUDE[f"tools/rdmaquotad/{sidecar_room}".rstrip("/")] = (*(f"tools/rdmaquotad/{other}" for other in others), *BELOW_SIDECAR)
 SOURCES = (".c", ".cpp", ".h", ".hpp")
-GENERATED = (".skel.h", "recipes.hpp")
+GENERATED = (".skel.h", "recipes.hpp", ".pb.h")
 
 
 def product_files(tops=PRODUCT):

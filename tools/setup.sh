@@ -13,10 +13,13 @@ packages=(
     bpftool clang libbpf-dev libgnutls28-dev libjs-chart.js libmicrohttpd-dev libnl-3-dev libsystemd-dev
     # build, of the plugin for Slurm
     libslurm-dev
+    # build, of the agent and the coordinator: gRPC, and etcd's .proto files with what they import
+    golang-etcd-server-dev golang-github-gogo-protobuf-dev golang-github-grpc-ecosystem-grpc-gateway-dev
+    libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
     # tests
     catch2 chromium-headless-shell libclang-rt-14-dev spin tcc python3 python3-yaml apparmor bubblewrap
     # the programs that are tested, and the guest in which they run
-    curl openssl
+    curl etcd-client etcd-server openssl
     ibverbs-utils ibverbs-providers rdmacm-utils perftest qperf python3-pyverbs rdma-core iproute2
     qemu-system-x86 busybox-static kmod cpio debootstrap dpkg-dev make systemd util-linux xz-utils zstd
     # the RPM packages, and their test

@@ -1,6 +1,7 @@
 // What a change of limits needs beside the change: taking it back, and what the policy file says since.
 #include <algorithm>
 
+#include "policy/fixed_text.hpp"
 #include "shm/policy/limits_image.hpp"
 #include "shm/policy/limits_writer.hpp"
 
@@ -68,6 +69,25 @@ Result<void> LimitsWriter::drop(std::span<const std::string> devices) {
     auto image = LimitsImage::copy(limits_.header(), limits_.rows(), limits_.origins(), limits_.row_count());
     if (!image.drop(devices)) return {};
     return replace_with(image);
+}
+
+std::size_t count_changed(const std::vector<LimitsWriter::Held>& held) noexcept {
+    return static_cast<std::size_t>(std::count_if(held.begin(), held.end(), [](const auto& limit) { return !limit.is_share(); }));
+}
+
+std::vector<LimitsWriter::Held> held_limits(const LimitsSegment& limits) {
+    std::vector<LimitsWriter::Held> held;
+    for (const auto scope : {Scope::process, Scope::tenant})
+        limits.for_each_row(scope, [&](const std::string& device, const LimitsRow& found, const OriginRow& origins) {
+            for (const auto& row : limit_table) {
+                const auto reason = load_reason(&found, row.id);
+                if (reason == Reason::configured) continue;
+                const auto& from = origins.of[index(row.id)];
+                held.push_back({scope, device, row.id, reason, limits.limit(scope, device, row.id),
+                                limits.configured(scope, device, row.id), std::string(fixed_text(from.why)), load(from.since_s)});
+            }
+        });
+    return held;
 }
 
 bool is_configured(const LimitsSegment& limits, Scope scope, std::string_view device) {

@@ -380,23 +380,4 @@ void LimitsWriter::release(Scope scope, std::string_view device, Resource resour
     changed();
 }
 
-std::size_t count_changed(const std::vector<LimitsWriter::Held>& held) noexcept {
-    return static_cast<std::size_t>(std::count_if(held.begin(), held.end(), [](const auto& limit) { return !limit.is_share(); }));
-}
-
-std::vector<LimitsWriter::Held> held_limits(const LimitsSegment& limits) {
-    std::vector<LimitsWriter::Held> held;
-    for (const auto scope : {Scope::process, Scope::tenant})
-        limits.for_each_row(scope, [&](const std::string& device, const LimitsRow& found, const OriginRow& origins) {
-            for (const auto& row : limit_table) {
-                const auto reason = load_reason(&found, row.id);
-                if (reason == Reason::configured) continue;
-                const auto& from = origins.of[index(row.id)];
-                held.push_back({scope, device, row.id, reason, limits.limit(scope, device, row.id),
-                                limits.configured(scope, device, row.id), std::string(fixed_text(from.why)), load(from.since_s)});
-            }
-        });
-    return held;
-}
-
 }  // namespace rdmaquota

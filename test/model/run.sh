@@ -210,5 +210,25 @@ fails MUTANT_IDLE_COUNTS I1 ""
 fails MUTANT_NO_CLAMP I4 "-DFORGER -DP=1"
 fails WITNESS_WAITED WITNESS ""
 
+# One limit over nodes that share no memory, through etcd.
+model=cluster.pml
+holds "I1, I2, I4: ceilings of two nodes, a write that nobody waits for, another leader" "-DWRITES=3 -DLEADERS=1"
+holds "I1, I2, I4: a node boots" "-DWRITES=2 -DLEADERS=1 -DBOOTS=1"
+holds "I1, I2, I4: the limit is lowered" "-DWRITES=2 -DLOWERED=1"
+holds "I1, I2, I4: etcd is restored from a backup" "-DWRITES=2 -DRESTORES=1 -DLEADERS=0"
+holds "I1, I2, I4: a node is forgotten that may live" "-DWRITES=2 -DFORGETS=1 -DLEADERS=0"
+holds "I1, I2, I4: the limit is removed and added again" "-DWRITES=2 -DADDED_AGAIN=1 -DLEADERS=0"
+[ ! "$long" ] || holds "long: removed and added again, three writes" "-DWRITES=3 -DADDED_AGAIN=1 -DLEADERS=0"
+fails MUTANT_HELD_FALLS_UNACKNOWLEDGED I1 "-DWRITES=3 -DLEADERS=0" -DBFS
+fails MUTANT_RAISE_BEFORE_ACKNOWLEDGEMENT "I1 I2" "-DWRITES=3 -DLEADERS=0" -DBFS
+fails MUTANT_REPORT_COUNTED "I1 I2" "-DWRITES=3 -DLEADERS=0" -DBFS
+fails MUTANT_NO_FENCE "I1 I2" "-DMUTANT_NO_TURN -DWRITES=2" -DBFS
+fails MUTANT_NO_TURN "I1 I2" "-DWRITES=2 -DLEADERS=0" -DBFS
+fails MUTANT_ACKNOWLEDGED_BEFORE_LOWERED I1 "-DWRITES=3 -DLEADERS=0" -DBFS
+fails MUTANT_OTHER_BOOT_TAKEN I1 "-DBOOTS=1 -DWRITES=2 -DLEADERS=0" -DBFS
+fails MUTANT_POOL_ADDED_AGAIN "I1 I2" "-DADDED_AGAIN=1 -DWRITES=2 -DLEADERS=0" -DBFS
+fails MUTANT_CLONE_ADMITTED "I1 I2" "-DCLONES=1 -DWRITES=3 -DLEADERS=0" -DBFS
+fails WITNESS_GIVEN_BACK WITNESS "-DWRITES=2"
+
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

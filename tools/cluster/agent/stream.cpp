@@ -6,7 +6,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include "cluster.grpc.pb.h"
-#include "tools/cluster/coordinator/server.hpp"
 #include "tools/cluster/wire/convert.hpp"
 
 namespace rdmaquota::cluster {

@@ -30,7 +30,4 @@ private:
     std::unique_ptr<Parts> parts_;
 };
 
-// The name that a coordinator's certificate must have, as a DNS name, so that no node can pass for one.
-inline constexpr const char* coordinator_name = "rdmaquota-coordinator";
-
 }  // namespace rdmaquota::cluster

@@ -112,6 +112,8 @@ Result<ClusterRecord> ClusterRecord::parse(std::string_view text) {
 }
 
 Result<ClusterRecord> apply(const ClusterRecord& present, ClusterRecord next, std::uint64_t revision, std::uint64_t epoch) {
+    if (next.pools.size() > most_pools)
+        return Error{fmt::format("{} limits are more than the {} that a cluster can have", next.pools.size(), most_pools)};
     for (auto& pool : next.pools) {
         const auto* before = present.find(pool.name);
         pool.id = before != nullptr ? before->id : ++revision;

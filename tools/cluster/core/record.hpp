@@ -43,6 +43,9 @@ struct ClusterRecord {
     bool operator==(const ClusterRecord&) const = default;
 };
 
+// A delivery to a sidecar is one request of its control socket.
+inline constexpr std::size_t most_pools = 100;
+
 // Pools that stay keep their id, others get one above `revision`; nodes that stay keep since_epoch. An error where the floors of a
 // pool exceed its limit.
 Result<ClusterRecord> apply(const ClusterRecord& present, ClusterRecord next, std::uint64_t revision, std::uint64_t epoch);

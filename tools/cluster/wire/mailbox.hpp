@@ -57,4 +57,7 @@ struct Certificates {
     static Result<Certificates> read(const std::string& directory);
 };
 
+// The name that a coordinator's certificate must have, as a DNS name, so that no node can pass for one.
+inline constexpr const char* coordinator_name = "rdmaquota-coordinator";
+
 }  // namespace rdmaquota::cluster
