@@ -78,11 +78,12 @@ a.give(40)
 # How long it takes to get what nobody has, and what another node has.
 times = []
 for user in [a, b, c] * 10:
-    user.take(95)
-    times.append(user.longest_us / 1000)
+    if user.take(95) == 95:
+        times.append(user.longest_us / 1000)
     user.give(user.has)
 times.sort()
-print(f"# from a denied charge to the ceiling that another node had: median {statistics.median(times):.1f} ms, of 30 the second longest {times[-2]:.1f} ms")
+check("a node that asks gets within its wait what another node does not need", len(times) >= 25, times)
+print(f"# from a denied charge to the ceiling that another node had: median {statistics.median(times):.1f} ms, of {len(times)} the second longest {times[-2]:.1f} ms")
 shown = pool()
 check("the pool is shown", shown.get("limit") == 100 and len(shown.get("nodes", [])) == 3, shown)
 

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -37,6 +38,16 @@ public:
         : directory_(std::move(directory)), tenant_(std::move(tenant)), resource_(resource), here_(here_path(directory_, tenant_)),
           ledger_(opened(Ledger::open(ledger_path(here_)))), owner_(opened(ledger_.claim(identity_of_self()))),
           device_(*ledger_.device_index(uverbs_identity_of("rxe0"), "rxe0")) {}
+
+    // Holds the device open, as every program does that has objects.
+    void open_device(bool open) {
+        if (std::exchange(is_open_, open) == open) return;
+        Amounts amounts;
+        amounts.add(Resource::hca_handle, 1);
+        const Limits none;
+        if (open) (void)ledger_.charge(owner_, device_, amounts, &none);
+        else ledger_.uncharge(owner_, device_, amounts);
+    }
 
     bool take() {
         const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(250);
@@ -94,6 +105,7 @@ private:
     Owner owner_;
     std::uint32_t device_;
     std::uint64_t has_ = 0;
+    bool is_open_ = false;
 };
 
 }  // namespace
@@ -106,12 +118,14 @@ int main(int argc, char** argv) {
     std::uint64_t count = 0;
     while (std::scanf("%15s %" SCNu64, word, &count) == 2) {
         std::int64_t longest_us = 0;
+        if (user.has() == 0 && std::strcmp(word, "take") == 0) user.open_device(true);
         for (std::uint64_t i = 0; i < count; ++i) {
             const auto begin = std::chrono::steady_clock::now();
             if (std::strcmp(word, "give") == 0 && user.has() != 0) user.give();
             else if (std::strcmp(word, "take") == 0 && !user.take()) break;
             longest_us = std::max<std::int64_t>(longest_us, std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin).count());
         }
+        if (user.has() == 0) user.open_device(false);
         std::printf("has %" PRIu64 " %" PRId64 "\n", user.has(), longest_us);
         std::fflush(stdout);
     }

@@ -137,8 +137,10 @@ void ClusterCeilings::add_leaf(const Tenant& tenant, Resource resource, bool is_
         const auto gate = device.gate[index(resource)], word = device.wanted[index(resource)];
         auto& ask = gates.asks[{device.device, resource}];
         if (word != 0 && word != ask.word) ask = {word, now + asking_lasts};
+        // Of a device that is not used any more, whoever asked is gone.
+        const bool is_used = std::any_of(device.gate.begin(), device.gate.end(), [](std::uint64_t amount) { return amount != 0; });
         use += gate;
-        want += now < ask.until ? std::max(gate, wanted_amount(word)) : gate;
+        want += is_used && now < ask.until ? std::max(gate, wanted_amount(word)) : gate;
     }
     const auto granted = is_share && tenant.limits() != nullptr ? tenant.limits()->granted(total_device, resource) : unset;
     figures.use += granted == unset ? use : std::max(use, granted);
