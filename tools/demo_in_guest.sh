@@ -7,13 +7,13 @@ cp "$programs/dv_objects" ./mlx5_program
 cp "$programs/raw_uverbs" ./raw_program
 
 say() { printf '\n# %s\n' "$*"; }
-# eventually COMMAND...: until it succeeds, for a minute at most; the demonstration then goes on, and shows what there is
+# eventually COMMAND...: until it succeeds, for five minutes at most; the demonstration then goes on, and shows what there is
 eventually() {
-    local last=$((SECONDS + 60))
+    local last=$((SECONDS + 300))
     until "$@" > /dev/null 2>&1 || [ $SECONDS -ge $last ]; do sleep 0.1; done
 }
 waits_again() { [ "$(grep -c waiting output)" = 2 ]; }
-guard_is_on() { rdmaquota guard | grep -q 'is on'; }
+guard_is_on() { rdmaquota guard | grep -q 'is on: the kernel refuses'; }
 try() {
     printf '$ %s\n' "$*"
     "$@" 2>&1
