@@ -43,7 +43,7 @@ is "the burst is the tenant's, not the process's" "$out" "mr: 0 of 1, then EDQUO
 run "$objects" odp=1:4096 pd=3
 lacks "what pins nothing is not limited" "$out$log" "registered_per_s"
 event=$(rdmaquota events --json | grep registered_per_s | tail -1)
-has "the event" "$event" '"kind":"denied","tenant":"default","device":"'"$device"'","resource":"registered_per_s","scope":"tenant"'
+has "the event" "$event" '"kind":"denied","tenant":"default","pod":null,"device":"'"$device"'","resource":"registered_per_s","scope":"tenant"'
 has "in words" "$(rdmaquota events | grep registered_per_s | tail -1)" "registered_per_s  1 a second allowed, 4 KiB asked"
 rdmaquota set "$device" registered_per_s=1GiB > /dev/null
 run "$objects" mr=2:4096
