@@ -42,9 +42,10 @@ void store_paces(guard_row& row, Rate&& rate_of, Burst&& burst_of) {
         const auto pace = guarded_pace(rate_of(rate.id), burst_of(rate.id));
         auto& stored = row.pace[rate_index(rate.id)];
         if (stored.limit_ns == pace.limit_ns && stored.unit == pace.unit) continue;
+        store(stored.unit, 0);  // none, while the other two change
         store(stored.limit_ns, pace.limit_ns);
-        store(stored.unit, pace.unit);
         store(stored.paid, 0);
+        __atomic_store_n(&stored.unit, pace.unit, __ATOMIC_RELEASE);
     }
 }
 
