@@ -1,7 +1,5 @@
 // rdmaquota-agent: connects this node's sidecar with the coordinators of the cluster; see docs/cluster.md.
 #include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -32,13 +30,7 @@ int fail(const std::string& why) {
 }
 
 int serve(const Options& options, const Certificates& certificates) {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    ::sigprocmask(SIG_BLOCK, &signals, nullptr);  // before any thread of gRPC begins
-    const int ends = ::signalfd(-1, &signals, SFD_CLOEXEC);
-
+    const int ends = end_signals();  // before any thread of gRPC begins
     SteadyClock clock;
     Mailbox mailbox;
     SocketSidecar sidecar(options.directory);

@@ -15,7 +15,7 @@ public:
 
     // A descriptor that becomes readable when programs ask for more than the node has; -1: none, rdmaquotad does not run.
     int events();
-    // Reads what came. True when somebody asked.
+    // Reads what the sidecar sent. True when a program asked for a larger ceiling.
     bool read_events();
 
 private:

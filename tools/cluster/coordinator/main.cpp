@@ -1,7 +1,5 @@
 // rdmaquota-coordinator: divides what tenants may use over the nodes of a cluster; see docs/cluster.md.
 #include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 
 #include <cstdio>
 #include <random>
@@ -29,13 +27,7 @@ int fail(const std::string& why) {
 }
 
 int serve(const Options& options, const Certificates& own, const Certificates& for_etcd) {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    ::sigprocmask(SIG_BLOCK, &signals, nullptr);  // before any thread of gRPC begins
-    const int ends = ::signalfd(-1, &signals, SFD_CLOEXEC);
-
+    const int ends = end_signals();  // before any thread of gRPC begins
     SteadyClock clock;
     Mailbox mailbox;
     EtcdStore store(options.etcd, for_etcd, options.prefix, mailbox);

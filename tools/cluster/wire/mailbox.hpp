@@ -1,8 +1,11 @@
-// Hands what gRPC's threads received to the program's one thread.
+// What coordinator and agent have in common: a mailbox that hands what gRPC's threads received to the program's one thread, the clock,
+// the signals that end it, and certificates.
 #pragma once
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <functional>
@@ -45,6 +48,16 @@ private:
     std::mutex mutex_;
     std::vector<std::function<void()>> letters_;
 };
+
+// A descriptor that becomes readable when SIGTERM or SIGINT asks the program to end. Threads that begin later block both signals.
+inline int end_signals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+    return ::signalfd(-1, &signals, SFD_CLOEXEC);
+}
 
 class SteadyClock : public Clock {
 public:

@@ -24,8 +24,8 @@ void store_limits(guard_row& row, Limit&& limit) {
     }
 }
 
-// From twice the burst on, and a second beyond it at least: what has waited in the provider may be made later than it was paid for. With
-// a longer burst than can be calculated with, there is no rate.
+// From twice the burst on, and a second beyond it at least: what has waited in the provider may be made later than it was paid for. A
+// burst that is too long to calculate with makes no rate.
 guard_pace guarded_pace(std::uint64_t rate, std::uint64_t burst) {
     constexpr u64 second = 1'000'000'000;
     const auto pace = pace_of(rate, burst);

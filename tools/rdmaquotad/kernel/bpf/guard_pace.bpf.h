@@ -32,7 +32,7 @@ __attribute__((noinline)) int outpaces(u32 row, u32 rate, u64 now) {
     return limit == 0 || of->pace[rate].paid > now + limit;
 }
 
-// Of several threads at once one may not be counted.
+// When several threads pay at once, one of them may stay uncounted.
 __attribute__((noinline)) int pay(u32 row, u32 rate, u64 amount, u64 now) {
     struct guard_row *of = row_at(row);
     const struct guard_row *bound = bound_of(row);
